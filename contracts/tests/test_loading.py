@@ -1,0 +1,297 @@
+"""The data-folder loader: what it accepts, and that each mistake is named with file, line and key."""
+
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from wqlab_contracts.keys import fragment_names
+from wqlab_contracts.loading import DataError, DataFolder, load_data
+
+REPOSITORY = Path(__file__).parents[2]
+
+FILES = {
+    "device-types/common.yaml": """\
+        boot:
+          console_speed: 57600
+          golden_timeout_s: 60
+        """,
+    "device-types/tiny.yaml": """\
+        name: tiny
+        summary: two CPUs
+        arch: x86_64
+        topology: {sockets: 1, l3_per_socket: 1, cores_per_l3: 2, threads_per_core: 1}
+        boot:
+          golden_timeout_s: 30
+        emulation:
+          memory_mib: 1024
+        units:
+          - name: tiny-1
+          - name: tiny-2
+        """,
+    "kernels/trees.yaml": """\
+        default: mine
+        trees:
+          - name: mine
+            summary: a tree
+            url: https://git.example.org/linux.git
+        """,
+    "kernels/recipes/measure.yaml": """\
+        name: measure
+        summary: a recipe
+        fragments: [base]
+        emulated_fragments: [emulated]
+        """,
+    "kernels/fragments/base.config": """\
+        # prose
+        CONFIG_SMP=y
+        CONFIG_NR_CPUS=512
+        # CONFIG_MODULES is not set
+        """,
+    "kernels/fragments/emulated.config": "CONFIG_PARAVIRT=y\n",
+    "testplans/common/lib.sh": "shared() { :; }\n",
+    "testplans/health-check/plan.yaml": """\
+        name: health-check
+        summary: does it live
+        script: check.sh
+        parser: health
+        checks_health: true
+        scenarios: [{name: alive, summary: up}]
+        axes: [{name: strict, values: ['0', '1']}]
+        reference_setting: strict=0
+        hardware: {settings: [strict=0]}
+        emulated: {settings: [strict=0, strict=1]}
+        metrics: []
+        """,
+    "testplans/health-check/check.sh": "echo fine\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        write(tmp_path, name, text)
+    return tmp_path
+
+
+def write(folder: Path, name: str, text: str) -> None:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(dedent(text))
+
+
+def problems(folder: Path) -> list[str]:
+    with pytest.raises(DataError) as caught:
+        load_data(folder)
+    return str(caught.value).splitlines()
+
+
+def test_a_good_folder_loads(folder: Path) -> None:
+    data = load_data(folder)
+    assert isinstance(data, DataFolder)
+    assert data.default_tree == "mine"
+    assert set(data.device_types) == {"tiny"}
+    assert data.fragment("emulated") == "CONFIG_PARAVIRT=y\n"
+    assert data.plan_files("health-check") == {"check.sh": "echo fine\n", "lib.sh": "shared() { :; }\n"}
+    with pytest.raises(KeyError):
+        data.fragment("nothing")
+
+
+def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
+    boot = load_data(folder).device_types["tiny"].boot
+    assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "expected"),
+    [
+        (
+            "device-types/tiny.yaml",
+            "  memory_mib: 1024",
+            "  memory_mb: 1024",
+            "device-types/tiny.yaml:8: emulation.memory_mb: unknown field; did you mean memory_mib?",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "- name: tiny-2",
+            "- nmae: tiny-2",
+            "device-types/tiny.yaml:11: units[1].nmae: unknown field; did you mean name?",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "summary: two CPUs\n",
+            "",
+            "device-types/tiny.yaml:1: summary: required field is missing",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "memory_mib: 1024",
+            "memory_mib: lots",
+            "device-types/tiny.yaml:8: emulation.memory_mib: Input should be a valid integer, unable to parse string"
+            " as an integer (not 'lots')",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "name: tiny-2",
+            "name: tiny-2\n    scratch: [/dev/disk/by-id/nvme-Good_1, /dev/sda]",
+            "device-types/tiny.yaml:12: units[1].scratch[1]: String should match pattern"
+            " '^/dev/disk/by-id/[^/\\s]+$' (not '/dev/sda')",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "tiny-2",
+            "tiny-1",
+            "device-types/tiny.yaml:1: two units share a name",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "arch: x86_64",
+            "arch: x86_64\nrecipe: mesure",
+            "device-types/tiny.yaml:4: recipe: no kernels/recipes/mesure.yaml; did you mean measure?",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "arch: x86_64",
+            "arch: x86_64\nhealth_check: dm-crypt",
+            "device-types/tiny.yaml:4: health_check: no testplans/dm-crypt/plan.yaml; there are: health-check",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "arch: x86_64",
+            "arch: x86_64\narch: arm64",
+            "device-types/tiny.yaml:4: arch: written twice; first on line 3",
+        ),
+        (
+            "device-types/common.yaml",
+            "console_speed: 57600",
+            "console_speed: fast",
+            "device-types/common.yaml:2: boot.console_speed: Input should be a valid integer, unable to parse string"
+            " as an integer (not 'fast')",
+        ),
+        (
+            "kernels/trees.yaml",
+            "default: mine",
+            "default: mien",
+            "kernels/trees.yaml:1: default: no tree 'mien'; did you mean mine?",
+        ),
+        (
+            "kernels/trees.yaml",
+            "    url: https://git.example.org/linux.git",
+            "    branch: master",
+            "kernels/trees.yaml:3: trees[0]: a tree has either url or debian_source",
+        ),
+        (
+            "kernels/recipes/measure.yaml",
+            "[base]",
+            "[base, observe]",
+            "kernels/recipes/measure.yaml:3: fragments[1]: no kernels/fragments/observe.config; there are: base,"
+            " emulated",
+        ),
+        (
+            "kernels/recipes/measure.yaml",
+            "name: measure",
+            "name: other",
+            "kernels/recipes/measure.yaml:1: name: is 'other', but the kernels/recipes file is called 'measure';"
+            " make them equal",
+        ),
+        (
+            "kernels/fragments/base.config",
+            "CONFIG_NR_CPUS=512",
+            "CONFIG_SMP=n",
+            "kernels/fragments/base.config:3: CONFIG_SMP: set twice; first on line 2",
+        ),
+        (
+            "kernels/fragments/base.config",
+            "CONFIG_SMP=y",
+            "CONFIG_SMP = y",
+            "kernels/fragments/base.config:2: not CONFIG_X=value or '# CONFIG_X is not set': 'CONFIG_SMP = y'",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "script: check.sh",
+            "script: chek.sh",
+            "testplans/health-check/plan.yaml:3: script: no testplans/health-check/chek.sh; did you mean check.sh?",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "['0', '1']",
+            "[0, '1']",
+            "testplans/health-check/plan.yaml:7: axes[0].values[0]: must be text: write it in quotes ('0')",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "reference_setting: strict=0",
+            "reference_setting: strict=2",
+            "testplans/health-check/plan.yaml:8: reference_setting: setting 'strict=2': strict takes 0, 1, not '2'",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "checks_health: true",
+            "checks_health: false",
+            "device-types/tiny.yaml:1: health_check: plan health-check does not say checks_health: true",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "parser: health",
+            "parser: [health",
+            "testplans/health-check/plan.yaml:5: not valid YAML: expected ',' or ']', but got ':'",
+        ),
+    ],
+)
+def test_each_mistake_names_file_line_and_key(folder: Path, file: str, old: str, new: str, expected: str) -> None:
+    text = (folder / file).read_text()
+    assert old in text
+    (folder / file).write_text(text.replace(old, new, 1))
+    assert expected in problems(folder)
+
+
+def test_all_problems_are_listed_not_only_the_first(folder: Path) -> None:
+    write(folder, "kernels/recipes/broken.yaml", "name: broken\nfragmants: [base]\n")
+    write(
+        folder,
+        "device-types/other.yaml",
+        dedent(FILES["device-types/tiny.yaml"]).replace("name: tiny\n", "name: other\n"),
+    )
+    found = problems(folder)
+    assert "kernels/recipes/broken.yaml:2: fragmants: unknown field; did you mean fragments?" in found
+    assert "kernels/recipes/broken.yaml:1: summary: required field is missing" in found
+    assert "device-types/tiny.yaml:10: units[0].name: tiny-1 is already a unit of other" in found
+    assert "device-types/tiny.yaml:11: units[1].name: tiny-2 is already a unit of other" in found
+    assert found == sorted(found)
+
+
+def test_words_that_yaml_1_1_takes_for_booleans_stay_words(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    text = (
+        path.read_text()
+        .replace("['0', '1']", "[on, off]")
+        .replace("strict=0", "strict=on")
+        .replace("strict=1", "strict=off")
+    )
+    path.write_text(text)
+    assert load_data(folder).plans["health-check"].axes[0].values == ["on", "off"]
+
+
+def test_an_alias_is_refused(folder: Path) -> None:
+    write(
+        folder,
+        "kernels/recipes/measure.yaml",
+        "name: measure\nsummary: x\nfragments: &f [base]\nemulated_fragments: *f\n",
+    )
+    assert problems(folder) == [
+        "kernels/recipes/measure.yaml:3: emulated_fragments: an alias (*name) repeats a value; write it out"
+    ]
+
+
+def test_a_missing_folder_is_one_clear_problem(tmp_path: Path) -> None:
+    assert problems(tmp_path / "nowhere") == [f"{tmp_path / 'nowhere'}: no such data folder"]
+
+
+def test_the_shipped_folder_is_valid() -> None:
+    data = load_data(REPOSITORY)
+    assert data.trees[data.default_tree].debian_source == "linux-source-6.12"
+    assert data.recipes["measure"].figures
+    assert not data.recipes["debug"].figures
+    names = fragment_names(data.recipes["measure"], "x86_64", True)
+    assert names[-1] == "emulated"
+    assert "CONFIG_WQ_WATCHDOG=y" in data.fragment("observe")

@@ -1,0 +1,1 @@
+"""What server, worker and client agree on."""

@@ -1,0 +1,276 @@
+"""Reads the data folder: device types, kernel trees and recipes, test plans.
+
+    device-types/<type>.yaml       one type each; the file's stem is its name
+    device-types/common.yaml       defaults under every type (optional)
+    kernels/trees.yaml             `default:` and the list `trees:`
+    kernels/recipes/<recipe>.yaml
+    kernels/fragments/<name>.config
+    testplans/<plan>/plan.yaml     beside the files that go to the board
+    testplans/common/              files that go to the board with every plan (optional)
+
+`load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel
+
+from .specs import DeviceType, KernelRecipe, Name, Strict, TestPlan, Tree
+from .yamlfile import DataError, Document, Location, Problem, known_or_hint
+
+__all__ = ["DataError", "DataFolder", "Problem", "load_data"]
+
+COMMON = "common"
+"""Name of the defaults file of device types, and of the folder of files shared by all plans."""
+
+_OPTION = re.compile(r"(?:(CONFIG_\w+)=(?:[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"]*\")|# (CONFIG_\w+) is not set)\Z")
+
+M = TypeVar("M", bound=BaseModel)
+
+
+class _Trees(Strict):
+    default: Name
+    """The tree that a submission is for unless it says otherwise; the golden kernel is built from it."""
+    trees: list[Tree]
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """Everything under the data folder, validated, by name."""
+
+    path: Path
+    device_types: Mapping[str, DeviceType]
+    trees: Mapping[str, Tree]
+    default_tree: str
+    recipes: Mapping[str, KernelRecipe]
+    plans: Mapping[str, TestPlan]
+    fragments: Mapping[str, str]
+    _files: Mapping[str, Mapping[str, str]]
+
+    def fragment(self, name: str) -> str:
+        """Text of kernels/fragments/<name>.config. Raises KeyError for a name that no recipe could use."""
+        return self.fragments[name]
+
+    def plan_files(self, plan: str) -> dict[str, str]:
+        """What goes to the board with `plan`: name relative to the plan's folder -> text. Raises KeyError."""
+        return dict(self._files[plan])
+
+
+def load_data(data_dir: Path) -> DataFolder:
+    """Reads and validates the data folder. Raises DataError with every problem in it."""
+    reader = _Reader(data_dir.resolve())
+    folder = reader.read()
+    if reader.problems or folder is None:
+        raise DataError(reader.problems)
+    return folder
+
+
+@dataclass
+class _Loaded:
+    """The documents of one kind: those that are valid, and the names of all, valid or not."""
+
+    documents: dict[str, Document] = field(default_factory=dict)
+
+    @property
+    def names(self) -> set[str]:
+        return set(self.documents)
+
+
+class _Reader:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.problems: list[Problem] = []
+
+    def read(self) -> DataFolder | None:
+        if not self.root.is_dir():
+            self.problems.append(Problem(str(self.root), 0, "", "no such data folder"))
+            return None
+        fragments = self._fragments()
+        recipe_documents, recipes = self._load("kernels/recipes", self._stems("kernels/recipes"), KernelRecipe)
+        plan_documents, plans = self._load("testplans", self._plan_folders(), TestPlan)
+        type_documents, device_types = self._load(
+            "device-types", self._stems("device-types", but=COMMON), DeviceType, self._common_device_type()
+        )
+        default_tree, trees = self._trees()
+        files = self._plan_files(plan_documents.names)
+        self._check_recipes(recipe_documents, recipes, fragments)
+        self._check_plans(plan_documents, plans, files)
+        self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
+        return DataFolder(self.root, device_types, trees, default_tree, recipes, plans, fragments, files)
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    def _stems(self, folder: str, but: str = "") -> dict[str, Path]:
+        paths = sorted((self.root / folder).glob("*.yaml"))
+        if not paths:
+            self.problems.append(Problem(folder, 0, "", "no *.yaml file in this folder"))
+        return {path.stem: path for path in paths if path.stem != but}
+
+    def _plan_folders(self) -> dict[str, Path]:
+        found = {path.parent.name: path for path in sorted((self.root / "testplans").glob("*/plan.yaml"))}
+        if not found:
+            self.problems.append(Problem("testplans", 0, "", "no <plan>/plan.yaml in this folder"))
+        return found
+
+    def _load(
+        self, folder: str, paths: Mapping[str, Path], model: type[M], defaults: Document | None = None
+    ) -> tuple[_Loaded, dict[str, M]]:
+        """Every document under its file's name, and the models of those that are valid."""
+        loaded, models = _Loaded(), {}
+        for name, path in paths.items():
+            document = Document.read(path, str(path.relative_to(self.root)))
+            if defaults is not None:
+                document = document.over(defaults)
+            loaded.documents[name] = document
+            value = document.validate_as(model)
+            self.problems.extend(document.problems)
+            if value is None:
+                continue
+            if (own := getattr(value, "name", name)) != name:
+                self._add(document, ("name",), f"is {own!r}, but the {folder} file is called {name!r}; make them equal")
+            models[name] = value
+        return loaded, models
+
+    def _common_device_type(self) -> Document | None:
+        path = self.root / "device-types" / f"{COMMON}.yaml"
+        if not path.exists():
+            return None
+        document = Document.read(path, str(path.relative_to(self.root)))
+        self.problems.extend(document.problems)
+        return None if document.problems else document
+
+    def _trees(self) -> tuple[str, dict[str, Tree]]:
+        document = Document.read(self.root / "kernels" / "trees.yaml", "kernels/trees.yaml")
+        value = document.validate_as(_Trees)
+        self.problems.extend(document.problems)
+        if value is None:
+            return "", {}
+        trees: dict[str, Tree] = {}
+        for index, tree in enumerate(value.trees):
+            if tree.name in trees:
+                self._add(document, ("trees", index, "name"), f"{tree.name} is defined twice")
+            trees[tree.name] = tree
+        if value.default not in trees:
+            self._add(document, ("default",), f"no tree {value.default!r}; {known_or_hint(value.default, trees)}")
+        return value.default, trees
+
+    def _fragments(self) -> dict[str, str]:
+        fragments: dict[str, str] = {}
+        for path in sorted((self.root / "kernels" / "fragments").glob("*.config")):
+            file = str(path.relative_to(self.root))
+            text = self._text(path)
+            if text is not None:
+                fragments[path.stem] = text
+                self.problems.extend(_fragment_problems(file, text))
+        return fragments
+
+    def _plan_files(self, plans: set[str]) -> dict[str, dict[str, str]]:
+        shared = self._files_under(self.root / "testplans" / COMMON)
+        return {plan: shared | self._files_under(self.root / "testplans" / plan) for plan in plans}
+
+    def _files_under(self, folder: Path) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for path in sorted(folder.rglob("*")) if folder.is_dir() else []:
+            name = path.relative_to(folder)
+            hidden = any(part.startswith((".", "__")) for part in name.parts)
+            if path.is_file() and not hidden and str(name) != "plan.yaml":
+                text = self._text(path)
+                if text is not None:
+                    texts[str(name)] = text
+        return texts
+
+    def _text(self, path: Path) -> str | None:
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self.problems.append(Problem(str(path.relative_to(self.root)), 0, "", f"cannot be read as text: {error}"))
+            return None
+
+    # --- references between files -------------------------------------------------------------------------------
+
+    def _check_recipes(
+        self, loaded: _Loaded, recipes: Mapping[str, KernelRecipe], fragments: Mapping[str, str]
+    ) -> None:
+        for name, recipe in recipes.items():
+            used: list[tuple[Location, str]] = [(("fragments", i), each) for i, each in enumerate(recipe.fragments)]
+            used += [(("emulated_fragments", i), each) for i, each in enumerate(recipe.emulated_fragments)]
+            for arch, names in recipe.arch_fragments.items():
+                used += [(("arch_fragments", arch, i), each) for i, each in enumerate(names)]
+            for location, fragment in used:
+                if fragment not in fragments:
+                    hint = known_or_hint(fragment, fragments)
+                    self._add(loaded.documents[name], location, f"no kernels/fragments/{fragment}.config; {hint}")
+
+    def _check_plans(
+        self, loaded: _Loaded, plans: Mapping[str, TestPlan], files: Mapping[str, Mapping[str, str]]
+    ) -> None:
+        for name, plan in plans.items():
+            if plan.script not in files[name]:
+                hint = known_or_hint(plan.script, set(files[name]))
+                self._add(loaded.documents[name], ("script",), f"no testplans/{name}/{plan.script}; {hint}")
+
+    def _check_device_types(
+        self,
+        loaded: _Loaded,
+        device_types: Mapping[str, DeviceType],
+        recipes: set[str],
+        plan_names: set[str],
+        plans: Mapping[str, TestPlan],
+    ) -> None:
+        owner: dict[str, str] = {}
+        for name, device_type in device_types.items():
+            document = loaded.documents[name]
+            if device_type.recipe not in recipes:
+                hint = known_or_hint(device_type.recipe, recipes)
+                self._add(document, ("recipe",), f"no kernels/recipes/{device_type.recipe}.yaml; {hint}")
+            check = device_type.health_check
+            if check not in plan_names:
+                hint = known_or_hint(check, plan_names)
+                self._add(document, ("health_check",), f"no testplans/{check}/plan.yaml; {hint}")
+            elif check in plans and not plans[check].checks_health:
+                self._add(document, ("health_check",), f"plan {check} does not say checks_health: true")
+            for index, unit in enumerate(device_type.units):
+                if unit.name in owner:
+                    self._add(
+                        document, ("units", index, "name"), f"{unit.name} is already a unit of {owner[unit.name]}"
+                    )
+                owner.setdefault(unit.name, name)
+
+    def _add(self, document: Document, location: Location, message: str) -> None:
+        self.problems.append(document.problem(location, message))
+
+
+def _fragment_problems(file: str, text: str) -> Iterator[Problem]:
+    """Every line is blank, prose after `#`, or one option; no option twice."""
+    first_line: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        match = _OPTION.match(line)
+        if match is None:
+            if line.strip() and (not line.startswith("#") or line.startswith(("#CONFIG_", "# CONFIG_"))):
+                yield Problem(file, number, "", f"not CONFIG_X=value or '# CONFIG_X is not set': {line!r}")
+            continue
+        option = match[1] or match[2]
+        if option in first_line:
+            yield Problem(file, number, option, f"set twice; first on line {first_line[option]}")
+        first_line.setdefault(option, number)
+
+
+def main() -> None:
+    """`python -m wqlab_contracts.loading FOLDER`: every mistake in a data folder, one a line; status 1 if any."""
+    try:
+        folder = load_data(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
+    except DataError as error:
+        sys.exit(str(error))
+    counts = (len(folder.device_types), len(folder.trees), len(folder.recipes), len(folder.plans))
+    print("{} device types, {} trees, {} recipes, {} plans".format(*counts))
+
+
+if __name__ == "__main__":
+    main()

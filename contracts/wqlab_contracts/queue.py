@@ -1,0 +1,31 @@
+"""The only place that knows Celery queue and task names.
+
+A message carries one id and nothing else: it nudges a worker to look, and PostgreSQL decides what there is to do.
+"""
+
+SERVER_QUEUE = "server"
+BUILD_QUEUE = "build"
+
+TICK = "wqlab.tick"
+ADVANCE = "wqlab.advance"
+APPLY = "wqlab.apply"
+BUILD = "wqlab.build"
+RUN = "wqlab.run"
+
+
+def lab_queue(lab: str) -> str:
+    return f"lab.{lab}"
+
+
+CELERY_CONFIG: dict[str, object] = {
+    "task_serializer": "json",
+    "accept_content": ["json"],
+    "task_acks_late": True,
+    "task_reject_on_worker_lost": True,
+    "worker_prefetch_multiplier": 1,
+    "task_ignore_result": True,
+    "broker_connection_retry_on_startup": True,
+    "worker_hijack_root_logger": False,
+    "task_default_queue": SERVER_QUEUE,
+    "worker_send_task_events": False,
+}

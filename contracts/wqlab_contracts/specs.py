@@ -1,0 +1,329 @@
+"""What the data folders hold: device types, kernel trees and recipes, test plans.
+
+These models are the schema of every YAML file that a lab operator writes; `loading.py` reads the files and turns a
+violation into an error with file, line and key. Unknown fields are rejected everywhere.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+from .enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+CpuArch = Literal["x86_64", "arm64"]
+
+
+class Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+# --- device types -----------------------------------------------------------------------------------------------
+
+
+class Topology(Strict):
+    """The CPU layout a device type declares; each boot's measured topology is checked against it.
+
+    `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all.
+    """
+
+    sockets: int = Field(ge=1, le=16)
+    l3_per_socket: int = Field(ge=1, le=64)
+    cores_per_l3: int = Field(ge=1, le=256)
+    threads_per_core: int = Field(ge=1, le=8)
+    numa_nodes: int = Field(default=1, ge=1, le=64)
+    numbering: Literal["contiguous", "smt_last"] = "contiguous"
+    """`contiguous`: SMT siblings are neighbours (0,1). `smt_last`: the siblings of CPUs 0..N/2-1 are at +N/2."""
+
+    @property
+    def cpus(self) -> int:
+        return self.sockets * self.l3_per_socket * self.cores_per_l3 * self.threads_per_core
+
+    @property
+    def l3_domains(self) -> int:
+        return self.sockets * self.l3_per_socket
+
+    @model_validator(mode="after")
+    def _nodes_divide_cpus(self) -> Self:
+        if self.cpus > 512:
+            raise ValueError(f"{self.cpus} CPUs; the lab's kernels are built for at most 512")
+        if self.cpus % self.numa_nodes:
+            raise ValueError(f"{self.cpus} CPUs do not divide into {self.numa_nodes} NUMA nodes")
+        if self.numbering == "smt_last" and self.threads_per_core != 2:
+            raise ValueError("numbering smt_last needs threads_per_core: 2")
+        return self
+
+
+class Emulation(Strict):
+    """How the virtual bench builds a board of this type; absent for real hardware."""
+
+    memory_mib: int = Field(ge=256, le=262144)
+    cpu_model: str = "Skylake-Server"
+    kernel_arguments: str = "tsc=reliable no_timer_check nokaslr mitigations=off"
+    """What an emulated machine needs to keep time and to boot the same way every time. Mitigations cost emulation time;
+    their absence is no default for hardware."""
+
+
+class BootMethod(Strict):
+    """How a board reaches the golden system and, from there, a variant."""
+
+    console_speed: int = 115200
+    console_device: str = "ttyS0"
+    golden_timeout_s: int = Field(default=120, ge=5, le=3600)
+    variant_timeout_s: int = Field(default=120, ge=5, le=3600)
+    power_off_s: float = Field(default=2.0, ge=0, le=120)
+    """How long the power stays off in a cold cycle."""
+    rootfs: str = "/lab/rootfs.cpio.zst"
+    """Path on the golden system of the root filesystem image that variants boot with."""
+    kernel_arguments: str = ""
+    """Appended to every variant's command line."""
+
+
+ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\s]+$")]
+"""By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
+
+
+class Unit(Strict):
+    """One physical (or virtual) board: a labgrid place."""
+
+    name: Name
+    lab: Name = "local"
+    scratch: list[ScratchDevice] = Field(default_factory=list)
+    """Block devices that plans may overwrite, all of them. No plan ever writes to a device that is not listed here."""
+
+
+class DeviceType(Strict):
+    name: Name
+    summary: str
+    arch: CpuArch
+    topology: Topology
+    backend: Literal["labgrid"] = "labgrid"
+    boot: BootMethod = BootMethod()
+    emulation: Emulation | None = None
+    units: list[Unit] = Field(min_length=1)
+    recipe: Name = "measure"
+    health_check: Name = "health-check"
+    health_check_interval_h: int = Field(default=24, ge=1)
+
+    @property
+    def emulated(self) -> bool:
+        return self.emulation is not None
+
+    @property
+    def kernel_arguments(self) -> str:
+        """What golden system and variants alike have on their command line."""
+        emulated = self.emulation.kernel_arguments if self.emulation else ""
+        return " ".join(words for words in (self.boot.kernel_arguments, emulated) if words)
+
+    @model_validator(mode="after")
+    def _unit_names_differ(self) -> Self:
+        names = [unit.name for unit in self.units]
+        if len(set(names)) != len(names):
+            raise ValueError("two units share a name")
+        return self
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------
+
+
+class Tree(Strict):
+    name: Name
+    summary: str
+    url: str | None = None
+    """https:// or git:// URL, or an absolute local path that the operator lists."""
+    branch: str = "master"
+    debian_source: str | None = None
+    """Name of a Debian source package (linux-source-X.Y) that is imported as one commit instead of a URL."""
+
+    @model_validator(mode="after")
+    def _one_origin(self) -> Self:
+        if (self.url is None) == (self.debian_source is None):
+            raise ValueError("a tree has either url or debian_source")
+        return self
+
+
+class KernelRecipe(Strict):
+    """How a kernel is configured and built: fragments are merged in order over `base_config`."""
+
+    name: Name
+    summary: str
+    base_config: str = "tinyconfig"
+    toolchain: str = "gcc"
+    fragments: list[str] = Field(min_length=1)
+    arch_fragments: dict[CpuArch, list[str]] = Field(default_factory=dict)
+    emulated_fragments: list[str] = Field(default_factory=list)
+    figures: bool = True
+    """False for debugging kernels (lockdep, KASAN): their boots give correctness findings, never figures."""
+
+
+# --- plans ------------------------------------------------------------------------------------------------------
+
+
+class Metric(Strict):
+    name: Name
+    summary: str
+    unit: str
+    scale: Scale
+    direction: Direction
+    metric_class: MetricClass = Field(alias="class")
+    taken_from: TraceMode
+    role_hardware: Role = Role.EXPLANATORY
+    role_emulated: Role = Role.EXPLANATORY
+    delta: float | None = Field(default=None, ge=0)
+    """Smallest effect worth a person's attention: percent for `ratio`, units for `difference`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def role(self, emulated: bool) -> Role:
+        return self.role_emulated if emulated else self.role_hardware
+
+    def evidence(self, emulated: bool) -> Evidence:
+        if self.metric_class is MetricClass.MECHANISM:
+            return Evidence.MECHANISM
+        return Evidence.NONE if emulated else Evidence.PERFORMANCE
+
+
+class Scenario(Strict):
+    name: Name
+    summary: str
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    """Handed to the script as environment variables, upper-cased; over the plan's own parameters."""
+
+
+class Axis(Strict):
+    """A run-time knob: switched inside a boot, read back before and after each repetition."""
+
+    name: Name
+    values: list[str] = Field(min_length=1)
+
+
+class Repetitions(Strict):
+    warmup: int = Field(default=1, ge=0, le=10)
+    untraced: int = Field(default=5, ge=0, le=100)
+    traced: int = Field(default=1, ge=0, le=100)
+
+
+class Profile(Strict):
+    """What differs between real hardware and an emulated board."""
+
+    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    repetitions: Repetitions = Repetitions()
+    settings: list[str] = Field(min_length=1)
+    """The settings measured when a submission names none; canonical strings such as `scope=cache,strict=1`."""
+    blocks: int = Field(default=6, ge=1, le=100)
+    measure_timeout_s: int = Field(default=300, ge=1, le=7200)
+    """Longest time one repetition may take."""
+
+
+class Reference(Strict):
+    """A published figure shown beside the measured one; never used in a verdict."""
+
+    scenario: Name
+    setting: str
+    metric: Name
+    mean: float
+    stddev: float | None = None
+    n: int | None = None
+    kernel: str
+    machine: str
+    source: str
+
+
+class TestPlan(Strict):
+    __test__ = False
+
+    name: Name
+    summary: str
+    script: str
+    """Path, relative to the plan's folder, of the script that runs on the board."""
+    parser: Name
+    """Module under wqlab_worker/parsers that turns the script's output into samples."""
+    scenarios: list[Scenario] = Field(min_length=1)
+    axes: list[Axis] = Field(default_factory=list)
+    reference_setting: str
+    hardware: Profile
+    emulated: Profile
+    metrics: list[Metric] = Field(min_length=0)
+    references: list[Reference] = Field(default_factory=list)
+    checks_health: bool = False
+
+    def profile(self, emulated: bool) -> Profile:
+        return self.emulated if emulated else self.hardware
+
+    def metric(self, name: str) -> Metric:
+        """Raises KeyError for a metric the plan does not define."""
+        for metric in self.metrics:
+            if metric.name == name:
+                return metric
+        raise KeyError(name)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for kind, names in (
+            ("scenario", [s.name for s in self.scenarios]),
+            ("metric", [m.name for m in self.metrics]),
+            ("axis", [a.name for a in self.axes]),
+        ):
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{kind} {name} is defined twice")
+        for emulated in (False, True):
+            primaries = [m.name for m in self.metrics if m.role(emulated) is Role.PRIMARY]
+            if len(primaries) > 1:
+                board = "emulated boards" if emulated else "hardware"
+                raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {board}")
+        for setting in (self.reference_setting, *self.hardware.settings, *self.emulated.settings):
+            self.check_setting(setting)
+        for reference in self.references:
+            if reference.scenario not in {s.name for s in self.scenarios}:
+                raise ValueError(f"reference figure for unknown scenario {reference.scenario}")
+            self.metric_or_error(reference.metric)
+        return self
+
+    def metric_or_error(self, name: str) -> Metric:
+        try:
+            return self.metric(name)
+        except KeyError:
+            raise ValueError(f"unknown metric {name}") from None
+
+    def check_setting(self, setting: str) -> None:
+        """Raises ValueError, naming the knob and the values it takes, unless `setting` is one of this plan's."""
+        axes = {axis.name: axis.values for axis in self.axes}
+        chosen = parse_setting(setting)
+        for knob, value in chosen.items():
+            if knob not in axes:
+                known = ", ".join(axes) or "none"
+                raise ValueError(f"setting {setting!r}: plan {self.name} has no knob {knob!r} (knobs: {known})")
+            if value not in axes[knob]:
+                raise ValueError(f"setting {setting!r}: {knob} takes {', '.join(axes[knob])}, not {value!r}")
+        missing = axes.keys() - chosen.keys()
+        if missing:
+            raise ValueError(f"setting {setting!r} does not say {', '.join(sorted(missing))}")
+        if setting != format_setting(chosen):
+            raise ValueError(f"setting {setting!r} is not canonical: write {format_setting(chosen)!r}")
+
+
+NO_SETTING = ""
+"""The canonical setting of a plan without axes."""
+
+
+def parse_setting(setting: str) -> dict[str, str]:
+    """`scope=cache,strict=1` -> {'scope': 'cache', 'strict': '1'}. Raises ValueError for anything else."""
+    if setting == NO_SETTING:
+        return {}
+    chosen: dict[str, str] = {}
+    for pair in setting.split(","):
+        knob, equals, value = pair.partition("=")
+        if not (knob and equals and value):
+            raise ValueError(f"setting {setting!r}: expected knob=value pairs separated by commas")
+        if knob in chosen:
+            raise ValueError(f"setting {setting!r}: {knob} is given twice")
+        chosen[knob] = value
+    return chosen
+
+
+def format_setting(chosen: dict[str, str]) -> str:
+    """The canonical form: pairs sorted by knob."""
+    return ",".join(f"{knob}={chosen[knob]}" for knob in sorted(chosen))

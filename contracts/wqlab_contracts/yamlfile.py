@@ -1,0 +1,283 @@
+"""YAML with places: every value remembers the file and line it came from, so that an error can point at it.
+
+A document is read into PyYAML's node tree (which has marks), checked for what plain loading hides (a key written
+twice), turned into plain values, and validated by a pydantic model; each violation is mapped back to its node.
+"""
+
+from __future__ import annotations
+
+import difflib
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar, Union
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+M = TypeVar("M", bound=BaseModel)
+Location = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing wrong in one file. `line` counts from 1; 0 when the whole file is meant."""
+
+    file: str
+    line: int
+    key: str
+    """Dotted path of the value, such as `units[1].name`; empty for the document."""
+    message: str
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}: {self.key}: {self.message}" if self.key else f"{place}: {self.message}"
+
+
+class DataError(ValueError):
+    """The data folder has problems; all of them are listed, in file and line order."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = sorted(set(problems))
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with YAML 1.2's booleans: `on`, `off`, `yes` and `no` are words, not truth values."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+class Document:
+    """One YAML file (or several merged), its problems so far, and the place of each value."""
+
+    def __init__(self, file: str, root: yaml.Node | None, problems: list[Problem]) -> None:
+        self.file = file
+        self.root = root
+        self.problems = problems
+
+    @classmethod
+    def read(cls, path: Path, file: str) -> Document:
+        """Never raises for bad content: `problems` says what is wrong. `file` is the name used in problems."""
+        try:
+            text = path.read_text(encoding="utf-8")
+            root = yaml.compose(text, Loader=_Loader)
+        except (OSError, UnicodeDecodeError) as error:
+            return cls(file, None, [Problem(file, 0, "", f"cannot be read: {error}")])
+        except yaml.MarkedYAMLError as error:
+            line = error.problem_mark.line + 1 if error.problem_mark else 0
+            return cls(file, None, [Problem(file, line, "", f"not valid YAML: {error.problem or error.context}")])
+        except yaml.YAMLError as error:
+            return cls(file, None, [Problem(file, 0, "", f"not valid YAML: {error}")])
+        if root is None:
+            return cls(file, None, [Problem(file, 1, "", "the file is empty")])
+        for node in _nodes(root, set()):
+            node.start_mark.name = file
+        return cls(file, root, list(_structural_problems(file, root, (), set())))
+
+    def over(self, defaults: Document) -> Document:
+        """This document with `defaults` filled in under it: mappings merge key by key, everything else replaces."""
+        if self.root is None or defaults.root is None:
+            return self
+        return Document(self.file, _merge(defaults.root, self.root), self.problems)
+
+    def problem(self, location: Location, message: str) -> Problem:
+        """A problem at the value that `location` names, or at the nearest enclosing value that exists."""
+        mark = self._mark(location)
+        return Problem(mark.name, mark.line + 1, dotted(location), message)
+
+    def plain(self) -> Any:
+        """Plain Python values. Only for documents without structural problems."""
+        return _plain(self.root) if self.root is not None else None
+
+    def validate_as(self, model: type[M]) -> M | None:
+        """The model, or None with the reasons added to `problems`."""
+        if self.problems or self.root is None:
+            return None
+        try:
+            return model.model_validate(self.plain())
+        except ValidationError as error:
+            self.problems.extend(self._explain(model, dict(violation)) for violation in error.errors())
+            return None
+
+    def _mark(self, location: Location) -> yaml.Mark:
+        node = self.root
+        if node is None:
+            return yaml.Mark(self.file, 0, 0, 0, "", 0)
+        mark: yaml.Mark = node.start_mark
+        for step in location:
+            if isinstance(node, yaml.MappingNode):
+                mark = next((key.start_mark for key, _ in node.value if key.value == step), mark)
+            child = _child(node, step)
+            if child is None:
+                break
+            if isinstance(node, yaml.SequenceNode):
+                mark = child.start_mark
+            node = child
+        return mark
+
+    def _explain(self, model: type[BaseModel], violation: dict[str, Any]) -> Problem:
+        # pydantic appends "[key]" for a bad dictionary key, and the name of the tried type inside a union.
+        location = self._existing(tuple(step for step in violation["loc"] if step != "[key]"), violation["type"])
+        message = str(violation["msg"]).removeprefix("Value error, ")
+        if violation["type"] == "extra_forbidden":
+            known = _fields_at(model, location[:-1])
+            close = difflib.get_close_matches(str(location[-1]), known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(sorted(known))}"
+            message = f"unknown field; {hint}"
+        elif violation["type"] == "missing":
+            message = "required field is missing"
+        elif violation["type"] == "string_type" and isinstance(violation["input"], bool | int | float):
+            message = f"must be text: write it in quotes ('{violation['input']}')"
+        elif violation["type"] == "value_error":
+            location = self._quoted(location, message)
+        elif not isinstance(violation["input"], dict | list):
+            message = f"{message} (not {violation['input']!r})"
+        return self.problem(location, message)
+
+    def _quoted(self, location: Location, message: str) -> Location:
+        """The place, at or under `location`, of the first scalar that a model's own check quotes in its message."""
+        node = self.root
+        for step in location:
+            node = _child(node, step) if node is not None else None
+        found = _scalars(node, location) if node is not None else iter(())
+        return next((place for place, text in found if repr(text) in message), location)
+
+    def _existing(self, location: Location, kind: str) -> Location:
+        """`location` without trailing steps that name no value of the document."""
+        node, depth = self.root, 0
+        while depth < len(location) and node is not None:
+            node = _child(node, location[depth])
+            depth += node is not None
+        return location[: depth + 1] if kind == "missing" else location[:depth]
+
+
+def dotted(location: Location) -> str:
+    """('units', 1, 'name') -> 'units[1].name'."""
+    text = ""
+    for step in location:
+        text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
+    return text
+
+
+def _child(node: yaml.Node, step: str | int) -> yaml.Node | None:
+    if isinstance(node, yaml.MappingNode):
+        return next((value for key, value in node.value if key.value == step), None)
+    if isinstance(node, yaml.SequenceNode) and isinstance(step, int) and step < len(node.value):
+        item: yaml.Node = node.value[step]
+        return item
+    return None
+
+
+def _scalars(node: yaml.Node, location: Location) -> Iterator[tuple[Location, str]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _scalars(value, (*location, key.value))
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _scalars(item, (*location, index))
+    else:
+        yield location, node.value
+
+
+def _nodes(node: yaml.Node, seen: set[int]) -> Iterator[yaml.Node]:
+    if id(node) in seen:
+        return
+    seen.add(id(node))
+    yield node
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            yield from _nodes(key, seen)
+            yield from _nodes(value, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for item in node.value:
+            yield from _nodes(item, seen)
+
+
+def _structural_problems(file: str, node: yaml.Node, location: Location, seen: set[int]) -> Iterator[Problem]:
+    line = node.start_mark.line + 1
+    if not isinstance(node, yaml.ScalarNode):
+        if id(node) in seen:
+            yield Problem(file, line, dotted(location), "an alias (*name) repeats a value; write it out")
+            return
+        seen.add(id(node))
+    if isinstance(node, yaml.MappingNode):
+        first_line: dict[str, int] = {}
+        for key, value in node.value:
+            key_line = key.start_mark.line + 1
+            if not isinstance(key, yaml.ScalarNode):
+                yield Problem(file, key_line, dotted(location), "a key must be plain text")
+                continue
+            here = (*location, key.value)
+            if key.value in first_line:
+                yield Problem(file, key_line, dotted(here), f"written twice; first on line {first_line[key.value]}")
+            first_line.setdefault(key.value, key_line)
+            yield from _structural_problems(file, value, here, seen)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield from _structural_problems(file, item, (*location, index), seen)
+
+
+def _merge(default: yaml.Node, node: yaml.Node) -> yaml.Node:
+    if not (isinstance(default, yaml.MappingNode) and isinstance(node, yaml.MappingNode)):
+        return node
+    defaults = {key.value: (key, value) for key, value in default.value}
+    merged = [
+        (key, _merge(defaults[key.value][1], value) if key.value in defaults else value) for key, value in node.value
+    ]
+    own = {key.value for key, _ in node.value}
+    merged.extend(pair for name, pair in defaults.items() if name not in own)
+    return yaml.MappingNode(node.tag, merged, node.start_mark, node.end_mark)
+
+
+def _plain(node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return {key.value: _plain(value) for key, value in node.value}
+    if isinstance(node, yaml.SequenceNode):
+        return [_plain(item) for item in node.value]
+    return yaml.constructor.SafeConstructor().construct_object(node)
+
+
+def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
+    """Names that the model expects at `location`; empty where no model is."""
+    kinds: list[Any] = [model]
+    for step in location:
+        kinds = [inner for kind in kinds for inner in _step(kind, step)]
+    return [field.alias or name for kind in kinds if _is_model(kind) for name, field in kind.model_fields.items()]
+
+
+def _step(kind: Any, step: str | int) -> list[Any]:
+    """The types a value of type `kind` can have at key or index `step`."""
+    if _is_model(kind):
+        for name, field in kind.model_fields.items():
+            if step in (name, field.alias):
+                return _alternatives(field.annotation)
+        return []
+    arguments = typing.get_args(kind)
+    if isinstance(typing.get_origin(kind), type) and arguments:
+        return _alternatives(arguments[-1])
+    return []
+
+
+def _alternatives(kind: Any) -> list[Any]:
+    if typing.get_origin(kind) in (Union, types.UnionType):
+        return [inner for argument in typing.get_args(kind) for inner in _alternatives(argument)]
+    if typing.get_origin(kind) is typing.Annotated:
+        return _alternatives(typing.get_args(kind)[0])
+    return [kind]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+def known_or_hint(name: str, known: Mapping[str, object] | set[str]) -> str:
+    """`no such thing` message tail: the closest known name, else all of them."""
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)) or 'none'}"
