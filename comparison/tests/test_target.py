@@ -1,0 +1,223 @@
+from datetime import UTC, datetime
+
+import pytest
+from literal_samples import one, paired, studied
+
+from wqlab_comparison import Samples, TargetFacts, compare, conclude
+from wqlab_contracts.api import FindingView, UnsupportedView
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Role, Verdict
+from wqlab_contracts.messages import Failure
+from wqlab_contracts.specs import TestPlan
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+LOCKS = {"metric": "locks", "unit": "", "evidence": "mechanism", "direction": "lower_is_better"}
+FEWER = one([33] * 3, [3] * 3, scenario="fewer", **LOCKS)
+MORE = one([33] * 3, [99] * 3, scenario="more", **LOCKS)
+SAME = one([33] * 3, [33] * 3, scenario="same", **LOCKS)
+UNSURE = one([33, 34, 33], [33, 33, 34], scenario="unsure", **LOCKS)
+VALUE = one([1.0], [2.0], evidence="none", role="explanatory", scenario="value")
+
+
+def finding(
+    arm=Arm.CANDIDATE, kind=FindingKind.PANIC, block=0, fatal=True, attempt=0, title="Kernel panic - not syncing"
+):
+    return FindingView(
+        kind=kind,
+        arm=arm,
+        block=block,
+        attempt=attempt,
+        title=title,
+        excerpt=f"trace of {title}",
+        console_offset=0,
+        fatal=fatal,
+    )
+
+
+@pytest.mark.parametrize(
+    ("comparisons", "verdict"),
+    [
+        ([FEWER], Verdict.IMPROVEMENT),
+        ([FEWER, MORE, SAME], Verdict.REGRESSION),
+        ([FEWER, SAME, UNSURE], Verdict.IMPROVEMENT),
+        ([SAME, SAME], Verdict.EQUIVALENT),
+        ([SAME, UNSURE], Verdict.INCONCLUSIVE),
+        ([FEWER, VALUE], Verdict.IMPROVEMENT),
+        ([], Verdict.INCONCLUSIVE),
+    ],
+)
+def test_the_worst_that_is_certain(comparisons, verdict):
+    assert conclude(comparisons).verdict is verdict
+
+
+def test_the_headline_carries_the_figures():
+    assert conclude([FEWER]).headline == "locks falls from 33 to 3, the same in every boot (n=3)"
+    assert conclude([FEWER, UNSURE]).headline.startswith("fewer: locks falls from 33 to 3")
+    assert "of the others 1 inconclusive" in conclude([FEWER, UNSURE]).headline
+
+
+class TestKernelFailures:
+    boots = {Arm.BASELINE: 3, Arm.CANDIDATE: 3}
+
+    def test_a_candidate_that_died_once_of_three_failed_and_says_so(self):
+        found = conclude([FEWER], [finding()], boots=self.boots)
+        assert found.verdict is Verdict.FAILED
+        assert "panic in 1 of 3 boots" in found.headline
+        assert "falls from 33 to 3" in found.headline
+
+    def test_what_the_baseline_does_too_is_not_held_against_the_candidate(self):
+        findings = [finding(), finding(arm=Arm.BASELINE)]
+        assert conclude([FEWER], findings, boots=self.boots).verdict is Verdict.IMPROVEMENT
+
+    def test_a_new_warning_counts(self):
+        found = conclude([FEWER], [finding(kind=FindingKind.WARNING, fatal=False, title="WARNING: at a.c:1 f+0x1/0x2")])
+        assert found.verdict is Verdict.FAILED
+        assert [each.excerpt for each in found.accused] == ["trace of WARNING: at a.c:1 f+0x1/0x2"]
+
+    def test_another_warning_of_the_baseline_does_not_excuse_it(self):
+        def warning(arm, title):
+            return finding(arm=arm, kind=FindingKind.WARNING, fatal=False, title=title)
+
+        old = warning(Arm.BASELINE, "WARNING: CPU: 0 PID: 12 at kernel/a.c:10 a+0x1/0x20")
+        same = warning(Arm.CANDIDATE, "WARNING: CPU: 3 PID: 99 at kernel/a.c:12 a+0x4/0x24")
+        other = warning(Arm.CANDIDATE, "WARNING: CPU: 0 PID: 12 at kernel/a.c:10 b+0x1/0x20")
+        assert conclude([FEWER], [old, same]).verdict is Verdict.IMPROVEMENT
+        assert conclude([FEWER], [old, same, other]).verdict is Verdict.FAILED
+
+    def test_a_stall_of_any_task_on_the_baseline_excuses_one_of_the_candidate(self):
+        stalls = [
+            finding(arm=arm, kind=FindingKind.HUNG_TASK, block=block, title=f"INFO: task {task}:7 blocked")
+            for arm, block, task in ((Arm.BASELINE, 0, "fio"), (Arm.CANDIDATE, 0, "sync"), (Arm.CANDIDATE, 1, "sync"))
+        ]
+        assert conclude([FEWER], stalls).verdict is Verdict.IMPROVEMENT
+
+    def test_one_stall_on_an_emulated_board_proves_nothing(self):
+        stall = finding(kind=FindingKind.RCU_STALL)
+        again = finding(kind=FindingKind.RCU_STALL, block=1)
+        assert conclude([FEWER], [stall], emulated=True).verdict is Verdict.IMPROVEMENT
+        assert conclude([FEWER], [stall, stall], emulated=True).verdict is Verdict.IMPROVEMENT
+        assert conclude([FEWER], [stall, again], emulated=True).verdict is Verdict.FAILED
+        assert conclude([FEWER], [stall], emulated=False).verdict is Verdict.FAILED
+
+    def test_infrastructure_is_named_as_such(self):
+        failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no console")
+        found = conclude([], failure=failure)
+        assert (found.verdict, found.headline) == (Verdict.FAILED, "not measured (infrastructure): no console")
+        assert conclude([FEWER], failure=failure).verdict is Verdict.IMPROVEMENT
+
+
+class TestStudies:
+    share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
+
+    def study(self, **settings):
+        return compare(studied({f"scope={k}": v for k, v in settings.items()}, **self.share), references="scope=ref")
+
+    def test_a_worse_setting_is_no_regression_while_another_is_better(self):
+        found = conclude(self.study(ref=[50.0] * 3, better=[90.0] * 3, worse=[10.0] * 3))
+        assert found.verdict is Verdict.IMPROVEMENT
+        assert found.headline == (
+            "HIGH: l3_share from 50 % at scope=ref: scope=better +40.0 points, scope=worse -40.0 points"
+        )
+
+    def test_all_settings_the_same(self):
+        assert conclude(self.study(ref=[50.0] * 3, other=[50.0] * 3)).verdict is Verdict.EQUIVALENT
+
+    def test_a_kernel_that_dies_in_a_study_fails_it(self):
+        found = conclude(self.study(ref=[50.0] * 3, other=[50.0] * 3), [finding(arm=Arm.BASELINE)])
+        assert found.verdict is Verdict.FAILED
+        assert found.headline.startswith("the kernel showed panic in 1 boot")
+
+
+PLAN = TestPlan.model_validate(
+    {
+        "name": "dm-crypt",
+        "summary": "",
+        "script": "run.sh",
+        "parser": "fio",
+        "scenarios": [{"name": "HIGH", "summary": ""}, {"name": "LOW", "summary": ""}],
+        "axes": [{"name": "scope", "values": ["system", "cache", "cache_shard"]}],
+        "reference_setting": "scope=system",
+        "hardware": {"settings": ["scope=system", "scope=cache"]},
+        "emulated": {"settings": ["scope=system", "scope=cache"]},
+        "metrics": [
+            {
+                "name": "l3_share",
+                "summary": "",
+                "unit": "%",
+                "scale": "difference",
+                "direction": "higher_is_better",
+                "class": "mechanism",
+                "taken_from": "traced",
+                "role_emulated": "primary",
+            },
+            {
+                "name": "bandwidth",
+                "summary": "",
+                "unit": "MiB/s",
+                "scale": "ratio",
+                "direction": "higher_is_better",
+                "class": "performance",
+                "taken_from": "untraced",
+                "role_hardware": "primary",
+            },
+        ],
+    }
+)
+
+
+def target(**changes):
+    facts = {
+        "plan": PLAN,
+        "device_type": "ryzen-3900x",
+        "emulated": True,
+        "arms": [Arm.BASELINE],
+        "settings": ["scope=system", "scope=cache", "scope=cache_shard"],
+    }
+    return TargetFacts(**{**facts, **changes})
+
+
+class TestNothingIsDropped:
+    def samples(self):
+        share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
+        return studied({"scope=system": [24.0, 25.0], "scope=cache": [80.0, 81.5]}, **share)
+
+    def test_every_planned_cell_answers(self):
+        lack = UnsupportedView(
+            scenario="HIGH", setting="scope=cache_shard", metric=None, arm=Arm.BASELINE, reason="Linux 6.12 lacks it"
+        )
+        found = compare(self.samples(), [target(unsupported=[lack])])
+        cells = {(c.scenario, c.setting, c.metric): c for c in found}
+        assert len(cells) == 2 * 2 * 2
+        assert [c.scenario for c in found] == ["HIGH"] * 4 + ["LOW"] * 4
+        unsupported = cells["HIGH", "scope=cache_shard", "l3_share"]
+        assert (unsupported.verdict, unsupported.reason) == (Verdict.UNSUPPORTED, "Linux 6.12 lacks it")
+        assert unsupported.baseline.n == 2
+        assert unsupported.candidate is None
+        missing = cells["LOW", "scope=cache", "l3_share"]
+        assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "not measured")
+        assert cells["HIGH", "scope=cache", "bandwidth"].verdict is Verdict.NO_EVIDENCE
+        assert cells["HIGH", "scope=cache", "bandwidth"].role is Role.EXPLANATORY
+
+    def test_a_failed_run_fails_what_it_did_not_measure(self):
+        failure = Failure(kind=ErrorKind.KERNEL, summary="candidate panicked in both boots")
+        found = compare(None, [target(arms=list(Arm), failure=failure)])
+        primaries = [c for c in found if c.role is Role.PRIMARY]
+        assert primaries
+        assert {c.verdict for c in primaries} == {Verdict.FAILED}
+        assert {c.reason for c in primaries} == {"kernel: candidate panicked in both boots"}
+
+    def test_a_candidate_that_lost_a_setting_is_named(self):
+        lack = UnsupportedView(scenario="*", setting="scope=cache", metric=None, arm=Arm.CANDIDATE, reason="gone")
+        found = compare(None, [target(arms=list(Arm), settings=["scope=cache"], unsupported=[lack])])
+        kernel = next(c for c in found if c.question == "kernel")
+        assert (kernel.verdict, kernel.reason) == (Verdict.UNSUPPORTED, "candidate kernel: gone")
+
+    def test_discarded_blocks_are_told(self):
+        found = compare(self.samples(), [target(blocks_discarded=2)])
+        assert {c.blocks_discarded for c in found} == {2}
+
+
+def test_a_dead_candidate_leaves_its_baseline_in_the_table():
+    samples = Samples.concatenate([paired([1.0, 2.0], [3.0]), paired([1.0, 2.0], [], scenario="LOW")])
+    low = next(c for c in compare(samples) if c.scenario == "LOW")
+    assert (low.baseline.n, low.candidate, low.verdict) == (2, None, Verdict.INCONCLUSIVE)
+    assert low.blocks_discarded == 2

@@ -1,0 +1,25 @@
+"""Paired comparison of kernels: effects, intervals, verdicts. Pure: no clock, no network, no database.
+
+samples = read_csv(path)              or Samples.from_columns(...)
+comparisons = compare(samples)        one per plan x device type x scenario x setting x metric
+conclude(comparisons, ...)            the verdict of one target, in a sentence
+"""
+
+from .boots import boot_values
+from .compare import TargetFacts, compare
+from .csvfile import CsvError, read_csv, write_csv
+from .samples import Samples, SamplesError
+from .target import Conclusion, conclude
+
+__all__ = [
+    "Conclusion",
+    "CsvError",
+    "Samples",
+    "SamplesError",
+    "TargetFacts",
+    "boot_values",
+    "compare",
+    "conclude",
+    "read_csv",
+    "write_csv",
+]

@@ -1,0 +1,258 @@
+"""The comparison of one submission: every cell measured, families adjusted, verdicts given.
+
+`compare` is the whole method: boots from samples, pairs from boots, an effect per cell, p values adjusted over their
+family, a verdict per cell. docs/comparison.md says it in prose.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from wqlab_contracts.api import Comparison, UnsupportedView
+from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Question, Role, Verdict
+from wqlab_contracts.messages import Failure
+from wqlab_contracts.specs import Metric, TestPlan
+
+from . import significance
+from .boots import Boot, BootTable, Cell, MetricFacts, Pairs, block_pairs, boot_table, setting_pairs
+from .judge import Decision, Measured, decide, measure, summary, value_only
+from .power import LEAST_BLOCKS
+from .samples import Samples
+
+BASELINE = "baseline"
+"""`Comparison.reference` of the question about the kernel."""
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """What was meant to be measured of one plan on one device type, so that nothing missing goes unsaid."""
+
+    plan: TestPlan
+    device_type: str
+    emulated: bool
+    arms: Sequence[Arm]
+    """Both for a series; the baseline alone for a settings study."""
+    settings: Sequence[str]
+    unsupported: Sequence[UnsupportedView] = ()
+    failure: Failure | None = None
+    """Why the run ended early, if it did."""
+    discarded: Mapping[Arm, int] = field(default_factory=dict)
+    """Boots discarded per arm (blocks that were repeated are not in the samples)."""
+    blocks_discarded: int = 0
+
+
+@dataclass(frozen=True)
+class _Question:
+    """One cell of the answer: what is compared with what, and the pairs that tell."""
+
+    cell: Cell
+    question: Question
+    reference: str
+    kernel: Arm | None
+    facts: MetricFacts
+    pairs: Pairs
+    alone: Pairs
+    """Boots of either side without regard to pairs: shown when there is no pair."""
+
+
+def compare(
+    samples: Samples | None,
+    targets: Sequence[TargetFacts] = (),
+    references: Mapping[str, str] | str | None = None,
+) -> list[Comparison]:
+    """Compare everything in one submission; call it once with all runs, since they make the families.
+
+    `samples` holds valid boots only (None: there are none). `targets` says what was planned, and gives unmeasured
+    cells their verdict and the answer its order; without it the samples speak for themselves. `references` is the
+    reference setting, of all plans or by plan name; by default the plan's own, and without one settings are not
+    compared with each other. The order of the samples makes no difference. Raises SamplesError for samples that
+    contradict themselves.
+    """
+    table = BootTable({}, {}) if samples is None or len(samples) == 0 else boot_table(samples)
+    known = {(target.plan.name, target.device_type): target for target in targets}
+    chosen = {target.plan.name: target.plan.reference_setting for target in targets}
+    if isinstance(references, str):
+        chosen = {cell.plan: references for cell in table.cells} | dict.fromkeys(chosen, references)
+    elif references is not None:
+        chosen |= references
+    asked = sorted(_questions(table, known, chosen), key=lambda question: _place(question, known))
+    measured = [measure(question.cell.metric, question.facts, question.pairs) for question in asked]
+    adjusted = _adjust(asked, measured)
+    return [
+        _answer(question, figures, p, size, known.get((question.cell.plan, question.cell.device_type)))
+        for question, figures, (p, size) in zip(asked, measured, adjusted, strict=True)
+    ]
+
+
+# --- what is asked ------------------------------------------------------------------------------------------------
+
+
+def _questions(
+    table: BootTable, known: Mapping[tuple[str, str], TargetFacts], references: Mapping[str, str]
+) -> Iterator[_Question]:
+    arms: dict[tuple[str, str], set[Arm]] = defaultdict(set)
+    settings: dict[tuple[str, str], set[str]] = defaultdict(set)
+    cells: dict[Cell, MetricFacts] = {cell: table.facts(cell) for cell in table.cells}
+    for cell, boots in table.cells.items():
+        arms[cell.plan, cell.device_type] |= {boot.arm for boot in boots}
+        settings[cell.plan, cell.device_type].add(cell.setting)
+    for where, target in known.items():
+        arms[where] |= set(target.arms)
+        settings[where] |= set(target.settings)
+        for cell, facts in _planned(target):
+            cells.setdefault(cell, facts)
+    for cell, facts in cells.items():
+        where = (cell.plan, cell.device_type)
+        boots = table.cells.get(cell, {})
+        if len(arms[where]) == 2:
+            alone = Pairs(_of_arm(boots, Arm.BASELINE), _of_arm(boots, Arm.CANDIDATE))
+            yield _Question(cell, Question.KERNEL, BASELINE, None, facts, block_pairs(boots), alone)
+        reference = references.get(cell.plan)
+        if reference is None or cell.setting == reference or reference not in settings[where]:
+            continue
+        others = table.cells.get(cell._replace(setting=reference), {})
+        for arm in sorted(arms[where]):
+            alone = Pairs(_of_arm(others, arm), _of_arm(boots, arm))
+            pairs = setting_pairs(others, boots, arm)
+            yield _Question(cell, Question.SETTING, reference, arm, facts, pairs, alone)
+
+
+def _of_arm(boots: Mapping[Boot, float], arm: Arm) -> list[float]:
+    return [value for boot, value in sorted(boots.items()) if boot.arm is arm]
+
+
+def _planned(target: TargetFacts) -> Iterator[tuple[Cell, MetricFacts]]:
+    for scenario in target.plan.scenarios:
+        for setting in target.settings:
+            for metric in target.plan.metrics:
+                cell = Cell(target.plan.name, target.device_type, scenario.name, setting, metric.name)
+                yield cell, facts_of(metric, target.emulated)
+
+
+def facts_of(metric: Metric, emulated: bool) -> MetricFacts:
+    """A plan's metric as it stands on real or emulated boards."""
+    return MetricFacts(
+        metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated), metric.delta
+    )
+
+
+def _place(question: _Question, known: Mapping[tuple[str, str], TargetFacts]) -> tuple[object, ...]:
+    """Where an answer stands: as in the plan where there is one, by name otherwise."""
+    cell = question.cell
+    target = known.get((cell.plan, cell.device_type))
+    scenarios = [scenario.name for scenario in target.plan.scenarios] if target else []
+    metrics = [metric.name for metric in target.plan.metrics] if target else []
+    settings = list(target.settings) if target else []
+    return (
+        *(cell.plan, cell.device_type, question.question, question.kernel or ""),
+        *_rank(cell.scenario, scenarios),
+        *(question.facts.role is not Role.PRIMARY, question.facts.role is not Role.SECONDARY),
+        *_rank(cell.metric, metrics),
+        *_rank(cell.setting, settings),
+    )
+
+
+def _rank(name: str, order: list[str]) -> tuple[int, str]:
+    return (order.index(name), name) if name in order else (len(order), name)
+
+
+# --- families ---------------------------------------------------------------------------------------------------
+
+
+def _adjust(asked: Sequence[_Question], measured: Sequence[Measured]) -> list[tuple[float | None, int]]:
+    """Adjusted p and family size of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
+
+    A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
+    on one kernel), over all plans, topologies, scenarios and settings of the submission. Exact counts have no p and
+    belong to none.
+    """
+    families: dict[tuple[Question, Arm | None, Role], list[int]] = defaultdict(list)
+    for index, (question, figures) in enumerate(zip(asked, measured, strict=True)):
+        if figures.p is not None and question.facts.role is not Role.EXPLANATORY:
+            families[question.question, question.kernel, question.facts.role].append(index)
+    adjusted: list[tuple[float | None, int]] = [(None, 1)] * len(asked)
+    for (_, _, role), members in families.items():
+        ps = [p for index in members if (p := measured[index].p) is not None]
+        primary = role is Role.PRIMARY
+        method = significance.holm if primary else significance.benjamini_hochberg
+        for index, p in zip(members, method(ps), strict=True):
+            adjusted[index] = (p, len(members) if primary else 1)
+    return adjusted
+
+
+# --- what is answered ---------------------------------------------------------------------------------------------
+
+
+def _answer(
+    question: _Question, figures: Measured, p_adjusted: float | None, family: int, target: TargetFacts | None
+) -> Comparison:
+    cell, facts = question.cell, question.facts
+    explanatory = facts.role is Role.EXPLANATORY
+    reference, candidate = figures.reference, figures.candidate
+    if figures.n == 0:
+        reference, candidate = summary(question.alone.reference), summary(question.alone.candidate)
+        if facts.evidence is Evidence.NONE:
+            reference, candidate = reference and value_only(reference), candidate and value_only(candidate)
+        decision = _unmeasured(question, target)
+    else:
+        decision = decide(facts, figures, p_adjusted, family)
+    if explanatory and decision.verdict not in {Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}:
+        text = "" if figures.n else decision.reason
+        decision = Decision(None, text)
+    return Comparison(
+        plan=cell.plan,
+        device_type=cell.device_type,
+        scenario=cell.scenario,
+        setting=cell.setting,
+        question=question.question,
+        reference=question.reference,
+        kernel=question.kernel,
+        metric=cell.metric,
+        unit=facts.unit,
+        scale=facts.scale,
+        direction=facts.direction,
+        role=facts.role,
+        evidence=facts.evidence,
+        baseline=reference,
+        candidate=candidate,
+        effect=figures.effect,
+        ci95=figures.ci95,
+        p=None if explanatory else figures.p,
+        p_adjusted=None if explanatory else p_adjusted,
+        p_signflip=None if explanatory else figures.p_signflip,
+        delta=None if facts.evidence is Evidence.NONE or explanatory or figures.n == 0 else figures.delta,
+        exact=figures.counts is not None,
+        verdict=decision.verdict,
+        reason=decision.reason,
+        blocks_needed=decision.blocks_needed,
+        blocks_discarded=question.pairs.alone + (target.blocks_discarded if target else 0),
+    )
+
+
+def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
+    """The verdict of a cell without a single pair."""
+    if target:
+        for lack in target.unsupported:
+            if _lacks(lack, question):
+                other = "" if lack.arm is question.kernel else f"{lack.arm} kernel: "
+                return Decision(Verdict.UNSUPPORTED, f"{other}{lack.reason}")
+        if target.failure and target.failure.kind is not ErrorKind.CANCELED:
+            return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
+    if question.facts.evidence is Evidence.NONE:
+        return Decision(Verdict.NO_EVIDENCE, "not measured; on an emulated board it would be a value only")
+    lone = question.pairs.alone
+    text = f"not measured together in any block ({lone} unpaired)" if lone else "not measured"
+    return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)
+
+
+def _lacks(lack: UnsupportedView, question: _Question) -> bool:
+    cell = question.cell
+    settings = {cell.setting} if question.question is Question.KERNEL else {cell.setting, question.reference}
+    return (
+        lack.scenario in {"", "*", cell.scenario}
+        and lack.setting in settings
+        and lack.metric in {None, "*", cell.metric}
+        and (question.kernel is None or lack.arm is question.kernel)
+    )

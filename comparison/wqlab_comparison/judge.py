@@ -1,0 +1,229 @@
+"""One cell: from pairs of boot values to an effect, then to a verdict.
+
+`measure` looks at one cell alone. Adjusted p values need the whole family, so `decide` comes after it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from wqlab_contracts.api import ArmSummary
+from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
+
+from . import effect, power, significance
+from .boots import MetricFacts, Pairs
+from .csvfile import SHARE_UNITS
+from .words import count, number, p_value
+
+EXACT_BLOCKS = 2
+"""Blocks from which equal counts in every boot are a result."""
+TIME_UNITS = frozenset({"s", "ms", "us", "µs", "ns", "sec", "msec", "usec", "nsec", "seconds"})
+DEFAULT_DELTA_SHARE = 0.5
+DEFAULT_DELTA_LATENCY = 5.0
+DEFAULT_DELTA_RATIO = 1.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the pairs of one cell say, before its family is known."""
+
+    n: int
+    reference: ArmSummary | None = None
+    candidate: ArmSummary | None = None
+    differences: effect.Floats | None = None
+    counts: tuple[float, float] | None = None
+    """The integers that every boot of each arm gave, where they did: they are the result."""
+    effect: float | None = None
+    """Percent or units."""
+    ci95: tuple[float, float] | None = None
+    p: float | None = None
+    p_signflip: float | None = None
+    delta: float = 0.0
+    undecidable: str = ""
+    """Why no test can be made of these values, however many blocks there are."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    verdict: Verdict | None
+    reason: str
+    blocks_needed: int | None = None
+    """More blocks, beyond those there are."""
+
+
+def summary(values: list[float]) -> ArmSummary | None:
+    """Over boots. None for no boot."""
+    if not values:
+        return None
+    mean, deviation = significance.mean_and_deviation(np.array(values))
+    return ArmSummary(mean=mean, stddev=None if math.isnan(deviation) else deviation, n=len(values))
+
+
+def default_delta(metric: str, facts: MetricFacts, reference: float) -> float:
+    """The smallest effect worth attention where the metric states none, in percent (ratio) or units (difference)."""
+    if facts.scale is Scale.RATIO:
+        slow = facts.direction is Direction.LOWER_IS_BETTER and facts.unit.lower() in TIME_UNITS
+        return DEFAULT_DELTA_LATENCY if slow or "latency" in metric.lower() else DEFAULT_DELTA_RATIO
+    if facts.unit.lower() in SHARE_UNITS:
+        return DEFAULT_DELTA_SHARE
+    return abs(reference) / 100
+
+
+def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
+    """Effect, interval and p values of one cell. Without evidence: the two means and nothing else."""
+    n = len(pairs.reference)
+    reference, candidate = summary(pairs.reference), summary(pairs.candidate)
+    if reference is None or candidate is None:
+        return Measured(0)
+    if facts.evidence is Evidence.NONE:
+        return Measured(n, value_only(reference), value_only(candidate))
+    a, b = np.array(pairs.reference), np.array(pairs.candidate)
+    delta = default_delta(metric, facts, reference.mean) if facts.delta is None else facts.delta
+    if _exact(a, b, facts.evidence):
+        counts = (float(a[0]), float(b[0]))
+        size = _count_effect(*counts, facts.scale)
+        any_difference = facts.delta is None and facts.evidence is Evidence.MECHANISM
+        return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
+    d = effect.differences(a, b, facts.scale)
+    if d is None:
+        text = (
+            f"{metric} has values of zero or below, which have no ratio: give it the scale `difference`"
+            if facts.scale is Scale.RATIO
+            else f"the differences of {metric} are too large for a number"
+        )
+        return Measured(n, reference, candidate, delta=delta, undecidable=text)
+    middle, ends = effect.estimate(d)
+    estimate = effect.shown(middle, facts.scale)
+    if not math.isfinite(estimate):
+        text = f"the ratio of {metric} is too large for a number"
+        return Measured(n, reference, candidate, delta=delta, undecidable=text)
+    p = significance.paired_t(d)
+    flat = n >= EXACT_BLOCKS and p is None and bool((d != 0).any())
+    return Measured(
+        n,
+        reference,
+        candidate,
+        differences=d,
+        effect=estimate,
+        ci95=None if ends is None or flat else (effect.shown(ends[0], facts.scale), effect.shown(ends[1], facts.scale)),
+        p=p,
+        p_signflip=None if flat or n < EXACT_BLOCKS else significance.sign_flip(d),
+        delta=delta,
+        undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
+        "the same whole number in every boot of an arm"
+        if flat and n >= power.LEAST_BLOCKS
+        else "",
+    )
+
+
+def value_only(arm: ArmSummary) -> ArmSummary:
+    """A figure that is no evidence is shown without a spread: one could read significance into it."""
+    return ArmSummary(mean=arm.mean, stddev=None, n=arm.n)
+
+
+def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, family: int) -> Decision:
+    """The verdict of one cell that was measured. `family`: how many tests the primaries' level is shared by."""
+    if facts.evidence is Evidence.NONE:
+        return Decision(Verdict.NO_EVIDENCE, "emulated board: its clock is not hardware, so this is a value only")
+    if measured.counts:
+        return _decide_counts(facts, measured, *measured.counts)
+    if measured.undecidable:
+        return Decision(Verdict.INCONCLUSIVE, measured.undecidable)
+    d = measured.differences
+    if d is None or measured.effect is None:
+        return Decision(Verdict.INCONCLUSIVE, "no block was measured in both arms", power.LEAST_BLOCKS)
+    if measured.n < power.LEAST_BLOCKS:
+        return _too_few(facts, measured, d)
+    if (
+        measured.p is None or measured.p_signflip is None
+    ):  # every boot the same in both arms: no difference was ever seen
+        return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} blocks")
+    adjusted = measured.p if p_adjusted is None else p_adjusted
+    tested = f"p {p_value(adjusted)} adjusted, sign-flip {p_value(measured.p_signflip)}"
+    mean, deviation = significance.mean_and_deviation(d)
+    same_way = mean * measured.effect > 0
+    if same_way and adjusted <= significance.ALPHA and measured.p_signflip <= significance.ALPHA:
+        return _different(facts, measured.effect, measured.delta, tested)
+    low, high = effect.bounds(measured.delta, facts.scale)
+    ends = significance.t_interval(d, 0.90)
+    limit = _amount(measured.delta, facts)
+    if low < ends[0] and ends[1] < high:
+        return Decision(Verdict.EQUIVALENT, f"90 % interval of the mean within ±{limit}")
+    total = power.blocks_that_decide(measured.n, mean, deviation, (low, high), significance.ALPHA / family)
+    if total is None:
+        text = f"{tested}; at this spread {power.MOST_BLOCKS} blocks would not decide about {limit}"
+        return Decision(Verdict.INCONCLUSIVE, text)
+    more = total - measured.n
+    text = f"{tested}; {count(more, 'more block')} would probably decide, if effect and spread stay as seen"
+    return Decision(Verdict.INCONCLUSIVE, text, more)
+
+
+def _exact(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
+    """Whether every boot of each arm gave the same integer.
+
+    Figures taken with a clock can agree by rounding, so for them it takes as many blocks as any test does.
+    """
+    needed = EXACT_BLOCKS if evidence is Evidence.MECHANISM else power.LEAST_BLOCKS
+    constant = bool((a == a[0]).all() and (b == b[0]).all())
+    return len(a) >= needed and constant and float(a[0]).is_integer() and float(b[0]).is_integer()
+
+
+def _count_effect(before: float, after: float, scale: Scale) -> float | None:
+    """None where percent mean nothing: from zero, or across it."""
+    if scale is Scale.DIFFERENCE:
+        return after - before
+    if before == after:
+        return 0.0
+    percent = (after / before - 1) * 100 if before > 0 and after >= 0 else math.inf
+    return percent if math.isfinite(percent) else None
+
+
+def _decide_counts(facts: MetricFacts, measured: Measured, before: float, after: float) -> Decision:
+    boots = f"in every boot ({measured.n} of each)"
+    if before == after:
+        return Decision(Verdict.EQUIVALENT, f"exactly {number(before)} {boots}")
+    text = f"exactly {number(before)} and {number(after)} {boots}"
+    if measured.effect is not None and abs(measured.effect) < measured.delta:
+        return Decision(Verdict.BELOW_THRESHOLD, f"{text}; less than {_amount(measured.delta, facts)}")
+    return Decision(_better(facts.direction, after - before), text)
+
+
+def _different(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
+    limit = _amount(delta, facts)
+    if abs(size) < delta:
+        return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; real, but less than {limit}")
+    verdict = _better(facts.direction, size)
+    if verdict is None:
+        return Decision(None, f"{tested}; it changed, but neither direction of this metric is better")
+    return Decision(verdict, f"{tested}; at least {limit}")
+
+
+def _too_few(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decision:
+    more = power.LEAST_BLOCKS - measured.n
+    if facts.evidence is Evidence.MECHANISM and measured.n < EXACT_BLOCKS:
+        text = "one block proves nothing: one more if this is a constant count, otherwise"
+        return Decision(Verdict.INCONCLUSIVE, f"{text} {more} more", more)
+    text = f"n too small: {count(measured.n, 'block')}, no test can say p <= .05 under {power.LEAST_BLOCKS}"
+    if measured.n >= EXACT_BLOCKS and measured.p is not None:
+        mean, deviation = significance.mean_and_deviation(d)
+        limits = effect.bounds(measured.delta, facts.scale)
+        total = power.blocks_that_decide(measured.n, mean, deviation, limits, significance.ALPHA)
+        if total is None:
+            return Decision(Verdict.INCONCLUSIVE, f"{text}, and at this spread {power.MOST_BLOCKS} would not decide")
+        more = total - measured.n
+    return Decision(Verdict.INCONCLUSIVE, f"{text}; {count(more, 'more block')} would probably decide", more)
+
+
+def _better(direction: Direction, change: float) -> Verdict | None:
+    if direction is Direction.NONE:
+        return None
+    rises = change > 0
+    return Verdict.IMPROVEMENT if rises == (direction is Direction.HIGHER_IS_BETTER) else Verdict.REGRESSION
+
+
+def _amount(size: float, facts: MetricFacts) -> str:
+    unit = "%" if facts.scale is Scale.RATIO else "points" if facts.unit in {"%", "percent"} else facts.unit
+    return f"{size:.3g} {unit}"

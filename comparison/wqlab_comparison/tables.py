@@ -1,0 +1,305 @@
+"""Comparisons as plain text tables, in the style of tables in kernel mail: at most 78 columns, the verdict in words.
+
+Used by the text report and by `wqlab compare`, so that both say the same. Lines are not escaped: callers strip control
+characters from names that strangers chose.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+from wqlab_contracts.api import ArmSummary, Comparison
+from wqlab_contracts.enums import Question, Role, Scale, Verdict
+
+from . import words
+from .reasons import reasons
+
+WIDTH = 76
+_WIDEST = 78
+"""Tables may be a little wider than prose."""
+NOTHING = "n/a"
+_GAP = "  "
+_INTERVAL = "95 % interval"
+_GLUE = re.compile(r"(?<=\d) (?=%)|(?<=\bp) (?=<)|(?<=<=) |(?<=\bthreshold) ")
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+def kernel_tables(comparisons: Sequence[Comparison]) -> list[str]:
+    """Candidate against baseline: one table per metric that was measured, a row per scenario and setting."""
+    asked = [comparison for comparison in comparisons if comparison.question is Question.KERNEL]
+    lines: list[str] = []
+    judged = [c for c in asked if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
+    for _, group in _by_metric(judged):
+        lines += ["", *_kernel_table(group)] if any(map(_has_figures, group)) else []
+    explaining = [c for c in asked if c.role is Role.EXPLANATORY and words.is_evidence(c) and _has_figures(c)]
+    if explaining:
+        lines += ["", "Explanatory (no verdict):", *_plain_table(explaining)]
+    values = [c for c in asked if not words.is_evidence(c) and _has_figures(c)]
+    if values:
+        lines += ["", "No evidence (values only; an emulated clock is not hardware):", *_plain_table(values)]
+    return lines[1:]
+
+
+def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, str] | None = None) -> list[str]:
+    """Settings against the reference setting, per kernel and scenario: a row per setting, as in the mail on affinity
+    scopes that this lab grew out of. `summaries` says what each scenario is."""
+    asked = [comparison for comparison in comparisons if comparison.question is Question.SETTING]
+    if not any(map(_has_figures, asked)):
+        return []
+    lines: list[str] = []
+    kernels = {comparison.kernel for comparison in asked}
+    order = {(c.kernel, c.scenario): index for index, c in reversed(list(enumerate(asked)))}
+    asked.sort(key=lambda c: order[c.kernel, c.scenario])
+    groups = groupby(asked, key=lambda c: (c.kernel, c.scenario))
+    for number, ((kernel, scenario), group) in enumerate(groups, 1):
+        rows = list(group)
+        boots = max((c.candidate.n for c in rows if c.candidate), default=0)
+        of = f" on the {kernel} kernel" if len(kernels) > 1 else ""
+        what = f": {summary}" if (summary := (summaries or {}).get(scenario)) else ""
+        lines += ["", *wrapped(f"{number}. {scenario}{of} (n={boots}){what}", indent="   ")]
+        judged = [c for c in rows if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
+        for _, cells in _by_metric(judged):
+            lines += ["", *_setting_table(cells)] if any(map(_has_figures, cells)) else []
+        explaining = [c for c in rows if c.role is Role.EXPLANATORY and words.is_evidence(c)]
+        lines += _side_by_side(explaining, "explanatory, no verdict")
+        values = [c for c in rows if not words.is_evidence(c)]
+        lines += _side_by_side(values, "no evidence, values only")
+    return lines[1:]
+
+
+def notes(comparisons: Sequence[Comparison]) -> list[str]:
+    """Why each verdict, or the lack of one, is what it is; one bullet per reason."""
+    return [line for reason in reasons(comparisons) for line in wrapped(reason, "* ")]
+
+
+def setting_labels(settings: Sequence[str]) -> tuple[str, dict[str, str]]:
+    """A column heading and the name of each setting under it: `scope,strict` over `cache,1` where all settings turn
+    the same knobs, the whole setting otherwise."""
+    pairs = {setting: [pair.partition("=") for pair in setting.split(",")] for setting in settings}
+    knobs = {tuple(knob for knob, _, _ in each) for each in pairs.values()}
+    if len(knobs) != 1 or not all(knobs):
+        return "", {setting: setting for setting in settings}
+    return ",".join(knobs.pop()), {
+        setting: ",".join(value if equals else knob for knob, equals, value in each) for setting, each in pairs.items()
+    }
+
+
+def wrapped(text: str, bullet: str = "", indent: str | None = None, width: int = WIDTH) -> list[str]:
+    """A paragraph of at most `width` columns, `bullet` before its first line and `indent` before the others. A figure
+    keeps its unit. A word that is longer than a line is cut, except one that would be useless in pieces: a URL."""
+    rest = " " * len(bullet) if indent is None else indent
+    lines: list[str] = []
+    line, begun = bullet, False
+    for word in filter(None, _GLUE.sub("\N{NO-BREAK SPACE}", " ".join(text.split())).split(" ")):
+        if begun and len(line) + 1 + len(word) <= width:
+            line += f" {word}"
+            continue
+        if begun:
+            lines.append(line)
+            line = rest
+        begun = True
+        room = len(word) if "://" in word else max(1, width - len(line))
+        line, left = line + word[:room], word[room:]
+        while left:
+            lines.append(line)
+            line, left = rest + left[: width - len(rest)], left[width - len(rest) :]
+    return [each.replace("\N{NO-BREAK SPACE}", " ") for each in ([*lines, line] if begun else [])]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """Aligned columns under a rule; the columns in `left` are flush left, the others right."""
+    body = [list(row) for row in rows]
+    widths = [max(len(row[i]) for row in [list(header), *body]) for i in range(len(header))]
+
+    def line(row: Sequence[str]) -> str:
+        columns = enumerate(zip(row, widths, strict=True))
+        return _GAP.join(c.ljust(width) if i in left else c.rjust(width) for i, (c, width) in columns).rstrip()
+
+    return [line(header), "-" * min(WIDTH, sum(widths) + len(_GAP) * (len(widths) - 1)), *map(line, body)]
+
+
+def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
+    """A table of at most 78 columns. When it is too wide, row names stand on lines of their own, then intervals do,
+    and at last every row is a paragraph."""
+    candidates = [table(header, rows, left), _names_above(header, rows, left), _intervals_below(header, rows, left)]
+    for lines in candidates:
+        if lines and max(map(len, lines)) <= _WIDEST:
+            return lines
+    lines = []
+    for row in rows:
+        pairs = zip(header[1:], row[1:], strict=True)
+        lines += wrapped(f"{header[0]} {row[0]}", indent="  ")
+        lines += wrapped(", ".join(f"{name} {cell}".strip() for name, cell in pairs if cell), "    ")
+    return lines
+
+
+def _names_above(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
+    short = table(header, [["", *row[1:]] for row in rows], left)
+    return [*short[:2], *(line for row, figures in zip(rows, short[2:], strict=True) for line in (row[0], figures))]
+
+
+def _intervals_below(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int]) -> list[str]:
+    if _INTERVAL not in header:
+        return []
+    at = header.index(_INTERVAL)
+    bare = table(
+        [cell for i, cell in enumerate(header) if i != at],
+        [[cell for i, cell in enumerate(row) if i != at] for row in rows],
+        [i - (i > at) for i in left],
+    )
+    lines = bare[:2]
+    for row, line in zip(rows, bare[2:], strict=True):
+        lines += [line, *([f"    {_INTERVAL} {row[at]}"] if row[at] else [])]
+    return lines
+
+
+def _by_metric(comparisons: Sequence[Comparison]) -> list[tuple[str, list[Comparison]]]:
+    groups: dict[str, list[Comparison]] = {}
+    for comparison in comparisons:
+        groups.setdefault(comparison.metric, []).append(comparison)
+    return list(groups.items())
+
+
+def _title(first: Comparison, boots: Iterable[int]) -> str:
+    unit = f" ({first.unit})" if first.unit else ""
+    seen = sorted(set(boots))
+    n = "" if not seen else f", n={seen[0]}" if len(seen) == 1 else f", n={seen[0]}-{seen[-1]}"
+    role = "" if first.role is Role.PRIMARY else f", {first.role}"
+    difference = first.scale is Scale.DIFFERENCE and bool(first.unit)
+    change = f", change in {words.unit_of_effect(first)}" if difference else ""
+    delta = f", threshold {f'{first.delta:.3g}' if difference else words.threshold(first)}" if first.delta else ""
+    return f"{first.metric}{unit}{n}: {words.DIRECTION[first.direction]}{role}{change}{delta}"
+
+
+def _kernel_table(cells: list[Comparison]) -> list[str]:
+    decimals = _decimals(cells)
+    rows = [
+        [
+            _row_name(cell, cells),
+            _figure(cell.baseline, decimals, cell.exact),
+            _figure(cell.candidate, decimals, cell.exact),
+            _change(cell),
+            words.ci(cell) or ("exact" if cell.exact else ""),
+            words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
+        ]
+        for cell in cells
+    ]
+    title = _title(cells[0], (cell.candidate.n for cell in cells if cell.candidate))
+    return [
+        *wrapped(title),
+        *fitted(["", "baseline", "candidate", "change", _INTERVAL, "verdict"], rows, (0, 5)),
+    ]
+
+
+def _setting_table(cells: list[Comparison]) -> list[str]:
+    first = cells[0]
+    decimals = _decimals(cells)
+    knobs, labels = setting_labels([first.reference, *(cell.setting for cell in cells)])
+    header = [knobs, first.metric, "vs. ref.", _INTERVAL, "verdict"]
+    reference = next((cell.baseline for cell in cells if cell.baseline), None)
+    rows = [[labels[first.reference], _figure(reference, decimals, False), "", "", "reference"]]
+    rows += [
+        [
+            labels[cell.setting],
+            _figure(cell.candidate, decimals, False),
+            _change(cell),
+            words.ci(cell) or ("exact" if cell.exact else ""),
+            words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
+        ]
+        for cell in cells
+    ]
+    return [*wrapped(_title(first, ())), *fitted(header, rows, (0, 4))]
+
+
+def _side_by_side(cells: Sequence[Comparison], title: str) -> list[str]:
+    """Several metrics as columns, as many as fit; settings as rows. Values only."""
+    metrics = [(name, group) for name, group in _by_metric(cells) if any(_has_figures(cell) for cell in group)]
+    lines: list[str] = []
+    while metrics:
+        taken = 1
+        while taken < len(metrics) and _columns_width(metrics[: taken + 1]) <= WIDTH:
+            taken += 1
+        chosen, metrics = metrics[:taken], metrics[taken:]
+        settings = [chosen[0][1][0].reference, *(cell.setting for cell in chosen[0][1])]
+        knobs, labels = setting_labels(settings)
+        header = [knobs, *(_heading(group[0]) for _, group in chosen)]
+        rows = []
+        for setting in settings:
+            row = [labels[setting]]
+            for _, group in chosen:
+                decimals = _decimals(group)
+                cell = next((c for c in group if c.setting == setting), None)
+                row.append(_figure(cell.candidate if cell else group[0].baseline, decimals, False))
+            rows.append(row)
+        lines += ["", *([f"({title})"] if not lines else []), *fitted(header, rows)]
+    return lines
+
+
+def _columns_width(metrics: Sequence[tuple[str, list[Comparison]]]) -> int:
+    knobs, labels = setting_labels([cell.setting for _, group in metrics for cell in group])
+    names = max(len(knobs), *map(len, labels.values()))
+    figures = 0
+    for _, group in metrics:
+        decimals = _decimals(group)
+        cells = [_figure(arm, decimals, False) for cell in group for arm in (cell.baseline, cell.candidate)]
+        figures += len(_GAP) + max(len(_heading(group[0])), *map(len, cells))
+    return names + figures
+
+
+def _plain_table(cells: Sequence[Comparison]) -> list[str]:
+    rows = []
+    for cell in cells:
+        decimals = _decimals([cell])
+        name = " ".join(part for part in (cell.scenario, cell.setting, cell.metric) if part)
+        rows.append([name, _figure(cell.baseline, decimals, cell.exact), _figure(cell.candidate, decimals, cell.exact)])
+        rows[-1].append(cell.unit)
+    return fitted(["", "baseline", "candidate", "unit"], rows, (0, 3))
+
+
+def _heading(cell: Comparison) -> str:
+    return f"{cell.metric} ({cell.unit})" if cell.unit else cell.metric
+
+
+def _row_name(cell: Comparison, cells: Sequence[Comparison]) -> str:
+    settings = {other.setting for other in cells}
+    return f"{cell.scenario} {cell.setting}" if len(settings) > 1 else cell.scenario
+
+
+def _decimals(cells: Iterable[Comparison]) -> int:
+    return words.decimals(arm for cell in cells for arm in (cell.baseline, cell.candidate))
+
+
+def _figure(arm: ArmSummary | None, decimals: int, exact: bool) -> str:
+    if arm is None:
+        return NOTHING
+    return words.number(arm.mean, decimals) if exact else words.spread(arm, decimals)
+
+
+def _change(cell: Comparison) -> str:
+    if cell.effect is None:
+        return NOTHING
+    return words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
+
+
+def _has_figures(cell: Comparison) -> bool:
+    return cell.baseline is not None or cell.candidate is not None
+
+
+def verdict_lines(name: str, verdict: Verdict, headline: str) -> list[str]:
+    """`xfs-fsync on xeon-2s: IMPROVEMENT`, and the sentence with the figures under it."""
+    return [*wrapped(f"{name}: {words.VERDICT[verdict].upper()}", indent="  "), *wrapped(headline, "  ")]
+
+
+def printable(text: str) -> str:
+    """One line without control and formatting characters, which could repaint a terminal, reorder a line or begin
+    another; tabs and line ends become blanks."""
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character in "\n\t":
+        return " "
+    return "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character) in _HIDDEN else character

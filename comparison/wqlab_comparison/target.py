@@ -1,0 +1,191 @@
+"""The verdict of one target (a plan on a device type) and the sentence that says it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from wqlab_contracts.api import Comparison, FindingView
+from wqlab_contracts.defects import defect
+from wqlab_contracts.enums import STALLS, Arm, ErrorKind, FindingKind, Question, Role, Verdict
+from wqlab_contracts.messages import Failure
+
+from . import words
+
+_SLOW = STALLS | {FindingKind.HANG}
+"""On an emulated board these also come from overcommitted host cores, so there one alone proves nothing."""
+_CERTAIN = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.BELOW_THRESHOLD)
+_NAMED = 3
+"""How many comparisons a headline spells out."""
+
+
+@dataclass(frozen=True)
+class Accusation:
+    """A kind of kernel failure that counts against the variant."""
+
+    kind: FindingKind
+    boots: int
+    title: str
+    excerpt: str
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    verdict: Verdict
+    headline: str
+    accused: Sequence[Accusation] = ()
+    """What the console showed against the variant; with any, the verdict is `failed`."""
+
+
+def conclude(
+    comparisons: Sequence[Comparison],
+    findings: Sequence[FindingView] = (),
+    failure: Failure | None = None,
+    emulated: bool = False,
+    boots: Mapping[Arm, int] | None = None,
+) -> Conclusion:
+    """Of the primary metric over all scenarios: the worst that is certain.
+
+    A kernel failure of the candidate, which the baseline is free of, comes before any figure. Then a regression
+    anywhere, then an improvement anywhere; `equivalent` needs every primary to be equivalent. With no second kernel
+    the settings are the question, and the best setting gives the verdict: a setting worse than the reference is an
+    answer, not a regression. `boots` is how many boots of each planned arm were tried.
+    """
+    if boots:
+        study = Arm.CANDIDATE not in boots
+    else:
+        study = not any(comparison.question is Question.KERNEL for comparison in comparisons)
+    accused = against(findings, emulated, Arm.BASELINE if study and _only_baseline(findings) else Arm.CANDIDATE)
+    primaries = [
+        comparison
+        for comparison in comparisons
+        if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
+    ]
+    figures = _of_settings(primaries) if study else _of_kernels(primaries)
+    if failure and failure.kind is ErrorKind.KERNEL and not accused:
+        return Conclusion(Verdict.FAILED, _joined(failure.summary, _beside(figures)))
+    if accused:
+        return Conclusion(Verdict.FAILED, _joined(_accuse(accused, study, boots or {}), _beside(figures)), accused)
+    if failure and figures.verdict in {Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.NO_EVIDENCE}:
+        return Conclusion(Verdict.FAILED, f"not measured ({failure.kind}): {failure.summary}")
+    if failure:
+        return Conclusion(figures.verdict, _joined(figures.headline, f"the run ended early ({failure.kind})"))
+    return figures
+
+
+def against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
+    """What the console of `arm` showed that counts against it: not what the other arm showed too, and on an emulated
+    board no stall that came only once."""
+    other = {_defect(finding) for finding in findings if finding.arm is not arm}
+    boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
+    first: dict[FindingKind, FindingView] = {}
+    for finding in findings:
+        if finding.arm is arm and _defect(finding) not in other and (arm is Arm.CANDIDATE or finding.fatal):
+            boots[finding.kind].add((finding.block, finding.attempt))
+            first.setdefault(finding.kind, finding)
+    return [
+        Accusation(kind, len(seen), first[kind].title, first[kind].excerpt)
+        for kind, seen in boots.items()
+        if not (emulated and kind in _SLOW and len(seen) < 2)
+    ]
+
+
+def _defect(finding: FindingView) -> tuple[FindingKind, str]:
+    """Equal for the same defect. A stall hits whichever task was running, so its kind says all that can be compared."""
+    return finding.kind, "" if finding.kind in _SLOW else defect(finding.title)
+
+
+def _only_baseline(findings: Sequence[FindingView]) -> bool:
+    return all(finding.arm is Arm.BASELINE for finding in findings)
+
+
+def _accuse(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, int]) -> str:
+    arm = Arm.BASELINE if study else Arm.CANDIDATE
+    name = "the kernel" if study else "the candidate"
+    total = boots.get(arm, 0)
+    texts = [
+        f"{name} showed {one.kind.value.replace('_', ' ')} in {one.boots} of {words.count(total, 'boot')}: {one.title}"
+        if total >= one.boots
+        else f"{name} showed {one.kind.value.replace('_', ' ')} in {words.count(one.boots, 'boot')}: {one.title}"
+        for one in accused
+    ]
+    return "; ".join(texts) + ("" if study else "; the baseline did not")
+
+
+def _of_kernels(primaries: Sequence[Comparison]) -> Conclusion:
+    verdict = _worst(primaries)
+    if verdict is None:
+        return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")
+    settings = {comparison.setting for comparison in primaries}
+    carrying = [comparison for comparison in primaries if comparison.verdict is verdict]
+    carrying.sort(key=lambda comparison: -abs(comparison.effect or 0.0))
+    texts = [_phrase(comparison, len(primaries) > 1, len(settings) > 1) for comparison in carrying[:_NAMED]]
+    if len(carrying) > _NAMED:
+        texts.append(f"{len(carrying) - _NAMED} more like it")
+    others: dict[Verdict, int] = defaultdict(int)
+    for comparison in primaries:
+        if comparison.verdict not in {verdict, None}:
+            others[comparison.verdict or verdict] += 1
+    rest = ", ".join(f"{number} {words.VERDICT[other]}" for other, number in others.items())
+    return Conclusion(verdict, _joined("; ".join(texts), f"of the others {rest}" if rest else ""))
+
+
+def _of_settings(primaries: Sequence[Comparison]) -> Conclusion:
+    if not primaries:
+        return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")
+    by_setting: dict[str, list[Comparison]] = defaultdict(list)
+    for comparison in primaries:
+        by_setting[comparison.setting].append(comparison)
+    verdicts = [verdict for group in by_setting.values() if (verdict := _worst(group)) is not None]
+    order = [Verdict.IMPROVEMENT, *(v for v in Verdict if v is not Verdict.IMPROVEMENT)]
+    best = min(verdicts, key=order.index, default=Verdict.INCONCLUSIVE)
+    first = primaries[0]
+    scenario = next((c.scenario for c in primaries if c.verdict is best), first.scenario)
+    shown = [c for c in primaries if c.scenario == scenario and c.kernel is first.kernel]
+    shown.sort(key=lambda c: -abs(c.effect or 0.0))
+    parts = [f"{c.setting} {words.effect(c) or words.VERDICT[c.verdict or best]}" for c in shown[:_NAMED]]
+    more = f", {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+    start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
+    return Conclusion(best, f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}")
+
+
+def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
+    verdicts = [comparison.verdict for comparison in comparisons if comparison.verdict is not None]
+    for verdict in (Verdict.FAILED, *_CERTAIN):
+        if verdict in verdicts:
+            return verdict
+    judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
+    for verdict in (Verdict.INCONCLUSIVE, Verdict.EQUIVALENT, Verdict.NO_EVIDENCE):
+        if verdict in judged:
+            return verdict
+    return Verdict.UNSUPPORTED if verdicts else None
+
+
+def _phrase(comparison: Comparison, scenario: bool, setting: bool) -> str:
+    where = " ".join(
+        part for part in (comparison.scenario if scenario else "", comparison.setting if setting else "") if part
+    )
+    metric = f"{where}: {comparison.metric}" if where else comparison.metric
+    before, after = comparison.baseline, comparison.candidate
+    if comparison.exact and before and after:
+        if before.mean == after.mean:
+            return f"{metric} is {words.number(before.mean)} in every boot of both kernels (n={before.n})"
+        moves = "falls" if after.mean < before.mean else "rises"
+        return (
+            f"{metric} {moves} from {words.number(before.mean)} to {words.number(after.mean)}, "
+            f"the same in every boot (n={before.n})"
+        )
+    if comparison.verdict is Verdict.EQUIVALENT:
+        return f"{metric} is the same within {words.threshold(comparison)}"
+    if comparison.verdict in _CERTAIN:
+        return f"{metric} {words.effect(comparison)} {words.ci(comparison)}".strip()
+    return f"{metric}: {comparison.reason}"
+
+
+def _beside(figures: Conclusion) -> str:
+    return f"figures of the boots that lived: {figures.headline}" if figures.verdict in _CERTAIN else ""
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
