@@ -1,0 +1,74 @@
+"""The estimate is arithmetic on measured times, and silent where nothing was measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wqlab_contracts.enums import JobState, SubmissionState
+from wqlab_server.eta import BuildLeft, Eta, RunLeft, estimate
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BUILD = BuildLeft("baseline", "measure", JobState.FINISHED, 0, "", 0, 0, None)
+RUN = RunLeft("flush", "tiny", JobState.RUNNING, "boot 3 of 12", 2, 12, 10.0, 30.0, 1, 0)
+
+
+def after(builds: list[BuildLeft], runs: list[RunLeft]) -> Eta:
+    return estimate(SubmissionState.RUNNING, NOW, None, builds=builds, runs=runs, planned_targets=1)
+
+
+def seconds(builds: list[BuildLeft], runs: list[RunLeft]) -> float | None:
+    finish_at = after(builds, runs).finish_at
+    return None if finish_at is None else (finish_at - NOW).total_seconds()
+
+
+def test_boots_left_times_the_time_of_one() -> None:
+    assert seconds([BUILD], [RUN]) == 10 * 30 - 10
+
+
+def test_a_boot_that_takes_longer_than_usual_never_makes_the_end_come_before_its_others() -> None:
+    assert seconds([], [replace(RUN, boot_elapsed_s=500)]) == 9 * 30
+    assert seconds([], [replace(RUN, done_boots=12, boot_elapsed_s=500)]) == 0
+
+
+def test_types_run_side_by_side_and_boards_share_a_type() -> None:
+    other = replace(RUN, device_type="big", boot_s=100.0)
+    assert seconds([], [RUN, other]) == 10 * 100 - 10
+    assert seconds([], [RUN, RUN]) == 2 * 290
+    two = replace(RUN, boards=2)
+    assert seconds([], [two, two]) == 290
+
+
+def test_others_runs_come_first() -> None:
+    queued = replace(RUN, state=JobState.QUEUED, done_boots=0, boot_elapsed_s=0, ahead_boots=4)
+    assert seconds([], [queued]) == (4 + 12) * 30
+    assert "4 boots of other runs first" in after([], [queued]).what
+
+
+@pytest.mark.parametrize(
+    ("build", "left"),
+    [
+        (replace(BUILD, state=JobState.QUEUED, usual_s=100.0), 100),
+        (replace(BUILD, state=JobState.RUNNING, usual_s=100.0, elapsed_s=40), 60),
+        (replace(BUILD, state=JobState.RUNNING, usual_s=100.0, elapsed_s=400), 0),
+        (replace(BUILD, state=JobState.RUNNING, elapsed_s=40, done=100, total=400), 120),
+        (replace(BUILD, state=JobState.RUNNING, elapsed_s=40), None),
+    ],
+)
+def test_builds_by_their_own_progress_else_by_what_is_usual(build: BuildLeft, left: float | None) -> None:
+    assert build.left_s() == left
+    assert seconds([build], [RUN]) == (None if left is None else left + 290)
+
+
+def test_without_a_measured_boot_or_a_board_there_is_no_estimate() -> None:
+    for unknown in (replace(RUN, boot_s=None), replace(RUN, boards=0)):
+        found = after([], [RUN, unknown])
+        assert found.finish_at is None
+        assert "no estimate yet" in found.what
+
+
+def test_a_finished_submission_ended_when_it_ended() -> None:
+    then = NOW - timedelta(hours=1)
+    assert estimate(SubmissionState.FINISHED, NOW, then, builds=[], runs=[RUN], planned_targets=1).finish_at == then

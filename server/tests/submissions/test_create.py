@@ -1,0 +1,112 @@
+"""What a new submission is made of."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_server.models import Apply
+from wqlab_server.problems import ApiProblem
+from wqlab_server.submissions import service
+from wqlab_server.submissions.service import block_plan
+
+from ..support.lab import LabUnderTest
+
+MBOX = """From 1234 Mon Sep 17 00:00:00 2001
+From: Dev <dev@example.org>
+Subject: [PATCH v2 1/2] workqueue: take
+ fewer locks
+Message-ID: <1@example.org>
+
+---
+diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1 +1 @@
+-a
++b
+"""
+
+
+@given(st.integers(1, 100), st.integers(0, 2**48))
+def test_half_of_the_blocks_begin_with_the_baseline(blocks: int, seed: int) -> None:
+    plan = block_plan(blocks, True, seed)
+    first = [arms[0] for arms in plan]
+    assert len(plan) == blocks
+    assert abs(first.count(Arm.BASELINE) - first.count(Arm.CANDIDATE)) <= 1
+    assert all(sorted(arms) == [Arm.BASELINE, Arm.CANDIDATE] for arms in plan)
+    assert plan == block_plan(blocks, True, seed), "the stored seed gives the same order"
+
+
+def test_the_order_of_blocks_is_shuffled() -> None:
+    assert len({tuple(arms[0] for arms in block_plan(10, True, seed)) for seed in range(50)}) > 20
+
+
+@pytest.mark.integration
+def test_titles_before_the_series_is_applied(lab: LabUnderTest) -> None:
+    mailbox = lab.submission(lab.submit("locks@board", series=Series(mbox=MboxSeries(text=MBOX))))
+    assert mailbox.title == "[PATCH v2 1/2] workqueue: take fewer locks"
+    assert mailbox.series_key == "workqueue: take fewer locks"
+    study = lab.submission(lab.submit("affinity@board", series=None))
+    assert study.title == "settings study: affinity on board"
+    branch = lab.submission(lab.submit("locks@board"))
+    assert branch.title == "flush-locks of https://git.example.org/dev/linux.git"
+
+
+@pytest.mark.integration
+def test_runs_keep_what_was_asked_for(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=None,
+        tree="lab-tree",
+        targets=[
+            Target(
+                plan="affinity",
+                device_type="board",
+                settings=["scope=system", "scope=cache"],
+            )
+        ],
+        blocks=4,
+        priority=70,
+    )
+    with lab.transaction() as session:
+        submission = service.create(session, lab.data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert run.state is JobState.WAITING
+    assert run.profile.settings == ["scope=system", "scope=cache"]
+    assert (run.priority, len(run.blocks), run.profile.blocks) == (70, 4, 4)
+    assert run.files == {"run.sh": "#!/bin/sh\n"}
+    assert run.fragments == {"base": "CONFIG_SMP=y\n"}
+
+
+@pytest.mark.integration
+def test_mistakes_are_told_all_at_once_and_nothing_is_kept(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=Series(git=GitSeries(url="https://git.example.org/x.git", ref="b")),
+        tree="no-tree",
+        targets=[Target(plan="no-plan", device_type="board"), Target(plan="locks", device_type="no-type")],
+    )
+    with pytest.raises(ApiProblem) as caught, lab.transaction() as session:
+        service.create(session, lab.data, lab.settings, request, "dev")
+    assert {error["pointer"] for error in caught.value.errors} >= {
+        "/tree",
+        "/targets/0/plan",
+        "/targets/1/device_type",
+    }
+    with lab.transaction() as session:
+        assert session.scalars(select(Apply)).all() == []
+
+
+@pytest.mark.integration
+def test_targets_that_need_different_compilers_are_refused(lab: LabUnderTest) -> None:
+    recipes = lab.settings.data_dir / "kernels/recipes"
+    recipes.joinpath("other.yaml").write_text("name: other\nsummary: s\ntoolchain: clang\nfragments: [base]\n")
+    single = lab.settings.data_dir / "device-types/single.yaml"
+    single.write_text(single.read_text() + "recipe: other\n")
+    lab.app.state.data._checked_at = float("-inf")
+    with pytest.raises(ApiProblem, match="different compilers"):
+        lab.submit("locks@board", "locks@single")

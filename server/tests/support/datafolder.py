@@ -1,0 +1,92 @@
+"""A small data folder: one tree, one recipe, board types of two units and of one, three plans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+FILES = {
+    "kernels/trees.yaml": """\
+default: lab-tree
+trees:
+  - {name: lab-tree, summary: the tests' tree, url: "https://git.example.org/linux.git"}
+""",
+    "kernels/recipes/measure.yaml": "name: measure\nsummary: small kernel\nfragments: [base]\n",
+    "kernels/fragments/base.config": "CONFIG_SMP=y\n",
+    "device-types/board.yaml": """\
+name: board
+summary: two boards with two L3 domains
+arch: x86_64
+topology: {sockets: 1, l3_per_socket: 2, cores_per_l3: 2, threads_per_core: 1}
+emulation: {memory_mib: 512}
+units: [{name: board-1}, {name: board-2}]
+""",
+    "device-types/single.yaml": """\
+name: single
+summary: one board
+arch: x86_64
+topology: {sockets: 1, l3_per_socket: 1, cores_per_l3: 2, threads_per_core: 1}
+emulation: {memory_mib: 512}
+units: [{name: single-1}]
+""",
+    "testplans/locks/plan.yaml": """\
+name: locks
+summary: counts locks
+script: run.sh
+parser: locks
+reference_setting: ""
+scenarios: [{name: flush, summary: flushes}]
+hardware:
+  settings: [""]
+  blocks: 2
+  repetitions: {warmup: 1, untraced: 1, traced: 1}
+emulated:
+  settings: [""]
+  blocks: 2
+  repetitions: {warmup: 1, untraced: 1, traced: 1}
+metrics:
+  - {name: locks_per_flush, summary: locks, unit: locks, scale: difference, direction: lower_is_better,
+     class: mechanism, taken_from: traced, role_emulated: primary}
+  - {name: throughput, summary: speed, unit: MB/s, scale: ratio, direction: higher_is_better,
+     class: performance, taken_from: untraced, role_hardware: primary, role_emulated: secondary}
+""",
+    "testplans/locks/run.sh": "#!/bin/sh\n",
+    "testplans/affinity/plan.yaml": """\
+name: affinity
+summary: compares scopes
+script: run.sh
+parser: affinity
+reference_setting: scope=system
+axes: [{name: scope, values: [system, cache, cpu]}]
+scenarios: [{name: high, summary: many jobs}]
+hardware:
+  settings: [scope=system, scope=cache, scope=cpu]
+  blocks: 3
+emulated:
+  settings: [scope=system, scope=cache, scope=cpu]
+  blocks: 3
+metrics:
+  - {name: share_l3, summary: share on the queueing L3, unit: percent, scale: difference,
+     direction: higher_is_better, class: mechanism, taken_from: traced, role_emulated: primary}
+""",
+    "testplans/affinity/run.sh": "#!/bin/sh\n",
+    "testplans/health-check/plan.yaml": """\
+name: health-check
+summary: boots
+script: run.sh
+parser: health
+checks_health: true
+reference_setting: ""
+scenarios: [{name: boot, summary: boots}]
+hardware: {settings: [""], blocks: 1}
+emulated: {settings: [""], blocks: 1}
+metrics: []
+""",
+    "testplans/health-check/run.sh": "#!/bin/sh\n",
+}
+
+
+def write_data_folder(folder: Path) -> None:
+    for name, content in FILES.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)

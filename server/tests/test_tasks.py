@@ -1,0 +1,128 @@
+"""Messages through a real Redis and a real Celery worker; and what happens without a broker."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+import redis as redis_client
+from sqlalchemy import make_url, text
+
+from wqlab_contracts.enums import SubmissionState
+from wqlab_contracts.queue import ADVANCE, APPLY, BUILD_QUEUE, SERVER_QUEUE, TICK
+from wqlab_server.db import Message, make_engine, make_factory, post, transaction
+from wqlab_server.events import SUBMISSION_CHANNEL
+from wqlab_server.nudge import Sender, celery_app
+from wqlab_server.settings import Settings
+
+from .support.lab import LabUnderTest
+
+pytestmark = pytest.mark.integration
+
+
+def environment(settings: Settings, broker: str) -> dict[str, str]:
+    return {
+        "PATH": os.environ["PATH"],
+        "WQLAB_DATABASE_URL": settings.database_url,
+        "WQLAB_BROKER_URL": broker,
+        "WQLAB_DATA_DIR": str(settings.data_dir),
+        "WQLAB_ARTIFACT_DIR": str(settings.artifact_dir),
+    }
+
+
+@pytest.fixture
+def queues(redis: str) -> redis_client.Redis:
+    client = redis_client.Redis(unix_socket_path=redis.removeprefix("redis+socket://"))
+    client.flushall()
+    return client
+
+
+def test_a_message_leaves_after_the_commit_and_only_then(
+    settings: Settings, redis: str, queues: redis_client.Redis
+) -> None:
+    engine = make_engine(settings.database_url)
+    factory = make_factory(engine, Sender(celery_app(redis)))
+    with transaction(factory) as session:
+        session.execute(text("SELECT 1"))
+        for _ in range(3):
+            post(session, Message(APPLY, 7, BUILD_QUEUE))
+        assert queues.llen(BUILD_QUEUE) == 0
+    assert queues.llen(BUILD_QUEUE) == 1, "equal messages leave once"
+    envelope = json.loads(queues.lindex(BUILD_QUEUE, 0) or b"")
+    assert envelope["headers"]["task"] == APPLY
+    assert envelope["headers"]["argsrepr"] == "(7,)"
+
+    with pytest.raises(ZeroDivisionError), transaction(factory) as session:
+        session.execute(text("SELECT 1"))
+        post(session, Message(APPLY, 8, BUILD_QUEUE))
+        raise ZeroDivisionError
+    assert queues.llen(BUILD_QUEUE) == 1
+    engine.dispose()
+
+
+def test_without_a_broker_the_commit_stands_and_nobody_waits_long(settings: Settings, tmp_path: Path) -> None:
+    engine = make_engine(settings.database_url)
+    factory = make_factory(engine, Sender(celery_app(f"redis+socket://{tmp_path}/nobody.sock")))
+    started = time.monotonic()
+    with transaction(factory) as session:
+        session.execute(text("INSERT INTO labs (name, capacity) VALUES ('kept', 1)"))
+        post(session, Message(APPLY, 1, BUILD_QUEUE))
+    assert time.monotonic() - started < 10
+    with transaction(factory) as session:
+        assert session.scalar(text("SELECT capacity FROM labs WHERE name = 'kept'")) == 1
+    engine.dispose()
+
+
+def test_a_celery_worker_advances_and_ticks(lab: LabUnderTest, redis: str, queues: redis_client.Redis) -> None:
+    advanced, ticked = lab.submit("locks@board"), lab.submit("affinity@board")
+    lab.work("wqlab.apply")
+    lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'board-2'")
+    url = make_url(lab.settings.database_url).set(drivername="postgresql").render_as_string()
+    with psycopg.connect(url, autocommit=True) as listening:
+        listening.execute(f"LISTEN {SUBMISSION_CHANNEL}")
+        sender = Sender(celery_app(redis))
+        sender(Message(ADVANCE, advanced, SERVER_QUEUE))
+        sender(Message(TICK, None, SERVER_QUEUE))
+        worker = subprocess.Popen(
+            [
+                sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", SERVER_QUEUE,
+                "--pool", "solo", "-l", "WARNING", "--without-mingle", "--without-gossip", "--without-heartbeat",
+            ],
+            env=environment(lab.settings, redis),
+            cwd=lab.settings.data_dir,
+        )  # fmt: skip
+        try:
+            for submission_id in (advanced, ticked):
+                told = next(listening.notifies(timeout=120), None)
+                assert told is not None, "the worker did nothing"
+                assert told.payload == str(submission_id)
+                assert lab.submission(submission_id).state is SubmissionState.BUILDING
+        finally:
+            worker.terminate()  # a warm shutdown: the tick it has taken is done first
+            worker.wait(60)
+    assert lab.device("board-2").retired_at is None
+    assert queues.llen(SERVER_QUEUE) == 0
+
+
+def test_the_command_migrates_and_makes_tokens(lab: LabUnderTest, redis: str) -> None:
+    def run(*words: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "wqlab_server.cli", *words],
+            check=False,
+            env=environment(lab.settings, redis),
+            text=True,
+            capture_output=True,
+        )
+        assert done.returncode == status, done.stderr
+        return done.stdout if status == 0 else done.stderr
+
+    run("migrate")
+    lab.worker.token = run("token", "create", "--name", "second", "--scope", "worker", "--lab", "local").strip()
+    assert lab.worker.request("GET", "labs/local/leases").status_code == 200
+    assert "stands alone" in run("token", "create", "--name", "x", "--scope", "worker", "--scope", "read", status=2)

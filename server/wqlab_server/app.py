@@ -1,0 +1,50 @@
+"""Puts the HTTP application together. `app.state` holds settings, sessions, data (live data folder) and store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from . import problems, public, worker_api
+from .artifacts import ArtifactStore
+from .db import SessionFactory, make_engine, make_factory
+from .livedata import LiveData
+from .nudge import Sender, celery_app
+from .settings import Settings
+from .settings import settings as process_settings
+
+
+def create_app(settings: Settings | None = None, sessions: SessionFactory | None = None) -> FastAPI:
+    """The API on `settings` (the process's own when None). Importing this module connects to nothing."""
+    settings = settings or process_settings()
+    app = FastAPI(
+        title="wqlab",
+        version="1",
+        summary="A test lab for Linux workqueue and scheduler patches",
+        lifespan=_lifespan,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.settings = settings
+    app.state.sessions = sessions or make_factory(
+        make_engine(settings.database_url), Sender(celery_app(settings.broker_url))
+    )
+    app.state.data = LiveData(settings.data_dir)
+    app.state.store = ArtifactStore(settings.artifact_dir, settings.artifact_limit)
+    problems.install(app)
+    public.install(app)
+    app.include_router(worker_api.router)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    """The endpoint function's name: stable, and what generated clients call it."""
+    return route.name
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with public.lifespan(app):
+        yield

@@ -1,0 +1,379 @@
+"""Applies and builds: created once for equal content, claimed, finished."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import TypeAdapter
+from sqlalchemy import or_, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import ArtifactKind, ErrorKind, EventKind, JobState, Outcome
+from wqlab_contracts.keys import build_key
+from wqlab_contracts.messages import (
+    ApplyJob,
+    ApplyResult,
+    Artifact,
+    BuildJob,
+    BuildResult,
+    Failure,
+    Progress,
+    Source,
+)
+from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE
+from wqlab_contracts.specs import CpuArch, KernelRecipe
+
+from .. import claims
+from ..db import clock
+from ..errors import StaleFence, infrastructure
+from ..events import emit, emit_to_all
+from ..jobs import Again, Ended, judge_job
+from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild
+from ..problems import ApiProblem, not_found
+from ..settings import Settings
+
+_ARCH: TypeAdapter[CpuArch] = TypeAdapter(CpuArch)
+
+
+# --- rows and their locks: a submission's row always before its jobs' ------------------------------------------------
+
+
+def lock_submissions(session: Session, ids: Sequence[int]) -> None:
+    """In the order of their numbers, so that two who lock several never wait for each other."""
+    if ids:
+        session.execute(
+            select(Submission.id).where(Submission.id.in_(ids)).order_by(Submission.id).with_for_update()
+        ).all()
+
+
+def lock_apply(session: Session, apply_id: int) -> Apply:
+    """Raises ApiProblem 404."""
+    submission_id = session.scalar(select(Apply.submission_id).where(Apply.id == apply_id))
+    lock_submissions(session, [submission_id] if submission_id is not None else [])
+    apply = session.scalar(select(Apply).where(Apply.id == apply_id).with_for_update())
+    if apply is None:
+        raise not_found("apply", apply_id)
+    return apply
+
+
+def users(session: Session, build_id: int) -> list[int]:
+    """The submissions that a build serves."""
+    return list(
+        session.scalars(
+            select(SubmissionBuild.submission_id)
+            .where(SubmissionBuild.build_id == build_id)
+            .distinct()
+            .order_by(SubmissionBuild.submission_id)
+        )
+    )
+
+
+def lock_build(session: Session, build_id: int) -> tuple[Build, list[int]]:
+    """The build and whom it serves. Raises ApiProblem 404."""
+    submission_ids = users(session, build_id)
+    lock_submissions(session, submission_ids)
+    build = session.scalar(select(Build).where(Build.id == build_id).with_for_update())
+    if build is None:
+        raise not_found("build", build_id)
+    return build, submission_ids
+
+
+# --- created ----------------------------------------------------------------------------------------------------
+
+
+def ensure_build(
+    session: Session,
+    source: Source,
+    recipe: KernelRecipe,
+    *,
+    arch: CpuArch,
+    emulated: bool,
+    fragments: dict[str, str],
+    toolchain: str,
+) -> Build:
+    """The build of this content: the one that is passed, under way or queued, else a new one."""
+    key = build_key(source.tree_oid, recipe, arch, fragments, toolchain)
+    wanted = select(Build).where(Build.key == key, or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
+    found = session.scalar(wanted)
+    if found is not None:
+        return found
+    now = clock(session)
+    # Two submissions may get here at once: the unique index lets one row in, and the loser reads the winner's.
+    created = session.scalar(
+        insert(Build)
+        .values(
+            key=key,
+            source=source,
+            recipe=recipe,
+            arch=arch,
+            emulated=emulated,
+            fragments=fragments,
+            toolchain=toolchain,
+            # Only what is in an operator's tree may write the shared compiler cache.
+            trusted=source.bundle is None,
+            state=JobState.QUEUED,
+            attempts=0,
+            nudges=0,
+            progress="",
+            progress_done=0,
+            progress_total=0,
+        )
+        .on_conflict_do_nothing()
+        .returning(Build.id)
+    )
+    build = session.scalars(wanted if created is None else select(Build).where(Build.id == created)).one()
+    if created is not None:
+        claims.nudge(session, build, BUILD, BUILD_QUEUE, now)
+    return build
+
+
+# --- claimed ----------------------------------------------------------------------------------------------------
+
+
+def claim_apply(
+    session: Session, apply_id: int, holder: str, settings: Settings, nonce: str | None = None
+) -> tuple[ApplyJob, int]:
+    """The job and its fence; the same again for a live claim's nonce. Raises NotClaimable, ApiProblem 404."""
+    apply = lock_apply(session, apply_id)
+    if now := claims.repeated(session, apply, nonce):
+        claims.extend(apply, now, settings.claim_s)
+    else:
+        claims.take(session, apply, holder, settings.claim_s, claims.next_fence(session))
+        apply.claim_nonce = nonce
+        emit(session, apply.submission_id, EventKind.APPLY_STATE, state=apply.state, holder=holder)
+    submission = session.get(Submission, apply.submission_id) if apply.submission_id is not None else None
+    job = ApplyJob(
+        submission_id=apply.submission_id or 0,
+        tree=apply.tree,
+        series=submission.request.series if submission else None,
+        toolchain=apply.toolchain,
+    )
+    return job, apply.fence or 0
+
+
+def claim_build(
+    session: Session, build_id: int, holder: str, settings: Settings, nonce: str | None = None
+) -> tuple[BuildJob, int]:
+    """The job and its fence; the same again for a live claim's nonce. Raises NotClaimable, ApiProblem 404."""
+    build, submission_ids = lock_build(session, build_id)
+    if now := claims.repeated(session, build, nonce):
+        claims.extend(build, now, settings.claim_s)
+    else:
+        claims.take(session, build, holder, settings.claim_s, claims.next_fence(session))
+        build.claim_nonce = nonce
+        emit_to_all(session, submission_ids, EventKind.BUILD_STATE, build_id=build.id, state=build.state, holder=holder)
+    job = BuildJob(
+        build_id=build.id,
+        key=build.key,
+        source=build.source,
+        trusted=build.trusted,
+        recipe=build.recipe,
+        arch=_ARCH.validate_python(build.arch),
+        emulated=build.emulated,
+        fragments=build.fragments,
+        toolchain=build.toolchain,
+    )
+    return job, build.fence or 0
+
+
+# --- on the way -------------------------------------------------------------------------------------------------
+
+
+def progress_apply(session: Session, apply_id: int, fence: int, events: Sequence[Progress]) -> None:
+    apply = lock_apply(session, apply_id)
+    claims.held(session, apply, fence)
+    if events and _show(apply, events[-1]):
+        emit(session, apply.submission_id, EventKind.APPLY_STATE, state=apply.state, text=apply.progress)
+
+
+def progress_build(session: Session, build_id: int, fence: int, events: Sequence[Progress]) -> None:
+    build, submission_ids = lock_build(session, build_id)
+    claims.held(session, build, fence)
+    if events and _show(build, events[-1]):
+        emit_to_all(
+            session,
+            submission_ids,
+            EventKind.BUILD_PROGRESS,
+            build_id=build.id,
+            text=build.progress,
+            done=build.progress_done,
+            total=build.progress_total,
+        )
+
+
+def _show(job: Apply | Build, event: Progress) -> bool:
+    """Whether anything changed (a repeated message changes nothing)."""
+    new = (event.text, event.done, event.total)
+    if new == (job.progress, job.progress_done, job.progress_total):
+        return False
+    job.progress, job.progress_done, job.progress_total = new
+    return True
+
+
+# --- finished ---------------------------------------------------------------------------------------------------
+
+
+def finish_apply(session: Session, apply_id: int, fence: int, result: ApplyResult, settings: Settings) -> int | None:
+    """The submission to advance, if any. A repeated finish is accepted and changes nothing. Raises StaleFence."""
+    apply = lock_apply(session, apply_id)
+    if repeated(apply, fence, result):
+        return apply.submission_id
+    claims.held(session, apply, fence)
+    _check_apply(session, apply, result)
+    apply.result = result
+    ended = _judge(apply, result.outcome, result.failure, settings)
+    end_apply(session, apply, ended)
+    return apply.submission_id
+
+
+def end_apply(session: Session, apply: Apply, ended: Again | Ended) -> None:
+    holder, attempt = apply.holder, apply.attempts
+    if isinstance(ended, Again):
+        claims.requeue(apply)
+        _tell_attempt(session, [apply.submission_id], "apply", failure=ended.failure, holder=holder, attempt=attempt)
+        claims.nudge(session, apply, APPLY, BUILD_QUEUE, clock(session))
+    else:
+        claims.finish(session, apply, ended.outcome, ended.failure)
+    emit(
+        session,
+        apply.submission_id,
+        EventKind.APPLY_STATE,
+        state=apply.state,
+        outcome=apply.outcome,
+        failure=_dump(apply.failure),
+    )
+
+
+def finish_build(session: Session, build_id: int, fence: int, result: BuildResult, settings: Settings) -> list[int]:
+    """The submissions to advance. A repeated finish is accepted and changes nothing. Raises StaleFence."""
+    build, submission_ids = lock_build(session, build_id)
+    if repeated(build, fence, result):
+        return submission_ids
+    claims.held(session, build, fence)
+    if result.outcome is Outcome.PASSED:
+        _check_build(session, build, result)
+    build.result = result
+    ended = _judge(build, result.outcome, result.failure, settings)
+    end_build(session, build, submission_ids, ended)
+    return submission_ids
+
+
+def end_build(session: Session, build: Build, submission_ids: Sequence[int], ended: Again | Ended) -> None:
+    holder, attempt = build.holder, build.attempts
+    if isinstance(ended, Again):
+        claims.requeue(build)
+        _tell_attempt(
+            session, submission_ids, "build", failure=ended.failure, holder=holder, attempt=attempt, build_id=build.id
+        )
+        claims.nudge(session, build, BUILD, BUILD_QUEUE, clock(session))
+    else:
+        claims.finish(session, build, ended.outcome, ended.failure)
+    emit_to_all(
+        session,
+        submission_ids,
+        EventKind.BUILD_STATE,
+        build_id=build.id,
+        state=build.state,
+        outcome=build.outcome,
+        failure=_dump(build.failure),
+    )
+
+
+def repeated(job: Apply | Build, fence: int, result: ApplyResult | BuildResult) -> bool:
+    """Whether this finish came already. Raises StaleFence for another result of the same, ended claim."""
+    if job.state is JobState.RUNNING or job.fence != fence:
+        return False
+    if job.result == result:
+        return True
+    raise StaleFence(claims.describe(job), fence)
+
+
+def lost(job: Apply | Build, settings: Settings) -> Again | Ended:
+    """What follows when a claim ran out."""
+    failure = infrastructure(
+        f"{claims.describe(job)}: worker {job.holder} stopped answering",
+        advice="see the worker's log; the job was given out again if it had attempts left",
+    )
+    return _judge(job, Outcome.FAILED, failure, settings)
+
+
+def _judge(job: Apply | Build, outcome: Outcome, failure: Failure | None, settings: Settings) -> Again | Ended:
+    return judge_job(
+        outcome,
+        failure,
+        attempts=job.attempts,
+        bound=settings.job_attempts,
+        cancel_requested=job.cancel_requested_at is not None,
+    )
+
+
+def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
+    if result.outcome is not Outcome.PASSED:
+        return
+    if result.baseline is None or not result.toolchain:
+        raise ApiProblem(422, "an apply that passed names its baseline source and the exact toolchain")
+    wants_candidate = apply.submission_id is not None and _has_series(session, apply.submission_id)
+    if wants_candidate and result.candidate is None:
+        raise ApiProblem(422, "an apply of a series that passed names its candidate source")
+    uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.apply_id == apply.id))}
+    sources = [source for source in (result.baseline, result.candidate) if source is not None]
+    _check_uploaded([source.bundle for source in sources if source.bundle is not None], uploaded)
+
+
+def _check_build(session: Session, build: Build, result: BuildResult) -> None:
+    uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.build_id == build.id))}
+    if not result.build_id_gnu:
+        raise ApiProblem(422, "a build that passed has a GNU build id")
+    if not any(artifact.kind is ArtifactKind.KERNEL for artifact in result.artifacts):
+        raise ApiProblem(422, "a build that passed has an artifact of kind kernel")
+    _check_uploaded(result.artifacts, uploaded)
+
+
+def _check_uploaded(artifacts: Sequence[Artifact], uploaded: set[str]) -> None:
+    for artifact in artifacts:
+        if artifact.sha256 not in uploaded:
+            raise ApiProblem(422, f"{artifact.name} ({artifact.sha256}) was not uploaded for this job")
+
+
+def _has_series(session: Session, submission_id: int) -> bool:
+    submission = session.get(Submission, submission_id)
+    return submission is not None and submission.request.series is not None
+
+
+def _tell_attempt(
+    session: Session,
+    submission_ids: Sequence[int | None],
+    what: str,
+    *,
+    failure: Failure,
+    holder: str | None,
+    attempt: int,
+    build_id: int | None = None,
+) -> None:
+    for submission_id in submission_ids:
+        emit(
+            session,
+            submission_id,
+            EventKind.ATTEMPT_FAILED,
+            build_id=build_id,
+            what=what,
+            attempt=attempt,
+            holder=holder,
+            failure=_dump(failure),
+        )
+
+
+def _dump(failure: Failure | None) -> object:
+    return None if failure is None else failure.model_dump(mode="json")
+
+
+def blamed_on(build: Build, arm_is_baseline: bool) -> Failure:
+    """Why a run cannot have this build, seen from its submission. A baseline of an operator's tree that does not
+    compile is the lab's trouble; one that the user chose is the user's, as is every candidate."""
+    found = build.failure or infrastructure(f"build {build.id} ended without a reason")
+    arm = "baseline" if arm_is_baseline else "candidate"
+    kind = found.kind
+    if kind is ErrorKind.USER and arm_is_baseline and build.trusted:
+        kind = ErrorKind.INFRASTRUCTURE
+    return found.model_copy(update={"kind": kind, "summary": f"{arm} kernel: {found.summary}"})

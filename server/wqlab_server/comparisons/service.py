@@ -1,0 +1,125 @@
+"""From rows to verdicts: a submission's samples as columns, compared by the pure package, stored as rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import delete, func, insert, select
+from sqlalchemy.orm import Session
+
+from wqlab_comparison import Samples, TargetFacts, boot_values, compare
+from wqlab_contracts.api import UnsupportedView
+from wqlab_contracts.enums import Arm, RunPurpose
+
+from ..db import clock, pairs
+from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
+from ..sampletable import samples_of
+
+_BATCH = 5_000
+
+
+def store(session: Session, submission_id: int) -> list[Comparison]:
+    """Compares everything the submission measured, in one go, because its targets share the families of tests.
+
+    Runs without a kernel worth figures (debug recipes) are left out: their boots give findings only. Replaces what was
+    stored before. Raises SamplesError when the samples contradict themselves.
+    """
+    runs = session.scalars(
+        select(Run)
+        .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE)
+        .order_by(Run.target, Run.id)
+    ).all()
+    measured = [run for run in runs if run.recipe.figures]
+    run_ids = [run.id for run in runs]
+    session.execute(delete(Comparison).where(Comparison.run_id.in_(run_ids)))
+    session.execute(delete(BootValue).where(BootValue.run_id.in_(run_ids)))
+    tables = {run.id: samples_of(session, run) for run in measured}
+    kept = [table for table in tables.values() if table is not None]
+    answers = compare(Samples.concatenate(kept) if kept else None, [target_facts(session, run) for run in measured])
+    by_target = {(run.plan_name, run.device_type): run.id for run in measured}
+    rows = [
+        Comparison(
+            run_id=by_target[answer.plan, answer.device_type],
+            position=position,
+            question=answer.question,
+            role=answer.role,
+            verdict=answer.verdict,
+            data=answer,
+        )
+        for position, answer in enumerate(answers)
+    ]
+    session.add_all(rows)
+    for run_id, table in tables.items():
+        if table is not None:
+            _store_values(session, run_id, table)
+    now = clock(session)
+    for run in runs:
+        run.compared_at = now
+    session.flush()
+    return rows
+
+
+def target_facts(session: Session, run: Run) -> TargetFacts:
+    """What the run was to measure, and what is known of what it did not."""
+    lacking = session.execute(
+        select(
+            Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm, func.min(Unsupported.reason)
+        )
+        .join(Boot, Boot.id == Unsupported.boot_id)
+        .where(Unsupported.run_id == run.id)
+        .group_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm)
+    ).all()
+    discarded = (
+        select(BlockAttempt.block, BlockAttempt.attempt)
+        .where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
+        .subquery()
+    )
+    boots = pairs(
+        session,
+        select(Boot.arm, func.count())
+        .join(discarded, (discarded.c.block == Boot.block) & (discarded.c.attempt == Boot.attempt))
+        .where(Boot.run_id == run.id)
+        .group_by(Boot.arm),
+    )
+    blocks = session.scalar(select(func.count()).select_from(discarded))
+    return TargetFacts(
+        plan=run.plan,
+        device_type=run.device_type,
+        emulated=run.device_spec.emulated,
+        arms=_arms(run.blocks),
+        settings=run.profile.settings,
+        unsupported=[
+            UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, reason=reason)
+            for scenario, setting, metric, arm, reason in lacking
+        ],
+        failure=run.failure,
+        discarded=boots,
+        blocks_discarded=blocks or 0,
+    )
+
+
+def _arms(blocks: Sequence[Sequence[Arm]]) -> list[Arm]:
+    used = {arm for arms in blocks for arm in arms}
+    return [arm for arm in Arm if arm in used]
+
+
+def _store_values(session: Session, run_id: int, samples: Samples) -> None:
+    boots = {
+        (block, arm): boot_id
+        for boot_id, block, arm in session.execute(
+            select(Boot.id, Boot.block, Boot.arm).where(Boot.run_id == run_id, Boot.valid)
+        )
+    }
+    rows = [
+        {
+            "run_id": run_id,
+            "boot_id": boots[value.block, value.arm],
+            "scenario": value.scenario,
+            "setting": value.setting,
+            "metric": value.metric,
+            "value": value.value,
+        }
+        for value in boot_values(samples)
+    ]
+    for start in range(0, len(rows), _BATCH):
+        session.execute(insert(BootValue), rows[start : start + _BATCH])

@@ -1,0 +1,69 @@
+"""A submission's event stream: numbered rows, and a notification when they are committed.
+
+The caller holds the submission's row lock or takes it here; numbers are dense and in commit order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import EventKind
+
+from .models import Event, Submission
+
+SUBMISSION_CHANNEL = "wqlab_submission"
+"""Payload: the submission's id. New events are there."""
+RUN_CHANNEL = "wqlab_run"
+"""Payload: the run's id. New console text is there."""
+
+
+def emit(
+    session: Session,
+    submission_id: int | None,
+    kind: EventKind,
+    *,
+    build_id: int | None = None,
+    run_id: int | None = None,
+    boot_id: int | None = None,
+    **data: Any,
+) -> None:
+    """Appends one event. Work of the lab itself (no submission) has no stream."""
+    if submission_id is None:
+        return
+    session.flush()
+    seq = session.scalar(
+        update(Submission)
+        .where(Submission.id == submission_id)
+        .values(event_seq=Submission.event_seq + 1)
+        .returning(Submission.event_seq)
+        .execution_options(synchronize_session=False)
+    )
+    session.add(
+        Event(
+            submission_id=submission_id,
+            seq=seq,
+            kind=kind,
+            build_id=build_id,
+            run_id=run_id,
+            boot_id=boot_id,
+            data={name: value for name, value in data.items() if value is not None},
+        )
+    )
+    notify(session, SUBMISSION_CHANNEL, submission_id)
+
+
+def emit_to_all(
+    session: Session, submission_ids: Iterable[int], kind: EventKind, *, build_id: int, **data: Any
+) -> None:
+    """One event in each stream: a build may serve many submissions."""
+    for submission_id in sorted(submission_ids):
+        emit(session, submission_id, kind, build_id=build_id, **data)
+
+
+def notify(session: Session, channel: str, id_: int) -> None:
+    """PostgreSQL delivers it at commit, and once for equal payloads of one transaction."""
+    session.execute(select(func.pg_notify(channel, str(id_))))

@@ -1,0 +1,91 @@
+"""The lab: boards, their health and who has them; taking one out of the pool and putting it back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from wqlab_contracts.api import DeviceTypeView, DeviceView, QuarantineRequest
+from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.yamlfile import known_or_hint
+
+from ..auth import Maintainer, Reader
+from ..deps import Data, Db
+from ..paging import plain_text
+from ..problems import documented, not_found
+from ..views import device_view
+from . import queries, service
+
+router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
+@router.get("/devices")
+def list_devices(
+    session: Db, _: Reader, device_type: Annotated[str | None, Query(max_length=100)] = None
+) -> list[DeviceView]:
+    """Every board of the device-types folder."""
+    if device_type is not None:
+        plain_text("device_type", device_type)
+    return [device_view(row, lease) for row, lease in queries.devices(session, device_type)]
+
+
+@router.get("/devices/{name}", responses=documented(404))
+def get_device(name: Name, session: Db, _: Reader) -> DeviceView:
+    """One board: health, lease, and the topology that its last verified boot measured."""
+    return device_view(*queries.device(session, name))
+
+
+@router.post("/devices/{name}/quarantine", responses=documented(400, 404))
+def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Maintainer) -> DeviceView:
+    """Take a board out of the pool. A run that has it keeps it until it ends; no other gets it."""
+    reason = plain_text("reason", body.reason, "body")
+    queries.device(session, name)
+    service.quarantine(session, name, f"{reason} ({who.owner})")
+    return device_view(*queries.device(session, name))
+
+
+@router.post("/devices/{name}/release", responses=documented(404))
+def release_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
+    """Put a quarantined board back; a health check comes before its first run."""
+    queries.device(session, name)
+    service.release(session, name)
+    return device_view(*queries.device(session, name))
+
+
+@router.get("/device-types")
+def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView]:
+    """Every type of the device-types folder as it is now, with boards free and runs waiting."""
+    pairs = queries.devices(session)
+    free, queued = queries.free_by_type(pairs), queries.queued_by_type(session)
+    problems = data.problems()
+    return [
+        _type_view(spec, free.get(spec.name, 0), queued.get(spec.name, 0), problems)
+        for spec in data.current().device_types.values()
+    ]
+
+
+@router.get("/device-types/{name}", responses=documented(404))
+def get_device_type(name: Name, session: Db, data: Data, _: Reader) -> DeviceTypeView:
+    """One type."""
+    types = data.current().device_types
+    if name not in types:
+        raise not_found("device type", name, known_or_hint(name, set(types)))
+    free = queries.free_by_type(queries.devices(session, name))
+    return _type_view(types[name], free.get(name, 0), queries.queued_by_type(session).get(name, 0), data.problems())
+
+
+def _type_view(spec: DeviceType, free: int, queued: int, problems: list[str]) -> DeviceTypeView:
+    return DeviceTypeView(
+        name=spec.name,
+        summary=spec.summary,
+        arch=spec.arch,
+        emulated=spec.emulated,
+        topology=spec.topology,
+        devices=[unit.name for unit in spec.units],
+        free=free,
+        queued_runs=queued,
+        problems=problems,
+    )

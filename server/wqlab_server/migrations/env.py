@@ -1,0 +1,36 @@
+"""Alembic's environment: migrates the database of the session's connection or of the process's settings."""
+
+from typing import Any, Literal
+
+from alembic import context
+from alembic.autogenerate.api import AutogenContext
+
+from wqlab_server.db import make_engine
+from wqlab_server.models import Base, Typed
+from wqlab_server.settings import settings
+
+
+def _render(kind: str, item: Any, autogenerate: AutogenContext) -> str | Literal[False]:
+    """A migration must not depend on today's contracts: typed JSON is written as what it is to the database."""
+    if kind == "type" and isinstance(item, Typed):
+        autogenerate.imports.add("from sqlalchemy.dialects import postgresql")
+        return "postgresql.JSONB()"
+    return False
+
+
+def run() -> None:
+    connection = context.config.attributes.get("connection")
+    if connection is not None:
+        context.configure(connection=connection, target_metadata=Base.metadata, render_item=_render)
+        with context.begin_transaction():
+            context.run_migrations()
+        return
+    engine = make_engine(settings().database_url)
+    with engine.connect() as own:
+        context.configure(connection=own, target_metadata=Base.metadata, render_item=_render)
+        with context.begin_transaction():
+            context.run_migrations()
+    engine.dispose()
+
+
+run()

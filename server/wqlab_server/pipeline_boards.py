@@ -1,0 +1,64 @@
+"""Boards for waiting runs: who gets which is decided on one look at the lab, and each board is offered under locks."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import JobState
+
+from .db import SessionFactory, clock, transaction
+from .lab import allocate, lease
+from .lab import service as lab
+from .models import Device, Lease, Run
+from .runs import service as runs
+from .settings import Settings
+
+
+def give_boards(factory: SessionFactory, settings: Settings) -> int:
+    """Offers free boards to waiting runs, one transaction each; how many were offered.
+
+    Safe beside a tick: an offer is made under locks and looks again.
+    """
+    with transaction(factory) as session:
+        assignments = _decide(session, settings)
+    offered = 0
+    for assignment in assignments:
+        with transaction(factory) as session:
+            run = runs.lock_run(session, assignment.run_id)
+            device = session.get(Device, assignment.device)
+            offered += device is not None and lease.offer(session, run, device, settings)
+    return offered
+
+
+def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
+    now = clock(session)
+    units = [
+        allocate.Unit(name, device_type, lab_name, state)
+        for name, device_type, lab_name, state in session.execute(
+            select(Device.name, Device.device_type, Device.lab, Device.health).where(Device.retired_at.is_(None))
+        )
+    ]
+    held = [
+        allocate.Held(device, owner)
+        for device, owner in session.execute(select(Lease.device_name, Run.owner).join(Run, Run.id == Lease.run_id))
+    ]
+    queued = session.execute(
+        select(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device)
+        .outerjoin(Lease, Lease.run_id == Run.id)
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
+    ).all()
+    avoid = runs.failed_on(session, [row.id for row in queued])
+    waiting = [
+        allocate.Waiting(
+            run_id=row.id,
+            owner=row.owner,
+            priority=row.priority,
+            waited_s=(now - row.created_at).total_seconds(),
+            device_type=row.device_type,
+            wanted_device=row.wanted_device,
+            avoid=avoid[row.id],
+        )
+        for row in queued
+    ]
+    return allocate.allocate(units, held, waiting, lab.capacities(session, settings))

@@ -1,0 +1,52 @@
+"""What can be asked for: plans with their scripts, and kernel trees."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from wqlab_contracts.api import PlanView, TreeView
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.specs import TestPlan
+from wqlab_contracts.yamlfile import known_or_hint
+
+from ..auth import Reader
+from ..deps import Data, Db
+from ..problems import documented, not_found
+from . import queries
+
+router = APIRouter(tags=["plans"], responses=documented(401, 403, 422, 429))
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
+@router.get("/plans")
+def list_plans(data: Data, _: Reader) -> list[PlanView]:
+    """Every plan, with the script that runs on the board."""
+    folder = data.current()
+    return [_plan_view(folder, plan) for plan in folder.plans.values()]
+
+
+@router.get("/plans/{name}", responses=documented(404))
+def get_plan(name: Name, data: Data, _: Reader) -> PlanView:
+    """One plan."""
+    folder = data.current()
+    if name not in folder.plans:
+        raise not_found("plan", name, known_or_hint(name, set(folder.plans)))
+    return _plan_view(folder, folder.plans[name])
+
+
+@router.get("/trees")
+def list_trees(data: Data, session: Db, _: Reader) -> list[TreeView]:
+    """Every kernel tree, with the commit its branch was at when it was last resolved."""
+    heads = queries.heads(session)
+    folder = data.current()
+    return [
+        TreeView(tree=tree, base_commit=heads.get(name), default=name == folder.default_tree)
+        for name, tree in folder.trees.items()
+    ]
+
+
+def _plan_view(folder: DataFolder, plan: TestPlan) -> PlanView:
+    return PlanView(plan=plan, script=folder.plan_files(plan.name)[plan.script])

@@ -1,0 +1,78 @@
+"""Everything a user reads: installed on the app by `app.create_app`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, Depends, FastAPI
+from fastapi.openapi.utils import get_openapi
+from sqlalchemy import make_url
+
+from wqlab_contracts.api import Problem
+from wqlab_contracts.messages import Event
+
+from . import health_endpoints, tokens
+from .builds import endpoints as builds
+from .events import RUN_CHANNEL, SUBMISSION_CHANNEL
+from .lab import endpoints as lab
+from .limits import BodyLimit, RateLimit
+from .metrics import LabCollector, Metrics, RequestLatency
+from .paging import each_once
+from .plans import endpoints as plans
+from .reports import endpoints as reports
+from .runs import endpoints as runs
+from .sse import Notifications
+from .submissions import endpoints as submissions
+
+PREFIX = "/api/v1"
+_REFERENCED = (Problem, Event)
+"""Models that the schema names without an endpoint returning them as JSON."""
+
+
+def install(app: FastAPI) -> None:
+    """Adds routers and middleware of /api/v1, /healthz, /readyz and /metrics."""
+    app.state.metrics = Metrics()
+    app.state.metrics.registry.register(LabCollector(app.state.sessions))
+    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), [SUBMISSION_CHANNEL, RUN_CHANNEL])
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
+    for room in (submissions, reports, builds, runs, lab, plans, tokens):
+        api.include_router(room.router)
+    app.include_router(api)
+    app.include_router(health_endpoints.router)
+    app.add_middleware(BodyLimit)
+    app.add_middleware(RateLimit)
+    app.add_middleware(RequestLatency, metrics=app.state.metrics)
+    app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Keeps the process's LISTEN connection while the app runs."""
+    notifications: Notifications = app.state.notifications
+    await notifications.start()
+    try:
+        yield
+    finally:
+        await notifications.stop()
+
+
+def openapi(app: FastAPI) -> dict[str, Any]:
+    """The public schema; what workers speak is not in it."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
+        )
+        known = schema["components"]["schemas"]
+        for model in _REFERENCED:
+            own = model.model_json_schema(ref_template="#/components/schemas/{model}")
+            known |= own.pop("$defs", {}) | {model.__name__: own}
+        schema["components"]["schemas"] = dict(sorted(known.items()))
+        app.openapi_schema = schema
+    return app.openapi_schema
+
+
+def _libpq(url: str) -> str:
+    """An SQLAlchemy URL as libpq reads it."""
+    return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

@@ -1,0 +1,250 @@
+"""The report of a submission, from rows: what every format shows, whether the submission is finished or not."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts import api
+from wqlab_contracts.enums import Arm, ArtifactKind, EventKind, RunPurpose
+from wqlab_contracts.messages import Artifact, Failure
+
+from ..artifacts import ArtifactStore
+from ..conclusion import conclusion_of, findings_of
+from ..db import clock
+from ..models import BlockAttempt, Boot, BootValue, Build, Comparison, Event, RunAttempt, Submission, Unsupported
+from ..rows import submission_rows
+from ..views import RunRows, SubmissionRows, submission_view
+from .configdiff import config_difference
+
+_R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
+
+ReadText = Callable[[Artifact], str | None]
+"""Text of an artifact, None when the store does not have it any more."""
+
+
+def assemble(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api.Report:
+    """The report as it stands now."""
+    rows = submission_rows(session, submission, snapshots=True)
+    measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
+    parts = _Parts(session, [each.run.id for each in measured])
+    difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact))
+    return api.Report(
+        submission=submission_view(rows),
+        generated_at=clock(session),
+        lab_url=public_url,
+        targets=[_target(each, parts) for each in measured],
+        attempts=[*_jobs(session, submission.id), *(each for run in measured for each in _attempts(run, parts))],
+        config_diff=difference,
+        config_sha256=config_sha256,
+    )
+
+
+class _Parts:
+    """Rows of all runs of the submission, one query each, by run id."""
+
+    def __init__(self, session: Session, run_ids: Sequence[int]) -> None:
+        self.comparisons = _grouped(
+            session.scalars(
+                select(Comparison)
+                .where(Comparison.run_id.in_(run_ids))
+                .order_by(Comparison.run_id, Comparison.position)
+            )
+        )
+        self.unsupported = _grouped(
+            session.scalars(select(Unsupported).where(Unsupported.run_id.in_(run_ids)).order_by(Unsupported.id))
+        )
+        self.blocks = _grouped(
+            session.scalars(select(BlockAttempt).where(BlockAttempt.run_id.in_(run_ids)).order_by(BlockAttempt.at))
+        )
+        self.attempts = _grouped(
+            session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(run_ids)).order_by(RunAttempt.number))
+        )
+        self.values: dict[int, list[api.BootValue]] = defaultdict(list)
+        for value, arm, block in session.execute(
+            select(BootValue, Boot.arm, Boot.block)
+            .join(Boot, Boot.id == BootValue.boot_id)
+            .where(BootValue.run_id.in_(run_ids))
+            .order_by(BootValue.scenario, BootValue.setting, BootValue.metric, Boot.arm, Boot.block)
+        ):
+            self.values[value.run_id].append(
+                api.BootValue(
+                    arm=arm,
+                    block=block,
+                    scenario=value.scenario,
+                    setting=value.setting,
+                    metric=value.metric,
+                    value=value.value,
+                )
+            )
+
+
+def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
+    grouped: dict[int, list[_R]] = defaultdict(list)
+    for row in rows:
+        grouped[row.run_id].append(row)
+    return grouped
+
+
+# --- one target -------------------------------------------------------------------------------------------------
+
+
+def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
+    run = rows.run
+    comparisons = [row.data for row in parts.comparisons[run.id]]
+    conclusion = conclusion_of(rows, comparisons)
+    overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
+    return api.TargetReport(
+        run_id=run.id,
+        plan=run.plan,
+        device_type=run.device_type,
+        device_summary=run.device_spec.summary,
+        emulated=run.device_spec.emulated,
+        declared_topology=run.device_spec.topology,
+        outcome=run.outcome,
+        failure=run.failure,
+        verdict=conclusion.verdict,
+        headline=conclusion.headline,
+        comparisons=comparisons,
+        environment=_environment(rows.boots),
+        values=parts.values[run.id],
+        references=run.plan.references,
+        unsupported=_unsupported(parts.unsupported[run.id]),
+        findings=findings_of(rows),
+        blocks_planned=len(run.blocks),
+        blocks_completed=rows.blocks_completed,
+        discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),
+        overhead_s=sum(overheads) / len(overheads) if overheads else None,
+    )
+
+
+def _environment(boots: Sequence[Boot]) -> api.Environment | None:
+    """Of the boots that are compared; before there are any, of those that came up."""
+    verified = [boot for boot in boots if boot.topology is not None]
+    shown = [boot for boot in verified if boot.valid] or verified
+    if not shown:
+        return None
+    first = {arm: next(boot for boot in shown if boot.arm is arm) for arm in Arm if any(b.arm is arm for b in shown)}
+    facts: dict[str, str] = {}
+    commands: dict[str, str] = {}
+    for boot in shown:
+        facts = boot.environment | facts
+        commands = boot.commands | commands
+    devices = sorted({boot.device_name for boot in shown})
+    return api.Environment(
+        device=", ".join(devices),
+        topology=shown[0].topology,
+        cmdline={arm: boot.cmdline or "" for arm, boot in first.items()},
+        release={arm: boot.release or "" for arm, boot in first.items()},
+        build_id_gnu={arm: boot.build_id_gnu or "" for arm, boot in first.items()},
+        facts=facts,
+        commands=commands,
+    )
+
+
+def _unsupported(rows: Sequence[Unsupported]) -> list[api.UnsupportedView]:
+    """Each thing once, however many boots said it."""
+    seen: dict[tuple[str, str, str | None, Arm], api.UnsupportedView] = {}
+    for row in rows:
+        view = api.UnsupportedView(
+            scenario=row.scenario, setting=row.setting, metric=row.metric, arm=row.arm, reason=row.reason
+        )
+        seen.setdefault((row.scenario, row.setting, row.metric, row.arm), view)
+    return list(seen.values())
+
+
+def _jobs(session: Session, submission_id: int) -> list[api.AttemptView]:
+    """Applies and builds that failed, whether or not they were tried again."""
+    told = session.scalars(
+        select(Event)
+        .where(Event.submission_id == submission_id, Event.kind == EventKind.ATTEMPT_FAILED)
+        .order_by(Event.seq)
+    )
+    return [
+        api.AttemptView(
+            what=event.data["what"],
+            run_id=None,
+            build_id=event.build_id,
+            plan=None,
+            device_type=None,
+            device=event.data["holder"] or "",
+            block=None,
+            arm=None,
+            attempt=event.data["attempt"],
+            failure=Failure.model_validate(event.data["failure"]),
+        )
+        for event in told
+        if event.data["what"] in {"apply", "build"}
+    ]
+
+
+def _attempts(rows: RunRows, parts: _Parts) -> list[api.AttemptView]:
+    """Every failure on the way: discarded blocks, boots that failed without their block saying why, lost boards."""
+    run = rows.run
+    failures: list[tuple[datetime, api.AttemptView]] = []
+
+    def add(at: datetime, failed: BlockAttempt | Boot | RunAttempt) -> None:
+        if failed.failure is None:
+            return
+        view = api.AttemptView(
+            run_id=run.id,
+            plan=run.plan_name,
+            device_type=run.device_type,
+            device=failed.device_name,
+            block=None if isinstance(failed, RunAttempt) else failed.block,
+            arm=None if isinstance(failed, RunAttempt) else failed.arm,
+            attempt=failed.number if isinstance(failed, RunAttempt) else failed.attempt,
+            failure=failed.failure,
+        )
+        failures.append((at, view))
+
+    told = set()
+    for block in parts.blocks[run.id]:
+        if not block.finished:
+            add(block.at, block)
+            told.add((block.block, block.attempt, block.failure))
+    for boot in rows.boots:
+        if (boot.block, boot.attempt, boot.failure) not in told:
+            add(boot.finished_at or boot.started_at, boot)
+    for attempt in parts.attempts[run.id]:
+        add(attempt.finished_at or attempt.started_at, attempt)
+    return [view for _, view in sorted(failures, key=lambda each: each[0])]
+
+
+# --- the kernels' configuration ---------------------------------------------------------------------------------
+
+
+def _configuration(rows: SubmissionRows, read: ReadText) -> tuple[list[str], str]:
+    """Lines that differ between baseline and candidate (a series may change Kconfig), and the hash of the baseline's
+    configuration; with several recipes, of the first."""
+    pairs: dict[tuple[str, str, bool], dict[Arm, Artifact]] = defaultdict(dict)
+    for part, build in rows.builds:
+        if (config := _config_of(build)) is not None:
+            pairs[part.recipe, part.arch, part.emulated][part.arm] = config
+    lines: dict[str, None] = {}
+    for pair in pairs.values():
+        if len(pair) < len(Arm) or pair[Arm.BASELINE].sha256 == pair[Arm.CANDIDATE].sha256:
+            continue
+        before, after = read(pair[Arm.BASELINE]), read(pair[Arm.CANDIDATE])
+        if before is not None and after is not None:
+            lines |= dict.fromkeys(config_difference(before, after))
+    hashes = [pair[Arm.BASELINE].sha256 for pair in pairs.values() if Arm.BASELINE in pair]
+    return list(lines), hashes[0] if hashes else ""
+
+
+def _config_of(build: Build) -> Artifact | None:
+    artifacts = build.result.artifacts if build.result else []
+    return next((artifact for artifact in artifacts if artifact.kind is ArtifactKind.CONFIG), None)
+
+
+def _text(store: ArtifactStore, artifact: Artifact) -> str | None:
+    try:
+        with store.open(artifact.sha256) as file:
+            return file.read().decode("utf-8", errors="replace")
+    except FileNotFoundError:
+        return None

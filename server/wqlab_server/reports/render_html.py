@@ -1,0 +1,73 @@
+"""The report as one self-contained HTML page: no script, nothing loaded, everything from outside escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from wqlab_comparison import tables, words
+from wqlab_comparison.reasons import reasons
+from wqlab_contracts.api import Comparison, Report, TargetReport
+from wqlab_contracts.enums import Question, Role, Verdict
+
+from . import render_facts as facts
+from .render_figures import figures
+from .render_shell import shell_lines
+
+SYMBOL = {
+    Verdict.IMPROVEMENT: "▲",
+    Verdict.REGRESSION: "▼",
+    Verdict.EQUIVALENT: "■",
+    Verdict.FAILED: "✖",
+}
+"""Beside the word, for those who see no colour; the others have a ring."""
+
+
+def render_html(report: Report) -> str:
+    return _page().render(report=report, method=facts.METHOD)
+
+
+@cache
+def _page() -> Template:
+    environment = Environment(
+        loader=PackageLoader("wqlab_server.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["clean"] = _clean
+    environment.filters["drawn"] = Markup  # the SVG of render_figures, which escapes what it is given
+    environment.globals.update(
+        facts=facts,
+        figures=figures,
+        words=words,
+        judged=_judged,
+        values=_values,
+        explaining=_explaining,
+        reasons=reasons,
+        shell_lines=shell_lines,
+        symbol=lambda verdict: SYMBOL.get(verdict, "○"),
+        Question=Question,
+        kernels=facts.kernels,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _clean(text: str) -> str:
+    """Line ends stay; every other control character goes."""
+    return "\n".join(tables.printable(line) for line in text.splitlines())
+
+
+def _judged(target: TargetReport, question: Question) -> list[Comparison]:
+    return [
+        cell
+        for cell in target.comparisons
+        if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY and cell.question is question
+    ]
+
+
+def _explaining(target: TargetReport) -> list[Comparison]:
+    return [c for c in target.comparisons if words.is_evidence(c) and c.role is Role.EXPLANATORY and c.candidate]
+
+
+def _values(target: TargetReport) -> list[Comparison]:
+    return [cell for cell in target.comparisons if not words.is_evidence(cell)]

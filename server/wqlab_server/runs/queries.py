@@ -1,0 +1,111 @@
+"""Reading runs: boots, samples, consoles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session, joinedload
+
+from wqlab_contracts import messages
+from wqlab_contracts.api import SampleRow
+from wqlab_contracts.enums import BootState, JobState
+
+from ..models import ArtifactLink, Boot, ConsoleChunk, Run, Sample
+from ..problems import ApiProblem, not_found
+
+CHUNKS_AT_ONCE = 32
+
+
+def get(session: Session, run_id: int) -> Run:
+    """Raises ApiProblem 404."""
+    row = session.get(Run, run_id)
+    if row is None:
+        raise not_found("run", run_id)
+    return row
+
+
+def boots(session: Session, run_id: int) -> Sequence[Boot]:
+    return session.scalars(select(Boot).where(Boot.run_id == run_id).order_by(Boot.id)).all()
+
+
+def boot(session: Session, run: Run, boot_id: int | None) -> Boot:
+    """One boot of the run, the newest for None. Raises ApiProblem 404."""
+    if boot_id is None:
+        newest = session.scalar(select(Boot).where(Boot.run_id == run.id).order_by(Boot.id.desc()).limit(1))
+        if newest is None:
+            raise ApiProblem(404, f"run {run.id} has no boot yet; it is {run.state}")
+        return newest
+    row = session.get(Boot, boot_id)
+    if row is None or row.run_id != run.id:
+        raise not_found(f"boot of run {run.id} with id", boot_id, "GET the run lists its boots")
+    return row
+
+
+def sample_rows(session: Session, run_id: int, discarded: bool) -> list[SampleRow]:
+    """Every repetition of every valid boot, in boot order; with `discarded` also of boots whose block was repeated."""
+    query = (
+        select(
+            Sample.boot_id,
+            Boot.block,
+            Boot.position,
+            Boot.arm,
+            Sample.scenario,
+            Sample.setting,
+            Sample.repetition,
+            Sample.metric,
+            Sample.value,
+            Sample.warmup,
+        )
+        .join(Boot, Boot.id == Sample.boot_id)
+        .where(Sample.run_id == run_id)
+        .order_by(Sample.boot_id, Sample.scenario, Sample.setting, Sample.repetition, Sample.metric)
+    )
+    if not discarded:
+        query = query.where(Boot.valid)
+    return [SampleRow(**row._mapping) for row in session.execute(query)]
+
+
+def artifacts(session: Session, run: Run) -> list[messages.Artifact]:
+    """What the run's holders uploaded, in that order."""
+    links = session.scalars(
+        select(ArtifactLink)
+        .where(ArtifactLink.run_id == run.id)
+        .order_by(ArtifactLink.id)
+        .options(joinedload(ArtifactLink.artifact))
+    )
+    return [
+        messages.Artifact(sha256=link.sha256, size=link.artifact.size, kind=link.kind, name=link.name) for link in links
+    ]
+
+
+def artifact_by_hash(session: Session, run: Run, sha256: str) -> messages.Artifact:
+    """Raises ApiProblem 404."""
+    for artifact in artifacts(session, run):
+        if artifact.sha256 == sha256:
+            return artifact
+    raise not_found(f"artifact of run {run.id} with sha256", sha256, "GET the run's artifacts lists them")
+
+
+@dataclass(frozen=True)
+class ConsolePart:
+    data: bytes
+    ended: bool
+    """Nothing will come after `data`."""
+
+
+def console_part(session: Session, boot_id: int, offset: int) -> ConsolePart:
+    """The kept console of a boot from byte `offset` on, a bounded piece of it."""
+    state = session.execute(
+        select(Boot.state, Run.state).join(Run, Run.id == Boot.run_id).where(Boot.id == boot_id)
+    ).one()
+    over = state[0] is BootState.FINISHED or state[1] is JobState.FINISHED
+    chunks = session.execute(
+        select(ConsoleChunk.offset, ConsoleChunk.data)
+        .where(ConsoleChunk.boot_id == boot_id, ConsoleChunk.offset + func.octet_length(ConsoleChunk.data) > offset)
+        .order_by(ConsoleChunk.offset)
+        .limit(CHUNKS_AT_ONCE)
+    ).all()
+    data = b"".join(chunk.data[max(offset - chunk.offset, 0) :] for chunk in chunks)
+    return ConsolePart(data, over and len(chunks) < CHUNKS_AT_ONCE)

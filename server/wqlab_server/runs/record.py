@@ -1,0 +1,254 @@
+"""What a run reports while it goes on: boots, samples, findings, blocks. Every event may come twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import Arm, BootState, ErrorKind, EventKind
+from wqlab_contracts.messages import (
+    BlockDiscarded,
+    BlockFinished,
+    BootFinished,
+    BootStarted,
+    BootVerified,
+    Failure,
+    Finding,
+    Progress,
+    RunEvent,
+    Samples,
+    Unsupported,
+)
+
+from .. import claims
+from ..errors import infrastructure
+from ..events import emit
+from ..models import BlockAttempt, Boot, Build, Run, Sample
+from ..models import Finding as FindingRow
+from ..models import Unsupported as UnsupportedRow
+from ..problems import ApiProblem
+from .service import count_done, find_boot, lock_run
+
+
+def record(session: Session, run_id: int, fence: int, events: Sequence[RunEvent]) -> None:
+    """All of them or none. Raises StaleFence, ApiProblem 404 or 422."""
+    run = lock_run(session, run_id)
+    claims.held(session, run, fence)
+    for event in events:
+        _RECORDERS[type(event)](session, run, event)
+
+
+def _boot_started(session: Session, run: Run, event: BootStarted) -> None:
+    key = event.boot
+    if not 0 <= key.block < len(run.blocks):
+        raise ApiProblem(422, f"run {run.id} has blocks 0 to {len(run.blocks) - 1}, not {key.block}")
+    boot_id = session.scalar(
+        insert(Boot)
+        .values(
+            run_id=run.id,
+            **key.model_dump(),
+            device_name=run.device_name,
+            fence=run.fence,
+            started_at=event.at,
+            state=BootState.BOOTING,
+            valid=False,
+            environment={},
+            commands={},
+            console_bytes=0,
+            console_truncated=False,
+        )
+        .on_conflict_do_nothing()
+        .returning(Boot.id)
+    )
+    if boot_id is None:
+        find_boot(session, run, key)
+        return
+    _tell(session, run, EventKind.BOOT_STATE, boot_id, state=BootState.BOOTING, **key.model_dump(mode="json"))
+
+
+def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
+    boot = find_boot(session, run, event.boot)
+    if boot.verified_at is not None:
+        return
+    boot.verified_at = event.at
+    boot.kernel_boot_id, boot.token, boot.build_id_gnu = event.kernel_boot_id, event.token, event.build_id_gnu
+    boot.release, boot.cmdline, boot.topology = event.release, event.cmdline, event.topology
+    boot.environment, boot.golden_s, boot.kexec_s = event.environment, event.golden_s, event.kexec_s
+    if boot.state is BootState.BOOTING:
+        boot.state = BootState.MEASURING
+    _tell(session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, **event.boot.model_dump(mode="json"))
+
+
+def _samples(session: Session, run: Run, event: Samples) -> None:
+    boot = find_boot(session, run, event.boot)
+    if event.commands.keys() - boot.commands.keys():
+        boot.commands = event.commands | boot.commands
+    if event.facts.keys() - boot.environment.keys():
+        boot.environment = event.facts | boot.environment
+    if not event.samples:
+        return
+    new = session.execute(
+        insert(Sample)
+        .values([{"run_id": run.id, "boot_id": boot.id, **sample.model_dump()} for sample in event.samples])
+        .on_conflict_do_nothing()
+        .returning(Sample.scenario)
+    ).all()
+    if new:
+        first = event.samples[0]
+        _tell(session, run, EventKind.SAMPLES, boot.id, count=len(new), scenario=first.scenario, setting=first.setting)
+
+
+def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
+    boot = find_boot(session, run, event.boot)
+    cell = {"scenario": event.scenario, "setting": event.setting, "metric": event.metric, "reason": event.reason}
+    new = session.scalar(
+        insert(UnsupportedRow)
+        .values(run_id=run.id, boot_id=boot.id, arm=boot.arm, **cell)
+        .on_conflict_do_nothing()
+        .returning(UnsupportedRow.id)
+    )
+    if new is not None:
+        _tell(session, run, EventKind.UNSUPPORTED, boot.id, arm=boot.arm, **cell)
+
+
+def _finding(session: Session, run: Run, event: Finding) -> None:
+    boot = find_boot(session, run, event.boot)
+    new = session.scalar(
+        insert(FindingRow)
+        .values(
+            run_id=run.id,
+            boot_id=boot.id,
+            kind=event.kind,
+            title=event.title,
+            excerpt=event.excerpt,
+            console_offset=event.console_offset,
+            fatal=event.fatal,
+            at=event.at,
+        )
+        .on_conflict_do_nothing()
+        .returning(FindingRow.id)
+    )
+    if new is not None:
+        _tell(
+            session, run, EventKind.FINDING, boot.id, finding=event.kind, title=event.title, fatal=event.fatal,
+            arm=boot.arm, block=boot.block, attempt=boot.attempt,
+        )  # fmt: skip
+
+
+def _boot_finished(session: Session, run: Run, event: BootFinished) -> None:
+    boot = find_boot(session, run, event.boot)
+    if boot.state is BootState.FINISHED:
+        return
+    boot.state, boot.outcome, boot.failure, boot.finished_at = (
+        BootState.FINISHED,
+        event.outcome,
+        event.failure,
+        event.at,
+    )
+    boot.workload_s, boot.overhead_s = event.workload_s, event.overhead_s
+    _tell(
+        session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, outcome=boot.outcome,
+        failure=_dump(event.failure), **event.boot.model_dump(mode="json"),
+    )  # fmt: skip
+
+
+def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
+    if not 0 <= event.block < len(run.blocks):
+        raise ApiProblem(422, f"run {run.id} has blocks 0 to {len(run.blocks) - 1}, not {event.block}")
+    boots = session.scalars(
+        select(Boot).where(Boot.run_id == run.id, Boot.block == event.block, Boot.attempt == event.attempt)
+    ).all()
+    died = session.scalar(
+        select(FindingRow).where(FindingRow.boot_id.in_([boot.id for boot in boots]), FindingRow.fatal).limit(1)
+    )
+    if died is not None:  # after its last script, too late for the worker to see
+        arm = next(boot.arm for boot in boots if boot.id == died.boot_id)
+        failure = Failure(kind=ErrorKind.KERNEL, summary=f"{died.kind}: {died.title}", excerpt=died.excerpt)
+        _settle(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
+        return
+    doubt = _doubt(session, run, run.blocks[event.block], boots)
+    if doubt is not None:
+        _settle(session, run, event.block, event.attempt, finished=False, arm=None, failure=infrastructure(doubt))
+        return
+    if _settle(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
+        for boot in boots:
+            boot.valid = True
+        session.flush()
+        count_done(session, run.id)
+
+
+def _doubt(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> str | None:
+    """Why these boots are not the block that was planned; None when they are.
+
+    The worker has checked all of this on the board. Checking the record again here means that no figure is ever shown
+    whose boot does not carry its own proof.
+    """
+    if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):
+        return f"{len(boots)} boots are not the {len(arms)} of this block"
+    builds = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    for boot in boots:
+        build = session.get(Build, builds[boot.arm])
+        expected = build.result.build_id_gnu if build and build.result else None
+        if boot.verified_at is None or boot.build_id_gnu != expected:
+            return f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}"
+        if not (boot.kernel_boot_id and boot.token):
+            return f"a {boot.arm} boot has no boot id or token of its own"
+    if len({boot.kernel_boot_id for boot in boots}) != len(boots):
+        return "two boots carry the same kernel boot id"
+    return None
+
+
+def _block_discarded(session: Session, run: Run, event: BlockDiscarded) -> None:
+    _settle(session, run, event.block, event.attempt, finished=False, arm=event.arm, failure=event.failure)
+
+
+def _settle(
+    session: Session, run: Run, block: int, attempt: int, *, finished: bool, arm: Arm | None, failure: Failure | None
+) -> bool:
+    """Whether this is new."""
+    new = session.scalar(
+        insert(BlockAttempt)
+        .values(
+            run_id=run.id, block=block, attempt=attempt, finished=finished, device_name=run.device_name,
+            arm=arm, failure=failure,
+        )
+        .on_conflict_do_nothing()
+        .returning(BlockAttempt.block)
+    )  # fmt: skip
+    if new is None:
+        return False
+    kind = EventKind.BLOCK_FINISHED if finished else EventKind.BLOCK_DISCARDED
+    _tell(session, run, kind, None, block=block, attempt=attempt, arm=arm, failure=_dump(failure))
+    return True
+
+
+def _progress(session: Session, run: Run, event: Progress) -> None:
+    new = (event.text, event.done, event.total)
+    if new != (run.progress, run.progress_done, run.progress_total):
+        run.progress, run.progress_done, run.progress_total = new
+        _tell(session, run, EventKind.RUN_PROGRESS, None, text=event.text, done=event.done, total=event.total)
+
+
+def _tell(session: Session, run: Run, kind: EventKind, boot_id: int | None, **data: Any) -> None:
+    emit(session, run.submission_id, kind, run_id=run.id, boot_id=boot_id, **data)
+
+
+def _dump(failure: Failure | None) -> dict[str, Any] | None:
+    return None if failure is None else failure.model_dump(mode="json")
+
+
+_RECORDERS: dict[type, Callable[[Session, Run, Any], None]] = {
+    BootStarted: _boot_started,
+    BootVerified: _boot_verified,
+    Samples: _samples,
+    Unsupported: _unsupported,
+    Finding: _finding,
+    BootFinished: _boot_finished,
+    BlockFinished: _block_finished,
+    BlockDiscarded: _block_discarded,
+    Progress: _progress,
+}

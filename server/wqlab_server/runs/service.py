@@ -1,0 +1,230 @@
+"""Runs: the job a worker gets, the consoles of its boots, and what an attempt leaves behind."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session, defer
+
+from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, EventKind, Outcome
+from wqlab_contracts.messages import (
+    Artifact,
+    BlockPlan,
+    BootKey,
+    ConsoleAnswer,
+    ConsoleChunk,
+    Failure,
+    Kernel,
+    RunJob,
+)
+
+from .. import claims
+from ..db import pairs
+from ..errors import StaleFence
+from ..events import RUN_CHANNEL, emit, notify
+from ..models import BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submission
+from ..models import ConsoleChunk as ConsoleRow
+from ..problems import ApiProblem, not_found
+from ..settings import Settings
+
+_LEAN = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.device_spec, Run.fragments)]
+
+
+def lock_run(session: Session, run_id: int, *, whole: bool = False) -> Run:
+    """The run with its submission locked before it. Raises ApiProblem 404. Without `whole` its snapshot columns are
+    not loaded."""
+    submission_id = session.scalar(select(Run.submission_id).where(Run.id == run_id))
+    if submission_id is not None:
+        session.execute(select(Submission.id).where(Submission.id == submission_id).with_for_update()).all()
+    query = select(Run).where(Run.id == run_id).with_for_update()
+    run = session.scalar(query if whole else query.options(*_LEAN))
+    if run is None:
+        raise not_found("run", run_id)
+    return run
+
+
+# --- the job ----------------------------------------------------------------------------------------------------
+
+
+def job(session: Session, run: Run, device: Device, previous_holder: bool) -> RunJob:
+    """Everything the worker needs, from the run's snapshot."""
+    used = pairs(session, select(Boot.block, func.max(Boot.attempt)).where(Boot.run_id == run.id).group_by(Boot.block))
+    return RunJob(
+        run_id=run.id,
+        purpose=run.purpose,
+        device=device.facts,
+        previous_holder=previous_holder,
+        plan=run.plan,
+        profile=run.profile,
+        files=run.files,
+        kernels=_kernels(session, run),
+        blocks=[
+            BlockPlan(block=number, arms=arms, first_attempt=used[number] + 1 if number in used else 0)
+            for number, arms in enumerate(run.blocks)
+        ],
+        seed=run.seed,
+    )
+
+
+def claimed(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:
+    """(job, fence, completed blocks) of a live claim, for a holder whose answer was lost.
+
+    Whether the board was left by a holder before is no longer known; clearing it once more does no harm.
+    """
+    device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
+    return job(session, run, device, previous_holder=True), run.fence or 0, completed_blocks(session, run.id)
+
+
+def completed_blocks(session: Session, run_id: int) -> list[int]:
+    return list(
+        session.scalars(
+            select(BlockAttempt.block)
+            .where(BlockAttempt.run_id == run_id, BlockAttempt.finished)
+            .order_by(BlockAttempt.block)
+        )
+    )
+
+
+def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
+    wanted = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    kernels = {}
+    for arm, build_id in wanted.items():
+        if build_id is None:
+            continue
+        build = session.scalars(select(Build).where(Build.id == build_id)).one()
+        result = build.result
+        if result is None or build.outcome is not Outcome.PASSED:
+            raise ApiProblem(
+                409, f"run {run.id} has no {arm} kernel: build {build_id} is {build.outcome or build.state}"
+            )
+        artifacts = {artifact.kind: artifact for artifact in result.artifacts}
+        kernels[arm] = Kernel(
+            build_id_gnu=result.build_id_gnu,
+            release=result.release,
+            image=_required(artifacts, ArtifactKind.KERNEL, build_id),
+            figures=build.recipe.figures,
+        )
+    return kernels
+
+
+def _required(artifacts: dict[ArtifactKind, Artifact], kind: ArtifactKind, build_id: int) -> Artifact:
+    if kind not in artifacts:
+        raise ApiProblem(409, f"build {build_id} has no artifact of kind {kind}")
+    return artifacts[kind]
+
+
+# --- console ----------------------------------------------------------------------------------------------------
+
+
+def add_console(session: Session, run_id: int, chunk: ConsoleChunk, settings: Settings) -> ConsoleAnswer:
+    """Appends what the server's copy lacks. A gap is refused by saying where the copy ends; beyond the byte cap or the
+    rate the copy ends for good, and says that it is truncated. Raises StaleFence, ApiProblem 404 or 422."""
+    run = lock_run(session, run_id)
+    now = claims.held(session, run, chunk.fence)
+    boot = find_boot(session, run, chunk.boot)
+    try:
+        data = base64.b64decode(chunk.data, validate=True)
+    except binascii.Error as error:
+        raise ApiProblem(422, f"data is not base64: {error}") from error
+    fresh = data[max(boot.console_bytes - chunk.offset, 0) :]
+    if chunk.offset <= boot.console_bytes and fresh and not boot.console_truncated:
+        boot.console_started_at = boot.console_started_at or now
+        age_s = (now - boot.console_started_at).total_seconds()
+        allowed = min(settings.console_limit, int(settings.console_rate * (1 + age_s)))
+        kept = fresh[: max(allowed - boot.console_bytes, 0)]
+        if kept:
+            session.add(ConsoleRow(boot_id=boot.id, offset=boot.console_bytes, data=kept))
+            boot.console_bytes += len(kept)
+        boot.console_truncated = len(kept) < len(fresh)
+        notify(session, RUN_CHANNEL, run.id)
+    return ConsoleAnswer(next_offset=boot.console_bytes, truncated=boot.console_truncated)
+
+
+def find_boot(session: Session, run: Run, key: BootKey) -> Boot:
+    """Raises ApiProblem 404 for a boot that was not started, StaleFence for another holder's."""
+    boot = session.scalar(
+        select(Boot).where(
+            Boot.run_id == run.id,
+            Boot.block == key.block,
+            Boot.position == key.position,
+            Boot.arm == key.arm,
+            Boot.attempt == key.attempt,
+        )
+    )
+    if boot is None:
+        raise not_found(
+            "boot", f"{key.block}/{key.position}/{key.arm}/{key.attempt} of run {run.id}", "send boot_started"
+        )
+    if boot.fence != run.fence:
+        raise StaleFence(f"boot {boot.id}", boot.fence)
+    return boot
+
+
+# --- the end of an attempt --------------------------------------------------------------------------------------
+
+
+def baseline_failures(session: Session, run_id: int) -> list[Failure]:
+    """How boots of the baseline failed, in any attempt of the run."""
+    failures = session.scalars(
+        select(Boot.failure).where(Boot.run_id == run_id, Boot.arm == Arm.BASELINE, Boot.outcome == Outcome.FAILED)
+    )
+    return [failure for failure in failures if failure is not None]
+
+
+def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) -> None:
+    """Boots of blocks that will never be whole are no figures: the block is discarded with the reason."""
+    settled = {
+        (block, attempt)
+        for block, attempt in session.execute(
+            select(BlockAttempt.block, BlockAttempt.attempt).where(BlockAttempt.run_id == run.id)
+        )
+    }
+    open_attempts: dict[tuple[int, int], list[Boot]] = {}
+    for boot in session.scalars(select(Boot).where(Boot.run_id == run.id, Boot.fence == run.fence).order_by(Boot.id)):
+        if (boot.block, boot.attempt) not in settled:
+            open_attempts.setdefault((boot.block, boot.attempt), []).append(boot)
+        if boot.state is not BootState.FINISHED:
+            boot.state, boot.outcome, boot.failure, boot.finished_at = BootState.FINISHED, Outcome.FAILED, reason, now
+            if reason.kind is ErrorKind.CANCELED:
+                boot.outcome = Outcome.CANCELED
+    for (block, number), boots in open_attempts.items():
+        session.add(
+            BlockAttempt(
+                run_id=run.id, block=block, attempt=number, finished=False, device_name=boots[0].device_name,
+                arm=None, failure=reason,
+            )
+        )  # fmt: skip
+        emit(
+            session,
+            run.submission_id,
+            EventKind.BLOCK_DISCARDED,
+            run_id=run.id,
+            block=block,
+            attempt=number,
+            failure=reason.model_dump(mode="json"),
+        )
+
+
+def count_done(session: Session, run_id: int) -> None:
+    """Brings the run's counter of boots in finished blocks up to date."""
+    done = select(func.count()).where(Boot.run_id == run_id, Boot.valid).scalar_subquery()
+    session.execute(
+        update(Run).where(Run.id == run_id).values(boots_done=done).execution_options(synchronize_session=False)
+    )
+
+
+def failed_on(session: Session, run_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+    """Run id -> units on which it failed by infrastructure."""
+    found: dict[int, set[str]] = {run_id: set() for run_id in run_ids}
+    rows = session.execute(
+        select(RunAttempt.run_id, RunAttempt.device_name).where(
+            RunAttempt.run_id.in_(run_ids), RunAttempt.outcome == Outcome.FAILED
+        )
+    )
+    for run_id, device in rows:
+        found[run_id].add(device)
+    return {run_id: frozenset(devices) for run_id, devices in found.items()}

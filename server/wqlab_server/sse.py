@@ -1,0 +1,135 @@
+"""Waking HTTP streams when PostgreSQL says that something happened.
+
+One connection per process LISTENs; every stream subscribes to the (channel, payload) pairs it shows and re-reads its
+rows when woken. Rows are the truth: a lost notification costs a heartbeat interval, never an event.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+
+import psycopg
+import structlog
+from fastapi import Request
+from psycopg import sql
+
+from .metrics import Metrics
+
+HEARTBEAT_S = 15.0
+"""Longest silence of a stream; proxies and clients see that the connection lives."""
+RECONNECT_S = 2.0
+
+Topic = tuple[str, str]
+"""NOTIFY channel and payload."""
+
+log = structlog.get_logger(__name__)
+
+
+class Subscription:
+    """`wait` returns True when a topic was notified since the last `wait`, False after `timeout_s` of silence."""
+
+    def __init__(self) -> None:
+        self._event = asyncio.Event()
+
+    def wake(self) -> None:
+        self._event.set()
+
+    async def wait(self, timeout_s: float = HEARTBEAT_S) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
+        woken = self._event.is_set()
+        self._event.clear()
+        return woken
+
+
+class Notifications:
+    """The process's LISTEN connection and who waits on it. `start` and `stop` belong to the app's lifespan."""
+
+    def __init__(self, conninfo: str, channels: Iterable[str]) -> None:
+        """`conninfo` is a libpq connection string or URI (no SQLAlchemy driver suffix)."""
+        self._conninfo = conninfo
+        self._channels = list(channels)
+        self._waiting: dict[Topic, set[Subscription]] = defaultdict(set)
+        self._task: asyncio.Task[None] | None = None
+        self.connected = asyncio.Event()
+
+    @property
+    def streams(self) -> int:
+        """How many streams are open now."""
+        return len({subscription for waiting in self._waiting.values() for subscription in waiting})
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self._run(), name="postgres-notifications")
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._wake_all()
+
+    @contextmanager
+    def subscribe(self, *topics: Topic) -> Iterator[Subscription]:
+        """Subscribe before reading rows: what is committed after the read then wakes the stream."""
+        subscription = Subscription()
+        for topic in topics:
+            self._waiting[topic].add(subscription)
+        try:
+            yield subscription
+        finally:
+            for topic in topics:
+                self._waiting[topic].discard(subscription)
+                if not self._waiting[topic]:
+                    del self._waiting[topic]
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except (psycopg.Error, OSError) as error:
+                log.warning("notifications_lost", error=str(error), retry_in_s=RECONNECT_S)
+            self.connected.clear()
+            await asyncio.sleep(RECONNECT_S)
+
+    async def _listen(self) -> None:
+        async with await psycopg.AsyncConnection.connect(self._conninfo, autocommit=True) as connection:
+            for channel in self._channels:
+                await connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(channel)))
+            self.connected.set()
+            self._wake_all()
+            async for notification in connection.notifies():
+                for subscription in self._waiting.get((notification.channel, notification.payload), ()):
+                    subscription.wake()
+
+    def _wake_all(self) -> None:
+        for waiting in self._waiting.values():
+            for subscription in waiting:
+                subscription.wake()
+
+
+def server_sent_event(*, event: str, data: str, event_id: int | None = None) -> str:
+    """One event in text/event-stream framing; `data` must hold no bare carriage return."""
+    head = f"id: {event_id}\n" if event_id is not None else ""
+    return f"{head}event: {event}\n" + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
+
+
+HEARTBEAT = b": still here\n\n"
+"""A comment that clients ignore."""
+
+
+def notifications_of(request: Request) -> Notifications:
+    """The app's LISTEN connection."""
+    found: Notifications = request.app.state.notifications
+    return found
+
+
+async def counted(metrics: Metrics, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """`parts`, counted among the open streams while a client reads them."""
+    with metrics.streams.track_inprogress():
+        async with aclosing(parts):
+            async for part in parts:
+                yield part

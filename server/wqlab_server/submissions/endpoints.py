@@ -1,0 +1,200 @@
+"""Submissions: ask for a comparison, watch it, stop it, do it again, read the answer."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
+from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from sqlalchemy.exc import IntegrityError
+
+from wqlab_contracts.api import Page, SubmissionRequest, SubmissionSummary, SubmissionView
+from wqlab_contracts.enums import Outcome, Scope, SubmissionState
+from wqlab_contracts.messages import Event
+
+from ..auth import Reader, Submitter
+from ..deps import AppSettings, Data, Db, Store
+from ..downloads import TEXT, send
+from ..models import Submission
+from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
+from ..problems import ApiProblem, documented
+from ..rows import primary_verdicts, submission_rows
+from ..sse import counted, notifications_of
+from ..views import submission_summary, submission_view
+from . import queries, service
+from .stream import events
+
+router = APIRouter(prefix="/submissions", tags=["submissions"], responses=documented(401, 403, 422, 429))
+
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The events; with `Accept: application/json` those there are now, as a list",
+        "content": {
+            "text/event-stream": {"schema": {"type": "string"}},
+            "application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}},
+        },
+    },
+    204: {"description": "The submission is finished and there is no event after that one: do not reconnect"},
+}
+
+
+def _view(session: Db, submission: Submission) -> SubmissionView:
+    return submission_view(submission_rows(session, submission))
+
+
+@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409, 413))
+def create_submission(
+    *,
+    body: SubmissionRequest,
+    session: Db,
+    data: Data,
+    settings: AppSettings,
+    who: Submitter,
+    response: Response,
+    idempotency_key: Annotated[
+        str | None,
+        Header(
+            min_length=1,
+            max_length=200,
+            description="A second request with the same key answers with what the first one made",
+        ),
+    ] = None,
+) -> SubmissionView:
+    """Ask for kernels to be built and compared. The answer lists every mistake of a request at once."""
+    submission = _create(session, data, settings, body, who.owner, key=idempotency_key)
+    response.headers["Location"] = f"/api/v1/submissions/{submission.id}"
+    return _view(session, submission)
+
+
+def _create(
+    session: Db, data: Data, settings: AppSettings, body: SubmissionRequest, owner: str, *, key: str | None
+) -> Submission:
+    def create() -> Submission:
+        return service.create(session, data.current(), settings, body, owner, idempotency_key=key)
+
+    try:
+        with session.begin_nested():
+            return create()
+    except IntegrityError:
+        if key is None:
+            raise
+        return create()  # the same request came twice at once: this now finds what the other one made
+
+
+def _filter(
+    *,
+    state: SubmissionState | None = None,
+    outcome: Outcome | None = None,
+    tree: Annotated[str | None, Query(max_length=100)] = None,
+    owner: Annotated[str | None, Query(max_length=100)] = None,
+    plan: Annotated[str | None, Query(max_length=100)] = None,
+    device_type: Annotated[str | None, Query(max_length=100)] = None,
+    series_key: Annotated[str | None, Query(max_length=500)] = None,
+    q: Annotated[
+        str | None, Query(max_length=200, description="Part of title, series key or owner; or a submission's number")
+    ] = None,
+    since: Annotated[datetime | None, Query(description="Made at or after this time")] = None,
+    until: Annotated[datetime | None, Query(description="Made before this time")] = None,
+) -> queries.Filter:
+    texts = {"tree": tree, "owner": owner, "plan": plan, "device_type": device_type, "series_key": series_key, "q": q}
+    for name, text in texts.items():
+        if text is not None:
+            plain_text(name, text)
+    return queries.Filter(state=state, outcome=outcome, since=since, until=until, **texts)
+
+
+@router.get("")
+def list_submissions(
+    wanted: Annotated[queries.Filter, Depends(_filter)],
+    session: Db,
+    _: Reader,
+    before: Before,
+    limit: Limit = PAGE_DEFAULT,
+) -> Page[SubmissionSummary]:
+    """Newest first."""
+    rows, total, last = queries.page(session, wanted, before, limit)
+    verdicts = primary_verdicts(session, [row.id for row in rows])
+    return Page[SubmissionSummary](
+        items=[submission_summary(row, verdicts.get(row.id, {})) for row in rows],
+        total=total,
+        next=None if last is None else encode_cursor(last),
+    )
+
+
+@router.get("/{submission_id}", responses=documented(404))
+def get_submission(submission_id: Id, session: Db, _: Reader) -> SubmissionView:
+    """One submission with its builds, runs and boots, and when it will be finished."""
+    return _view(session, queries.get(session, submission_id))
+
+
+@router.get("/{submission_id}/series", response_class=FileResponse, responses={**TEXT, **documented(404)})
+def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> FileResponse:
+    """The series under test as an mbox, on top of the base commit that the submission's `apply` names."""
+    return send(store, queries.series_of(session, queries.get(session, submission_id)))
+
+
+@router.post("/{submission_id}/cancel", responses=documented(404, 409))
+def cancel_submission(submission_id: Id, session: Db, who: Submitter) -> SubmissionView:
+    """Stop it: nothing new starts, boards at work are given back. Canceling twice is harmless."""
+    submission = queries.get(session, submission_id)
+    _may_change(submission, who)
+    return _view(session, service.cancel(session, submission.id))
+
+
+@router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
+def retry_submission(
+    *, submission_id: Id, session: Db, data: Data, settings: AppSettings, who: Submitter, response: Response
+) -> SubmissionView:
+    """A new submission with the same request, for one that is finished. The old one never changes; builds that passed
+    are reused."""
+    again = service.retry(session, data.current(), settings, submission_id, who.owner)
+    response.headers["Location"] = f"/api/v1/submissions/{again.id}"
+    return _view(session, again)
+
+
+@router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404)})
+def stream_submission_events(
+    *,
+    submission_id: Id,
+    request: Request,
+    session: Db,
+    _: Reader,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="`seq` of the last event that you have")] = 0,
+    last_event_id: Annotated[str | None, Header(max_length=20, description="As EventSource sends it")] = None,
+    accept: Annotated[str, Header(max_length=500, include_in_schema=False)] = "text/event-stream",
+) -> Response:
+    """What happens, as it happens (text/event-stream; `id` is the event's `seq`). Resume with Last-Event-ID or
+    `after`, whichever is higher. Ends when the submission is finished."""
+    row = queries.get(session, submission_id)
+    seen = max(after, _sequence(last_event_id))
+    if "application/json" in accept and "text/event-stream" not in accept:
+        return JSONResponse([event.model_dump(mode="json") for event in _all_events(session, row.id, seen)])
+    if row.state is SubmissionState.FINISHED and seen >= row.event_seq:
+        return Response(status_code=status.HTTP_204_NO_CONTENT)
+    state = request.app.state
+    return StreamingResponse(
+        counted(state.metrics, events(state.sessions, notifications_of(request), row.id, seen)),
+        media_type="text/event-stream",
+        headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+    )
+
+
+def _all_events(session: Db, submission_id: int, after: int) -> list[Event]:
+    found: list[Event] = []
+    while batch := queries.events_after(session, submission_id, found[-1].seq if found else after):
+        found += batch
+    return found
+
+
+def _sequence(last_event_id: str | None) -> int:
+    """Anything that is no event number starts at the beginning, as the standard wants of a server that forgot."""
+    if last_event_id and last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10:
+        return int(last_event_id)
+    return 0
+
+
+def _may_change(submission: Submission, who: Submitter) -> None:
+    """One's own, or anyone's for a maintainer. Raises ApiProblem 403."""
+    if submission.owner != who.owner and not who.may(Scope.MAINTAIN):
+        raise ApiProblem(403, f"submission {submission.id} belongs to {submission.owner}; this needs scope maintain")

@@ -1,0 +1,62 @@
+"""States of a submission, and how it ends. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, Role, SubmissionState, Verdict
+from wqlab_contracts.messages import Failure
+
+from ..errors import IllegalTransition
+
+ALLOWED: Mapping[SubmissionState, frozenset[SubmissionState]] = {
+    SubmissionState.APPLYING: frozenset({SubmissionState.BUILDING, SubmissionState.FINISHED}),
+    SubmissionState.BUILDING: frozenset({SubmissionState.RUNNING, SubmissionState.COMPARING, SubmissionState.FINISHED}),
+    SubmissionState.RUNNING: frozenset({SubmissionState.COMPARING, SubmissionState.FINISHED}),
+    SubmissionState.COMPARING: frozenset({SubmissionState.FINISHED}),
+    SubmissionState.FINISHED: frozenset(),
+}
+
+
+def check_transition(old: SubmissionState, new: SubmissionState) -> None:
+    """Raises IllegalTransition; a submission only moves forward, and nothing leaves FINISHED."""
+    if new not in ALLOWED[old]:
+        raise IllegalTransition(f"a submission that is {old} cannot become {new}")
+
+
+@dataclass(frozen=True)
+class End:
+    outcome: Outcome
+    failure: Failure | None
+    exit_code: ExitCode
+
+
+_SEVERITY = (ErrorKind.INFRASTRUCTURE, ErrorKind.USER, ErrorKind.KERNEL, ErrorKind.CANCELED)
+
+
+def end(
+    failures: Sequence[Failure], primaries: Iterable[tuple[Question, Role, Verdict | None]], *, canceled: bool = False
+) -> End:
+    """How a submission ends, from what failed in it and its verdicts.
+
+    Exit codes as DESIGN pins them: 4 infrastructure > 3 the series failed > 1 a primary metric regressed from the
+    baseline kernel > 0. A setting that is worse than the reference setting is an answer, not a regression. A canceled
+    submission has no answer about the series, so a CI must not take it for a good one: 4.
+    """
+    if canceled:
+        given = next((f for f in failures if f.kind is ErrorKind.CANCELED), None)
+        return End(
+            Outcome.CANCELED,
+            given or Failure(kind=ErrorKind.CANCELED, summary="canceled by its owner"),
+            ExitCode.INFRASTRUCTURE,
+        )
+    if failures:
+        worst = min(failures, key=lambda failure: _SEVERITY.index(failure.kind))
+        series_failed = worst.kind in {ErrorKind.USER, ErrorKind.KERNEL}
+        return End(Outcome.FAILED, worst, ExitCode.SERIES_FAILED if series_failed else ExitCode.INFRASTRUCTURE)
+    regressed = any(
+        question is Question.KERNEL and role is Role.PRIMARY and verdict is Verdict.REGRESSION
+        for question, role, verdict in primaries
+    )
+    return End(Outcome.PASSED, None, ExitCode.REGRESSION if regressed else ExitCode.DONE)

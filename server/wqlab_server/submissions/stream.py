@@ -1,0 +1,41 @@
+"""A submission's events as Server-Sent Events."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+
+from starlette.concurrency import run_in_threadpool
+
+from wqlab_contracts.messages import Event
+
+from ..db import SessionFactory
+from ..events import SUBMISSION_CHANNEL
+from ..sse import HEARTBEAT, Notifications, server_sent_event
+from . import queries
+
+
+async def events(
+    sessions: SessionFactory, notifications: Notifications, submission_id: int, after: int
+) -> AsyncGenerator[bytes, None]:
+    """Every event with `seq` above `after`, as it is committed; ends when the submission is finished and told."""
+
+    def read(after: int) -> tuple[bool, list[Event]]:
+        with sessions() as session:
+            # The state first: what was emitted until the submission finished is then among the events.
+            finished = queries.is_finished(session, submission_id)
+            return finished, queries.events_after(session, submission_id, after)
+
+    with notifications.subscribe((SUBMISSION_CHANNEL, str(submission_id))) as subscription:
+        yield HEARTBEAT
+        while True:
+            finished, batch = await run_in_threadpool(read, after)
+            for event in batch:
+                after = event.seq
+                framed = server_sent_event(event=event.kind, data=event.model_dump_json(), event_id=event.seq)
+                yield framed.encode()
+            if batch:
+                continue
+            if finished:
+                return
+            if not await subscription.wait():
+                yield HEARTBEAT

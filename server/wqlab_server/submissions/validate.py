@@ -1,0 +1,210 @@
+"""What a submission request must satisfy beyond its types: every mistake at once, each with its fix. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
+from wqlab_contracts.yamlfile import known_or_hint
+
+Mistake = dict[str, str]
+"""`pointer` (JSON pointer into the request) and `detail` (what is wrong and what to write instead)."""
+
+_GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@=-]*(?<![./])\Z")
+_COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
+_DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null))", re.MULTILINE)
+_MAX_SETTINGS = 64
+
+
+def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequence[str] = ()) -> list[Mistake]:
+    """Everything wrong with `request` against the data folder; empty when it can be accepted.
+
+    `local_git_paths` are the absolute paths that an operator allows as a series' git URL.
+    """
+    found: list[Mistake] = []
+    if request.tree not in data.trees:
+        found.append(_mistake("/tree", f"no tree {request.tree!r}; {known_or_hint(request.tree, set(data.trees))}"))
+    if request.series is not None:
+        found += _series(request.series, local_git_paths)
+    seen: dict[tuple[str, str], int] = {}
+    for index, target in enumerate(request.targets):
+        pointer = f"/targets/{index}"
+        found += _target(target, pointer, data, settings_only=request.series is None)
+        first = seen.setdefault((target.plan, target.device_type), index)
+        if first != index:
+            found.append(
+                _mistake(
+                    pointer,
+                    f"{target.plan} on {target.device_type} is already target {first}; list all settings in that one",
+                )
+            )
+    return found
+
+
+def _mistake(pointer: str, detail: str) -> Mistake:
+    return {"pointer": pointer, "detail": detail}
+
+
+# --- the series -------------------------------------------------------------------------------------------------
+
+
+def _series(series: Series, local_git_paths: Sequence[str]) -> list[Mistake]:
+    if (series.git is None) == (series.mbox is None):
+        return [_mistake("/series", "give exactly one of git {url, ref} and mbox {text}; null for a settings study")]
+    if series.git is not None:
+        return _git(series.git, local_git_paths)
+    return _mbox(series.mbox) if series.mbox is not None else []
+
+
+def _git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
+    found = []
+    if (problem := _url_problem(git.url, local_git_paths)) is not None:
+        found.append(_mistake("/series/git/url", problem))
+    if not _GIT_REF.match(git.ref) or len(git.ref) > 250:
+        found.append(_mistake("/series/git/ref", f"{git.ref[:80]!r} is no branch, tag or commit name"))
+    if git.base is not None and not (_COMMIT.match(git.base) or _GIT_REF.match(git.base)):
+        found.append(
+            _mistake("/series/git/base", f"{git.base[:80]!r} is no commit; leave it out to use the merge-base")
+        )
+    return found
+
+
+def _url_problem(url: str, local_git_paths: Sequence[str]) -> str | None:
+    if len(url) > 2000 or any(character.isspace() or ord(character) < 32 for character in url):
+        return "not a URL: it has white space or control characters, or over 2000 characters"
+    if url.startswith("/"):
+        if url.rstrip("/") in {path.rstrip("/") for path in local_git_paths}:
+            return None
+        allowed = ", ".join(local_git_paths) or "none is listed"
+        return f"local path {url!r} is not one the operator lists ({allowed}); push the branch and give its https URL"
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError as error:
+        return f"not a URL: {error}"
+    if parts.scheme not in {"https", "git"}:
+        return f"{parts.scheme or 'no'} scheme is not fetched from; write https://... or git://..."
+    if not host:
+        return "the URL names no host"
+    if parts.username or parts.password:
+        return "the URL carries credentials, which would be stored and shown; give a public URL"
+    return None
+
+
+def _mbox(mbox: MboxSeries) -> list[Mistake]:
+    pointer = "/series/mbox/text"
+    if not mbox.text.strip():
+        return [_mistake(pointer, "the mailbox is empty")]
+    if not re.search(r"^(From |Subject:)", mbox.text, re.MULTILINE):
+        return [_mistake(pointer, "no mail in it: expected the output of `git format-patch --stdout` or `b4 am`")]
+    if not _DIFF.search(mbox.text):
+        return [_mistake(pointer, "no patch in it: no mail holds a `diff --git` (a cover letter alone is not enough)")]
+    return []
+
+
+# --- targets ----------------------------------------------------------------------------------------------------
+
+
+def _target(target: Target, pointer: str, data: DataFolder, settings_only: bool) -> list[Mistake]:
+    found = []
+    device_type = data.device_types.get(target.device_type)
+    if device_type is None:
+        hint = known_or_hint(target.device_type, set(data.device_types))
+        found.append(_mistake(f"{pointer}/device_type", f"no device type {target.device_type!r}; {hint}"))
+    plan = data.plans.get(target.plan)
+    if plan is None:
+        hint = known_or_hint(target.plan, set(data.plans))
+        return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
+    found += _settings(target, plan, pointer)
+    if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
+        found += _comparable(target, plan, device_type.emulated, pointer)
+    found += _parameters(target, plan, pointer)
+    return found
+
+
+def _settings(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
+    if target.settings is None:
+        return []
+    if not target.settings or len(target.settings) > _MAX_SETTINGS:
+        detail = f"name 1 to {_MAX_SETTINGS} settings, or leave the list out to measure the plan's own"
+        return [_mistake(f"{pointer}/settings", detail)]
+    found = []
+    for index, setting in enumerate(target.settings):
+        try:
+            plan.check_setting(setting)
+        except ValueError as error:
+            detail = f"{error}{_setting_hint(setting, plan)}"
+            found.append(_mistake(f"{pointer}/settings/{index}", detail))
+            continue
+        if target.settings.index(setting) != index:
+            found.append(_mistake(f"{pointer}/settings/{index}", f"{setting!r} is listed twice"))
+    return found
+
+
+def _setting_hint(setting: str, plan: TestPlan) -> str:
+    """For a value that is nearly one of a knob's: the setting to write instead."""
+    axes = {axis.name: axis.values for axis in plan.axes}
+    try:
+        chosen = parse_setting(setting)
+    except ValueError:
+        return f"; for example {plan.reference_setting!r}" if axes else ""
+    fixed = {}
+    for knob, value in chosen.items():
+        if knob not in axes:
+            return ""
+        hint = known_or_hint(value, set(axes[knob]))
+        fixed[knob] = value if value in axes[knob] else hint.removeprefix("did you mean ").rstrip("?")
+        if fixed[knob] not in axes[knob]:
+            return ""
+    written = format_setting(fixed)
+    return f"; did you mean {written!r}?" if fixed != chosen else ""
+
+
+def _comparable(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
+    """A settings study needs the reference setting and at least one other, or there is nothing to compare."""
+    settings = target.settings if target.settings is not None else plan.profile(emulated).settings
+    if plan.checks_health:
+        return []
+    if not plan.axes:
+        detail = f"plan {plan.name} has no settings, so without a series there is nothing to compare; give a series"
+        return [_mistake(f"{pointer}/plan", detail)]
+    if plan.reference_setting not in settings:
+        detail = f"settings are compared with {plan.reference_setting!r}; add it to the list"
+        return [_mistake(f"{pointer}/settings", detail)]
+    if len(settings) < 2:
+        detail = f"only the reference setting {plan.reference_setting!r} is listed; add one to compare with it"
+        return [_mistake(f"{pointer}/settings", detail)]
+    return []
+
+
+def _parameters(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
+    known: dict[str, str | int | float] = {}
+    for parameters in (
+        plan.hardware.parameters,
+        plan.emulated.parameters,
+        *(scenario.parameters for scenario in plan.scenarios),
+    ):
+        known |= parameters
+    found = []
+    for name, value in target.parameters.items():
+        where = f"{pointer}/parameters/{name.replace('~', '~0').replace('/', '~1')}"
+        if name not in known:
+            found.append(_mistake(where, f"plan {plan.name} has no parameter {name[:80]!r}; {_hint(name, known)}"))
+        elif isinstance(known[name], int | float) != isinstance(value, int | float):
+            kind = "a number" if isinstance(known[name], int | float) else "text"
+            found.append(_mistake(where, f"{name} takes {kind}, such as {known[name]!r}, not {value!r}"))
+        elif isinstance(value, float) and not math.isfinite(value):
+            found.append(_mistake(where, f"{name} must be a finite number"))
+        elif isinstance(value, str) and (len(value) > 200 or not value.isprintable()):
+            found.append(_mistake(where, f"{name} must be printable text of at most 200 characters"))
+    return found
+
+
+def _hint(name: str, known: Mapping[str, object]) -> str:
+    return known_or_hint(name, set(known))

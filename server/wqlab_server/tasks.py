@@ -1,0 +1,57 @@
+"""The Celery application of the server. A task is a nudge: the pipeline decides what there is to do.
+
+celery -A wqlab_server.tasks worker -Q server
+celery -A wqlab_server.tasks beat
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
+
+from . import pipeline, pipeline_boards
+from .db import SessionFactory, make_engine, make_factory
+from .livedata import LiveData
+from .nudge import Sender, celery_app
+from .settings import Settings, settings
+
+_settings = settings()
+app = celery_app(_settings.broker_url)
+app.conf.beat_schedule = {
+    TICK: {
+        "task": TICK,
+        "schedule": _settings.tick_s,
+        # A tick that could not be taken in time is worth nothing: the next one does all its work.
+        "options": {"queue": SERVER_QUEUE, "expires": max(2 * _settings.tick_s, 5.0)},
+    }
+}
+
+
+class _Process:
+    """What a worker process keeps open, made at its first task: connections do not survive Celery's fork."""
+
+    settings: Settings = _settings
+
+    @cached_property
+    def sessions(self) -> SessionFactory:
+        return make_factory(make_engine(self.settings.database_url), Sender(app))
+
+    @cached_property
+    def data(self) -> LiveData:
+        return LiveData(self.settings.data_dir)
+
+
+process = _Process()
+
+
+@app.task(name=ADVANCE)  # type: ignore[untyped-decorator]
+def advance(submission_id: int) -> None:
+    pipeline.advance(process.sessions, process.settings, submission_id)
+    pipeline_boards.give_boards(process.sessions, process.settings)
+
+
+@app.task(name=TICK)  # type: ignore[untyped-decorator]
+def tick(*_: Any) -> None:
+    pipeline.tick(process.sessions, process.settings, process.data)

@@ -1,0 +1,311 @@
+"""What workers speak: claim, heartbeat, events, console, artifacts, finish. Idempotent throughout: a worker repeats any
+request whose answer it did not get."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import FileResponse
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.messages import (
+    ApplyClaim,
+    Artifact,
+    BuildClaim,
+    ClaimRequest,
+    ConsoleAnswer,
+    ConsoleChunk,
+    FinishApply,
+    FinishBuild,
+    FinishRun,
+    Heartbeat,
+    HeartbeatAnswer,
+    ProgressEvents,
+    RunClaim,
+    RunEvents,
+)
+from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
+
+from . import claims, pipeline_sessions
+from .artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
+from .auth import Principal, Worker
+from .builds import service as builds
+from .db import Message, SessionFactory, clock, post, transaction
+from .deps import AppSettings, Db, Store
+from .lab import lease
+from .lab import service as lab_service
+from .models import Artifact as ArtifactRow
+from .models import ArtifactLink, Device, Run
+from .problems import ApiProblem, not_found
+from .runs import service as runs
+from .runs.record import record
+
+router = APIRouter(prefix="/api/worker/v1", tags=["worker"], include_in_schema=False)
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_PIECE = 1 << 20
+
+
+class Capacity(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    capacity: int = Field(ge=1, le=1000)
+
+
+# --- applies ----------------------------------------------------------------------------------------------------
+
+
+@router.post("/applies/{apply_id}/claim")
+def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> ApplyClaim:
+    job, fence = builds.claim_apply(db, apply_id, body.worker, settings, body.nonce)
+    return ApplyClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/applies/{apply_id}/heartbeat")
+def heartbeat_apply(apply_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: Worker) -> HeartbeatAnswer:
+    apply = builds.lock_apply(db, apply_id)
+    claims.extend(apply, claims.held(db, apply, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=apply.cancel_requested_at is not None)
+
+
+@router.post("/applies/{apply_id}/events", status_code=204)
+def apply_events(apply_id: int, body: ProgressEvents, db: Db, _: Worker) -> None:
+    builds.progress_apply(db, apply_id, body.fence, body.events)
+
+
+@router.post("/applies/{apply_id}/finish", status_code=204)
+def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings, _: Worker) -> None:
+    submission_id = builds.finish_apply(db, apply_id, body.fence, body.result, settings)
+    _go_on(db, [submission_id] if submission_id is not None else [])
+
+
+# --- builds -----------------------------------------------------------------------------------------------------
+
+
+@router.post("/builds/{build_id}/claim")
+def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> BuildClaim:
+    job, fence = builds.claim_build(db, build_id, body.worker, settings, body.nonce)
+    return BuildClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/builds/{build_id}/heartbeat")
+def heartbeat_build(build_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: Worker) -> HeartbeatAnswer:
+    build, _users = builds.lock_build(db, build_id)
+    claims.extend(build, claims.held(db, build, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=build.cancel_requested_at is not None)
+
+
+@router.post("/builds/{build_id}/events", status_code=204)
+def build_events(build_id: int, body: ProgressEvents, db: Db, _: Worker) -> None:
+    builds.progress_build(db, build_id, body.fence, body.events)
+
+
+@router.post("/builds/{build_id}/finish", status_code=204)
+def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings, _: Worker) -> None:
+    _go_on(db, builds.finish_build(db, build_id, body.fence, body.result, settings))
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+@router.post("/runs/{run_id}/claim")
+def claim_run(run_id: int, body: ClaimRequest, db: Db, settings: AppSettings, principal: Worker) -> RunClaim:
+    lab = body.lab or principal.lab
+    if lab is not None:
+        _check_lab(principal, lab)
+    run = runs.lock_run(db, run_id, whole=True)
+    if now := claims.repeated(db, run, body.nonce):
+        lease.extend(db, run, now, settings)
+        job, fence, completed = runs.claimed(db, run)
+    else:
+        job, fence, completed = pipeline_sessions.claim(db, run_id, body.worker, lab, settings)
+        run.claim_nonce = body.nonce
+    return RunClaim(job=job, fence=fence, expires_in_s=settings.lease_s, completed_blocks=completed)
+
+
+@router.post("/runs/{run_id}/heartbeat")
+def heartbeat_run(run_id: int, body: Heartbeat, db: Db, settings: AppSettings, principal: Worker) -> HeartbeatAnswer:
+    _check_lab_of_run(db, principal, run_id)
+    run = runs.lock_run(db, run_id)
+    lease.extend(db, run, claims.held(db, run, body.fence), settings)
+    return HeartbeatAnswer(expires_in_s=settings.lease_s, cancel=run.cancel_requested_at is not None)
+
+
+@router.post("/runs/{run_id}/events", status_code=204)
+def run_events(run_id: int, body: RunEvents, db: Db, principal: Worker) -> None:
+    _check_lab_of_run(db, principal, run_id)
+    record(db, run_id, body.fence, body.events)
+
+
+@router.post("/runs/{run_id}/console")
+def run_console(run_id: int, body: ConsoleChunk, db: Db, settings: AppSettings, principal: Worker) -> ConsoleAnswer:
+    _check_lab_of_run(db, principal, run_id)
+    return runs.add_console(db, run_id, body, settings)
+
+
+@router.post("/runs/{run_id}/finish", status_code=204)
+def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, principal: Worker) -> None:
+    _check_lab_of_run(db, principal, run_id)
+    run = pipeline_sessions.finish(db, run_id, body.fence, body.result, settings)
+    _go_on(db, [run.submission_id] if run.submission_id is not None else [])
+
+
+# --- labs -------------------------------------------------------------------------------------------------------
+
+
+@router.get("/labs/{lab}/leases")
+def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
+    _check_lab(principal, lab)
+    return {"leases": lab_service.live_leases(db, lab)}
+
+
+@router.post("/labs/{lab}/capacity", status_code=204)
+def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker) -> None:
+    _check_lab(principal, lab)
+    lab_service.publish_capacity(db, lab, body.capacity)
+
+
+def _check_lab(principal: Principal, lab: str) -> None:
+    if principal.lab is not None and principal.lab != lab:
+        raise ApiProblem(403, f"this token is for lab {principal.lab}, not {lab}")
+
+
+def _check_lab_of_run(db: Session, principal: Principal, run_id: int) -> None:
+    """Raises ApiProblem 403 for a run on another lab's board. One that has no board has no holder either, and its
+    fence refuses everybody."""
+    lab = db.scalar(select(Device.lab).join(Run, Run.device_name == Device.name).where(Run.id == run_id))
+    if lab is not None:
+        _check_lab(principal, lab)
+
+
+def _go_on(db: Session, submission_ids: list[int]) -> None:
+    """Wakes the pipeline once this request is committed. The tick is for the board that may have come free, and for
+    what belongs to no submission."""
+    for submission_id in submission_ids:
+        post(db, Message(ADVANCE, submission_id, SERVER_QUEUE))
+    if not submission_ids:
+        post(db, Message(TICK, None, SERVER_QUEUE))
+
+
+# --- artifacts --------------------------------------------------------------------------------------------------
+
+
+class _FenceHeaders(BaseModel):
+    """Which claimed job the upload belongs to."""
+
+    x_fence_job: str = Field(pattern=r"^(applies|builds|runs)/[0-9]{1,9}$")
+    x_fence: int
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """What an uploader says that it holds; `_link` checks it."""
+
+    principal: Principal
+    what: str
+    job_id: int
+    fence: int
+
+
+def _claim(principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
+    what, _, number = headers.x_fence_job.partition("/")
+    return _Claim(principal, what, int(number), headers.x_fence)
+
+
+class _Label(BaseModel):
+    kind: ArtifactKind
+    name: str = Field(min_length=1, max_length=200)
+
+
+@router.put("/artifacts/{sha256}")
+async def put_artifact(
+    sha256: str,
+    request: Request,
+    store: Store,
+    claim: Annotated[_Claim, Depends(_claim)],
+    label: Annotated[_Label, Query()],
+) -> Artifact:
+    """Streams bytes into the store; hashed here again, whatever the worker says. Refused for a job not held now."""
+    _check_sha256(sha256)
+    factory: SessionFactory = request.app.state.sessions
+    await to_thread.run_sync(_link, factory, claim, None)
+    size = await _receive(store, sha256, request)
+    artifact = Artifact(sha256=sha256, size=size, kind=label.kind, name=label.name)
+    await to_thread.run_sync(_link, factory, claim, artifact)
+    return artifact
+
+
+@router.api_route("/artifacts/{sha256}", methods=["GET", "HEAD"])
+def get_artifact(sha256: str, store: Store, _: Worker) -> Response:
+    _check_sha256(sha256)
+    if not store.has(sha256):
+        raise not_found("artifact", sha256)
+    return FileResponse(store.path(sha256), media_type="application/octet-stream")
+
+
+def _check_sha256(sha256: str) -> None:
+    if not _SHA256.match(sha256):
+        raise ApiProblem(422, f"{sha256[:80]!r} is not a SHA-256 in lower-case hexadecimal")
+
+
+async def _receive(store: ArtifactStore, sha256: str, request: Request) -> int:
+    """Bytes of the body, stored. Raises ApiProblem 413 or 422; then nothing is kept."""
+    try:
+        with store.writer(sha256) as writer:
+            async for piece in _pieces(request):
+                await to_thread.run_sync(writer.write, piece)
+            return await to_thread.run_sync(writer.commit)
+    except ArtifactTooLarge as error:
+        raise ApiProblem(413, str(error)) from error
+    except ArtifactMismatch as error:
+        raise ApiProblem(422, str(error), slug="hash-mismatch") from error
+
+
+async def _pieces(request: Request) -> AsyncIterator[bytes]:
+    """The body in pieces large enough to be worth a thread each."""
+    gathered = bytearray()
+    async for chunk in request.stream():
+        gathered += chunk
+        if len(gathered) >= _PIECE:
+            yield bytes(gathered)
+            gathered.clear()
+    if gathered:
+        yield bytes(gathered)
+
+
+def _link(factory: SessionFactory, claim: _Claim, artifact: Artifact | None) -> None:
+    """Checks lab and fence and, once the bytes are stored, notes whose artifact they are."""
+    what, job_id = claim.what, claim.job_id
+    with transaction(factory) as session:
+        if what == "applies":
+            job: claims.Job = builds.lock_apply(session, job_id)
+        elif what == "builds":
+            job, _users = builds.lock_build(session, job_id)
+        else:
+            _check_lab_of_run(session, claim.principal, job_id)
+            job = runs.lock_run(session, job_id)
+        claims.held(session, job, claim.fence)
+        if artifact is None:
+            return
+        session.execute(
+            insert(ArtifactRow)
+            .values(sha256=artifact.sha256, size=artifact.size, created_at=clock(session))
+            .on_conflict_do_nothing()
+        )
+        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[what]
+        session.execute(
+            insert(ArtifactLink)
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: job_id})
+            .on_conflict_do_update(
+                index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
+            )
+        )
