@@ -1,0 +1,243 @@
+"""A lab's device side with real parts: virtual bench, labgrid coordinator and exporter, private to the test session."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+
+from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, BuildResult, DeviceFacts, Kernel, RunEvent, RunJob
+from wqlab_contracts.specs import Axis, Profile, Repetitions, Scenario, TestPlan
+from wqlab_worker.server import sha256_of
+
+ROOT = Path(__file__).resolve().parents[3]
+BIN = Path(sys.executable).parent
+START_S = 60.0
+EventT = TypeVar("EventT")
+
+SCRIPT = """\
+#!/bin/sh
+# Says its name on the console, so that a fault can wait for it.
+echo "plan-$1 $SCENARIO ${SETTING_SCOPE-}" > /dev/console
+case $1 in measure)
+    printf 'command\\ttrue\\n'
+    printf 'setting\\tscope\\tcache\\n'
+    sleep "$SECONDS_TO_RUN"
+    printf 'setting_after\\tscope\\tcache\\n'
+    printf 'fact\\thealthy\\tyes\\n' ;;
+esac
+"""
+
+
+@dataclass
+class DeviceLab:
+    """Everything a session needs, and the levers to disturb it."""
+
+    state: Path
+    coordinator: str
+    bench: dict[str, Any]
+    kernel: Path
+    build_id: str
+    release: str
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PATH": f"{BIN}:{os.environ['PATH']}",
+            "WQLAB_STATE": str(self.state),
+            "WQLAB_DATA_DIR": str(ROOT),
+            "WQLAB_LAB": "local",
+            "LG_COORDINATOR": self.coordinator,
+        }
+
+    @property
+    def ssh_key(self) -> Path:
+        return self.state / "keys" / "lab_ed25519"
+
+    def start(self, name: str, *command: str) -> None:
+        folder = self.state / "labgrid"
+        folder.mkdir(parents=True, exist_ok=True)
+        with (self.state / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                command, cwd=folder, env=self.environment, stdout=log, stderr=log, start_new_session=True
+            )
+
+    def stop(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.terminate()
+        process.wait(timeout=30)
+
+    def kill(self, name: str) -> None:
+        process = self.processes.pop(name)
+        process.kill()
+        process.wait()
+
+    def start_coordinator(self) -> None:
+        self.start("coordinator", "labgrid-coordinator", "-l", self.coordinator)
+        host, port = self.coordinator.split(":")
+        until(lambda: socket.create_connection((host, int(port)), 1).close() is None, "coordinator")
+
+    def start_exporter(self) -> None:
+        options = ("-c", self.coordinator, "-n", "local", "--hostname", "127.0.0.1")
+        self.start("exporter", "labgrid-exporter", *options, "exporter.yaml")
+
+    def command(self, *command: str) -> str:
+        return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
+
+    def faults(self, board: str, *faults: dict[str, Any]) -> None:
+        answer = httpx.put(f"{self.bench['http']}/boards/{board}/faults", json={"faults": list(faults)})
+        answer.raise_for_status()
+
+    def powered(self, board: str) -> bool:
+        return httpx.get(self.bench["boards"][board]["power_url"]).text == "1"
+
+    def holder(self, place: str) -> str | None:
+        shown = self.command("labgrid-client", "-x", self.coordinator, "-p", place, "show")
+        acquired = next(line for line in shown.splitlines() if "acquired:" in line).partition(":")[2].strip()
+        return None if acquired == "None" else acquired
+
+    def job(
+        self,
+        blocks: list[list[Arm]],
+        *,
+        run_id: int,
+        board: str = "tiny-1",
+        seconds: float = 0.0,
+        build_id: str | None = None,
+    ) -> RunJob:
+        kind = load_data(ROOT).device_types["tiny"]
+        image = Artifact(
+            sha256=sha256_of(self.kernel), size=self.kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel"
+        )
+        kernel = Kernel(build_id_gnu=build_id or self.build_id, release=self.release, image=image)
+        plan = trivial_plan(seconds)
+        return RunJob(
+            run_id=run_id,
+            purpose=RunPurpose.MEASURE,
+            device=DeviceFacts(
+                name=board,
+                device_type=kind.name,
+                lab="local",
+                arch=kind.arch,
+                topology=kind.topology,
+                boot=kind.boot.model_copy(update={"kernel_arguments": kind.kernel_arguments}),
+                emulated=True,
+            ),
+            previous_holder=False,
+            plan=plan,
+            profile=plan.emulated,
+            files={"trivial.sh": SCRIPT},
+            kernels={arm: kernel for arms in blocks for arm in arms},
+            blocks=[BlockPlan(block=number, arms=arms) for number, arms in enumerate(blocks)],
+            seed=1,
+        )
+
+
+class Told:
+    """An `Emit` that remembers; consoles must come without gap or overlap."""
+
+    def __init__(self, on_event: Callable[[RunEvent], None] = lambda event: None) -> None:
+        self.events: list[RunEvent] = []
+        self.consoles: dict[BootKey, bytes] = defaultdict(bytes)
+        self.artifacts: list[str] = []
+        self._on_event = on_event
+
+    def event(self, event: RunEvent) -> None:
+        self.events.append(event)
+        self._on_event(event)
+
+    def console(self, boot: BootKey, offset: int, data: bytes) -> None:
+        assert offset == len(self.consoles[boot])
+        self.consoles[boot] += data
+
+    def artifact(self, kind: ArtifactKind, name: str, data: bytes) -> None:
+        self.artifacts.append(name)
+
+    def of(self, kind: type[EventT]) -> list[EventT]:
+        return [event for event in self.events if isinstance(event, kind)]
+
+
+def trivial_plan(seconds: float) -> TestPlan:
+    profile = Profile(
+        parameters={"seconds_to_run": seconds},
+        repetitions=Repetitions(warmup=0, untraced=1, traced=0),
+        settings=["scope=cache", "scope=system"],
+    )
+    return TestPlan(
+        name="trivial",
+        summary="selects nothing, measures nothing, says so",
+        script="trivial.sh",
+        parser="health_check",
+        scenarios=[Scenario(name="only", summary="only")],
+        axes=[Axis(name="scope", values=["cache", "system"])],
+        reference_setting="scope=system",
+        hardware=profile,
+        emulated=profile,
+        metrics=[],
+    )
+
+
+def until(ready: Any, what: str, timeout_s: float = START_S) -> None:
+    """Another program's start has no event for us: ask."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            if ready():
+                return
+        except OSError:
+            pass
+        assert time.monotonic() < deadline, f"{what} did not come up"
+        time.sleep(0.1)
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@pytest.fixture(scope="session")
+def device_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceLab]:
+    """Needs what `python -m wqlab_lab.prepare` made: golden kernel and root filesystem of this state folder."""
+    golden = json.loads((Path(os.environ["WQLAB_STATE"]) / "golden.json").read_text())
+    built = BuildResult.model_validate_json((Path(golden["kernel"]).parent / "result.json").read_text())
+    lab = DeviceLab(
+        state=tmp_path_factory.mktemp("device-lab"),
+        coordinator=f"127.0.0.1:{_free_port()}",
+        bench={},
+        kernel=Path(golden["kernel"]),
+        build_id=built.build_id_gnu,
+        release=built.release,
+    )
+    with ExitStack() as cleanup:
+        cleanup.callback(lambda: [lab.stop(name) for name in list(lab.processes)])
+        lab.ssh_key.parent.mkdir()
+        lab.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(lab.ssh_key))
+        lab.start("bench", "wqlab-bench", "serve", "--golden-kernel", str(lab.kernel), "--rootfs", golden["rootfs"])
+        published = lab.state / "bench" / "bench.json"
+        until(published.exists, "bench")
+        lab.bench = json.loads(published.read_text())
+        lab.command("wqlab-bench", "exporter")
+        lab.start_coordinator()
+        lab.start_exporter()
+        lab.command("wqlab-bench", "places")
+        yield lab
+        shutil.rmtree(lab.state / "bench", ignore_errors=True)

@@ -1,0 +1,218 @@
+"""Sessions on emulated boards, through real labgrid."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome
+from wqlab_contracts.messages import (
+    BlockDiscarded,
+    BlockFinished,
+    BlockPlan,
+    BootFinished,
+    BootStarted,
+    BootVerified,
+    Finding,
+    RunEvent,
+    RunJob,
+    RunResult,
+    Unsupported,
+)
+from wqlab_worker.backends.labgrid import LabgridBackend, clear
+from wqlab_worker.backends.wire import Clearing
+from wqlab_worker.leases import Stop, canceled
+from wqlab_worker.reaper import reap
+from wqlab_worker.server import Lease
+
+from .conftest import DeviceLab, Told
+
+pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+
+
+def backend(lab: DeviceLab, fence: int = 1) -> LabgridBackend:
+    return LabgridBackend(
+        coordinator=lab.coordinator,
+        state=lab.state,
+        ssh_key=lab.ssh_key,
+        logs=lab.state / "sessions",
+        fence=fence,
+        fetch=lambda artifact: lab.kernel,
+    )
+
+
+def execute(
+    lab: DeviceLab, job: RunJob, told: Told, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
+) -> RunResult:
+    if stop is None:
+        stop = Stop()
+        stop.extend(time.monotonic() + 800)
+    result = backend(lab).execute(job, job.blocks if remaining is None else remaining, told, stop)
+    assert lab.holder(job.device.name) is None, "the place is released"
+    assert not lab.powered(job.device.name), "the board is off"
+    return result
+
+
+def test_two_blocks_end_to_end(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    told = Told()
+    job = device_lab.job([[Arm.BASELINE], [Arm.CANDIDATE]], run_id=101)
+    assert execute(device_lab, job, told) == RunResult(outcome=Outcome.PASSED)
+    verified = told.of(BootVerified)
+    assert [boot.boot.arm for boot in verified] == [Arm.BASELINE, Arm.CANDIDATE]
+    assert len({boot.kernel_boot_id for boot in verified}) == 2
+    for boot in verified:
+        assert f"wqlab.token={boot.token}" in boot.cmdline.split()
+        assert boot.build_id_gnu == device_lab.build_id
+        assert boot.topology.cpus == 2
+        assert boot.environment["mitigations"].startswith("off")
+        assert boot.environment["emulator"] == device_lab.bench["emulator"] != ""
+        assert boot.golden_s > 0
+        assert boot.kexec_s > 0
+        console = told.consoles[boot.boot]
+        assert console.count(b"Linux version") == 2, "golden system and variant, from the first line on"
+        assert b"wqlab-ready token=- " in console
+        assert b"wqlab-ready token=" + boot.token.encode() in console
+    assert [event.block for event in told.of(BlockFinished)] == [0, 1]
+    # The script says `cache` whatever it was told: the other setting was silently replaced.
+    assert {event.setting for event in told.of(Unsupported)} == {"scope=system"}
+    for finished in told.of(BootFinished):
+        assert finished.workload_s > 0
+        print(f"overhead {finished.overhead_s:.1f} s, workload {finished.workload_s:.1f} s")
+
+
+def test_a_panic_and_a_hang_are_findings_and_the_board_comes_back(device_lab: DeviceLab) -> None:
+    device_lab.faults(
+        "tiny-1",
+        {"kind": "panic", "when": "plan-setup", "once": True},
+    )
+
+    def then_hang(event: RunEvent) -> None:
+        if isinstance(event, BlockFinished) and event.block == 0:
+            device_lab.faults("tiny-1", {"kind": "hang", "when": "plan-setup", "once": True})
+
+    told = Told(then_hang)
+    job = device_lab.job([[Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=102, seconds=1)
+    assert execute(device_lab, job, told).outcome is Outcome.PASSED
+    panic, hang = told.of(Finding)
+    assert (panic.kind, panic.fatal, panic.boot.block) == (FindingKind.PANIC, True, 0)
+    assert "sysrq triggered crash" in panic.excerpt
+    assert "---[ end Kernel panic" in panic.excerpt.splitlines()[-1]
+    assert told.consoles[panic.boot][panic.console_offset :].startswith(panic.excerpt.splitlines()[0].encode()[:20])
+    assert (hang.kind, hang.fatal, hang.boot.block) == (FindingKind.HANG, True, 1)
+    assert [(d.block, d.attempt, d.arm, d.failure.kind) for d in told.of(BlockDiscarded)] == [
+        (0, 0, Arm.CANDIDATE, ErrorKind.KERNEL),
+        (1, 0, Arm.CANDIDATE, ErrorKind.KERNEL),
+    ]
+    assert [(event.block, event.attempt) for event in told.of(BlockFinished)] == [(0, 1), (1, 1)]
+
+
+def test_a_swapped_image_fails_as_infrastructure(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    told = Told()
+    job = device_lab.job([[Arm.CANDIDATE]], run_id=103, build_id="00" * 20)
+    result = execute(device_lab, job, told)
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert device_lab.build_id in result.failure.summary
+    assert not told.of(BootVerified)
+
+
+def test_a_dead_board_is_suspect(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1", {"kind": "dead"})
+    job = device_lab.job([[Arm.BASELINE]], run_id=104)
+    boot = job.device.boot.model_copy(update={"golden_timeout_s": 5})
+    job = job.model_copy(update={"device": job.device.model_copy(update={"boot": boot})})
+    result = execute(device_lab, job, Told())
+    device_lab.faults("tiny-1")
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+
+
+def test_cancel_powers_off_and_releases(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    stop = Stop()
+    stop.extend(time.monotonic() + 600)
+    told = Told(lambda event: stop.request(canceled()) if isinstance(event, BootStarted) else None)
+    started = time.monotonic()
+    result = execute(device_lab, device_lab.job([[Arm.BASELINE]], run_id=105), told, stop)
+    assert result.outcome is Outcome.CANCELED
+    assert time.monotonic() - started < 40
+
+
+def test_a_lease_that_is_not_extended_ends_the_session_by_itself(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    stop = Stop()
+    stop.extend(time.monotonic() + 8)
+    result = execute(device_lab, device_lab.job([[Arm.BASELINE]], run_id=106), Told(), stop)
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "lease" in result.failure.summary
+
+
+def test_a_killed_session_leaves_no_board_behind(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+
+    def kill(event: RunEvent) -> None:
+        if isinstance(event, BootStarted):
+            os.killpg(_session_pid(), signal.SIGKILL)
+
+    result = execute(device_lab, device_lab.job([[Arm.BASELINE]], run_id=107), Told(kill))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+
+
+def test_the_reaper_frees_what_a_dead_worker_left(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    stop = Stop()
+    stop.extend(time.monotonic() + 600)
+    booting = threading.Event()
+    told = Told(lambda event: booting.set() if isinstance(event, BootStarted) else None)
+    job = device_lab.job([[Arm.BASELINE]], run_id=108)
+    listing = Clearing(coordinator=device_lab.coordinator, lab="local")
+    orphan = _OrphanedBackend(device_lab)
+    thread = threading.Thread(target=lambda: orphan.execute(job, job.blocks, told, stop))
+    thread.start()
+    assert booting.wait(60)
+    (held,) = clear(listing)
+    assert held.place == "tiny-1"
+    live = [Lease(device="tiny-1", run_id=108, fence=1, holder="w", expires_in_s=60)]
+    assert reap(device_lab.coordinator, "local", lambda: live) == [], "a live lease protects its holder"
+    os.killpg(_session_pid(), signal.SIGKILL)
+    thread.join()
+    assert device_lab.holder("tiny-1") is not None
+    assert reap(device_lab.coordinator, "local", lambda: []) == [held]
+    assert device_lab.holder("tiny-1") is None
+    assert not device_lab.powered("tiny-1")
+
+
+class _OrphanedBackend:
+    """A worker that dies with its session: nobody clears up after it."""
+
+    def __init__(self, lab: DeviceLab) -> None:
+        self._lab = lab
+
+    def execute(self, *arguments: Any) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("wqlab_worker.backends.labgrid.clear", lambda order: [])
+            backend(self._lab).execute(*arguments)
+
+
+def _session_pid() -> int:
+    """The session process of this test process: its own process group's leader."""
+    (pid,) = (
+        int(folder.name)
+        for folder in Path("/proc").glob("[0-9]*")
+        if _is_session(folder) and f"PPid:\t{os.getpid()}\n" in (folder / "status").read_text()
+    )
+    return pid
+
+
+def _is_session(folder: Path) -> bool:
+    try:
+        return b"wqlab_worker.backends.session\0run\0" in (folder / "cmdline").read_bytes()
+    except OSError:
+        return False  # it ended meanwhile

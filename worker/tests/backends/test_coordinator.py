@@ -1,0 +1,115 @@
+"""Holding a labgrid place while people, dead sessions and coordinator restarts get in the way."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.enums import ErrorKind
+from wqlab_worker.backends.coordinator import PlaceHold
+from wqlab_worker.backends.wire import holder_name
+from wqlab_worker.boards import BoardFailure
+
+from .conftest import DeviceLab, until
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
+PLACE = "tiny-2"
+
+
+class Held:
+    """A hold whose changes can be waited for."""
+
+    def __init__(self, lab: DeviceLab, run_id: int, fence: int = 1) -> None:
+        self.changed = threading.Event()
+        self.name = holder_name("local", run_id, fence)
+        self.hold = PlaceHold(lab.coordinator, "local", PLACE, self.name, self.changed.set)
+
+    def __enter__(self) -> Held:
+        self.hold.acquire()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.hold.release()
+
+
+@pytest.fixture(autouse=True)
+def free_place(device_lab: DeviceLab) -> Iterator[None]:
+    yield
+    subprocess.run(_client(device_lab, "release", "--kick"), env=device_lab.environment, check=False)
+
+
+def _client(lab: DeviceLab, *arguments: str) -> list[str]:
+    return ["labgrid-client", "-x", lab.coordinator, "-p", PLACE, *arguments]
+
+
+def test_acquire_and_release(device_lab: DeviceLab) -> None:
+    with Held(device_lab, 1) as held:
+        assert device_lab.holder(PLACE) == held.name
+        assert {resource.cls for resource in held.hold.resources} >= {
+            "NetworkPowerPort",
+            "NetworkSerialPort",
+            "NetworkService",
+        }
+        assert held.hold.lost() is None
+    assert device_lab.holder(PLACE) is None
+
+
+def test_a_dead_session_is_released_a_person_is_not(device_lab: DeviceLab) -> None:
+    with Held(device_lab, 1), Held(device_lab, 2) as second:
+        assert device_lab.holder(PLACE) == second.name
+    device_lab.command(*_client(device_lab, "acquire"))
+    try:
+        with pytest.raises(BoardFailure) as caught, Held(device_lab, 3):
+            pass
+        assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
+        assert not caught.value.suspect, "the board is fine, somebody works on it"
+        assert "labgrid-client" in caught.value.failure.advice
+    finally:
+        device_lab.command(*_client(device_lab, "release"))
+
+
+def test_a_newer_holder_ends_the_older_session(device_lab: DeviceLab) -> None:
+    with Held(device_lab, 1, fence=1) as older, Held(device_lab, 1, fence=2) as newer:
+        assert older.changed.wait(10)
+        assert "taken away" in str(older.hold.lost())
+        older.hold.release()
+        assert device_lab.holder(PLACE) == newer.name, "the older one's release does not free it"
+
+
+def test_a_restarted_coordinator_gets_the_place_taken_again(device_lab: DeviceLab) -> None:
+    with Held(device_lab, 1) as held:
+        _restart(device_lab)
+        until(lambda: device_lab.holder(PLACE) == held.name, "the hold")
+        assert held.hold.lost() is None
+        # ... and somebody who takes it in spite of that is noticed.
+        device_lab.command(*_client(device_lab, "release", "--kick"))
+        assert held.changed.wait(10)
+        assert held.hold.lost()
+
+
+def test_an_unknown_place_is_named(device_lab: DeviceLab) -> None:
+    hold = PlaceHold(device_lab.coordinator, "local", "nowhere", holder_name("local", 1, 1), lambda: None)
+    with pytest.raises(BoardFailure, match="nowhere"):
+        hold.acquire()
+    hold.release()
+
+
+def test_no_coordinator_is_infrastructure() -> None:
+    hold = PlaceHold("127.0.0.1:1", "local", PLACE, holder_name("local", 1, 1), lambda: None)
+    with pytest.raises(BoardFailure) as caught:
+        hold.acquire()
+    assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
+    hold.release()
+
+
+def _restart(lab: DeviceLab) -> None:
+    """As its supervisor does after a kill -9; the exporter ends with it and is started again too."""
+    lab.kill("coordinator")
+    lab.stop("exporter")
+    lab.start_coordinator()
+    lab.start_exporter()
+    lab.command("wqlab-bench", "places")

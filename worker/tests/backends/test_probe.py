@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from wqlab_contracts.specs import Topology
+from wqlab_worker.backends import probe
+from wqlab_worker.backends.wire import Held, holder_name, is_session_of
+from wqlab_worker.reaper import dead
+from wqlab_worker.server import Lease
+
+CPU = "/sys/devices/system/cpu"
+BUILD_ID = bytes.fromhex("ab26ade435122cf1cf86ef7f0504a16a785bc5b1")
+
+
+def note(name: bytes, kind: int, content: bytes) -> bytes:
+    padded = name + b"\0" * (-len(name) % 4)
+    return struct.pack("<III", len(name), len(content), kind) + padded + content + b"\0" * (-len(content) % 4)
+
+
+NOTES = note(b"Xen\0", 6, b"linux") + note(b"Linux\0", 257, b"\x01") + note(b"GNU\0", 3, BUILD_ID)
+
+
+def sysfs(cpus: int, sockets: int, l3: int, threads: int, numbering: str = "contiguous") -> dict[str, str]:
+    """Files of a machine: as the kernel numbers them."""
+    files = {f"{CPU}/online": f"0-{cpus - 1}"}
+    cores = cpus // threads
+    for cpu in range(cpus):
+        core = cpu % cores if numbering == "smt_last" else cpu // threads
+        siblings = [core, core + cores] if numbering == "smt_last" else [core * threads + t for t in range(threads)]
+        of_l3 = core * l3 * sockets // cores
+        of_socket = core * sockets // cores
+        files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = ",".join(map(str, siblings))
+        files[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = str(of_socket)
+        files[f"{CPU}/cpu{cpu}/cache/index3/shared_cpu_list"] = f"l3 of group {of_l3}"
+    for node in range(sockets):
+        members = [
+            c
+            for c in range(cpus)
+            if (c % cores if numbering == "smt_last" else c // threads) * sockets // cores == node
+        ]
+        files[f"/sys/devices/system/node/node{node}/cpulist"] = ",".join(map(str, members))
+    return files
+
+
+def answer(files: dict[str, str]) -> bytes:
+    known = {
+        "/proc/cmdline": "console=ttyS0 mitigations=off wqlab.token=ab",
+        "/proc/sys/kernel/random/boot_id": "2c5bd1a6-4dd0-4a0d-8d2e-f6f2f2a6b6a1",
+        "/proc/sys/kernel/osrelease": "6.12.117",
+        "/sys/kernel/debug/sched/preempt": "none (voluntary) full",
+        **files,
+    }
+    lines = [f"{name}:{text}" for name, text in known.items()]
+    lines += ["CONFIG_HZ=250", "CONFIG_PREEMPT_VOLUNTARY=y", "model name\t: Intel Xeon Processor (Skylake)"]
+    return "\n".join(lines).encode() + b"\n==notes==\n" + NOTES
+
+
+def test_everything_is_read() -> None:
+    seen = probe.parse(answer(sysfs(4, 1, 1, 2)))
+    assert seen.boot_id == "2c5bd1a6-4dd0-4a0d-8d2e-f6f2f2a6b6a1"
+    assert (seen.release, seen.build_id_gnu) == ("6.12.117", BUILD_ID.hex())
+    assert seen.topology.core == [0, 0, 1, 1]
+    assert seen.environment["HZ"] == "250"
+    assert seen.environment["preemption"] == "voluntary (dynamic)"
+    assert seen.environment["mitigations"] == "off (command line)"
+    assert seen.environment["cpu model"] == "Intel Xeon Processor (Skylake)"
+
+
+@pytest.mark.parametrize("cut", [0, 100, -1])
+def test_an_answer_that_was_cut_off_is_no_answer(cut: int) -> None:
+    whole = answer(sysfs(2, 1, 1, 1))
+    with pytest.raises(probe.ProbeError):
+        probe.parse(whole[:cut] if cut >= 0 else whole[: whole.index(b"==notes==")])
+
+
+def test_notes_without_a_build_id() -> None:
+    with pytest.raises(probe.ProbeError):
+        probe.gnu_build_id(note(b"Linux\0", 257, b"\x01"))
+    with pytest.raises(probe.ProbeError):
+        probe.gnu_build_id(NOTES[:-30])
+
+
+def test_cpu_lists() -> None:
+    assert probe.cpu_list("0-2,8,10-11") == [0, 1, 2, 8, 10, 11]
+    assert probe.cpu_list("") == []
+
+
+def declared(sockets: int, l3: int, cores: int, threads: int, numbering: str = "contiguous") -> Topology:
+    return Topology(
+        sockets=sockets,
+        l3_per_socket=l3,
+        cores_per_l3=cores,
+        threads_per_core=threads,
+        numa_nodes=sockets,
+        numbering=numbering,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("cpus", "sockets", "l3", "threads", "numbering"),
+    [(24, 1, 4, 2, "contiguous"), (32, 2, 1, 2, "contiguous"), (32, 2, 1, 2, "smt_last"), (2, 1, 1, 1, "contiguous")],
+)
+def test_a_machine_is_what_it_declares(cpus: int, sockets: int, l3: int, threads: int, numbering: str) -> None:
+    measured = probe.topology(sysfs(cpus, sockets, l3, threads, numbering))
+    cores = cpus // (sockets * l3 * threads)
+    assert probe.differences(measured, declared(sockets, l3, cores, threads, numbering)) == []
+
+
+def test_every_difference_is_named() -> None:
+    measured = probe.topology(sysfs(24, 1, 4, 2))
+    assert probe.differences(measured, declared(1, 2, 6, 2)) == ["4 L3 domains, declared 2"]
+    assert probe.differences(measured, declared(1, 4, 4, 2))[0] == "24 CPUs, declared 32"
+    other = probe.differences(measured, declared(1, 4, 3, 2, "smt_last"))
+    assert other == ["CPU 0's sibling is CPU 1, declared numbering is smt_last"]
+
+
+def test_without_l3_the_cluster_and_then_the_package_stand_in() -> None:
+    files = {name: text for name, text in sysfs(4, 1, 1, 1).items() if "index3" not in name}
+    assert probe.topology(files).l3 == [0, 0, 0, 0]
+    for cpu in range(4):
+        files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = "0-1" if cpu < 2 else "2-3"
+    assert probe.topology(files).l3 == [0, 0, 1, 1]
+
+
+def test_holder_names() -> None:
+    name = holder_name("local", 12, 3)
+    assert name.count("/") == 1
+    assert is_session_of("local", name)
+    assert not is_session_of("other", name)
+    assert not is_session_of("loc", name)
+    for person in ("host/anna", "host/run-12", "wqlab:local:h:reaper/4"):
+        assert not is_session_of("local", person)
+
+
+def test_the_reaper_frees_only_what_has_no_lease() -> None:
+    held = [Held(place=f"u{n}", holder=f"wqlab:local:h/run-{n}-fence-2") for n in range(3)]
+    leases = [
+        Lease(device="u0", run_id=0, fence=2, holder="w", expires_in_s=9),
+        Lease(device="u1", run_id=1, fence=3, holder="w", expires_in_s=9),
+        Lease(device="u9", run_id=2, fence=2, holder="w", expires_in_s=9),
+    ]
+    assert dead(held, leases) == held[1:], "another fence or another device is another session"
+
+
+@pytest.mark.parametrize(
+    "text", ["0-8192", "8192", "0-4294967295", "x", "-1", "0-", "3-1", "0-3,2", "1e3", "\u0661", "0-3 4", "9" * 5000]
+)
+def test_what_is_no_list_of_cpus(text: str) -> None:
+    with pytest.raises(probe.ProbeError, match="list of CPUs"):
+        probe.cpu_list(text)
+    with pytest.raises(probe.ProbeError):
+        probe.parse(answer({**sysfs(4, 1, 1, 1), f"{CPU}/online": text}))
+
+
+def test_the_largest_list_of_cpus() -> None:
+    assert probe.cpu_list("0-8191\n") == list(range(8192))
+    assert probe.cpu_list(" 0-1,8 ") == [0, 1, 8]
+    assert probe.cpu_list("") == []
+
+
+def test_control_characters_of_a_probe_are_not_kept() -> None:
+    seen = probe.parse(answer({**sysfs(4, 1, 1, 1), "/proc/sys/kernel/osrelease": "6.12\0\x1b[2J\x85"}))
+    assert seen.release == "6.12\ufffd\ufffd[2J\ufffd"
+
+
+def test_an_endless_probe() -> None:
+    with pytest.raises(probe.ProbeError, match="bytes long"):
+        probe.parse(b"x" * (probe.ANSWER_LIMIT + 1))

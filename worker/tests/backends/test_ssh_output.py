@@ -1,0 +1,77 @@
+"""What a command on a board may print: any byte, but not without end. `sh` stands in for the SSH client."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from wqlab_worker.backends import ssh
+from wqlab_worker.backends.console import Watch
+from wqlab_worker.boards import ScriptOutput
+
+
+def command(script: str, stdin: bytes | None = None) -> tuple[subprocess.Popen[bytes], ssh.Command, Watch]:
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    watch = Watch()
+    return process, ssh.Command(process, stdin, watch), watch
+
+
+def answer(script: str, stdin: bytes | None = None) -> ssh.Answer:
+    process, running, watch = command(script, stdin)
+    try:
+        assert watch.wait_for(lambda: running.done, 30)
+        assert running.answer is not None
+        return running.answer
+    finally:
+        process.kill()
+
+
+def test_both_outputs_and_the_status() -> None:
+    assert answer("echo out; echo err >&2; exit 3") == ssh.Answer(3, b"out\n", b"err\n")
+
+
+def test_a_large_input_comes_back_whole() -> None:
+    data = bytes(range(256)) * 20_000
+    assert answer("cat", data).stdout == data
+    assert answer("cat", b"").stdout == b""
+
+
+def test_an_input_that_nobody_reads() -> None:
+    assert answer("exec <&-; echo done", b"x" * 1_000_000).stdout == b"done\n"
+
+
+@pytest.mark.parametrize(("to", "what"), [(1, "standard output"), (2, "standard error")])
+def test_an_endless_output_is_cut_and_its_command_killed(monkeypatch: pytest.MonkeyPatch, to: int, what: str) -> None:
+    monkeypatch.setattr(ssh, "STDOUT_LIMIT", 2 << 20)
+    found = answer(f"exec yes >&{to}")
+    assert found.excess and what in found.excess
+    assert found.status == -9
+    assert len(found.stdout) == (2 << 20 if to == 1 else 0)
+    assert len(found.stderr) == (1 << 20 if to == 2 else 0)
+
+
+def test_exactly_as_much_as_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "STDOUT_LIMIT", 1000)
+    assert answer("head -c 1000 /dev/zero") == ssh.Answer(0, bytes(1000), b"")
+    assert answer("head -c 1001 /dev/zero").excess
+
+
+def test_a_killed_command_has_no_answer() -> None:
+    process, running, _ = command("exec sleep 1000")
+    running.kill()
+    assert running.answer is None
+    assert process.poll() is not None
+
+
+def test_texts_are_printable() -> None:
+    found = ssh.Answer(0, b"a\0\tb\r\n\xff", b"\x1b[0m\x7f\n")
+    assert found.text == "a\ufffd\tb\n\ufffd"
+    assert found.complaint == "\ufffd[0m\ufffd\n"
+    output = ScriptOutput("fact\ta\t\0", "\x85", 0, 1.0)
+    assert (output.stdout, output.stderr) == ("fact\ta\t\ufffd", "\ufffd")

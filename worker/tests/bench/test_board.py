@@ -1,0 +1,286 @@
+"""Power and faults of a board, with a small real program in place of QEMU."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_bench.board import Board
+from wqlab_bench.capacity import Busy, Slots
+from wqlab_bench.faults import Fault, FaultKind
+from wqlab_bench.machine import MachineError
+
+from .conftest import FAKE_QEMU, Client, free_port
+
+READY = b"wqlab-ready token=- boot_id=fake\n"
+MakeBoard = Callable[..., Board]
+
+
+def with_console(board: Board, scenario: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+    async def run() -> None:
+        port = free_port()
+        await board.console.listen(port)
+        try:
+            await scenario(await Client.connect(port))
+        finally:
+            await board.close()
+
+    asyncio.run(run())
+
+
+def test_the_console_connection_outlives_power_cycles(make_board: MakeBoard) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        for _ in range(3):
+            await board.switch(True)
+            await client.until(READY)
+            client.say(b"hello")
+            await client.until(b"got hello")
+            await board.switch(False)
+            assert not board.outlet
+        assert client.seen.count(READY) == 3
+
+    with_console(board, scenario)
+    assert board.status()["power_ons"] == 3
+
+
+def test_everything_said_before_the_plug_is_pulled_is_logged(make_board: MakeBoard, tmp_path: Path) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.switch(True)
+        await client.until(READY)
+        client.say(b"flood 20000")
+        await client.until(b"flooded\n")
+
+    with_console(board, scenario)
+    lines = (tmp_path / "unit.log").read_text().splitlines()
+    assert lines[1:-1] == [f"line {number}" for number in range(20000)]
+
+
+def test_a_board_that_switches_itself_off_leaves_its_outlet_on(make_board: MakeBoard) -> None:
+    slots = Slots(1, wait_s=0.2)
+    board, other = make_board("unit", slots), make_board("other", slots)
+
+    async def scenario(client: Client) -> None:
+        await board.switch(True)
+        await client.until(READY)
+        client.say(b"exit")
+        async with asyncio.timeout(5):
+            while board.status()["running"]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert board.outlet
+        assert "guest switched itself off" in board.status()["detail"]
+        await other.switch(True)  # its slot is free again
+        await other.close()
+        await board.switch(False)
+        await board.switch(True)
+        await client.until(READY)
+
+    with_console(board, scenario)
+
+
+def test_more_boards_than_slots_are_told_who_runs(make_board: MakeBoard) -> None:
+    slots = Slots(1, wait_s=0.1)
+    first, second = make_board("first", slots), make_board("second", slots)
+
+    async def scenario() -> None:
+        await first.switch(True)
+        with pytest.raises(Busy, match=r"1 of 1 boards are running \(first\)"):
+            await second.switch(True)
+        assert not second.outlet
+        await first.switch(False)
+        await second.switch(True)
+        assert slots.holders == ["second"]
+        await first.close()
+        await second.close()
+        assert slots.holders == []
+
+    asyncio.run(scenario())
+
+
+def test_a_board_waits_its_turn_while_another_is_cycled(make_board: MakeBoard) -> None:
+    slots = Slots(1, wait_s=5)
+    first, second = make_board("first", slots), make_board("second", slots)
+
+    async def scenario() -> None:
+        await first.switch(True)
+        turn = asyncio.create_task(second.switch(True))
+        await asyncio.sleep(0.05)
+        assert not turn.done()
+        await first.switch(False)
+        await turn
+        assert second.outlet
+        await first.close()
+        await second.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_qemu_that_does_not_start_says_why_and_gives_its_slot_back(make_board: MakeBoard) -> None:
+    slots = Slots(1, wait_s=0.1)
+    board = make_board("unit", slots, "--refuse")
+
+    async def scenario() -> None:
+        for _ in range(2):
+            with pytest.raises(MachineError, match="could not set up host forwarding rule"):
+                await board.switch(True)
+        assert not board.outlet
+        assert slots.holders == []
+        await board.close()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("kind", "strikes", "heals"),
+    [
+        (FaultKind.HANG, b"monitor: stop", b"monitor: cont"),
+        (
+            FaultKind.NETWORK_CUT,
+            b'monitor: set_link {"name": "net0", "up": false}',
+            b'monitor: set_link {"name": "net0", "up": true}',
+        ),
+    ],
+)
+def test_a_fault_strikes_a_running_board_and_heals(
+    make_board: MakeBoard, kind: FaultKind, strikes: bytes, heals: bytes
+) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.switch(True)
+        await client.until(READY)
+        await board.set_faults([Fault(kind=kind)])
+        await client.until(strikes)
+        await board.set_faults([])
+        await client.until(heals)
+        await board.set_faults([Fault(kind=kind)])
+        await client.until(strikes)
+        await board.switch(False)
+        await board.switch(True)
+        await client.until(strikes)  # it lasts until it is taken away
+
+    with_console(board, scenario)
+
+
+def test_a_panic_is_a_break_and_a_letter_on_the_serial_line(make_board: MakeBoard) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.switch(True)
+        await client.until(READY)
+        await board.set_faults([Fault(kind=FaultKind.PANIC, once=True)])
+        await client.until(b'monitor: chardev-send-break {"id": "console"}')
+        assert board.faults == []
+        assert b"got c\n" in client.seen or (await client.until(b"got c\n")) is None
+
+    with_console(board, scenario)
+
+
+def test_console_text_pulls_the_trigger_once_per_boot_it_shows_in(make_board: MakeBoard) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.set_faults([Fault(kind=FaultKind.HANG, when="boot_id=fake", once=True)])
+        await board.switch(True)
+        await client.until(b"monitor: stop")
+        assert len(board.faults) == 1
+        await board.switch(False)
+        assert board.faults == []
+        await board.switch(True)
+        await client.until(READY)
+        client.say(b"hello")
+        await client.until(b"got hello")
+        assert b"monitor: stop" not in client.seen.rpartition(READY)[2]
+
+    with_console(board, scenario)
+
+
+def test_a_dead_board_takes_power_and_stays_silent(make_board: MakeBoard) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.set_faults([Fault(kind=FaultKind.DEAD, once=True)])
+        await board.switch(True)
+        assert board.outlet
+        assert not board.status()["running"]
+        assert await client.stays_silent(0.3)
+        await board.switch(False)
+        await board.switch(True)
+        await client.until(READY)
+
+    with_console(board, scenario)
+
+
+def test_a_mute_console_logs_nothing_and_a_garbled_one_something_else(make_board: MakeBoard, tmp_path: Path) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.set_faults([Fault(kind=FaultKind.MUTE)])
+        await board.switch(True)
+        assert await client.stays_silent(0.3)
+        assert (tmp_path / "unit.log").read_bytes() == b""
+        await board.set_faults([Fault(kind=FaultKind.GARBLED_CONSOLE)])
+        client.say(b"x" * 1000)
+        async with asyncio.timeout(5):
+            while len(client.seen) < 1000:
+                client.seen += await client.reader.read(4096)
+        assert 20 < 1000 - client.seen.count(b"x") < 300
+        assert (tmp_path / "unit.log").read_bytes() == client.seen
+
+    with_console(board, scenario)
+
+
+def test_slow_power_takes_its_time_once(make_board: MakeBoard) -> None:
+    board = make_board()
+
+    async def scenario(client: Client) -> None:
+        await board.set_faults([Fault(kind=FaultKind.SLOW_POWER, seconds=0.4, once=True)])
+        begun = time.monotonic()
+        await board.switch(True)
+        assert time.monotonic() - begun >= 0.4
+        await client.until(READY)
+        assert board.faults == []
+
+    with_console(board, scenario)
+
+
+def test_boards_die_with_a_bench_that_is_killed(tmp_path: Path) -> None:
+    program = f"""
+import asyncio
+from pathlib import Path
+from wqlab_bench.board import Board
+from wqlab_bench.capacity import Slots
+
+async def run():
+    board = Board("unit", {FAKE_QEMU!r}, Path({str(tmp_path / "unit.log")!r}), Slots(1))
+    await board.switch(True)
+    print(board._machine._process.pid, flush=True)
+    await asyncio.Event().wait()
+
+asyncio.run(run())
+"""
+    bench = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert bench.stdout is not None
+    child = int(bench.stdout.readline())
+    os.kill(child, 0)
+    bench.send_signal(signal.SIGKILL)
+    bench.wait()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        state = Path(f"/proc/{child}/stat")
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.01)
+    pytest.fail("the board outlived its bench")

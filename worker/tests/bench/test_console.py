@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench import console as console_module
+from wqlab_bench.console import Console
+
+from .conftest import Client, free_port
+
+
+async def eventually(true: Callable[[], bool]) -> None:
+    """Lets the event loop take its turns until the server's side has done its part. Raises TimeoutError."""
+    async with asyncio.timeout(5):
+        while not true():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+
+
+def test_every_client_gets_all_and_nothing_is_replayed(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        typed: list[bytes] = []
+        console, port = Console(tmp_path / "board.log", typed.append), free_port()
+        await console.listen(port)
+        console.begin()
+        console.write(b"before\n")
+        first, second = await Client.connect(port), await Client.connect(port)
+        await eventually(lambda: console.clients == 2)
+        console.write(b"hello\n")
+        await first.until(b"hello\n")
+        await second.until(b"hello\n")
+        assert first.seen == second.seen == b"hello\n"
+        first.say(b"ls\n")
+        second.say(b"\x03")
+        await eventually(lambda: len(b"".join(typed)) == 4)
+        assert sorted(typed) == [b"\x03", b"ls\n"]
+        assert console.log.read_bytes() == b"before\nhello\n"
+        await console.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_does_not_read_is_cut_off_and_the_log_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console_module, "CLIENT_BACKLOG", 1 << 20)
+
+    async def scenario() -> None:
+        console, port = Console(tmp_path / "board.log", lambda _: None), free_port()
+        await console.listen(port)
+        console.begin()
+        slow, quick = await Client.connect(port), await Client.connect(port)
+        slow.reader._limit = 1  # it stops reading from its socket, which then fills
+        await eventually(lambda: console.clients == 2)
+        said = b""
+        for number in range(400):
+            block = f"{number:06}".encode() * 5000
+            console.write(block)
+            said += block
+            await quick.until(block)
+            if console.clients == 1:
+                break
+        assert console.clients == 1, "the slow client is still served"
+        assert console.log.read_bytes() == said
+        assert quick.seen == said
+        await console.close()
+
+    asyncio.run(scenario())
+
+
+def test_each_power_on_has_its_own_log_and_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console_module, "OLDER_LOGS", 2)
+
+    async def scenario() -> None:
+        console = Console(tmp_path / "board.log", lambda _: None)
+        for number in range(4):
+            console.begin()
+            console.write(b"boot %d" % number)
+        await console.close()
+
+    asyncio.run(scenario())
+    kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert kept == {"board.log": "boot 3", "board.log.1": "boot 2", "board.log.2": "boot 1"}

@@ -1,0 +1,205 @@
+"""One emulated board, as its users meet it: outlet, console, SSH. Needs QEMU and the lab's golden kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from wqlab_bench import firmware, topology
+from wqlab_bench.bench import Bench, Settings
+from wqlab_bench.devices import load_device_types
+from wqlab_bench.qemu import Golden
+from wqlab_contracts.published import Published
+from wqlab_contracts.specs import DeviceType, Topology
+
+from .conftest import Client
+
+ROOT = Path(__file__).resolve().parents[3]
+READY = re.compile(rb"^wqlab-ready token=- boot_id=([0-9a-f-]{36})\r?$", re.MULTILINE)
+BOOT_S = 120.0
+LAYOUT = """
+cd /sys/devices/system
+cat cpu/cpu*/topology/thread_siblings_list | sort -u | paste -sd ' '
+cat node/node*/cpulist | paste -sd ' '
+cat cpu/cpu*/cache/index3/shared_cpu_list | sort -u | paste -sd ' '
+"""
+TOOLS = """
+for tool in fio kexec mkfs.xfs dmsetup xfs_io lscpu blkdiscard taskset chrt; do
+    $tool --help > /dev/null 2>&1
+    [ $? != 127 ] || echo lacks $tool
+done
+echo 016 | awk '{ print $1 + 0 }'
+"""
+
+
+@pytest.fixture
+def golden(tmp_path: Path) -> Iterator[tuple[Golden, Path]]:
+    """The golden system of the lab that `make test` prepared, with a login key made here."""
+    prepared = Path(os.environ.get("WQLAB_STATE", "/nonexistent")) / "golden.json"
+    if not prepared.exists():
+        pytest.fail(f"no {prepared}: set WQLAB_STATE and WQLAB_CACHE and run `python -m wqlab_lab.prepare` first")
+    files = json.loads(prepared.read_text())
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    blob = key.with_suffix(".pub").read_text().split()[1]
+    base64.b64decode(blob, validate=True)
+    yield Golden(Path(files["kernel"]), Path(files["rootfs"]), blob), key
+
+
+class Bed:
+    """A running bench and what a user does to its one board."""
+
+    def __init__(self, place: Published, key: Path, http: aiohttp.ClientSession) -> None:
+        [self.name] = place.boards
+        self.board = place.boards[self.name]
+        self._place, self._key, self._http = place, key, http
+
+    async def power(self, value: str) -> None:
+        async with self._http.put(self.board.power_url, data=value) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def faults(self, *faults: dict[str, object]) -> None:
+        async with self._http.put(f"{self._place.http}/boards/{self.name}/faults", json={"faults": faults}) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def console(self) -> Client:
+        return await Client.connect(int(self.board.console.rpartition(":")[2]))
+
+    async def ssh(self, command: str, timeout_s: int = 30) -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            "ssh", "-i", str(self._key), "-p", str(self.board.ssh_port), "-o", "StrictHostKeyChecking=no",
+            "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes",
+            "root@127.0.0.1", command,
+            stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            output, _ = await asyncio.wait_for(process.communicate(), timeout_s)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
+        return process.returncode or 0, output.decode()
+
+    async def answers(self) -> bool:
+        """Whether SSH gets through within a few seconds."""
+        try:
+            return (await self.ssh("true", 5))[0] == 0
+        except TimeoutError:
+            return False
+
+
+def one_board(name: str, layout: Topology | None = None) -> dict[str, DeviceType]:
+    device_type = load_device_types(ROOT)[name]
+    changes: dict[str, object] = {"units": device_type.units[:1]}
+    if layout is not None:
+        changes["topology"] = layout
+    return {name: device_type.model_copy(update=changes)}
+
+
+def with_bench(types: dict[str, DeviceType], golden: tuple[Golden, Path], tmp_path: Path, scenario: object) -> None:
+    async def run() -> None:
+        rom = firmware.smt_last(tmp_path / "firmware")
+        bench = Bench(types, Settings(tmp_path, golden[0], rom, "local", "tcg", 1))
+        place = await bench.start()
+        try:
+            async with aiohttp.ClientSession() as http:
+                await scenario(Bed(place, golden[1], http))  # type: ignore[operator]
+        finally:
+            await bench.stop()
+        assert not (tmp_path / "bench" / "bench.json").exists()
+
+    (tmp_path / "bench").mkdir()
+    asyncio.run(run())
+
+
+async def boot_id(client: Client) -> str:
+    """Waits for the ready line that the client has not seen yet."""
+    await client.until(b"wqlab-ready ", BOOT_S)
+    await client.until(b"\n", BOOT_S)
+    return READY.findall(client.seen.replace(b"\r\n", b"\n"))[-1].decode()
+
+
+@pytest.mark.board
+def test_a_board_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+    image = hashlib.sha256(golden[0].rootfs.read_bytes()).hexdigest()
+    log = tmp_path / "bench" / "consoles" / "tiny-1.log"
+
+    async def scenario(bed: Bed) -> None:
+        client = await bed.console()
+        await bed.power("1")
+        first = await boot_id(client)
+        status, output = await bed.ssh("cat /proc/sys/kernel/random/boot_id; sha256sum < /lab/rootfs.cpio.zst; nproc")
+        assert status == 0, output
+        assert output.split() == [first, image, "-", "2"]
+        # Nothing outside is reachable from the guest.
+        assert (await bed.ssh("wget -q -T 3 -O- http://10.0.2.2/"))[0] != 0
+        assert (await bed.ssh(TOOLS))[1] == "16\n"
+
+        await bed.faults({"kind": "hang"})
+        assert not await bed.answers()
+        await bed.faults()
+        assert await bed.ssh("echo back") == (0, "back\n")
+
+        await bed.faults({"kind": "panic", "once": True})
+        await client.until(b"Kernel panic - not syncing", 30)
+        await bed.power("0")
+        await bed.power("1")
+        assert await boot_id(client) != first
+        await bed.faults({"kind": "network_cut"})
+        assert not await bed.answers()
+        await bed.faults()
+        assert await bed.ssh("echo back") == (0, "back\n")
+        await bed.power("0")
+        await client.drain()
+        assert log.with_name(f"{log.name}.1").read_bytes() + log.read_bytes() == client.seen
+
+    with_bench(one_board("tiny"), golden, tmp_path, scenario)
+
+
+@pytest.mark.board
+def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+    layout = Topology(
+        sockets=2, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numa_nodes=2, numbering="smt_last"
+    )
+    expected = [
+        " ".join(f"{a},{b}" for a, b in topology.siblings(layout)),
+        "0-3,8-11 4-7,12-15",
+        "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15",
+    ]
+
+    async def scenario(bed: Bed) -> None:
+        client = await bed.console()
+        await bed.power("1")
+        await boot_id(client)
+        assert sorted((await bed.ssh(LAYOUT))[1].splitlines()[0].split()) == sorted(expected[0].split())
+        kernel = shutil.copy(golden[0].kernel, tmp_path / "image")
+        key, port = str(golden[1]), str(bed.board.ssh_port)
+        copy = await asyncio.create_subprocess_exec(
+            "scp", "-q", "-i", key, "-P", port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
+            str(kernel), "root@127.0.0.1:/lab/image",
+        )  # fmt: skip
+        assert await copy.wait() == 0
+        arguments = f"console=ttyS0,115200 panic=-1 tsc=reliable nokaslr wqlab.token=t1 wqlab.ssh={golden[0].ssh_key}"
+        load = f"kexec -l /lab/image --initrd=/lab/rootfs.cpio.zst --command-line='{arguments}'"
+        assert (await bed.ssh(load))[0] == 0
+        client.say(b"kexec -e\n")
+        await client.until(b"wqlab-ready token=t1 boot_id=", BOOT_S)
+        siblings, nodes, caches = (await bed.ssh(LAYOUT))[1].splitlines()
+        assert sorted(siblings.split()) == sorted(expected[0].split())
+        assert nodes == expected[1]
+        assert sorted(caches.split()) == sorted(expected[2].split())
+
+    with_bench(one_board("tiny", layout), golden, tmp_path, scenario)

@@ -1,0 +1,110 @@
+"""What the root filesystem is made of: archive, library closure, stand-ins, and the option ROM."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench import cpio, elf, firmware, rootfs
+
+
+def gcc(*arguments: str) -> None:
+    subprocess.run(["gcc", *arguments], check=True)
+
+
+def test_cpio_reads_our_archives(tmp_path: Path) -> None:
+    entries = [
+        cpio.directory("usr"),
+        cpio.file("usr/tool", b"#!/bin/sh\n", executable=True),
+        cpio.symlink("bin", "usr"),
+        cpio.file("odd", b"12345"),
+        cpio.character_device("console", 5, 1),
+    ]
+    archive = io.BytesIO()
+    cpio.write_archive(entries, archive)
+    listing = subprocess.run(["cpio", "-itv"], input=archive.getvalue(), capture_output=True, check=True).stdout
+    lines = [line.split() for line in listing.decode().splitlines()]
+    assert [(line[0], line[-3] if "->" in line else line[-1]) for line in lines] == [
+        ("drwxr-xr-x", "usr"), ("-rwxr-xr-x", "usr/tool"), ("lrwxrwxrwx", "bin"), ("-rw-r--r--", "odd"),
+        ("crw-------", "console"),
+    ]  # fmt: skip
+    assert all(line[2:4] == ["root", "root"] for line in lines)
+    subprocess.run(["cpio", "-id", "--quiet", "odd", "usr/tool"], input=archive.getvalue(), cwd=tmp_path, check=True)
+    assert (tmp_path / "odd").read_bytes() == b"12345"
+    again = io.BytesIO()
+    cpio.write_archive(entries, again)
+    assert again.getvalue() == archive.getvalue()
+
+
+def test_a_member_before_its_folder_is_an_error() -> None:
+    with pytest.raises(ValueError, match="usr/tool comes before its folder"):
+        cpio.write_archive([cpio.file("usr/tool", b"")], io.BytesIO())
+
+
+def test_a_program_runs_with_a_stand_in_until_it_calls_it(tmp_path: Path) -> None:
+    """Versioned functions, and a variable that the program copies, as in Debian's fio and kexec."""
+    (tmp_path / "lib.c").write_text("int huge(void) { return 1; } int huge_state = 7;\n")
+    (tmp_path / "lib.map").write_text("HUGE_1.0 { global: huge; huge_state; };\n")
+    (tmp_path / "main.c").write_text(
+        "extern int huge(void), huge_state; int main(int c, char **v) { return c > 1 ? huge() : huge_state; }\n"
+    )
+    library, program = tmp_path / "libhuge.so.1", tmp_path / "program"
+    script = f"-Wl,--version-script={tmp_path / 'lib.map'}"
+    gcc("-shared", "-fPIC", "-Wl,-soname,libhuge.so.1", script, str(tmp_path / "lib.c"), "-o", str(library))
+    gcc(
+        "-no-pie",
+        "-Wl,-z,now",
+        str(tmp_path / "main.c"),
+        str(library),
+        "-Wl,-rpath," + str(tmp_path),
+        "-o",
+        str(program),
+    )
+    assert subprocess.run([program], check=False).returncode == 7
+    library.unlink()
+
+    found = elf.closure([program], [Path("/lib/x86_64-linux-gnu"), tmp_path])
+    assert dict(found.absent) == {"libhuge.so.1": {program}}
+    library.write_bytes(rootfs._stand_in(found, tmp_path))
+    run = subprocess.run([program], capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, b"")  # an all-zero variable, and no word from the loader
+    assert subprocess.run([program, "call"], check=False).returncode < 0
+
+
+def test_an_absent_library_that_is_not_expected_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "lib.c").write_text("void f(void) {}\n")
+    (tmp_path / "main.c").write_text("void f(void); int main(void) { f(); }\n")
+    gcc("-shared", "-fPIC", "-Wl,-soname,libnew.so.3", str(tmp_path / "lib.c"), "-o", str(tmp_path / "libnew.so.3"))
+    gcc(str(tmp_path / "main.c"), str(tmp_path / "libnew.so.3"), "-o", str(tmp_path / "tool"))
+    (tmp_path / "libnew.so.3").unlink()
+    monkeypatch.setattr(rootfs, "PROGRAMS", {"tool": "usr/bin/tool"})
+    monkeypatch.setattr(rootfs, "LIBRARY_FOLDERS", ("../../../../../lib/x86_64-linux-gnu",))
+    with pytest.raises(rootfs.RootfsError, match=r"tool needs .*add its package"):
+        rootfs._libraries(tmp_path, tmp_path)
+
+
+def test_the_image_is_named_by_what_it_is_made_from() -> None:
+    key = rootfs.content_key({"fio": "3.33-3"})
+    assert key == rootfs.content_key({"fio": "3.33-3"})
+    assert key != rootfs.content_key({"fio": "3.33-4"})
+
+
+def test_the_option_rom_is_one_a_bios_accepts(tmp_path: Path) -> None:
+    rom = firmware.smt_last(tmp_path)
+    data = rom.read_bytes()
+    assert data[:2] == b"\x55\xaa"
+    assert data[2] * 512 == len(data)
+    assert sum(data) % 256 == 0
+    offset = int.from_bytes(data[0x1A:0x1C], "little")
+    assert data[offset : offset + 4] == b"$PnP"
+    assert firmware.smt_last(tmp_path) == rom
+
+
+def test_sealing_covers_code_that_fills_its_block() -> None:
+    for size in (511, 512, 513):
+        image = firmware.sealed(bytes([0x55, 0xAA, 0]) + b"\x07" * (size - 3))
+        assert len(image) % 512 == 0 and len(image) > size
+        assert sum(image) % 256 == 0

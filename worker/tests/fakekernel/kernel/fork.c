@@ -1,0 +1,7 @@
+const char built[] = BUILT;
+
+void start_kernel(void)
+{
+	for (;;)
+		;
+}

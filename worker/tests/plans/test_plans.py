@@ -1,0 +1,217 @@
+"""The plans and their scripts: what they promise, and the reduction that happens on the board."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.enums import TraceMode
+from wqlab_contracts.specs import TestPlan
+from wqlab_contracts.yamlfile import Document
+from wqlab_worker.collect import Records, read_records
+from wqlab_worker.parsers.histogram import read_histogram
+from wqlab_worker.parsers.pairs import read_pairs
+
+PLANS = Path(__file__).parents[3] / "testplans"
+NAMES = ["dm-crypt-affinity", "health-check", "xfs-fsync"]
+SHELL = shutil.which("dash") or "/bin/sh"
+
+
+@functools.cache
+def plan(name: str) -> TestPlan:
+    document = Document.read(PLANS / name / "plan.yaml", name)
+    found = document.validate_as(TestPlan)
+    assert found is not None, document.problems
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_parser_gives_the_metrics_of_the_plan(name: str) -> None:
+    module = importlib.import_module(f"wqlab_worker.parsers.{plan(name).parser}")
+    for mode, names in ((TraceMode.TRACED, module.TRACED), (TraceMode.UNTRACED, module.UNTRACED)):
+        assert [m.name for m in plan(name).metrics if m.taken_from is mode] == [
+            n for n in (m.name for m in plan(name).metrics) if n in names
+        ]
+        assert {m.name for m in plan(name).metrics if m.taken_from is mode} == set(names)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_profiles_give_the_script_the_same_parameters(name: str) -> None:
+    assert plan(name).hardware.parameters.keys() == plan(name).emulated.parameters.keys()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_script_is_posix_shell(name: str) -> None:
+    subprocess.run([SHELL, "-n", PLANS / name / plan(name).script], check=True)
+
+
+def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
+    axes = {axis.name: axis.values for axis in plan("dm-crypt-affinity").axes}
+    assert axes == {
+        "scope": ["cpu", "smt", "cache", "cache_shard", "numa", "system"],
+        "strict": ["0", "1"],
+    }
+
+
+def test_published_figures_are_those_of_the_study() -> None:
+    found = {(r.scenario, r.setting, r.metric): (r.mean, r.stddev) for r in plan("dm-crypt-affinity").references}
+    assert found["LOW", "scope=cache,strict=1", "bandwidth"] == (828.20, 4.49)
+    assert found["MED", "scope=cache,strict=0", "cpu_utilisation"] == (96.15, 0.09)
+    assert len(found) == 18
+
+
+# --- functions of the scripts, without a board ------------------------------------------------------------------------
+
+
+def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records:
+    """Runs `command` with the functions of a plan's script; the tracer is a folder with recorded text."""
+    folder = tmp_path / "plan"
+    folder.mkdir()
+    shutil.copy(PLANS / "common" / "board.sh", folder)
+    script = (PLANS / name / plan(name).script).read_text()
+    body, dispatch = script.split("\ncase ${1:-} in\n")
+    assert "setup|measure|teardown" in dispatch
+    (folder / "functions.sh").write_text(f"{body}\n{command}\n")
+    result = subprocess.run(
+        [SHELL, folder / "functions.sh"],
+        env={
+            "PATH": "/usr/sbin:/usr/bin:/bin",
+            "TRACING": str(tmp_path / "tracing"),
+            "WORK": str(tmp_path / "work"),
+            **environment,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return read_records(result.stdout)
+
+
+@pytest.mark.parametrize(
+    ("cpus", "fraction", "jobs"),
+    [(24, "1/1", 24), (24, "1/3", 8), (24, "1/6", 4), (64, "1/3", 21), (2, "1/1", 2), (2, "1/3", 1), (2, "1/6", 1)],
+)
+def test_issuers(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
+    command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
+    assert call("dm-crypt-affinity", command, tmp_path, ISSUERS_PER_CPU=fraction).values == {"issuers": jobs}
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "jobs", "file_kib", "expected", "scaled"),
+    [
+        (65536, 64, 131072, "64 jobs on 4 mounts, 131072 KiB each", False),
+        (1800, 16, 320, "16 jobs on 4 mounts, 320 KiB each", False),
+        (8192, 64, 131072, "64 jobs on 4 mounts, 30720 KiB each", True),
+        (400, 16, 320, "16 jobs on 1 mounts, 320 KiB each", True),
+        (140, 64, 512, "8 jobs on 1 mounts, 384 KiB each", True),
+    ],
+)
+def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expected: str, scaled: bool) -> None:
+    command = f"echo {memory_mib} >$WORK/memory_mib\nscale {file_kib}"
+    found = call("xfs-fsync", command, tmp_path, MOUNTS="4", JOBS=str(jobs)).facts["scale"]
+    assert found.startswith(expected)
+    assert ("scaled to this board's memory" in found) == scaled
+
+
+def trace(tmp_path: Path, text: str, cpu_files: dict[int, str] | None = None) -> None:
+    folder = tmp_path / "tracing"
+    folder.mkdir()
+    (folder / "trace").write_text(text)
+    for cpu, lines in (cpu_files or {}).items():
+        (folder / "per_cpu" / f"cpu{cpu}").mkdir(parents=True)
+        (folder / "per_cpu" / f"cpu{cpu}" / "trace").write_text(lines)
+
+
+EVENTS = """\
+# tracer: nop
+           fio-742     [016] d....   309.100000: workqueue_queue_work: work struct=00000000aa function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+           fio-742     [008] d....   309.100100: workqueue_queue_work: work struct=00000000bb function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+   kworker/8:1H-46     [009] .....   309.100200: workqueue_execute_start: work struct 00000000cc: function blk_mq_run_work_fn
+   kworker/u98:3-460   [009] .....   309.100300: workqueue_execute_start: work struct 00000000aa: function kcryptd_crypt
+ odd name [003] x-77   [011] .....   309.100350: workqueue_execute_start: work struct 00000000bb: function kcryptd_crypt
+   kworker/u98:3-460   [009] .....   309.100800: workqueue_execute_end: work struct 00000000aa: function kcryptd_crypt
+           fio-742     [016] d....   309.100900: workqueue_queue_work: work struct=00000000aa function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+           fio-742     [016] d....   309.100950: sched_migrate_task: comm=fio pid=1 prio=120 orig_cpu=1 dest_cpu=2
+"""  # noqa: E501 - as the kernel prints them
+
+
+def test_work_items_are_followed_by_their_pointer(tmp_path: Path) -> None:
+    trace(tmp_path, EVENTS)
+    records = call("dm-crypt-affinity", "MIGRATIONS=1\nreduce_trace", tmp_path)
+    pairs = {(p.queued_on, p.ran_on): (p.items, p.exec_ns) for p in read_pairs(records, 24)}
+    assert pairs.keys() == {(16, 9), (8, 11)}
+    assert pairs[16, 9][0] == 1
+    assert pairs[16, 9][1] == pytest.approx(500_000, rel=1e-3)
+    assert pairs[8, 11] == (1, 0)
+    assert dict(read_histogram(records, "queue_to_start_us")) in ({300: 1, 250: 1}, {299: 1, 250: 1}, {299: 1, 249: 1})
+    assert records.values == {"items": 2, "migrations": 1}
+    assert records.facts["items_queued_not_started"] == "1"
+
+
+def test_hidden_pointers_are_not_matched(tmp_path: Path) -> None:
+    trace(tmp_path, EVENTS.replace("00000000aa", "(____ptrval____)"))
+    records = call("dm-crypt-affinity", "reduce_trace", tmp_path)
+    assert dict(records.unsupported).keys() == {"traced"}
+
+
+def graph(pid: int, cpu: int, start: float, lines: str, task: str = "fio") -> str:
+    """Lines as the function_graph tracer prints them, a microsecond apart."""
+    return "".join(
+        f"  {start + number / 1e6:.6f} |  {cpu:2})    {task}-{pid}     | {line}\n"
+        for number, line in enumerate(lines.strip().splitlines())
+    )
+
+
+LOCK = "_raw_spin_lock_irq();"
+END = "} /* __flush_workqueue */"
+RETURNS = f"__flush_workqueue() {{\n  mutex_lock();\n  {LOCK}\n  {LOCK}\n  _raw_spin_lock_irqsave();\n{END}"
+
+
+def histogram(records: Records, name: str) -> dict[int, int]:
+    return dict(read_histogram(records, name))
+
+
+def counts(tmp_path: Path, *per_cpu: str) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    trace(tmp_path, "", dict(enumerate(per_cpu)))
+    records = call("xfs-fsync", "reduce_trace", tmp_path)
+    names = ("locks_until_wait_returned", "locks_until_wait_waited", "locks_whole_flush")
+    returned, waited, whole = (histogram(records, name) for name in names)
+    return returned, waited, whole
+
+
+def test_locks_of_a_flush_that_returns_at_once(tmp_path: Path) -> None:
+    assert counts(tmp_path, "# tracer: function_graph\n" + graph(7, 0, 10.0, RETURNS)) == ({3: 1}, {}, {3: 1})
+
+
+def test_a_helper_and_other_variants_count_as_well(tmp_path: Path) -> None:
+    body = RETURNS.replace(LOCK, "take() {\n _raw_spin_lock();\n _raw_spin_trylock() {\n}\n_raw_write_lock_bh();\n}", 1)
+    assert counts(tmp_path, graph(7, 0, 10.0, body))[2] == {5: 1}
+
+
+def test_a_flush_that_waits_and_goes_on_on_another_cpu(tmp_path: Path) -> None:
+    before = f"__flush_workqueue() {{\n  {LOCK}\n  {LOCK}\n  schedule() {{\n    _raw_spin_lock();"
+    after = f"  }} /* schedule */\n  {LOCK}\n}} /* __flush_workqueue */"
+    found = counts(tmp_path, graph(7, 0, 20.0, after) + graph(8, 0, 21.0, RETURNS), graph(7, 1, 10.0, before))
+    assert found == ({3: 1}, {2: 1}, {4: 1, 3: 1})
+
+
+def test_softirqs_are_not_the_tasks_and_a_contended_mutex_is_not_the_flushs(tmp_path: Path) -> None:
+    mutex = (
+        "mutex_lock() {\n _raw_spin_lock();\n schedule() {\n _raw_spin_lock();\n } /* schedule */\n } /* mutex_lock */"
+    )
+    softirq = "handle_softirqs() {\n _raw_spin_lock();\n schedule();\n } /* handle_softirqs */"
+    body = RETURNS.replace("mutex_lock();", f"{mutex}\n{softirq}")
+    assert counts(tmp_path, graph(7, 0, 10.0, body)) == ({3: 1}, {}, {5: 1})
+
+
+def test_other_tasks_and_flushes_seen_in_part_are_left_out(tmp_path: Path) -> None:
+    cut = f"{LOCK}\n{LOCK}\n}} /* __flush_workqueue */"
+    unfinished = f"__flush_workqueue() {{\n {LOCK}"
+    lines = graph(7, 0, 10.0, cut) + graph(9, 0, 11.0, RETURNS, task="kworker/u8:1") + graph(8, 0, 12.0, unfinished)
+    assert counts(tmp_path, lines) == ({}, {}, {})

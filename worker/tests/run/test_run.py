@@ -1,0 +1,443 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome, RunPurpose
+from wqlab_contracts.messages import (
+    BlockDiscarded,
+    BlockFinished,
+    BlockPlan,
+    BootFinished,
+    BootKey,
+    BootStarted,
+    BootVerified,
+    Finding,
+    RunJob,
+    RunResult,
+    Samples,
+    Unsupported,
+)
+from wqlab_worker import collect, parsers
+from wqlab_worker.boards import BoardFailure
+from wqlab_worker.leases import Stop, canceled
+from wqlab_worker.run import cells, measure, repetitions
+
+from .scripted import AB, ScriptedBoard, Told, answer, job, kernel_death, lab_failure
+
+
+@pytest.fixture(autouse=True, scope="module")
+def scripted_parser() -> Iterator[None]:
+    """A parser of the scripted plan's two metrics, found as any other is."""
+    module = ModuleType(f"{parsers.__name__}.scripted")
+
+    def parse(records: collect.Records, topology: object, traced: bool) -> collect.Measurement:
+        name = "share" if traced else "speed"
+        return collect.measure(records, [name], lambda: {name: records.value(name)})
+
+    module.parse = parse  # type: ignore[attr-defined]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(__import__("sys").modules, module.__name__, module)
+        patch.setattr(collect, "parser", lambda name: parse)
+        yield
+
+
+def run(
+    work: RunJob, board: ScriptedBoard, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
+) -> tuple[RunResult, Told]:
+    told = Told()
+    blocks = work.blocks if remaining is None else remaining
+    result = measure(work, blocks, board, told, stop or Stop(), clock=board.clock)
+    assert board.on is None, "the board is left off"
+    return result, told
+
+
+def key(block: int, position: int, arm: Arm, attempt: int = 0) -> BootKey:
+    return BootKey(block=block, position=position, arm=arm, attempt=attempt)
+
+
+# --- what a good run looks like ---------------------------------------------------------------------------------------
+
+
+def test_blocks_boots_and_samples_in_order() -> None:
+    board = ScriptedBoard()
+    result, told = run(job(), board)
+    assert result == RunResult(outcome=Outcome.PASSED)
+    assert board.boots == [
+        key(0, 0, Arm.BASELINE),
+        key(0, 1, Arm.CANDIDATE),
+        key(1, 0, Arm.CANDIDATE),
+        key(1, 1, Arm.BASELINE),
+    ]
+    assert [event.block for event in told.of(BlockFinished)] == [0, 1]
+    assert [event.outcome for event in told.of(BootFinished)] == [Outcome.PASSED] * 4
+    # 2 settings x 2 scenarios x (1 warm-up + 2 untraced + 1 traced), in 4 boots
+    samples = [(event.boot, sample) for event in told.of(Samples) for sample in event.samples]
+    assert len(samples) == 4 * 4 * 4
+    identities = {(boot, s.scenario, s.setting, s.repetition, s.metric) for boot, s in samples}
+    assert len(identities) == len(samples)
+    assert sum(sample.warmup for _, sample in samples) == 4 * 4
+    assert {sample.metric for _, sample in samples if sample.repetition == 3} == {"share"}
+
+
+def test_time_is_accounted_for() -> None:
+    _, told = run(job(blocks=1), ScriptedBoard())
+    for finished in told.of(BootFinished):
+        assert finished.workload_s == 2 * (1 + 16 + 1)
+        assert finished.overhead_s == pytest.approx(11.5 - 10)
+
+
+def test_environment_of_the_script() -> None:
+    board = ScriptedBoard()
+    run(job(blocks=1), board)
+    _, action, setup = board.scripts[0]
+    assert (action, setup) == ("setup", {"RUNTIME": "1", "SIZE": "1M", "WQLAB_SCRATCH": "/dev/disk/by-id/a"})
+    measured = next(env for _, action, env in board.scripts if action == "measure" and env["SCENARIO"] == "high")
+    assert measured["SIZE"] == "2M", "the scenario's parameter wins"
+    assert measured["SETTING_SCOPE"] in ("cache", "system")
+    assert [action for _, action, _ in board.scripts].count("teardown") == 2
+
+
+def test_facts_of_setup_are_told_with_the_verified_boot() -> None:
+    _, told = run(job(blocks=1), ScriptedBoard())
+    assert {tuple(event.environment.items()) for event in told.of(BootVerified)} == {
+        (("HZ", "250"), ("disk", "null_blk"))
+    }
+
+
+def test_raw_output_is_kept_per_boot() -> None:
+    _, told = run(job(blocks=1), ScriptedBoard())
+    names = [name for _, name, _ in told.artifacts]
+    assert names == ["output-block0-0-baseline-attempt0.txt", "output-block0-1-candidate-attempt0.txt"]
+    assert b"value\tspeed\t12.5" in told.artifacts[0][2]
+
+
+@given(st.integers(), st.integers(0, 50))
+def test_order_is_shuffled_by_block_and_the_same_for_both_arms(seed: int, block: int) -> None:
+    work = job(seed=seed)
+    order = cells(work, block)
+    assert order == cells(work, block)
+    assert sorted(map(str, order)) == sorted(map(str, cells(work, block + 1)))
+    assert {str(cell) for cell in order} == {f"{s} scope={v}" for s in ("low", "high") for v in ("cache", "system")}
+
+
+def test_orders_differ_between_blocks() -> None:
+    assert len({tuple(map(str, cells(job(), block))) for block in range(20)}) > 5
+
+
+def test_repetitions_are_counted_through() -> None:
+    assert [(r.number, r.warmup, r.traced) for r in repetitions(job())] == [
+        (0, True, False),
+        (1, False, False),
+        (2, False, False),
+        (3, False, True),
+    ]
+
+
+def test_only_the_remaining_blocks_run() -> None:
+    board = ScriptedBoard()
+    work = job(blocks=3)
+    run(work, board, remaining=[BlockPlan(block=2, arms=AB, first_attempt=4)])
+    assert board.boots == [key(2, 0, Arm.BASELINE, 4), key(2, 1, Arm.CANDIDATE, 4)]
+
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_setting_that_the_kernel_replaced_is_unsupported_and_no_failure() -> None:
+    def silently_cache(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        return answer({**environment, "SETTING_SCOPE": "cache"}) if action == "measure" else None
+
+    result, told = run(job(blocks=1), ScriptedBoard(on_script=silently_cache))
+    assert result.outcome is Outcome.PASSED
+    unsupported = told.of(Unsupported)
+    assert {(event.setting, event.metric) for event in unsupported} == {("scope=system", None)}
+    assert "cache" in unsupported[0].reason
+    assert len(unsupported) == 4, "once per cell, not once per repetition"
+    assert {s.setting for event in told.of(Samples) for s in event.samples} == {"scope=cache"}
+
+
+def test_an_unsupported_metric_is_told_once_and_the_rest_is_measured() -> None:
+    def no_tracing(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and environment["TRACE"] == "1":
+            return answer(environment) + "unsupported\tshare\tno function_graph\n"
+        return None
+
+    result, told = run(job(blocks=1), ScriptedBoard(on_script=no_tracing))
+    assert result.outcome is Outcome.PASSED
+    assert {(event.metric, event.reason) for event in told.of(Unsupported)} == {("share", "no function_graph")}
+    assert {s.metric for event in told.of(Samples) for s in event.samples} == {"speed"}
+
+
+# --- failures ---------------------------------------------------------------------------------------------------------
+
+
+def failing(*times: int, error: object = None, where: str = "measure", arm: Arm | None = None) -> ScriptedBoard:
+    """A board that fails in its n-th boots (counted from 1, of one arm or of all)."""
+    counted: list[BootKey] = []
+    failed: set[int] = set()
+
+    def applies(which: BootKey) -> bool:
+        if which not in counted and (arm is None or which.arm is arm):
+            counted.append(which)
+        return which in counted and (counted.index(which) + 1) in times
+
+    def on_boot(which: BootKey) -> None:
+        if applies(which) and where == "boot":
+            raise error  # type: ignore[misc]
+
+    def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> None:
+        if where == "measure" and action == "measure" and applies(which) and counted.index(which) not in failed:
+            failed.add(counted.index(which))
+            raise error  # type: ignore[misc]
+
+    return ScriptedBoard(on_boot=on_boot, on_script=on_script)
+
+
+def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> None:
+    board = failing(2, error=lab_failure())
+    result, told = run(job(blocks=1), board)
+    assert result.outcome is Outcome.PASSED
+    (discarded,) = told.of(BlockDiscarded)
+    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, None)
+    assert board.boots == [
+        key(0, 0, Arm.BASELINE, 0),
+        key(0, 1, Arm.CANDIDATE, 0),
+        key(0, 0, Arm.BASELINE, 1),
+        key(0, 1, Arm.CANDIDATE, 1),
+    ]
+    assert [(event.block, event.attempt) for event in told.of(BlockFinished)] == [(0, 1)]
+
+
+def test_a_second_infrastructure_failure_goes_back_to_the_server() -> None:
+    result, told = run(job(), failing(1, 2, error=lab_failure(suspect=True), where="boot"))
+    assert result.outcome is Outcome.FAILED
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+    assert len(told.of(BlockDiscarded)) == 2
+    assert not told.of(BlockFinished)
+
+
+def test_one_kernel_death_discards_the_block_against_its_arm_and_the_run_goes_on() -> None:
+    result, told = run(job(), failing(1, error=kernel_death(), arm=Arm.CANDIDATE))
+    assert result.outcome is Outcome.PASSED
+    (discarded,) = told.of(BlockDiscarded)
+    assert discarded.arm is Arm.CANDIDATE
+    assert [(event.block, event.attempt) for event in told.of(BlockFinished)] == [(0, 1), (1, 0)]
+
+
+def test_dying_twice_in_the_same_way_ends_the_run() -> None:
+    result, told = run(job(blocks=5), failing(1, 2, error=kernel_death(), arm=Arm.CANDIDATE))
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert not result.device_suspect
+    assert [event.arm for event in told.of(BlockDiscarded)] == [Arm.CANDIDATE, Arm.CANDIDATE]
+    assert not told.of(BlockFinished)
+
+
+def test_dying_in_ever_new_ways_ends_the_run_too() -> None:
+    deaths = iter(["a", "b", "c", "d"])
+
+    def die(which: BootKey, action: str, environment: Mapping[str, str]) -> None:
+        if action == "measure" and which.arm is Arm.CANDIDATE:
+            raise kernel_death(next(deaths))
+
+    result, told = run(job(blocks=9), ScriptedBoard(on_script=die))
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert len(told.of(BlockDiscarded)) == 3
+
+
+def test_a_candidate_that_never_boots_ends_the_run_after_two_attempts() -> None:
+    deaths = iter(["one way", "another way"])
+
+    def die(which: BootKey) -> None:
+        if which.arm is Arm.CANDIDATE:
+            raise kernel_death(next(deaths))
+
+    board = ScriptedBoard(on_boot=die)
+    result, told = run(job(blocks=5), board)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert sum(which.arm is Arm.CANDIDATE for which in board.boots) == 2
+    assert not told.of(BlockFinished)
+
+
+def test_a_candidate_is_blamed_only_on_a_board_where_the_other_arm_comes_up() -> None:
+    def die(which: BootKey) -> None:
+        if which.arm is Arm.CANDIDATE:
+            raise kernel_death()
+
+    board = ScriptedBoard(on_boot=die)
+    candidate_first = job(arms=[[Arm.CANDIDATE, Arm.BASELINE]])
+    result, told = run(candidate_first, board)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert board.boots[-1] == key(0, 1, Arm.BASELINE, 1), "the control boot"
+    assert not [s for s in board.scripts if s[0].arm is Arm.BASELINE], "a control is not measured"
+    assert not told.of(BlockFinished)
+
+
+def test_a_board_on_which_nothing_boots_is_suspect_and_no_kernel_is_blamed() -> None:
+    def die(_which: BootKey) -> None:
+        raise kernel_death()
+
+    result, _ = run(job(arms=[[Arm.CANDIDATE, Arm.BASELINE]]), ScriptedBoard(on_boot=die))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+
+
+def test_a_health_check_never_blames_its_kernel() -> None:
+    work = job(arms=[[Arm.BASELINE]], purpose=RunPurpose.HEALTH_CHECK, kernels=(Arm.BASELINE,))
+    result, _ = run(work, failing(1, error=kernel_death()))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+
+
+def test_what_a_health_checks_script_reports_is_the_boards_fault() -> None:
+    def unfit(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        return "failed\tinfrastructure\tscratch device is not there\n" if action == "measure" else None
+
+    work = job(arms=[[Arm.BASELINE]], purpose=RunPurpose.HEALTH_CHECK, kernels=(Arm.BASELINE,))
+    result, told = run(work, ScriptedBoard(on_script=unfit))
+    assert result.failure and result.failure.summary == "scratch device is not there"
+    assert result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+    assert len(told.of(BlockDiscarded)) == 2, "once more before it is an answer"
+
+
+def test_a_health_check_that_the_lab_cut_short_says_nothing_of_the_board() -> None:
+    work = job(arms=[[Arm.BASELINE]], purpose=RunPurpose.HEALTH_CHECK, kernels=(Arm.BASELINE,))
+    result, _ = run(work, failing(1, 2, error=lab_failure(), where="boot"))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert not result.device_suspect
+
+
+def test_a_tool_error_is_not_measured_and_never_zero() -> None:
+    def broken(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        return answer(environment).replace("12.5", "garbage") if action == "measure" else None
+
+    result, told = run(job(blocks=1), ScriptedBoard(on_script=broken))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "not measured" in result.failure.summary
+    assert not [sample for event in told.of(Samples) for sample in event.samples]
+
+
+def test_a_wrong_result_is_a_finding_against_the_kernel() -> None:
+    def corrupt(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and which.arm is Arm.CANDIDATE:
+            return "failed\tkernel\tverify: bad header at offset 0\n"
+        return None
+
+    result, told = run(job(), ScriptedBoard(on_script=corrupt))
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    findings = told.of(Finding)
+    assert {(f.kind, f.boot.arm, f.fatal) for f in findings} == {(FindingKind.WRONG_RESULT, Arm.CANDIDATE, True)}
+
+
+# --- a workload that breaks -------------------------------------------------------------------------------------------
+
+BA = [Arm.CANDIDATE, Arm.BASELINE]
+
+
+def breaking(*arms: Arm, say: str = "dmsetup refuses the table: error {}", times: int = 99) -> ScriptedBoard:
+    """A board on which the script fails with these arms, in their first so many boots; the text varies in a number."""
+    failed: list[BootKey] = []
+
+    def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and which.arm in arms and len(failed) < times:
+            failed.append(which)
+            return f"failed\tinfrastructure\t{say.format(len(failed))}\n"
+        return None
+
+    return ScriptedBoard(on_script=on_script)
+
+
+def test_a_workload_that_breaks_with_the_candidate_alone_is_the_kernels_failure() -> None:
+    result, told = run(job(), breaking(Arm.CANDIDATE))
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert result.failure.summary.startswith("dmsetup refuses the table")
+    assert not result.device_suspect
+    assert not told.of(BlockFinished)
+
+
+def test_the_baseline_is_measured_first_when_the_candidate_went_ahead() -> None:
+    board = breaking(Arm.CANDIDATE)
+    result, _ = run(job(arms=[BA]), board)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert board.boots == [key(0, 0, Arm.CANDIDATE, 0), key(0, 0, Arm.CANDIDATE, 1), key(0, 1, Arm.BASELINE, 1)]
+    assert [action for which, action, _ in board.scripts if which.arm is Arm.BASELINE].count("measure") > 0
+
+
+@pytest.mark.parametrize("order", [AB, BA])
+def test_a_workload_that_breaks_with_both_kernels_is_infrastructure(order: list[Arm]) -> None:
+    result, _ = run(job(arms=[order]), breaking(Arm.BASELINE, Arm.CANDIDATE))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+
+
+def test_a_workload_that_broke_once_is_repeated_and_forgotten() -> None:
+    result, _ = run(job(), breaking(Arm.CANDIDATE, times=1))
+    assert result == RunResult(outcome=Outcome.PASSED)
+
+
+def test_breaking_in_two_ways_blames_nobody() -> None:
+    ways = iter(["mount fails", "dmsetup refuses"])
+
+    def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "measure" and which.arm is Arm.CANDIDATE:
+            return f"failed\tinfrastructure\t{next(ways)}\n"
+        return None
+
+    result, _ = run(job(), ScriptedBoard(on_script=on_script))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+
+
+def test_a_candidate_that_comes_up_without_a_network_is_blamed_and_the_board_is_not() -> None:
+    def mute(which: BootKey) -> None:
+        if which.arm is Arm.CANDIDATE:
+            no_ssh = lab_failure("the variant is up, but does not answer by SSH", suspect=True).failure
+            raise BoardFailure(no_ssh, suspect=True, of_variant=True)
+
+    result, _ = run(job(), ScriptedBoard(on_boot=mute))
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert not result.device_suspect
+
+
+def test_what_the_lab_does_before_a_kernel_runs_is_never_held_against_it() -> None:
+    def no_power(which: BootKey) -> None:
+        if which.arm is Arm.CANDIDATE:
+            raise lab_failure("the power could not be switched on", suspect=True)
+
+    result, _ = run(job(), ScriptedBoard(on_boot=no_power))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.device_suspect
+
+
+# --- cancel -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", range(0, 40, 3))
+def test_cancel_at_any_point_ends_canceled_with_the_board_off(at: int) -> None:
+    stop = Stop()
+    steps = iter(range(1000))
+
+    def on_script(_key: BootKey, action: str, environment: Mapping[str, str]) -> None:
+        if next(steps) == at:
+            stop.request(canceled())
+
+    result, told = run(job(), ScriptedBoard(on_script=on_script), stop)
+    assert result.outcome is Outcome.CANCELED
+    assert result.failure and result.failure.kind is ErrorKind.CANCELED
+    assert len(told.of(BlockFinished)) == at // 36
+    assert len(told.of(BootStarted)) == len(told.of(BootFinished))
+
+
+def test_a_lost_lease_is_not_retried_here() -> None:
+    stop = Stop()
+
+    def on_script(_key: BootKey, action: str, environment: Mapping[str, str]) -> None:
+        stop.request(lab_failure("lease lost").failure)
+
+    result, told = run(job(), ScriptedBoard(on_script=on_script), stop)
+    assert result.failure and result.failure.summary == "lease lost"
+    assert len(told.of(BootStarted)) == 1

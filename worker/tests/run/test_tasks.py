@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts import queue
+from wqlab_worker import jobs, settings, tasks
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"SERVER_URL": "http://lab", "WORKER_TOKEN": "secret", "CACHE": "/c", "STATE": "/s"}.items():
+        monkeypatch.setenv(f"WQLAB_{name}", value)
+    monkeypatch.setenv("LG_COORDINATOR", "127.0.0.1:9")
+    monkeypatch.delenv("WQLAB_LAB", raising=False)
+    settings.settings.cache_clear()
+
+
+@pytest.mark.parametrize(("name", "job"), [(queue.APPLY, "apply"), (queue.BUILD, "build"), (queue.RUN, "run")])
+@pytest.mark.usefixtures("environment")
+def test_a_message_is_an_id_for_a_job(name: str, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[int] = []
+    monkeypatch.setattr(jobs, job, lambda id_, known: done.append(id_))
+    tasks.app.tasks[name].run(id=5)
+    assert done == [5]
+
+
+@pytest.mark.usefixtures("environment")
+def test_settings_come_from_the_environment() -> None:
+    known = settings.settings()
+    assert (known.lab, known.coordinator, str(known.ssh_key)) == ("local", "127.0.0.1:9", "/s/keys/lab_ed25519")
+    assert "secret" not in repr(known.worker_token)
+
+
+def test_messages_are_json_and_acknowledged_late() -> None:
+    assert tasks.app.conf.accept_content == ["json"]
+    assert tasks.app.conf.task_acks_late
+    assert tasks.app.conf.worker_prefetch_multiplier == 1

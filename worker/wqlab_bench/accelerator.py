@@ -1,0 +1,79 @@
+"""KVM or software emulation: /dev/kvm may be there and still not boot a guest, so only a guest that came up counts."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import logging
+import os
+import subprocess
+from pathlib import Path
+from typing import Literal
+
+from wqlab_contracts.published import Accelerator
+from wqlab_contracts.specs import DeviceType, Emulation, Topology, Unit
+
+from .faults import READY, Trigger
+from .machine import Machine, MachineError
+from .qemu import PROGRAM, Golden, command
+
+log = logging.getLogger(__name__)
+
+KVM = Path("/dev/kvm")
+_PROBE_TIMEOUT_S = 10.0
+"""A guest that KVM runs is up in two or three seconds."""
+_HOST_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_PROBE = DeviceType(
+    name="probe",
+    summary="tries KVM",
+    arch="x86_64",
+    topology=Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=1),
+    emulation=Emulation(memory_mib=512, kernel_arguments="nokaslr"),
+    units=[Unit(name="probe")],
+)
+
+
+def choose(wanted: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path) -> Accelerator:
+    """`auto`: KVM if a guest with the golden kernel boots with it on this host; tried once per host boot and QEMU."""
+    if wanted != "auto":
+        return wanted
+    if not os.access(KVM, os.R_OK | os.W_OK):
+        return "tcg"
+    file = cache / "accelerator.json"
+    key = _key(golden)
+    if file.exists() and (known := json.loads(file.read_text())).get("key") == key:
+        return "kvm" if known["kvm"] else "tcg"
+    works = asyncio.run(_boots(golden))
+    log.info("KVM probe: a guest %s", "boots" if works else "does not boot; using software emulation")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"key": key, "kvm": works}))
+    return "kvm" if works else "tcg"
+
+
+def _key(golden: Golden) -> str:
+    version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False).stdout
+    inputs = (_HOST_BOOT.read_text(), version, str(golden.kernel), str(golden.rootfs))
+    return hashlib.sha256("\n".join(inputs).encode()).hexdigest()
+
+
+async def _boots(golden: Golden) -> bool:
+    ended = asyncio.Event()
+    ready = False
+    trigger = Trigger(READY)
+
+    def output(data: bytes) -> None:
+        nonlocal ready
+        if trigger.seen(data):
+            ready = True
+            ended.set()
+
+    machine = Machine(command(_PROBE, golden, 0, "kvm", None))
+    try:
+        await machine.start(output, lambda _: ended.set())
+        await asyncio.wait_for(ended.wait(), _PROBE_TIMEOUT_S)
+    except (MachineError, TimeoutError) as error:
+        log.info("KVM probe: %s", str(error) or f"no guest came up within {_PROBE_TIMEOUT_S:g} s")
+    finally:
+        await machine.kill()
+    return ready

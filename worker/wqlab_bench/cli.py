@@ -1,0 +1,139 @@
+"""`wqlab-bench`: the virtual bench and what surrounds it."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from wqlab_contracts import published
+from wqlab_contracts.loading import DataError
+
+from . import accelerator, bench, capacity, exporter, firmware, ports, qemu, rootfs
+from .devices import load_device_types
+
+
+class UsageError(Exception):
+    """Something the caller has to set or create; the text says what."""
+
+
+def main() -> None:
+    arguments = _parser().parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr)
+    try:
+        arguments.run(arguments)
+    except (
+        UsageError,
+        DataError,
+        bench.BenchError,
+        ports.PortsError,
+        rootfs.RootfsError,
+        firmware.FirmwareError,
+        exporter.ExporterError,
+    ) as error:
+        sys.exit(f"wqlab-bench: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="wqlab-bench", description="The virtual bench.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    build = commands.add_parser("rootfs", help="build the boards' root filesystem if need be, and print its path")
+    build.set_defaults(run=_rootfs)
+
+    run = commands.add_parser("serve", help="run the bench until it is told to stop")
+    run.add_argument("--golden-kernel", type=Path, required=True, metavar="FILE", help="kernel of the golden system")
+    run.add_argument("--rootfs", type=Path, required=True, metavar="FILE", help="image printed by `wqlab-bench rootfs`")
+    run.add_argument("--ssh-key", type=Path, metavar="FILE", help="public key; default: lab_ed25519.pub of the lab")
+    run.add_argument("--capacity", type=int, metavar="N", help="boards that may run at once; default: one per core")
+    run.add_argument("--accelerator", choices=("auto", "kvm", "tcg"), default="auto", help="default: %(default)s")
+    run.set_defaults(run=_serve)
+
+    write = commands.add_parser("exporter", help="write labgrid's exporter configuration for the lab's boards")
+    write.add_argument("--output", type=Path, metavar="FILE", help="default: labgrid/exporter.yaml of the lab")
+    write.set_defaults(run=_exporter)
+
+    sync = commands.add_parser("places", help="make labgrid's places equal to the lab's boards")
+    sync.set_defaults(run=_places)
+    return parser
+
+
+def _rootfs(_: argparse.Namespace) -> None:
+    print(rootfs.build(_folder("WQLAB_CACHE")))
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    state, cache = _folder("WQLAB_STATE"), _folder("WQLAB_CACHE")
+    for file in (arguments.golden_kernel, arguments.rootfs):
+        if not file.is_file():
+            raise UsageError(f"no file {file}")
+    device_types = load_device_types(_folder("WQLAB_DATA_DIR"))
+    golden = qemu.Golden(
+        arguments.golden_kernel.absolute(),
+        arguments.rootfs.absolute(),
+        _key_blob(arguments.ssh_key or state / "keys" / "lab_ed25519.pub"),
+    )
+    settings = bench.Settings(
+        state=state,
+        golden=golden,
+        smt_last_rom=firmware.smt_last(cache / "firmware"),
+        lab=_lab(),
+        accelerator=accelerator.choose(arguments.accelerator, golden, cache),
+        capacity=arguments.capacity or capacity.default_size(),
+    )
+    asyncio.run(bench.serve(bench.Bench(device_types, settings)))
+
+
+def _exporter(arguments: argparse.Namespace) -> None:
+    state = _folder("WQLAB_STATE")
+    output = arguments.output or state / "labgrid" / "exporter.yaml"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    exporter.write(state, output)
+    print(output)
+
+
+def _places(_: argparse.Namespace) -> None:
+    """A place for every unit of this lab, real ones included; the worker's backends are the ones that know labgrid."""
+    coordinator = os.environ.get("LG_COORDINATOR")
+    if not coordinator:
+        raise UsageError("LG_COORDINATOR is not set")
+    try:
+        refused = published.read(_folder("WQLAB_STATE")).refused
+    except FileNotFoundError as error:
+        raise UsageError(f"no bench is running: {error.filename} is missing") from error
+    device_types = load_device_types(_folder("WQLAB_DATA_DIR"))
+    units = [
+        unit.name
+        for device_type in device_types.values()
+        if device_type.name not in refused
+        for unit in device_type.units
+        if unit.lab == _lab()
+    ]
+    module = "wqlab_worker.backends.places"
+    command = [sys.executable, "-m", module, "--coordinator", coordinator, "--lab", _lab(), *units]
+    sys.exit(subprocess.run(command, check=False).returncode)
+
+
+def _lab() -> str:
+    return os.environ.get("WQLAB_LAB", "local")
+
+
+def _key_blob(path: Path) -> str:
+    try:
+        kind, blob = path.read_text().split()[:2]
+    except (OSError, ValueError) as error:
+        raise UsageError(f"no SSH public key in {path}: {error}") from error
+    if kind != "ssh-ed25519":
+        raise UsageError(f"{path} is a {kind} key; boards take ed25519 keys")
+    return blob
+
+
+def _folder(variable: str) -> Path:
+    value = os.environ.get(variable)
+    if not value:
+        raise UsageError(f"{variable} is not set")
+    return Path(value).absolute()

@@ -1,0 +1,30 @@
+"""The emulated device types of the data folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wqlab_contracts.loading import DataError
+from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.yamlfile import Document
+
+
+def load_device_types(data_dir: Path) -> dict[str, DeviceType]:
+    """Reads `device-types/` alone: boards don't depend on plans and recipes. Raises DataError."""
+    folder = data_dir / "device-types"
+    common = folder / "common.yaml"
+    defaults = Document.read(common, f"{folder.name}/{common.name}") if common.exists() else None
+    found, problems = {}, list(defaults.problems) if defaults else []
+    for path in sorted(folder.glob("*.yaml")):
+        if path == common:
+            continue
+        document = Document.read(path, f"{folder.name}/{path.name}")
+        if defaults is not None:
+            document = document.over(defaults)
+        device_type = document.validate_as(DeviceType)
+        problems.extend(document.problems)
+        if device_type is not None:
+            found[path.stem] = device_type
+    if problems:
+        raise DataError(problems)
+    return found

@@ -1,0 +1,152 @@
+"""One running QEMU: started with its console and control channel on private socket pairs, killed like a pulled plug."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable, Sequence
+from typing import Any
+
+_CONSOLE_CHUNK = 65536
+_STDERR_KEPT = 4000
+_START_TIMEOUT_S = 30.0
+
+
+class MachineError(Exception):
+    """QEMU did not start or did not do what it was told; the text has its own words."""
+
+
+class Machine:
+    """A child process with a serial console.
+
+    It dies with this process, however that ends (PR_SET_PDEATHSIG), and never outlives `kill()`.
+    """
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = list(command)
+        self._process: asyncio.subprocess.Process | None = None
+        self._console: asyncio.StreamWriter | None = None
+        self._monitor: _Monitor | None = None
+        self._ended: asyncio.Task[None] | None = None
+        self._killed = False
+        self._stderr = b""
+
+    async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None:
+        """Starts it and returns when its monitor answers. Raises MachineError.
+
+        `on_output` gets the console's bytes as they come; `on_exit` is called with the last words on stderr when it
+        ends without having been killed here.
+        """
+        console, console_end = socket.socketpair()
+        monitor, monitor_end = socket.socketpair()
+        ends = (console_end.fileno(), monitor_end.fileno())
+        command = [
+            "setpriv", "--pdeathsig", "KILL", *self._command,
+            "-chardev", f"socket,id=console,fd={ends[0]}", "-serial", "chardev:console",
+            "-chardev", f"socket,id=monitor,fd={ends[1]}", "-mon", "chardev=monitor,mode=control",
+        ]  # fmt: skip
+        try:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
+                stderr=asyncio.subprocess.PIPE, pass_fds=ends, start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            console.close()
+            monitor.close()
+            raise MachineError(f"cannot start {self._command[0]}: {error}") from error
+        finally:
+            console_end.close()
+            monitor_end.close()
+        reader, self._console = await asyncio.open_connection(sock=console)
+        self._monitor = _Monitor(*await asyncio.open_connection(sock=monitor))
+        self._ended = asyncio.create_task(self._run(self._process, reader, on_output, on_exit))
+        try:
+            await asyncio.wait_for(self._monitor.greet(), _START_TIMEOUT_S)
+        except (MachineError, TimeoutError) as error:
+            await self.kill()
+            raise MachineError(f"QEMU did not start: {self.last_words or error}") from error
+
+    @property
+    def last_words(self) -> str:
+        return self._stderr.decode(errors="replace").strip()
+
+    async def command(self, execute: str, /, **arguments: Any) -> Any:
+        """A QMP command's answer. Raises MachineError."""
+        if self._monitor is None:
+            raise MachineError("QEMU is not running")
+        return await self._monitor.command(execute, arguments)
+
+    def type(self, data: bytes) -> None:
+        """Sends bytes to the serial line; what the guest doesn't take is dropped, like on a wire."""
+        if self._console is not None and not self._console.is_closing():
+            self._console.write(data)
+
+    async def kill(self) -> None:
+        """Ends it at once, without telling the guest. Console output written before is still delivered."""
+        self._killed = True
+        if self._process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.kill()
+        if self._ended is not None:
+            await self._ended
+
+    async def _run(
+        self,
+        process: asyncio.subprocess.Process,
+        console: asyncio.StreamReader,
+        on_output: Callable[[bytes], None],
+        on_exit: Callable[[str], None],
+    ) -> None:
+        """From the start of the process to the last byte it left behind."""
+        await asyncio.gather(_pump(console, on_output), self._keep(process.stderr))
+        status = await process.wait()
+        for stream in (self._console, self._monitor and self._monitor.writer):
+            if stream:
+                stream.close()
+        self._console = self._monitor = None
+        if not self._killed:
+            on_exit(f"QEMU ended with status {status}: {self.last_words}".rstrip(": "))
+
+    async def _keep(self, stderr: asyncio.StreamReader | None) -> None:
+        while stderr and (data := await stderr.read(4096)):
+            self._stderr = (self._stderr + data)[-_STDERR_KEPT:]
+
+
+class _Monitor:
+    """QEMU's machine protocol: one command at a time, events skipped."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self.writer = reader, writer
+        self._lock = asyncio.Lock()
+
+    async def greet(self) -> None:
+        await self._message()
+        await self.command("qmp_capabilities", {})
+
+    async def command(self, name: str, arguments: dict[str, Any]) -> Any:
+        async with self._lock:
+            self.writer.write(json.dumps({"execute": name, "arguments": arguments}).encode() + b"\n")
+            while True:
+                message = await self._message()
+                if "error" in message:
+                    raise MachineError(f"QEMU refuses {name}: {message['error'].get('desc')}")
+                if "return" in message:
+                    return message["return"]
+
+    async def _message(self) -> dict[str, Any]:
+        try:
+            line = await self._reader.readline()
+        except OSError as error:
+            raise MachineError(f"QEMU's monitor is gone: {error}") from error
+        if not line:
+            raise MachineError("QEMU's monitor is gone")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+
+async def _pump(reader: asyncio.StreamReader, on_output: Callable[[bytes], None]) -> None:
+    with contextlib.suppress(ConnectionError):
+        while data := await reader.read(_CONSOLE_CHUNK):
+            on_output(data)

@@ -1,0 +1,82 @@
+"""Loopback ports that stay the same over restarts of the bench, remembered in a file."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+_LOWEST = 20000
+_EPHEMERAL = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_TRIES = 1000
+
+
+class PortsError(Exception):
+    """No free port."""
+
+
+class BoardPorts(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    index: int
+    console: int
+    ssh: int
+
+
+class _Kept(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    http: int | None = None
+    boards: dict[str, BoardPorts] = {}
+
+
+class Ports:
+    """Assigns ports and outlet numbers by board name; a board that comes back finds its old ones."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._kept = _Kept.model_validate_json(file.read_text()) if file.exists() else _Kept()
+
+    def http(self) -> int:
+        if self._kept.http is None:
+            self._kept.http = self._free()
+            self._save()
+        return self._kept.http
+
+    def board(self, name: str) -> BoardPorts:
+        if name not in self._kept.boards:
+            index = 1 + max((board.index for board in self._kept.boards.values()), default=0)
+            first = self._free()
+            self._kept.boards[name] = BoardPorts(index=index, console=first, ssh=self._free(first))
+            self._save()
+        return self._kept.boards[name]
+
+    def _free(self, *but: int) -> int:
+        """Below the range that the kernel hands out for outgoing connections, so that nobody takes it meanwhile."""
+        highest = int(_EPHEMERAL.read_text().split()[0]) - 1 if _EPHEMERAL.exists() else 32767
+        taken = {self._kept.http, *but}
+        taken |= {port for board in self._kept.boards.values() for port in (board.console, board.ssh)}
+        for _ in range(_TRIES):
+            port = random.randint(min(_LOWEST, highest), highest)  # noqa: S311
+            if port not in taken and _is_free(port):
+                return port
+        raise PortsError(f"no free TCP port on 127.0.0.1 between {_LOWEST} and {highest}")
+
+    def _save(self) -> None:
+        self.file.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.file.with_suffix(".partial")
+        partial.write_text(json.dumps(self._kept.model_dump(), indent=1))
+        partial.replace(self.file)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,91 @@
+"""QEMU's words for a CPU layout: pure, so that every layout of a device type can be checked without a machine.
+
+On x86 QEMU gives every die its own L3 (Intel models), so an L3 domain is a die. QEMU numbers CPUs in APIC-id order,
+which is the `contiguous` numbering; `smt_last` is the firmware's doing (see firmware.py).
+"""
+
+from __future__ import annotations
+
+from wqlab_contracts.specs import Topology
+
+LARGEST_APIC_ID = 254
+"""Without x2APIC and interrupt remapping, which software emulation lacks, 255 is the broadcast address."""
+
+LEAST_NODE_MIB = 128
+"""The kernel merges or drops smaller NUMA nodes' memory at boot; such a board would not have the nodes it declares."""
+
+
+class TopologyError(Exception):
+    """QEMU cannot show this layout to a guest; the text says what to change."""
+
+
+def check(topology: Topology, memory_mib: int) -> None:
+    """Raises TopologyError for a layout that QEMU's x86 machines cannot be given."""
+    largest = largest_apic_id(topology)
+    if largest > LARGEST_APIC_ID:
+        raise TopologyError(
+            f"needs APIC ids up to {largest}, emulation has {LARGEST_APIC_ID}: every level is rounded up to a power of "
+            "two; use fewer sockets, L3 domains or cores, or make them powers of two"
+        )
+    nodes, sockets, domains = topology.numa_nodes, topology.sockets, topology.l3_domains
+    if domains % nodes:
+        raise TopologyError(
+            f"{nodes} NUMA nodes over {domains} L3 domains: a node must hold whole L3 domains, equally many each"
+        )
+    if nodes > 1 and nodes % sockets and sockets % nodes:
+        raise TopologyError(
+            f"{nodes} NUMA nodes over {sockets} sockets: nodes must divide the sockets, or sockets the nodes"
+        )
+    if memory_mib // nodes < LEAST_NODE_MIB:
+        raise TopologyError(
+            f"memory_mib {memory_mib} over {nodes} NUMA nodes: each needs at least {LEAST_NODE_MIB} MiB"
+        )
+
+
+def arguments(topology: Topology, memory_mib: int) -> list[str]:
+    """QEMU's -smp, -m and -numa. Raises TopologyError."""
+    check(topology, memory_mib)
+    t = topology
+    levels = f"sockets={t.sockets},dies={t.l3_per_socket},cores={t.cores_per_l3},threads={t.threads_per_core}"
+    memory = _node_sizes(memory_mib, t.numa_nodes)
+    words = ["-smp", f"{t.cpus},maxcpus={t.cpus},{levels}", "-m", f"{sum(memory)}M"]
+    if t.numa_nodes == 1:
+        return words
+    for node, size in enumerate(memory):
+        words += ["-object", f"memory-backend-ram,id=memory{node},size={size}M"]
+        words += ["-numa", f"node,nodeid={node},memdev=memory{node}"]
+    for domain in range(t.l3_domains):
+        socket, die = divmod(domain, t.l3_per_socket)
+        node = node_of_domain(t, domain)
+        # QEMU refuses die-id where a socket has one die.
+        place = f"socket-id={socket},die-id={die}" if t.l3_per_socket > 1 else f"socket-id={socket}"
+        words += ["-numa", f"cpu,node-id={node},{place}"]
+    return words
+
+
+def node_of_domain(topology: Topology, domain: int) -> int:
+    """NUMA node of an L3 domain; domains are counted through the sockets, and nodes take equal runs of them."""
+    return domain * topology.numa_nodes // topology.l3_domains
+
+
+def largest_apic_id(topology: Topology) -> int:
+    """An APIC id is the CPU's place in each level, every level in a bit field of its own (Intel SDM vol. 3, 9.9.1)."""
+    identifier = 0
+    for size in (topology.sockets, topology.l3_per_socket, topology.cores_per_l3, topology.threads_per_core):
+        identifier = (identifier << (size - 1).bit_length()) | (size - 1)
+    return identifier
+
+
+def siblings(topology: Topology) -> list[list[int]]:
+    """The CPU numbers of every core, as the guest's kernel should report them in thread_siblings_list."""
+    cores = topology.cpus // topology.threads_per_core
+    if topology.numbering == "smt_last":
+        return [[core, core + cores] for core in range(cores)]
+    width = topology.threads_per_core
+    return [list(range(core * width, (core + 1) * width)) for core in range(cores)]
+
+
+def _node_sizes(memory_mib: int, nodes: int) -> list[int]:
+    """Equal shares in whole 64 MiB, so that no node's memory ends in the middle of a kernel memory section pair."""
+    share = max(LEAST_NODE_MIB, memory_mib // nodes // 64 * 64) if nodes > 1 else memory_mib
+    return [share] * nodes

@@ -1,0 +1,226 @@
+"""What a booted kernel says of itself: one command on the board, parsed here. Pure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import Topology
+
+from ..elf import build_id_in_notes
+from ..text import decoded
+
+_CPU = "/sys/devices/system/cpu"
+_FILES = (
+    "/proc/cmdline",
+    "/proc/sys/kernel/random/boot_id",
+    "/proc/sys/kernel/osrelease",
+    "/proc/version",
+    f"{_CPU}/online",
+    f"{_CPU}/cpu[0-9]*/topology/core_cpus_list",
+    f"{_CPU}/cpu[0-9]*/topology/thread_siblings_list",
+    f"{_CPU}/cpu[0-9]*/topology/cluster_cpus_list",
+    f"{_CPU}/cpu[0-9]*/topology/physical_package_id",
+    f"{_CPU}/cpu[0-9]*/cache/index3/shared_cpu_list",
+    "/sys/devices/system/node/node[0-9]*/cpulist",
+    f"{_CPU}/vulnerabilities/*",
+    f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    f"{_CPU}/smt/control",
+    "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+    "/sys/kernel/debug/sched/preempt",
+    "/sys/module/workqueue/parameters/default_affinity_scope",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+)
+_CONFIG = (
+    r"^CONFIG_(HZ|PREEMPT_NONE|PREEMPT_VOLUNTARY|PREEMPT|PREEMPT_LAZY|PREEMPT_RT|PREEMPT_DYNAMIC|KASAN|PROVE_LOCKING)="
+)
+_CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_NOTES_MARK = b"\n==notes==\n"
+
+# One process each: hundreds of `cat`s would cost seconds on an emulated board.
+COMMAND = (
+    f"grep -Hs '' {' '.join(_FILES)}; zcat /proc/config.gz 2>/dev/null | grep -E {shlex.quote(_CONFIG)}; "
+    "grep -m1 -E '^(model name|CPU part)' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
+)
+
+
+ANSWER_LIMIT = 8 << 20
+"""Bytes; a board with 512 CPUs answers with some hundred thousand."""
+CPU_LIMIT = 8192
+"""The most that Linux can be built for (CONFIG_NR_CPUS)."""
+
+
+class ProbeError(ValueError):
+    """The board's answer lacks something that every kernel of the lab tells."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    boot_id: str
+    release: str
+    cmdline: str
+    build_id_gnu: str
+    topology: MeasuredTopology
+    environment: dict[str, str]
+
+
+def parse(answer: bytes) -> Probe:
+    """Raises ProbeError naming what is missing from the output of COMMAND."""
+    if len(answer) > ANSWER_LIMIT:
+        raise ProbeError(f"the answer is {len(answer)} bytes long, more than {ANSWER_LIMIT}")
+    text, mark, notes = answer.partition(_NOTES_MARK)
+    if not mark:
+        raise ProbeError("the answer was cut off before the kernel's notes")
+    files: dict[str, str] = {}
+    config: dict[str, str] = {}
+    model = ""
+    for line in decoded(text).split("\n"):
+        if line.startswith("/"):
+            name, _, value = line.partition(":")
+            files.setdefault(name, value.strip())
+        elif line.startswith("CONFIG_"):
+            name, _, value = line.partition("=")
+            config[name.removeprefix("CONFIG_")] = value
+        elif ":" in line:
+            model = line.partition(":")[2].strip()
+    for name in _FILES[:3]:
+        if not files.get(name):
+            raise ProbeError(f"{name} is empty or missing")
+    return Probe(
+        boot_id=files["/proc/sys/kernel/random/boot_id"],
+        release=files["/proc/sys/kernel/osrelease"],
+        cmdline=files["/proc/cmdline"],
+        build_id_gnu=gnu_build_id(notes),
+        topology=topology(files),
+        environment=_environment(files, config, model),
+    )
+
+
+def gnu_build_id(notes: bytes) -> str:
+    if found := build_id_in_notes(notes):
+        return found
+    raise ProbeError("/sys/kernel/notes has no GNU build-id: the kernel was linked without --build-id")
+
+
+def cpu_list(text: str) -> list[int]:
+    """`0-2,8` -> [0, 1, 2, 8]. Raises ProbeError for what is no ascending list of CPU numbers below CPU_LIMIT."""
+    cpus: list[int] = []
+    for part in text.split(","):
+        if not (part := part.strip()):
+            continue
+        if not (match := _CPU_RANGE.fullmatch(part)):
+            raise ProbeError(f"not a list of CPUs: {part[:80]!r} in {text[:80]!r}")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if not (cpus[-1] if cpus else -1) < first <= last < CPU_LIMIT:
+            raise ProbeError(f"not an ascending list of CPUs below {CPU_LIMIT}: {part!r} in {text[:80]!r}")
+        cpus.extend(range(first, last + 1))
+    return cpus
+
+
+def topology(files: Mapping[str, str]) -> MeasuredTopology:
+    """From sysfs. Without an L3 cache the cluster takes its place, else the package (as the kernel's `cache` scope
+    falls back to what it knows)."""
+    cpus = cpu_list(files.get(f"{_CPU}/online", ""))
+    if not cpus:
+        raise ProbeError(f"{_CPU}/online is empty or missing")
+
+    def of(cpu: int, *names: str) -> str:
+        return next((files[path] for name in names if files.get(path := f"{_CPU}/cpu{cpu}/{name}")), "")
+
+    package = {cpu: of(cpu, "topology/physical_package_id") or "0" for cpu in cpus}
+    node = {
+        cpu: name
+        for path, value in files.items()
+        if (name := path.removeprefix("/sys/devices/system/node/").removesuffix("/cpulist")) != path
+        for cpu in cpu_list(value)
+    }
+    return MeasuredTopology(
+        cpus=len(cpus),
+        core=_number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus),
+        l3=_number(
+            of(cpu, "cache/index3/shared_cpu_list", "topology/cluster_cpus_list") or f"package {package[cpu]}"
+            for cpu in cpus
+        ),
+        node=_number(node.get(cpu, "node0") for cpu in cpus),
+        package=_number(package[cpu] for cpu in cpus),
+    )
+
+
+def _number(groups: Iterable[str]) -> list[int]:
+    """Groups numbered in the order in which CPUs first show them."""
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(group, len(numbers)) for group in groups]
+
+
+def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
+    """How the kernel's topology differs from the device type's, in words; empty when it is the declared one."""
+    expected = {
+        "CPUs": (measured.cpus, declared.cpus),
+        "packages": (len(set(measured.package)), declared.sockets),
+        "L3 domains": (len(set(measured.l3)), declared.l3_domains),
+        "NUMA nodes": (len(set(measured.node)), declared.numa_nodes),
+        "cores": (len(set(measured.core)), declared.cpus // declared.threads_per_core),
+    }
+    found = [f"{seen} {what}, declared {wanted}" for what, (seen, wanted) in expected.items() if seen != wanted]
+    if found:
+        return found
+    for what, groups in (("L3 domains", measured.l3), ("NUMA nodes", measured.node)):
+        if len({groups.count(group) for group in set(groups)}) > 1:
+            found.append(f"{what} of different sizes")
+    if declared.threads_per_core == 2:
+        sibling = measured.core[1:].index(measured.core[0]) + 1
+        wanted = 1 if declared.numbering == "contiguous" else declared.cpus // 2
+        if sibling != wanted:
+            found.append(f"CPU 0's sibling is CPU {sibling}, declared numbering is {declared.numbering}")
+    return found
+
+
+_PREEMPTION = {
+    "PREEMPT_RT": "rt",
+    "PREEMPT_LAZY": "lazy",
+    "PREEMPT": "full",
+    "PREEMPT_VOLUNTARY": "voluntary",
+    "PREEMPT_NONE": "none",
+}
+
+
+def _environment(files: Mapping[str, str], config: Mapping[str, str], model: str) -> dict[str, str]:
+    facts = {
+        "kernel": files.get("/proc/version", ""),
+        "cpu model": model,
+        "clock source": files.get("/sys/devices/system/clocksource/clocksource0/current_clocksource", ""),
+        "governor": files.get(f"{_CPU}/cpu0/cpufreq/scaling_governor", "none"),
+        "smt": files.get(f"{_CPU}/smt/control", ""),
+        "HZ": config.get("HZ", ""),
+        "preemption": _preemption(files.get("/sys/kernel/debug/sched/preempt", ""), config),
+        "default affinity scope": files.get("/sys/module/workqueue/parameters/default_affinity_scope", ""),
+        "transparent hugepages": _chosen(files.get("/sys/kernel/mm/transparent_hugepage/enabled", "")),
+        "mitigations": _mitigations(files),
+    }
+    for option in ("KASAN", "PROVE_LOCKING"):
+        if config.get(option) == "y":
+            facts[option.lower()] = "y"
+    return {name: value for name, value in facts.items() if value}
+
+
+def _preemption(dynamic: str, config: Mapping[str, str]) -> str:
+    if match := re.search(r"\((\w+)\)", dynamic):
+        return f"{match.group(1)} (dynamic)"
+    return next((name for option, name in _PREEMPTION.items() if config.get(option) == "y"), "")
+
+
+def _chosen(text: str) -> str:
+    match = re.search(r"\[(\w+)\]", text)
+    return match.group(1) if match else text
+
+
+def _mitigations(files: Mapping[str, str]) -> str:
+    """`off` when the command line says so, else how each known vulnerability stands."""
+    if "mitigations=off" in files.get("/proc/cmdline", "").split():
+        return "off (command line)"
+    prefix = f"{_CPU}/vulnerabilities/"
+    stands = {path.removeprefix(prefix): value for path, value in files.items() if path.startswith(prefix)}
+    return "; ".join(f"{name}: {value}" for name, value in sorted(stands.items()) if value != "Not affected")

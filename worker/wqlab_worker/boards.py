@@ -1,0 +1,73 @@
+"""What the measuring loop asks of a board, whichever way it is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from wqlab_contracts.defects import defect
+from wqlab_contracts.messages import BootKey, Failure, Kernel, MeasuredTopology
+
+from .text import printable
+
+
+@dataclass(frozen=True)
+class Booted:
+    """What a variant said of itself after its boot was verified."""
+
+    kernel_boot_id: str
+    token: str
+    build_id_gnu: str
+    release: str
+    cmdline: str
+    topology: MeasuredTopology
+    environment: dict[str, str]
+    golden_s: float
+    """Cold power cycle to the golden system's first answer."""
+    kexec_s: float
+    """Start of `kexec -l` to the variant's first answer."""
+
+
+@dataclass(frozen=True)
+class ScriptOutput:
+    """Both texts are printable, whatever a backend hands over: see `text.printable`."""
+
+    stdout: str
+    stderr: str
+    status: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stdout", printable(self.stdout))
+        object.__setattr__(self, "stderr", printable(self.stderr))
+
+
+class BoardFailure(Exception):
+    """A boot or command that did not end well, with who is to blame.
+
+    `signature` is equal for two deaths of the same kind; `suspect` says that the board itself is in doubt;
+    `of_variant` that the kernel under test was running and may be the cause of what looks like the lab's failure.
+    """
+
+    def __init__(
+        self, failure: Failure, *, signature: str = "", suspect: bool = False, of_variant: bool = False
+    ) -> None:
+        super().__init__(failure.summary)
+        self.failure = failure
+        self.signature = signature or defect(failure.summary)
+        self.suspect = suspect
+        self.of_variant = of_variant
+
+
+class Board(Protocol):
+    """Both methods raise BoardFailure, and return early with one when the run is cancelled."""
+
+    def boot(self, key: BootKey, kernel: Kernel) -> Booted:
+        """Cold power cycle, golden system, kexec into `kernel`, verified."""
+
+    def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
+        """Runs the plan's script on the booted variant."""
+
+    def off(self) -> None:
+        """Ends the boot: power off, everything that the console still holds is reported."""

@@ -1,0 +1,47 @@
+"""The `wqlab-worker` command: what an operator does by hand. Workers themselves are started by Celery."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from . import jobs
+from . import reaper as reaping
+from .detect import Detector, Report
+from .settings import settings
+
+app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
+
+
+@app.command()
+def reap() -> None:
+    """Free labgrid places whose session died, now."""
+    known = settings()
+    server = jobs.server_of(known)
+    for item in reaping.reap(known.coordinator, known.lab, lambda: server.leases(known.lab)):
+        typer.echo(f"{item.place}: released from {item.holder}")
+
+
+@app.command()
+def run(id: Annotated[int, typer.Argument(help="Id of a queued run.")]) -> None:
+    """Claim and run one run in the foreground, without a broker."""
+    jobs.run(id, settings())
+
+
+@app.command()
+def findings(console: Annotated[Path, typer.Argument(help="Console log of one boot; - for standard input.")]) -> None:
+    """Print what the detectors see in a console log; exit status 1 when anything was found."""
+    data = sys.stdin.buffer.read() if str(console) == "-" else console.read_bytes()
+    detector = Detector()
+    reports = [item for item in (*detector.feed(data), *detector.flush()) if isinstance(item, Report)]
+    for report in reports:
+        typer.echo(f"{report.kind.value}{' (fatal)' if report.fatal else ''} at byte {report.offset}: {report.title}")
+        typer.echo(report.excerpt + "\n")
+    raise typer.Exit(1 if reports else 0)
+
+
+def main() -> None:
+    app()

@@ -1,0 +1,254 @@
+"""Console bytes -> kernel reports and the board's ready line. Pure and streaming: the result does not depend on how
+the bytes were cut into chunks.
+
+Only whole lines are judged (a pattern that may match half a line reports half a story). Message formats are those of
+Linux 6.1 to 7.x: kernel/panic.c, lib/bug.c, arch/*/mm/fault.c, kernel/locking/lockdep.c, kernel/hung_task.c,
+kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.c.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from wqlab_contracts.defects import defect
+from wqlab_contracts.enums import FindingKind
+from wqlab_contracts.messages import EXCERPT_LIMIT
+
+LINE_LIMIT = 8192
+"""A line longer than this (bytes) is cut: garbage without line ends must not fill the memory."""
+REPORT_LINES = 3000
+"""A report without an end marker is over after so many lines."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffd]")
+_PREFIX = re.compile(r"^(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)?)?")
+"""printk's level, time and caller id (CONFIG_PRINTK_CALLER)."""
+
+_READY = re.compile(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
+_CUT_HERE = re.compile(r"-{8,}\[ cut here \]-{8,}\s*$")
+_RULE = re.compile(r"^={20,}\s*$")
+_END_TRACE = re.compile(r"---\[ end trace [0-9a-f]+ \]---\s*$")
+_END_PANIC = re.compile(r"---\[ end Kernel panic - not syncing.*\]---\s*$")
+_END_TASK = re.compile(r"^ *</TASK>\s*$")
+
+_LOCKDEP = (
+    r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
+    r"|possible irq lock inversion dependency detected|inconsistent lock state"
+    r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious RCU usage"
+    r"|bad unlock balance detected!|bad contention detected!|held lock freed!|Nested lock was not taken"
+    r"|lock held when returning to user space!|lock held at task exit time, still held!"
+)
+
+
+@dataclass(frozen=True)
+class _Rule:
+    kind: FindingKind
+    pattern: re.Pattern[str]
+    fatal: bool
+
+
+def _rule(kind: FindingKind, pattern: str, *, fatal: bool = False) -> _Rule:
+    return _Rule(kind, re.compile(pattern), fatal)
+
+
+_RULES = (
+    _rule(FindingKind.PANIC, r"Kernel panic - not syncing(?:: .*)?$", fatal=True),
+    _rule(FindingKind.KASAN, r"BUG: (?:KASAN|KFENCE): \S.*$"),
+    _rule(FindingKind.LOCKUP, r"Watchdog detected hard LOCKUP on cpu \d+.*$", fatal=True),
+    _rule(FindingKind.LOCKUP, r"BUG: soft lockup - CPU#\d+ stuck for \d+s! \[.*\]\s*$"),
+    _rule(FindingKind.WORKQUEUE_STALL, r"BUG: workqueue lockup - pool .* stuck for \d+s!\s*$"),
+    _rule(FindingKind.OOPS, r"BUG: kernel NULL pointer dereference, address: [0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"BUG: unable to handle (?:page fault|kernel .*) (?:for|at) .*[0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"Unable to handle kernel .* at virtual address [0-9a-f]+\s*$", fatal=True),
+    _rule(FindingKind.OOPS, r"Internal error: .* \[#\d+\].*$", fatal=True),
+    _rule(
+        FindingKind.OOPS,
+        r"(?:Oops|general protection fault|stack segment|invalid opcode|divide error|int3|double fault|segment not "
+        r"present|invalid TSS|alignment check|control protection fault|bad frame in \S+)\b.*: [0-9a-f]{4} \[#\d+\].*$",
+        fatal=True,
+    ),
+    _rule(FindingKind.BUG, r"kernel BUG at \S+:\d+!\s*$", fatal=True),
+    _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
+    _rule(
+        FindingKind.LOCKDEP, r"BUG: (?:Invalid wait context|MAX_LOCK\w+ too low!|MAX_STACK_TRACE_ENTRIES too low!).*$"
+    ),
+    _rule(FindingKind.BUG, r"BUG: \S.*$"),
+    _rule(FindingKind.WARNING, r"WARNING: (?:CPU: \d+ PID: \d+ at )?\S+:\d+(?: at)? \S+\+0x[0-9a-f]+/0x[0-9a-f]+.*$"),
+    _rule(FindingKind.HUNG_TASK, r"INFO: task \S.*:\d+ blocked for more than \d+ seconds\.\s*$"),
+    _rule(
+        FindingKind.RCU_STALL,
+        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls on (?:CPUs/)?tasks:).*$",
+    ),
+)
+_CRASH = {FindingKind.OOPS, FindingKind.BUG}
+"""`kernel BUG at` and the `invalid opcode` or `Oops` lines after it are one report."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """One kernel report; `offset` is the place of its first line in the console, in bytes."""
+
+    kind: FindingKind
+    title: str
+    excerpt: str
+    offset: int
+    fatal: bool
+
+
+@dataclass(frozen=True)
+class Ready:
+    """The userland of a golden system or variant has come up."""
+
+    token: str
+    boot_id: str
+
+
+Seen = Report | Ready
+
+
+@dataclass
+class _Open:
+    offset: int
+    lines: list[str] = field(default_factory=list)
+    kind: FindingKind | None = None
+    """None: a separator was seen, the line that says what it is follows."""
+    title: str = ""
+    fatal: bool = False
+    count: int = 0
+    size: int = 0
+
+    def add(self, text: str) -> None:
+        self.count += 1
+        if self.size + len(text) + 1 <= EXCERPT_LIMIT:
+            self.lines.append(text)
+            self.size += len(text) + 1
+
+    def report(self) -> Report | None:
+        if self.kind is None:
+            return None
+        return Report(self.kind, self.title[:300], "\n".join(self.lines), self.offset, self.fatal)
+
+
+class Detector:
+    """Feed it every byte of one boot's console, in order. `flush` ends a report whose end marker never came."""
+
+    def __init__(self) -> None:
+        self._partial = b""
+        self._offset = 0
+        self._open: _Open | None = None
+
+    @property
+    def dying(self) -> bool:
+        """A fatal report is being written: more of it will come, or the board will fall silent."""
+        return self._open is not None and self._open.fatal
+
+    @property
+    def reporting(self) -> bool:
+        """A report has begun whose end was not seen."""
+        return self._open is not None and self._open.kind is not None
+
+    def feed(self, data: bytes) -> list[Seen]:
+        seen: list[Seen] = []
+        self._partial += data
+        while (line := self._next_line()) is not None:
+            offset, self._offset = self._offset, self._offset + len(line)
+            self._line(_clean(line), offset, seen)
+        return seen
+
+    def flush(self) -> list[Seen]:
+        """Call it when the console has fallen silent, or the boot is over."""
+        seen: list[Seen] = []
+        self._close(seen)
+        return seen
+
+    def _next_line(self) -> bytes | None:
+        end = self._partial.find(b"\n", 0, LINE_LIMIT) + 1
+        if not end:
+            if len(self._partial) < LINE_LIMIT:
+                return None
+            end = LINE_LIMIT
+        line, self._partial = self._partial[:end], self._partial[end:]
+        return line
+
+    def _line(self, text: str, offset: int, seen: list[Seen]) -> None:
+        if ready := _READY.search(text):
+            self._close(seen)
+            seen.append(Ready(ready.group(1), ready.group(2)))
+            return
+        message = _PREFIX.sub("", text)
+        if self._separates(message, text, offset, seen):
+            return
+        rule, title = _classify(message)
+        if rule and not self._absorbs(rule):
+            self._close(seen)
+            self._open = _Open(offset)
+        if self._open is None:
+            return
+        if rule and self._open.kind is None:
+            self._open.kind, self._open.title = rule.kind, title
+        if rule and rule.fatal:
+            self._open.fatal = True
+        self._open.add(text)
+        if self._ends(self._open, message):
+            self._close(seen)
+
+    def _separates(self, message: str, text: str, offset: int, seen: list[Seen]) -> bool:
+        """`cut here` and the rules of = signs begin a report, before the line that says what it is."""
+        if self._open and self._open.kind is FindingKind.KASAN and _RULE.search(message):
+            self._open.add(text)
+            self._close(seen)
+            return True
+        if not (_CUT_HERE.search(message) or _RULE.search(message)):
+            return False
+        self._close(seen)
+        self._open = _Open(offset)
+        self._open.add(text)
+        return True
+
+    def _absorbs(self, rule: _Rule) -> bool:
+        """True when the line belongs to the report being written."""
+        if self._open is None:
+            return False
+        kind = self._open.kind
+        return kind is None or kind is rule.kind or (kind in _CRASH and rule.kind in _CRASH)
+
+    @staticmethod
+    def _ends(report: _Open, message: str) -> bool:
+        if report.kind is None:
+            return report.count > 5  # a separator that nothing follows
+        if report.count >= REPORT_LINES:
+            return True
+        if report.kind is FindingKind.PANIC:
+            return bool(_END_PANIC.search(message))
+        if _END_TRACE.search(message):
+            return True
+        # Stalls print one trace per CPU or worker; crashes and warnings end with their own marker.
+        one_trace = report.kind in (FindingKind.HUNG_TASK, FindingKind.LOCKUP, FindingKind.LOCKDEP) or (
+            report.kind is FindingKind.BUG and not report.fatal
+        )
+        return one_trace and bool(_END_TASK.search(message))
+
+    def _close(self, seen: list[Seen]) -> None:
+        if self._open and (report := self._open.report()):
+            seen.append(report)
+        self._open = None
+
+
+def _clean(line: bytes) -> str:
+    """Terminal sequences and control bytes removed; a carriage return inside a line starts it anew on a terminal,
+    but nothing is dropped: what was printed before it may be half of a report."""
+    text = line.decode("utf-8", "replace").rstrip("\r\n")
+    return _CONTROL.sub("", _ANSI.sub("", text))
+
+
+def _classify(message: str) -> tuple[_Rule | None, str]:
+    for rule in _RULES:
+        if match := rule.pattern.search(message):
+            return rule, match.group(0).strip()
+    return None, ""
+
+
+def signature(kind: FindingKind, title: str) -> str:
+    """The same for two reports of the same defect."""
+    return f"{kind.value}: {defect(title)}"

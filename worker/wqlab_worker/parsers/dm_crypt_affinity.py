@@ -1,0 +1,65 @@
+"""Plan dm-crypt-affinity: shares of kcryptd's work from traced repetitions, throughput from untraced ones."""
+
+from __future__ import annotations
+
+from wqlab_contracts.messages import MeasuredTopology
+
+from ..collect import Lacking, Measurement, NotMeasured, Records, measure
+from .fio import GIB, read_fio, said_by_fio
+from .histogram import percentile, read_histogram
+from .pairs import locality
+
+TRACED = (
+    "local_cpu_share",
+    "local_core_share",
+    "local_l3_share",
+    "local_node_share",
+    "local_l3_time_share",
+    "local_l3_by_chance",
+    "items",
+    "queue_to_start_p50_us",
+    "queue_to_start_p99_us",
+    "migrations",
+)
+UNTRACED = (
+    "bandwidth",
+    "read_clat_p99",
+    "write_clat_p99",
+    "cpu_utilisation",
+    "cpu_seconds_per_gib",
+    "context_switches",
+)
+
+
+def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
+    measurement = measure(
+        records, TRACED if traced else UNTRACED, lambda: _traced(records, topology) if traced else _untraced(records)
+    )
+    return said_by_fio(measurement, records)
+
+
+def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
+    read_fio(records)
+    waits = read_histogram(records, "queue_to_start_us")
+    found: dict[str, float | Lacking] = {"items": records.value("items")}
+    found |= locality(records, topology)
+    found["queue_to_start_p50_us"] = percentile(waits, 0.5)
+    found["queue_to_start_p99_us"] = percentile(waits, 0.99)
+    if "migrations" in records.values:
+        found["migrations"] = records.values["migrations"]
+    return found
+
+
+def _untraced(records: Records) -> dict[str, float | Lacking]:
+    fio = read_fio(records)
+    bandwidth = fio.bandwidth_mib_s
+    if fio.read.p99_us is None or fio.write.p99_us is None:
+        raise NotMeasured("fio reports no completion latency of reads and writes")
+    return {
+        "bandwidth": bandwidth,
+        "read_clat_p99": fio.read.p99_us,
+        "write_clat_p99": fio.write.p99_us,
+        "cpu_utilisation": records.value("cpu_utilisation"),
+        "cpu_seconds_per_gib": records.value("cpu_busy_seconds") / (fio.bytes / GIB),
+        "context_switches": records.value("context_switches"),
+    }

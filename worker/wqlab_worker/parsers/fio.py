@@ -1,0 +1,117 @@
+"""fio's JSON (3.x, `--output-format=json --group_reporting`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from wqlab_contracts.enums import ErrorKind
+from wqlab_contracts.messages import Failure
+
+from ..collect import Measurement, NotMeasured, Records
+from ..text import printable
+
+MIB = 1 << 20
+GIB = 1 << 30
+EILSEQ = 84
+"""fio's error for data that is not what it wrote ("Invalid or incomplete multibyte or wide character")."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Reads, writes or fsyncs of all jobs together. Times in microseconds."""
+
+    ios: int
+    bytes: int
+    runtime_s: float
+    mean_us: float | None
+    p99_us: float | None
+
+
+@dataclass(frozen=True)
+class FioResult:
+    version: str
+    read: Stream
+    write: Stream
+    sync: Stream
+    """fsync(); its latency is the time in the system call."""
+    failure: Failure | None
+    """A nonzero `error` of a job: a failed verification is the kernel's, anything else the lab's."""
+
+    @property
+    def bytes(self) -> int:
+        return self.read.bytes + self.write.bytes
+
+    @property
+    def bandwidth_mib_s(self) -> float:
+        """Bytes read and written over the longer of the two run times. Raises NotMeasured for an empty run."""
+        runtime = max(self.read.runtime_s, self.write.runtime_s)
+        if runtime <= 0 or self.bytes <= 0:
+            raise NotMeasured("fio moved no data")
+        return self.bytes / MIB / runtime
+
+
+def read_fio(records: Records, name: str = "fio") -> FioResult:
+    """Raises NotMeasured for a result that is missing, cut off, or not fio's."""
+    lines = records.frame(name)
+    # fio writes notes above its JSON, into the same file.
+    start = next((index for index, line in enumerate(lines) if line.startswith("{")), len(lines))
+    try:
+        document = json.loads("\n".join(lines[start:]))
+        jobs = document["jobs"]
+        if not isinstance(jobs, list) or len(jobs) != 1:
+            raise NotMeasured("fio's result is not one group of jobs: run it with --group_reporting")
+        job = jobs[0]
+        error = int(job["error"])
+        return FioResult(
+            version=printable(str(document.get("fio version", "unknown")))[:100],
+            read=_stream(job["read"], "clat_ns"),
+            write=_stream(job["write"], "clat_ns"),
+            sync=_stream(job["sync"], "lat_ns"),
+            failure=_failure(error, lines[:start]) if error else None,
+        )
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:
+        raise NotMeasured(f"fio's result is not readable: {type(problem).__name__}: {str(problem)[:200]}") from None
+
+
+def said_by_fio(measurement: Measurement, records: Records) -> Measurement:
+    """fio's own error decides over everything that was computed from a run that failed."""
+    if measurement.failure and records.failure:
+        return measurement
+    try:
+        fio = read_fio(records)
+    except NotMeasured:
+        return measurement
+    facts = {**measurement.facts, "fio": fio.version}
+    if fio.failure:
+        return Measurement(failure=fio.failure, command=measurement.command, facts=facts)
+    return replace(measurement, facts=facts)
+
+
+def _stream(stream: Mapping[str, Any], latency: str) -> Stream:
+    found = stream.get(latency, {})
+    ios = _whole(stream["total_ios"])
+    return Stream(
+        ios=ios,
+        bytes=_whole(stream.get("io_bytes", 0)),
+        runtime_s=_whole(stream.get("runtime", 0)) / 1e3,
+        mean_us=float(found["mean"]) / 1e3 if ios and "mean" in found else None,
+        p99_us=float(found["percentile"]["99.000000"]) / 1e3 if ios and "percentile" in found else None,
+    )
+
+
+def _whole(value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
+        raise ValueError(f"{value!r} is no count")
+    return value
+
+
+def _failure(error: int, notes: list[str]) -> Failure:
+    if error == EILSEQ:
+        summary = "fio's verification failed: what was read back is not what was written (error 84)"
+        return Failure(kind=ErrorKind.KERNEL, summary=summary, excerpt="\n".join(notes)[:4000])
+    return Failure(
+        kind=ErrorKind.INFRASTRUCTURE, summary=f"fio failed with error {error}", excerpt="\n".join(notes)[:4000]
+    )

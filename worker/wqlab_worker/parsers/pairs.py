@@ -1,0 +1,103 @@
+"""Where work was queued and where it ran: lines `queue_cpu exec_cpu count [exec_ns]`, reduced on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from wqlab_contracts.messages import MeasuredTopology
+
+from ..collect import Lacking, NotMeasured, Records, count
+
+
+@dataclass(frozen=True)
+class Pair:
+    queued_on: int
+    ran_on: int
+    items: int
+    exec_ns: int | None
+    """Time that the items spent executing; None when the board did not say."""
+
+
+def read_pairs(records: Records, cpus: int) -> list[Pair]:
+    """Raises NotMeasured for a missing or unreadable histogram, for CPUs that the board does not have, for no item."""
+    found: list[Pair] = []
+    for line in records.frame("pairs"):
+        try:
+            fields = [count(text) for text in line.split()]
+            if len(fields) not in (3, 4):
+                raise ValueError(f"{len(fields)} fields")
+        except ValueError as error:
+            raise NotMeasured(f"pairs: unreadable line {line[:80]!r}: {error}") from None
+        pair = Pair(fields[0], fields[1], fields[2], fields[3] if len(fields) == 4 else None)
+        if max(pair.queued_on, pair.ran_on) >= cpus:
+            raise NotMeasured(f"pairs: CPU {max(pair.queued_on, pair.ran_on)} on a board with {cpus} CPUs")
+        found.append(pair)
+    if not sum(pair.items for pair in found):
+        raise NotMeasured("no work item was seen from queue to start")
+    return found
+
+
+def domains(topology: MeasuredTopology) -> dict[str, list[int] | None]:
+    """Level -> domain of each CPU, numbered from 0; None where the kernel reports no such level.
+
+    Identifiers are only unique within what contains them (a core's within its package), so the tuple counts.
+    """
+
+    def ids(*levels: Sequence[int]) -> list[int] | None:
+        if any(len(level) != topology.cpus for level in levels):
+            raise NotMeasured(f"the topology does not name every one of {topology.cpus} CPUs")
+        if any(found < 0 for found in levels[-1]):
+            return None
+        number: dict[tuple[int, ...], int] = {}
+        return [number.setdefault(found, len(number)) for found in zip(*levels, strict=True)]
+
+    return {
+        "cpu": list(range(topology.cpus)),
+        "core": ids(topology.package, topology.l3, topology.core),
+        "l3": ids(topology.package, topology.l3),
+        "node": ids(topology.node),
+    }
+
+
+def share(
+    pairs: Sequence[Pair], domain: Sequence[int], weight: Callable[[Pair], int] = lambda pair: pair.items
+) -> float:
+    """Percent (0..100) of the items, or of what `weight` gives, that ran in the domain they were queued in.
+
+    Raises NotMeasured when there is nothing to divide by.
+    """
+    everything = sum(weight(pair) for pair in pairs)
+    if everything <= 0:
+        raise NotMeasured("no execution time was recorded")
+    at_home = sum(weight(pair) for pair in pairs if domain[pair.queued_on] == domain[pair.ran_on])
+    return 100.0 * at_home / everything
+
+
+def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
+    """The share, in percent, if each item ran on a CPU drawn evenly from all: what no affinity at all would give."""
+    size: dict[int, int] = {}
+    for each in domain:
+        size[each] = size.get(each, 0) + 1
+    everything = sum(pair.items for pair in pairs)
+    return sum(100.0 * pair.items * size[domain[pair.queued_on]] for pair in pairs) / len(domain) / everything
+
+
+def locality(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
+    """local_{cpu,core,l3,node}_share and, for the L3, its share of execution time and what chance would give."""
+    pairs = read_pairs(records, topology.cpus)
+    found: dict[str, float | Lacking] = {}
+    levels = domains(topology)
+    for level, domain in levels.items():
+        lacking = Lacking(f"the kernel reports no {level} for each CPU of this board")
+        found[f"local_{level}_share"] = share(pairs, domain) if domain else lacking
+    domain = levels["l3"]
+    timed = all(pair.exec_ns is not None for pair in pairs)
+    if domain is None:
+        found["local_l3_time_share"] = found["local_l3_by_chance"] = Lacking("the kernel reports no L3 for each CPU")
+    else:
+        found["local_l3_by_chance"] = chance(pairs, domain)
+        found["local_l3_time_share"] = (
+            share(pairs, domain, lambda pair: pair.exec_ns or 0) if timed else Lacking("no event ends an execution")
+        )
+    return found

@@ -1,0 +1,64 @@
+"""Frees labgrid places whose session died: labgrid's locks never expire, the lab's leases do."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+
+import httpx
+import structlog
+
+from .backends.labgrid import clear
+from .backends.wire import Clearing, Held
+from .server import Lease, Server, ServerRefused, StaleFence
+from .settings import Settings
+
+log = structlog.get_logger()
+
+INTERVAL_S = 30.0
+
+
+def dead(held: Sequence[Held], leases: Sequence[Lease]) -> list[Held]:
+    """Places whose holder has no live lease. Holder names carry run and fence, so a lease names its one session."""
+    live = {(lease.device, f"run-{lease.run_id}-fence-{lease.fence}") for lease in leases}
+    return [item for item in held if (item.place, item.holder.partition("/")[2]) not in live]
+
+
+def reap(
+    coordinator: str,
+    lab: str,
+    leases: Callable[[], Sequence[Lease]],
+    clearing: Callable[[Clearing], list[Held]] = clear,
+) -> list[Held]:
+    """Powers off and frees what dead sessions hold; returns it.
+
+    Holders are listed *before* the leases: a session acquires its place after its lease, so one that is listed and
+    has no lease is dead, whatever happens meanwhile.
+    """
+    held = clearing(Clearing(coordinator=coordinator, lab=lab))
+    if not held:
+        return []
+    to_free = dead(held, leases())
+    if not to_free:
+        return []
+    log.warning("freeing places of dead sessions", places=[item.place for item in to_free])
+    return clearing(Clearing(coordinator=coordinator, lab=lab, free=to_free))
+
+
+def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
+    """A lab worker's standing duties, every INTERVAL_S for as long as the process lives: say how many boards it can
+    drive at once, free what dead sessions hold."""
+    pause = threading.Event()
+
+    def forever() -> None:
+        while True:
+            try:
+                server.publish_capacity(settings.lab, capacity)
+                reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
+            except (httpx.TransportError, ServerRefused, StaleFence, ValueError) as error:
+                log.warning("reaper skipped a round", error=repr(error))
+            pause.wait(INTERVAL_S)
+
+    thread = threading.Thread(target=forever, name="reaper", daemon=True)
+    thread.start()
+    return thread

@@ -1,0 +1,44 @@
+"""The worker's Celery tasks: a message carries an id, the server decides what there is to do with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import Celery
+from celery.signals import worker_ready
+
+from wqlab_contracts import queue
+
+from . import jobs, reaper
+from .settings import settings
+
+app = Celery("wqlab_worker")
+app.conf.update(queue.CELERY_CONFIG)
+
+
+@app.on_configure.connect  # type: ignore[untyped-decorator]
+def _configure(sender: Any, **_: Any) -> None:
+    """Late, so that this module can be imported without a worker's environment."""
+    sender.conf.broker_url = settings().broker_url
+
+
+@app.task(name=queue.APPLY)  # type: ignore[untyped-decorator]
+def apply(id: int) -> None:
+    jobs.apply(id, settings())
+
+
+@app.task(name=queue.BUILD)  # type: ignore[untyped-decorator]
+def build(id: int) -> None:
+    jobs.build(id, settings())
+
+
+@app.task(name=queue.RUN)  # type: ignore[untyped-decorator]
+def run(id: int) -> None:
+    jobs.run(id, settings())
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_lab_duties(sender: Any, **_: Any) -> None:
+    """In the worker that serves this lab's boards, not in build workers."""
+    if queue.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
+        reaper.start(settings(), jobs.server_of(settings()), sender.controller.concurrency)
