@@ -1,0 +1,249 @@
+"""The command against the real server on a real database, with a worker that reports what a test wants."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+from xml.etree import ElementTree
+
+import pytest
+import uvicorn
+from commandline import Ended, Wqlab
+
+from wqlab_client import Client, RequestRefused
+from wqlab_contracts.api import Report, SubmissionView
+from wqlab_contracts.enums import Arm, EventKind, Outcome
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # the server's tests bring a database up and play a worker
+
+from server.tests.conftest import (  # noqa: F401 - fixtures
+    data_dir,
+    database_url,
+    engine,
+    migrated,
+    postgres,
+    settings,
+    stores,
+)
+from server.tests.conftest import lab as real_lab  # noqa: F401
+from server.tests.support.lab import LabUnderTest, failed
+
+pytestmark = pytest.mark.integration
+
+SERIES = ("--git", "https://git.example.org/dev/linux.git", "--ref", "flush-locks", "--tree", "lab-tree")
+
+
+class Serving(uvicorn.Server):
+    """Says when it accepts connections."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+
+@pytest.fixture
+def url(real_lab: LabUnderTest) -> Iterator[str]:  # noqa: F811
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = Serving(uvicorn.Config(real_lab.app, log_level="warning", timeout_graceful_shutdown=1))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+        thread.start()
+        assert server.up.wait(20), "the server did not start"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        server.should_exit = True
+        thread.join(10)
+
+
+class Asked(Protocol):
+    def __call__(self, *arguments: str) -> Ended: ...
+
+
+@pytest.fixture
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Asked:  # noqa: F811
+    """The command on the real server, as the user dev."""
+    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
+
+
+def ask_json(ask: Asked, *arguments: str) -> Any:
+    ended = ask(*arguments, "--json")
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)
+
+
+def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) -> Ended:
+    """`wqlab submit --wait` in a process of its own, while this one does the lab's work."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(home), "WQLAB_URL": url, "WQLAB_TOKEN": lab.token}
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from wqlab_client.cli import main; main()", "submit", *arguments, "--wait"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    first = process.stderr.readline()
+    assert first == f"submission 1 at {url}\n", first + process.stderr.read()
+    lab.all_good()
+    lab.until_idle()
+    out, err = process.communicate(timeout=60)
+    return Ended(process.returncode, out, first + err)
+
+
+def test_a_submission_from_submit_to_report(
+    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    ask: Asked,
+    home: Path,
+    tmp_path: Path,
+) -> None:
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board", "--blocks", "2")
+    assert ended.code == 0, ended.err
+    log = [line[10:] for line in ended.err.splitlines()[1:]]
+    assert "tree lab-tree; locks on board" in log[0]
+    assert any("apply: passed" in line for line in log)
+    assert sum("(baseline x86_64 measure): passed" in line for line in log) == 1
+    assert any("2/2 blocks" in line and "A B" in line and "B A" in line for line in log)
+    assert log[-1] == "finished: passed; primary comparisons: improvement 1"
+    assert "33" in ended.out and "5" in ended.out and "locks_per_flush" in ended.out
+
+    (row,) = ask_json(ask, "list", "--plan", "locks", "--outcome", "passed", "-q", "fewer locks")["items"]
+    assert (row["id"], row["owner"], row["verdicts"]) == (1, "dev", {"improvement": 1})
+    assert ask_json(ask, "list", "--plan", "affinity")["items"] == []
+    assert "workqueue: take fewer locks" in ask("list").out
+
+    view = SubmissionView.model_validate(ask_json(ask, "show", "1"))
+    assert (view.outcome, view.exit_code) == (Outcome.PASSED, 0)
+    assert "2/2 blocks" in ask("show", "1").out
+
+    report = Report.model_validate(ask_json(ask, "report", "1"))
+    (primary,) = [c for c in report.targets[0].comparisons if c.metric == "locks_per_flush"]
+    assert (primary.verdict, primary.baseline.mean, primary.candidate.mean) == ("improvement", 33, 5)  # type: ignore[union-attr]
+    assert ask("report", "1").out == ended.out
+    junit = tmp_path / "junit.xml"
+    assert ask("report", "1", "--format", "junit", "-o", str(junit)).code == 0
+    assert ElementTree.parse(junit).getroot().tag in {"testsuites", "testsuite"}
+    assert "improvement" in ask("report", "1", "--format", "markdown").out.lower()
+    assert ask("report", "1", "--format", "html").out.lower().startswith("<!doctype html")
+
+    run = view.runs[0]
+    file = tmp_path / "samples.csv"
+    assert ask("samples", str(run.id), "-o", str(file)).code == 0
+    offline = ask("compare", str(file))
+    assert offline.code == 0
+    assert "improvement" in offline.out.lower()
+    assert len(ask_json(ask, "samples", str(run.id))) == file.read_text().count("\n") - 1
+    assert [boot["block"] for boot in ask_json(ask, "console", str(run.id))] == [0, 0, 1, 1]
+    assert ask("console", str(run.id)).code == 0
+    assert "apply: passed" in ask("logs", "1").out
+
+    events = [json.loads(line) for line in ask("watch", "1", "--json").out.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert EventKind.REPORT_READY in {event["kind"] for event in events}
+    last = ask("watch", "1", "--json", "--since", str(len(events)))
+    assert (last.code, last.out) == (0, "")
+
+
+def test_a_series_that_does_not_compile_ends_with_3(
+    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    home: Path,
+) -> None:
+    from wqlab_contracts.enums import ErrorKind
+    from wqlab_contracts.messages import BuildJob, BuildResult
+
+    passing = real_lab.worker.on_build
+
+    def on_build(job: BuildJob, worker: Any) -> BuildResult:
+        if job.trusted:
+            return passing(job, worker)
+        return BuildResult(
+            outcome=Outcome.FAILED, failure=failed(ErrorKind.USER, "kernel/workqueue.c does not compile")
+        )
+
+    real_lab.worker.on_build = on_build
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board")
+    assert ended.code == 3, ended.err
+    assert "the series or request: kernel/workqueue.c does not compile" in ended.err
+    assert "does not compile" in ended.out
+
+
+def test_a_slower_candidate_ends_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+    real_lab.worker.value = lambda arm, *_: 97.0 if arm is Arm.CANDIDATE else 33.0
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board")
+    assert ended.code == 1, ended.err
+    assert "primary comparisons: regression 1" in ended.err
+
+
+def test_a_settings_study_with_its_own_settings(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+    ended = submit_and_wait(
+        real_lab, url, home, "--settings-only", "--tree", "lab-tree", "--target", "affinity@single",
+        "--setting", "scope=cache", "--setting", "scope=system", "--blocks", "2",
+    )  # fmt: skip
+    assert ended.code == 0, ended.err
+    assert "2/2 blocks  A  A" in ended.err
+    assert real_lab.runs(1)[0].id
+
+
+def test_a_request_with_mistakes_is_refused_with_each_of_them(ask: Asked) -> None:
+    ended = ask("submit", *SERIES[:4], "--tree", "linux", "--target", "lock@board", "--target", "locks@bord")
+    assert ended.code == 2
+    lines = ended.err.splitlines()
+    assert lines[0] == "wqlab: error: submit: the server refuses it, 3 mistakes"
+    assert [line.split(":")[0] for line in lines[1:]] == ["  /tree", "  /targets/0/plan", "  /targets/1/device_type"]
+
+
+def test_repeating_a_submit_under_its_key_makes_one_submission(ask: Asked) -> None:
+    again = [ask("submit", *SERIES, "--target", "locks@board", "--idempotency-key", "job-1") for _ in range(3)]
+    assert {ended.out for ended in again} == {"submission 1\n"}
+    other = ask("submit", *SERIES, "--target", "locks@single", "--idempotency-key", "job-1")
+    assert other.code == 2
+    assert "was used for another request" in other.err
+    assert ask("submit", *SERIES, "--target", "locks@board").out == "submission 2\n"
+
+
+def test_cancel_and_retry(ask: Asked, real_lab: LabUnderTest) -> None:  # noqa: F811
+    assert ask("submit", *SERIES, "--target", "locks@board").code == 0
+    assert ask("retry", "1").code == 2
+    assert ask("cancel", "1").code == 0
+    real_lab.until_idle()
+    assert ask_json(ask, "show", "1")["request"]["targets"][0]["plan"] == "locks"
+    ended = ask("watch", "1")
+    assert "canceled" in ended.out
+    assert ask("retry", "1").out.startswith("submission 2: ")
+    ended = ask("cancel", "99")
+    assert ended.code == 2
+    assert "no submission 99" in ended.err
+
+
+def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:  # noqa: F811
+    assert ask("devices").out.splitlines()[0].split() == ["NAME", "TYPE", "LAB", "HEALTH", "CHECKED", "DOES", "REASON"]
+    names = {device["name"] for device in ask_json(ask, "devices")}
+    assert names == {"board-1", "board-2", "single-1"}
+    assert ask("devices", "quarantine", "single-1", "--reason", "console mute").out.startswith("single-1: quarantined")
+    assert "console mute" in ask("devices", "show", "single-1").out
+    assert ask_json(ask, "devices", "release", "single-1")["health"] == "unknown"
+    assert "4 CPUs: 1 socket, 2 L3, 4 cores" in ask("devices", "types").out
+    assert "scope: system, cache, cpu" in ask("plans", "affinity").out
+    assert ask("plans", "locks", "--script").out == "#!/bin/sh\n"
+    assert "https://git.example.org/linux.git" in ask("trees").out
+    with Client(url, real_lab.token) as client:
+        assert client.device("board-1").lab == "local"
+        with pytest.raises(RequestRefused, match="board-9"):
+            client.device("board-9")
+
+
+def test_a_wrong_token_says_how_to_log_in(wqlab: Wqlab, url: str) -> None:
+    ended = wqlab("--url", url, "--token", "wql_wrong", "list")
+    assert ended.code == 2
+    assert "wqlab login" in ended.err

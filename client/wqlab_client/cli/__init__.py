@@ -1,0 +1,5 @@
+"""The `wqlab` command."""
+
+from .app import main
+
+__all__ = ["main"]

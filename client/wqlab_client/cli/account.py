@@ -1,0 +1,69 @@
+"""`wqlab login` and `config`: which lab, and who is asking."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .. import config
+from ..client import Client
+from ..errors import UsageError
+from .session import JsonFlag, of
+
+
+def login(
+    context: typer.Context,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The lab's URL", show_default=False)],
+    token_stdin: Annotated[bool, typer.Option("--token-stdin", help="Read the token from standard input")] = False,
+    tree: Annotated[str | None, typer.Option(metavar="NAME", help="Tree for submits that name none")] = None,
+) -> None:
+    """Check an API token with the lab, then keep URL and token in the configuration file."""
+    session = of(context)
+    url = config.check_url(url, "login")
+    if token_stdin:
+        token = sys.stdin.readline().strip()
+    elif sys.stdin.isatty():
+        token = str(typer.prompt("API token", hide_input=True, err=True)).strip()
+    else:
+        raise UsageError(
+            "there is no terminal to ask for the token", "pipe it in: wqlab login URL --token-stdin < FILE"
+        )
+    if not token:
+        raise UsageError("the token is empty", "an administrator of the lab gives you one")
+    with Client(url, token, on_retry=session.output.note) as client:
+        client.submissions_page(limit=1)
+    values = {"url": url, "token": token}
+    config.store(session.config_path, values | ({"tree": tree} if tree else {}))
+    session.output.note(f"logged in to {url}; kept in {session.config_path}")
+
+
+def show_config(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """Show which server, token and tree are used, and where each comes from."""
+    session = of(context)
+    settings = {"url": session.config.url, "token": session.config.token, "tree": session.config.tree}
+    shown: dict[str, tuple[str, str]] = {}
+    for key, setting in settings.items():
+        if setting is None:
+            shown[key] = ("", "not set")
+        else:
+            shown[key] = (masked(setting.value) if key == "token" else setting.value, setting.origin)
+    if as_json:
+        document: dict[str, object] = {
+            key: {"value": value or None, "origin": origin} for key, (value, origin) in shown.items()
+        }
+        session.output.document({"file": str(session.config.path), **document})
+        return
+    session.output.table(("KEY", "VALUE", "FROM"), [(key, *entry) for key, entry in shown.items()])
+    session.output.note(f"file: {session.config.path}" + ("" if session.config.path.is_file() else " (not there yet)"))
+
+
+def masked(token: str) -> str:
+    """Enough of a token to tell it from another one, too little to use it."""
+    return f"{token[:6]}..." if len(token) >= 20 else "..."
+
+
+def register(app: typer.Typer) -> None:
+    app.command("login")(login)
+    app.command("config")(show_config)

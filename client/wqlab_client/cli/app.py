@@ -1,0 +1,63 @@
+"""The command line as a whole: global options, the commands, and how errors end them."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import WqlabError
+from . import account, lab, results, submissions, submit, watch
+from .output import Output
+from .session import DETACHED_EXIT, Session
+
+app = typer.Typer(
+    name="wqlab",
+    help="Submit workqueue and scheduler patches to a lab, watch it work, read what it found.",
+    epilog="Exit codes: 0 done, 1 regression (or a --fail-on verdict), 2 usage, 3 the series failed, 4 infrastructure.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+for _commands in (submit, watch, submissions, results, lab, account):
+    _commands.register(app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"wqlab {version('wqlab-client')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _global_options(
+    context: typer.Context,
+    url: Annotated[str | None, typer.Option(help="The lab's URL (environment: WQLAB_URL)", show_default=False)] = None,
+    token: Annotated[
+        str | None,
+        typer.Option(help="API token; shows in process lists, so prefer WQLAB_TOKEN", show_default=False),
+    ] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File that holds the API token", show_default=False)] = None,
+    config_file: Annotated[
+        Path | None,
+        typer.Option("--config", help="Configuration file, by default ~/.config/wqlab/config.toml", show_default=False),
+    ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version")
+    ] = False,
+) -> None:
+    context.obj = Session(url, token, token_file, config_file)
+
+
+def main() -> None:
+    """Run the command; never a traceback for a mistake of the user or a failure of the lab."""
+    try:
+        app(prog_name="wqlab")
+    except WqlabError as error:
+        Output().error(error)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(DETACHED_EXIT)

@@ -1,0 +1,135 @@
+"""Where the command writes: results on stdout, everything about getting them on stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+import typer
+from pydantic import BaseModel, TypeAdapter
+from rich.console import Console
+from rich.text import Text
+
+from ..errors import RequestRefused, UsageError, WqlabError
+from ..wording import aligned, clean, one_line
+
+SIGPIPE_EXIT = 141
+"""What a shell reports for a program that died because nobody reads its output."""
+
+
+class Output:
+    """One per command. Colour only on a terminal that wants it (NO_COLOR, TERM=dumb are honoured)."""
+
+    def __init__(self) -> None:
+        self.out = _console(sys.stdout)
+        self.err = _console(sys.stderr)
+
+    @property
+    def interactive(self) -> bool:
+        """Whether both streams are a terminal that can redraw."""
+        return _is_terminal(sys.stdout) and _is_terminal(sys.stderr)
+
+    def line(self, text: Text | str = "") -> None:
+        """One result for people."""
+        with _pipe():
+            self.out.print(_cleaned(text), soft_wrap=True)
+
+    def lines(self, lines: Iterable[Text | str]) -> None:
+        for line in lines:
+            self.line(line)
+
+    def note(self, text: Text | str) -> None:
+        """Something about the way there, not a result."""
+        with _pipe():
+            self.err.print(_cleaned(text), soft_wrap=True)
+
+    def warn(self, text: str) -> None:
+        self.note(Text.assemble(("wqlab: warning: ", "yellow"), one_line(text)))
+
+    def error(self, error: WqlabError) -> None:
+        self.note(Text.assemble(("wqlab: error: ", "bold red"), one_line(error.summary)))
+        if isinstance(error, RequestRefused) and len(error.mistakes) > 1:
+            for mistake in error.mistakes:
+                self.note(f"  {one_line(mistake)}")
+        if error.fix:
+            self.note(f"  {one_line(error.fix)}")
+
+    def document(self, value: BaseModel | Sequence[BaseModel] | dict[str, object]) -> None:
+        """One JSON document."""
+        self._write(_json(value, 2) + "\n")
+
+    def record(self, value: BaseModel) -> None:
+        """One JSON line."""
+        self._write(_json(value, None) + "\n")
+
+    def text(self, text: str, target: Path | None = None) -> None:
+        """A whole text: to the file `target` as it is, else to stdout, made safe if that is a terminal."""
+        text = text if text.endswith("\n") or not text else text + "\n"
+        if target is not None and str(target) != "-":
+            try:
+                target.write_text(text, encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"cannot write {target}: {error.strerror}", "choose another -o FILE") from None
+            return
+        self._write(clean(text) if sys.stdout.isatty() else text)
+
+    def raw(self, chunk: bytes) -> None:
+        """Bytes of a console: as they are into a pipe or file, made safe on a terminal."""
+        if sys.stdout.isatty():
+            self._write(clean(chunk.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "")))
+            return
+        with _pipe():
+            sys.stdout.flush()
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[Text | str]], flexible: int = -1) -> None:
+        """Aligned columns. On a terminal the `flexible` column gives way so that lines fit; else nothing is cut."""
+        width = self.out.width if _is_terminal(sys.stdout) else None
+        self.lines(aligned(header, rows, width, flexible))
+
+    def _write(self, text: str) -> None:
+        with _pipe():
+            sys.stdout.write(text)
+            sys.stdout.flush()
+
+
+def _console(stream: IO[str]) -> Console:
+    # Rich must not guess: markup and emoji in submitted titles are data, and a pipe has no width.
+    # FORCE_COLOR is for CI logs that show colours though they are no terminal.
+    styled = None if _is_terminal(stream) or os.environ.get("FORCE_COLOR") else False
+    return Console(file=stream, markup=False, emoji=False, highlight=False, force_terminal=styled)
+
+
+def _is_terminal(stream: IO[str]) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "") not in {"", "dumb", "unknown"}
+
+
+def _cleaned(text: Text | str) -> Text:
+    if isinstance(text, str):
+        return Text(clean(text))
+    if clean(text.plain) != text.plain:
+        return Text(clean(text.plain), style=text.style)
+    return text
+
+
+def _json(value: BaseModel | Sequence[BaseModel] | dict[str, object], indent: int | None) -> str:
+    if isinstance(value, BaseModel):
+        return value.model_dump_json(indent=indent, by_alias=True)
+    return TypeAdapter(object).dump_json(value, indent=indent, by_alias=True).decode()
+
+
+class _pipe:
+    """Ends the command quietly when the reader of its output has gone (`wqlab list | head`)."""
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, BrokenPipeError):
+            # Python flushes stdout once more when it exits; give it somewhere to flush to.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(SIGPIPE_EXIT)

@@ -1,0 +1,249 @@
+"""`wqlab report`, `logs`, `console`, `samples`: what a submission left behind."""
+
+from __future__ import annotations
+
+import io
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from wqlab_contracts.api import ApplyView, BuildView, RunView
+from wqlab_contracts.enums import Arm, JobState
+
+from ..client import Client, ReportFormat
+from ..errors import UsageError
+from ..progress import apply_text, build_name, build_text, checkpatch_counts
+from ..wording import clean, how_it_stands, one_line
+from .output import Output
+from .session import JsonFlag, SubmissionId, of
+
+OutputFile = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output")
+]
+RunId = Annotated[
+    int, typer.Argument(min=1, metavar="RUN", help="Number of the run (`wqlab show`)", show_default=False)
+]
+
+
+def report(
+    context: typer.Context,
+    submission_id: SubmissionId,
+    report_format: Annotated[
+        ReportFormat, typer.Option("--format", "-f", help="How it is written")
+    ] = ReportFormat.TEXT,
+    output: OutputFile = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json")] = False,
+) -> None:
+    """Print a submission's report."""
+    session = of(context)
+    if as_json and report_format not in {ReportFormat.TEXT, ReportFormat.JSON}:
+        raise UsageError(f"--json and --format {report_format} exclude each other", "pass one of them")
+    wanted = ReportFormat.JSON if as_json else report_format
+    session.output.text(session.client.report_text(submission_id, wanted), output)
+
+
+# --- logs -------------------------------------------------------------------------------------------------------
+
+
+def logs(  # noqa: PLR0917 - the options of a command
+    context: typer.Context,
+    submission_id: SubmissionId,
+    build: Annotated[
+        str | None,
+        typer.Option(metavar="ARM|NUMBER", help="The whole log of one build: baseline, candidate or its number"),
+    ] = None,
+    config: Annotated[
+        bool, typer.Option("--config", help="The kernel configuration instead; of the baseline, or of that --build")
+    ] = False,
+    output: OutputFile = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Show how the series was applied, what checkpatch says, and how the kernels were built."""
+    session = of(context)
+    view = session.client.submission(submission_id)
+    if config:
+        if as_json:
+            raise UsageError("--config prints a configuration, not JSON", "leave out --json or --config")
+        first = _chosen_builds(view.builds, build or Arm.BASELINE.value)[0]
+        session.output.text(session.client.build_config(first.id), output)
+        return
+    if build is not None:
+        if as_json:
+            raise UsageError("--build prints a log, not JSON", "leave out --json or --build")
+        chosen = _chosen_builds(view.builds, build)
+        session.output.text("".join(session.client.build_log(each.id) for each in chosen), output)
+        return
+    if as_json:
+        session.output.document({"apply": view.apply, "builds": view.builds})
+        return
+    lines = [*apply_log(view.apply), *(line for each in view.builds for line in build_summary(each))]
+    if output is not None:
+        session.output.text("\n".join(line.plain for line in lines), output)
+        return
+    session.output.lines(lines)
+    if view.builds:
+        session.output.note(
+            f"whole build logs: `wqlab logs {submission_id} --build baseline` (or candidate, or a number)"
+        )
+
+
+def _chosen_builds(builds: list[BuildView], wanted: str) -> list[BuildView]:
+    chosen = [build for build in builds if wanted in {str(build.id), build.arm and build.arm.value}]
+    if not chosen:
+        known = ", ".join(f"{build.id} ({build.arm})" for build in builds) or "it has none yet"
+        raise UsageError(f"--build {wanted}: the submission has no such build", f"builds: {known}")
+    return chosen
+
+
+def apply_log(apply: ApplyView) -> list[Text]:
+    """Applying the series and every checkpatch finding."""
+    head = Text("apply: ").append_text(how_it_stands(apply.state, apply.outcome))
+    text = apply_text(apply)
+    lines = [head.append(f", {text}" if text else "")]
+    if apply.failure is not None:
+        lines += [Text(f"  {line}") for line in clean(apply.failure.excerpt).rstrip().splitlines()]
+        lines += [Text(f"  {one_line(apply.failure.advice)}")] if apply.failure.advice else []
+    for patch in apply.patches:
+        lines.append(Text(f"  {one_line(patch.subject)}"))
+        lines.append(
+            Text(f"    {one_line(patch.author)}, +{patch.insertions} -{patch.deletions}, {', '.join(patch.files)}")
+        )
+    if apply.patches:
+        lines.append(Text(f"checkpatch: {checkpatch_counts(apply)}"))
+    for finding in apply.checkpatch:
+        where = f"{one_line(finding.where)}: " if finding.where else ""
+        lines.append(Text(f"  {finding.severity.upper()}: {where}{one_line(finding.text)}"))
+    return lines
+
+
+def build_summary(build: BuildView) -> list[Text]:
+    """One build: how it ended, compiler, how to build it again, and the warnings the baseline lacks."""
+    head = Text(f"{build_name(build)}: ").append_text(how_it_stands(build.state, build.outcome))
+    text = build_text(build)
+    lines = [head.append(f", {text}" if text else "")]
+    if build.failure is not None:
+        lines += [Text(f"  {line}") for line in clean(build.failure.excerpt).rstrip().splitlines()]
+        lines += [Text(f"  {one_line(build.failure.advice)}")] if build.failure.advice else []
+    for name, value in (
+        ("release", build.release),
+        ("build id", build.build_id_gnu),
+        ("compiler", build.compiler),
+        ("reproduce", build.reproducer),
+    ):
+        if value:
+            lines.append(Text(f"  {name}: {one_line(value)}"))
+    for warning in build.new_warnings:
+        option = f" [{one_line(warning.option)}]" if warning.option else ""
+        lines.append(Text(f"  new warning: {one_line(warning.where)}: {one_line(warning.text)}{option}"))
+    return lines
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+def console(
+    context: typer.Context,
+    run_id: RunId,
+    boot: Annotated[int | None, typer.Option(min=1, metavar="BOOT", help="That boot, by default the latest")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, boot after boot")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="List the run's boots instead, as JSON")] = False,
+) -> None:
+    """Print the console of a boot: as it is into a pipe, with control characters made visible on a terminal."""
+    session = of(context)
+    run = session.client.run(run_id)
+    if as_json:
+        session.output.document(list(run.boots))
+        return
+    if boot is not None and boot not in {each.id for each in run.boots}:
+        raise UsageError(f"--boot {boot}: run {run_id} has no such boot", f"its boots: {_boots(run)}")
+    if not run.boots and (not follow or run.state is JobState.FINISHED):
+        raise UsageError(f"run {run_id} has no boot{' yet' if run.state is not JobState.FINISHED else ''}")
+    try:
+        if boot is None and follow:
+            _follow_run(session.client, session.output, run)
+        else:
+            chosen = boot or max(each.id for each in run.boots)
+            _copy(session.client, session.output, run_id, chosen, follow)
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+def _boots(run: RunView) -> str:
+    return ", ".join(f"{each.id} (block {each.block + 1} {each.arm})" for each in run.boots) or "none"
+
+
+def _follow_run(client: Client, out: Output, run: RunView) -> None:
+    """The latest boot, then each new one, until the run ends (a health check's: until the boot ends)."""
+    shown = {each.id for each in run.boots[:-1]}
+    if run.submission_id is None:
+        _copy(client, out, run.id, run.boots[-1].id, follow=True)
+        return
+    with closing(client.follow(run.submission_id)) as views:
+        for view in views:
+            now = next((each for each in view.runs if each.id == run.id), run)
+            for boot in sorted(now.boots, key=lambda each: each.id):
+                if boot.id not in shown:
+                    shown.add(boot.id)
+                    out.note(
+                        f"--- run {run.id}, boot {boot.id}: block {boot.block + 1} {boot.arm} on {boot.device} ---"
+                    )
+                    _copy(client, out, run.id, boot.id, follow=True)
+            if now.state is JobState.FINISHED:
+                return
+
+
+def _copy(client: Client, out: Output, run_id: int, boot_id: int, follow: bool) -> None:
+    for chunk in client.console(run_id, boot_id, follow=follow):
+        out.raw(chunk)
+
+
+def samples(
+    context: typer.Context,
+    run_id: RunId,
+    output: OutputFile = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Print a run's samples as CSV: what `wqlab compare` reads."""
+    session = of(context)
+    if as_json:
+        session.output.document(session.client.samples(run_id))
+        return
+    session.output.text(session.client.samples_csv(run_id), output)
+
+
+def compare(
+    context: typer.Context,
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE.csv...", help="Samples, a row each; all files are one submission", show_default=False
+        ),
+    ],
+    reference: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[PLAN:]SETTING", help="Also compare every setting with this one; repeatable, one for each plan"
+        ),
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """Compare samples from CSV files as the lab would, offline; exit 1 for a regression."""
+    from ..compare import compare_files  # numpy and scipy take a second that no other command should wait for
+
+    out = of(context).output
+    text = io.StringIO()
+    code = compare_files(files, reference or [], as_json, text, sys.stderr)
+    out.text(text.getvalue())
+    raise typer.Exit(code)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("report")(report)
+    app.command("logs")(logs)
+    app.command("console")(console)
+    app.command("samples")(samples)
+    app.command("compare")(compare)

@@ -1,0 +1,98 @@
+"""`wqlab watch` and `submit --wait`: progress until the end, then the exit code that CI goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+
+from wqlab_contracts.api import SubmissionView
+from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, SubmissionState, Verdict
+
+from ..client import ReportFormat
+from ..display import Display, LiveDisplay, LogDisplay, utc_now
+from ..errors import LabUnavailable, WqlabError
+from .session import DETACHED_EXIT, Session, SubmissionId, of
+
+LOG_TICK_S = 15.0
+
+FailOn = Annotated[
+    list[Verdict] | None,
+    typer.Option(metavar="VERDICT", help="Also exit 1 for this verdict, e.g. inconclusive; repeatable"),
+]
+
+
+def exit_code(view: SubmissionView, fail_on: Sequence[Verdict]) -> ExitCode:
+    """The exit code of a finished submission: 4 over 3 over 1 over 0. Only a clean end is subject to `fail_on`."""
+    if view.exit_code is not None:
+        code = ExitCode(view.exit_code)
+    elif view.outcome is Outcome.PASSED:
+        code = ExitCode.REGRESSION if view.verdicts.get(Verdict.REGRESSION) else ExitCode.DONE
+    elif view.failure is not None and view.failure.kind in {ErrorKind.USER, ErrorKind.KERNEL}:
+        code = ExitCode.SERIES_FAILED
+    else:
+        code = ExitCode.INFRASTRUCTURE
+    if code is ExitCode.DONE and any(view.verdicts.get(verdict) for verdict in fail_on):
+        return ExitCode.REGRESSION
+    return code
+
+
+def until_finished(
+    session: Session, submission_id: int, fail_on: Sequence[Verdict], console: Console, *, report: bool, as_json: bool
+) -> NoReturn:
+    """Show progress on `console`, then the report (or the submission as JSON) on stdout, and exit by its result."""
+    out = session.output
+    live = out.interactive
+    display: Display = LiveDisplay(console, utc_now) if live else LogDisplay(console, utc_now)
+    session.tell_retry = display.notice
+    view = None
+    try:
+        with display, closing(session.client.follow(submission_id, tick_s=1.0 if live else LOG_TICK_S)) as views:
+            for view in views:
+                display.show(view)
+    except KeyboardInterrupt:
+        out.note(f"detached; submission {submission_id} goes on. Resume with `wqlab watch {submission_id} --report`,")
+        out.note(f"or stop it with `wqlab cancel {submission_id}`.")
+        raise typer.Exit(DETACHED_EXIT) from None
+    finally:
+        session.tell_retry = out.note
+    if view is None or view.state is not SubmissionState.FINISHED:
+        raise LabUnavailable(f"submission {submission_id}: the stream ended early", "resume with `wqlab watch`")
+    if as_json:
+        out.document(view)
+    code = exit_code(view, fail_on)
+    if report and not as_json:
+        try:
+            out.text(session.client.report_text(submission_id, ReportFormat.TEXT))
+        except WqlabError as error:
+            # How the submission ended says more than that its report could not be fetched.
+            out.error(error)
+            code = code or ExitCode.INFRASTRUCTURE
+    raise typer.Exit(code)
+
+
+def watch(  # noqa: PLR0917 - the options of a command
+    context: typer.Context,
+    submission_id: SubmissionId,
+    fail_on: FailOn = None,
+    report: Annotated[bool, typer.Option("--report", help="Print the text report at the end")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print every event as one JSON line")] = False,
+    since: Annotated[int, typer.Option(min=0, metavar="SEQ", help="With --json: only events after this one")] = 0,
+) -> None:
+    """Watch a submission until it is finished; Ctrl-C detaches and cancels nothing."""
+    session = of(context)
+    if not as_json:
+        until_finished(session, submission_id, list(fail_on or []), session.output.out, report=report, as_json=False)
+    try:
+        for event in session.client.events(submission_id, after=since):
+            session.output.record(event)
+    except KeyboardInterrupt:
+        raise typer.Exit(DETACHED_EXIT) from None
+    raise typer.Exit(exit_code(session.client.submission(submission_id), list(fail_on or [])))
+
+
+def register(app: typer.Typer) -> None:
+    app.command("watch")(watch)

@@ -1,0 +1,453 @@
+"""The Python client: one method per thing the REST interface can do, typed by the models of `wqlab_contracts.api`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from enum import StrEnum
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
+from urllib.parse import quote
+
+from pydantic import ValidationError
+
+from wqlab_contracts.api import (
+    BuildView,
+    DeviceTypeView,
+    DeviceView,
+    Page,
+    PlanView,
+    QuarantineRequest,
+    Report,
+    RunView,
+    SampleRow,
+    SubmissionRequest,
+    SubmissionSummary,
+    SubmissionView,
+    TreeView,
+)
+from wqlab_contracts.enums import Outcome, SubmissionState
+from wqlab_contracts.messages import Artifact, Event
+
+from . import sse
+from .errors import LabUnavailable, StreamSilent, UsageError
+from .transport import ONCE, Params, Retry, Transport, decode
+
+T = TypeVar("T")
+API = "/api/v1"
+
+
+class ReportFormat(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+    HTML = "html"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+class Client:
+    """A connection to one lab; safe to use from several threads.
+
+    >>> with Client("https://lab.example.org", token) as lab:
+    ...     submitted = lab.submit(request)
+    ...     done = lab.wait(submitted.id)
+    ...     print(lab.report_text(done.id, ReportFormat.TEXT))
+
+    Every method raises RequestRefused when the server refuses the request and LabUnavailable when there is no usable
+    answer. Calls that may be repeated without harm are, with back-off, when the connection fails or the server answers
+    429, 502, 503 or 504; `on_retry` is told why nothing happens meanwhile.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        retry: Retry | None = None,
+        timeout_s: float = 60.0,
+        on_retry: Callable[[str], None] | None = None,
+        sleep: Callable[[float], None] | None = None,
+    ) -> None:
+        self._transport = Transport(
+            url,
+            token,
+            retry=retry or Retry(),
+            timeout_s=timeout_s,
+            user_agent=f"wqlab-client/{version('wqlab-client')}",
+            on_retry=on_retry,
+            sleep=sleep or time.sleep,
+        )
+
+    @property
+    def url(self) -> str:
+        return self._transport.url
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- submissions --------------------------------------------------------------------------------------------
+
+    def submit(self, request: SubmissionRequest, idempotency_key: str | None = None) -> SubmissionView:
+        """Create a submission.
+
+        The request carries an Idempotency-Key, so that repeating it after a lost answer never makes a second one. Pass
+        a key of your own (a CI job's id) to make a rerun of that job find the submission it made before.
+        """
+        return self._post(
+            SubmissionView,
+            f"{API}/submissions",
+            "submit",
+            body=request.model_dump_json().encode(),
+            headers={"Idempotency-Key": idempotency_key or str(uuid.uuid4())},
+        )
+
+    def submissions(
+        self,
+        *,
+        state: SubmissionState | None = None,
+        outcome: Outcome | None = None,
+        tree: str | None = None,
+        owner: str | None = None,
+        plan: str | None = None,
+        device_type: str | None = None,
+        q: str | None = None,
+        page_size: int = 50,
+    ) -> Iterator[SubmissionSummary]:
+        """All submissions that match, newest first, fetched page by page as they are consumed."""
+        cursor = None
+        while True:
+            page = self.submissions_page(
+                state=state,
+                outcome=outcome,
+                tree=tree,
+                owner=owner,
+                plan=plan,
+                device_type=device_type,
+                q=q,
+                limit=page_size,
+                cursor=cursor,
+            )
+            yield from page.items
+            cursor = page.next
+            if cursor is None:
+                return
+
+    def submissions_page(
+        self,
+        *,
+        state: SubmissionState | None = None,
+        outcome: Outcome | None = None,
+        tree: str | None = None,
+        owner: str | None = None,
+        plan: str | None = None,
+        device_type: str | None = None,
+        q: str | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[SubmissionSummary]:
+        params: dict[str, str | int | None] = {
+            "state": state,
+            "outcome": outcome,
+            "tree": tree,
+            "owner": owner,
+            "plan": plan,
+            "device_type": device_type,
+            "q": q,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._get(Page[SubmissionSummary], f"{API}/submissions", "list submissions", params)
+
+    def submission(self, submission_id: int, *, retry: Retry | None = None) -> SubmissionView:
+        path, what = _submission(submission_id)
+        return self._get(SubmissionView, path, what, retry=retry)
+
+    def cancel(self, submission_id: int) -> SubmissionView:
+        path, what = _submission(submission_id)
+        return self._post(SubmissionView, f"{path}/cancel", f"cancel {what}")
+
+    def retry(self, submission_id: int) -> SubmissionView:
+        """Submit the same request again; the answer is the new submission. Not repeated when the answer is lost."""
+        path, what = _submission(submission_id)
+        return self._post(SubmissionView, f"{path}/retry", f"retry {what}", repeatable=False)
+
+    def events(
+        self,
+        submission_id: int,
+        *,
+        after: int = 0,
+        give_up_s: float = 600.0,
+        silence_s: float = 60.0,
+        on_connected: Callable[[], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[Event]:
+        """The submission's events with `seq` above `after`, as they happen, each once; ends when it is finished.
+
+        Survives lost connections and restarts of the server: it reconnects with back-off and resumes behind the last
+        event it gave. Raises LabUnavailable after `give_up_s` seconds without contact. `stop`, set from
+        another thread, ends it at the next sign of life of the server.
+        """
+        path, what = _submission(submission_id)
+        failures, lost_at = 0, None
+        while True:
+            heard = False
+            reason = "the event stream ended"
+            try:
+                headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+                with self._transport.stream(
+                    f"{path}/events", what=f"events of {what}", headers=headers, silence_s=silence_s
+                ) as response:
+                    lost_at = None
+                    if on_connected is not None:
+                        on_connected()
+                    for message in sse.messages(response.iter_bytes()):
+                        heard, failures = True, 0
+                        if stop is not None and stop.is_set():
+                            return
+                        if message is None:
+                            continue
+                        event = Event.model_validate_json(message.data, extra="ignore")
+                        if event.seq > after:
+                            after = event.seq
+                            yield event
+                # An orderly end means that there is nothing more to come, if the submission is finished.
+                if self.submission(submission_id, retry=ONCE).state is SubmissionState.FINISHED:
+                    return
+            except LabUnavailable as error:
+                reason = error.summary
+            except (ValidationError, ValueError) as error:
+                raise LabUnavailable(
+                    f"events of {what}: the stream holds something that is no event ({error})",
+                    "check that client and server have the same version",
+                ) from None
+            if stop is not None and stop.is_set():
+                return
+            failures += 0 if heard else 1
+            now = time.monotonic()
+            lost_at = now if lost_at is None else lost_at
+            if now - lost_at > give_up_s:
+                raise LabUnavailable(
+                    f"events of {what}: no contact with {self.url} for {give_up_s:.0f} s ({reason})",
+                    f"the submission goes on without you; resume with `wqlab watch {submission_id}`",
+                )
+            self._transport.wait(self._transport.retry.wait_s(max(failures, 1)), reason)
+
+    def wait(self, submission_id: int, *, timeout_s: float | None = None) -> SubmissionView:
+        """The submission once it is finished. Raises TimeoutError when it is not after `timeout_s` seconds."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        with closing(self.follow(submission_id, tick_s=1.0)) as views:
+            for view in views:
+                if view.state is SubmissionState.FINISHED:
+                    return view
+                if deadline is not None and time.monotonic() > deadline:
+                    break
+        raise TimeoutError(f"submission {submission_id} is not finished after {timeout_s:.0f} s")
+
+    def follow(
+        self, submission_id: int, *, tick_s: float | None = None, give_up_s: float = 600.0
+    ) -> Generator[SubmissionView, None, None]:
+        """The submission now, and again after every change until it is finished (see `follow.follow`)."""
+        from .follow import follow
+
+        return follow(self, submission_id, tick_s=tick_s, give_up_s=give_up_s)
+
+    # --- reports ------------------------------------------------------------------------------------------------
+
+    def report(self, submission_id: int) -> Report:
+        path, what = _submission(submission_id)
+        return self._get(Report, f"{path}/report", f"report of {what}", {"format": ReportFormat.JSON})
+
+    def report_text(self, submission_id: int, report_format: ReportFormat) -> str:
+        """The report as the server renders it."""
+        path, what = _submission(submission_id)
+        response = self._transport.call(
+            "GET",
+            f"{path}/report",
+            what=f"report of {what}",
+            params={"format": report_format},
+            headers={"Accept": "*/*"},
+        )
+        return response.content.decode("utf-8", errors="replace")
+
+    # --- builds and runs ----------------------------------------------------------------------------------------
+
+    def build(self, build_id: int) -> BuildView:
+        return self._get(BuildView, f"{API}/builds/{build_id}", f"build {build_id}")
+
+    def build_log(self, build_id: int) -> str:
+        response = self._transport.call(
+            "GET", f"{API}/builds/{build_id}/log", what=f"log of build {build_id}", headers={"Accept": "text/plain"}
+        )
+        return response.content.decode("utf-8", errors="replace")
+
+    def build_config(self, build_id: int) -> str:
+        """The kernel's .config as it was built."""
+        response = self._transport.call(
+            "GET",
+            f"{API}/builds/{build_id}/config",
+            what=f"configuration of build {build_id}",
+            headers={"Accept": "text/plain"},
+        )
+        return response.content.decode("utf-8", errors="replace")
+
+    def series(self, submission_id: int) -> str:
+        """The series under test as an mbox: what `git am` takes on top of the base commit."""
+        path, what = _submission(submission_id)
+        response = self._transport.call(
+            "GET", f"{path}/series", what=f"series of {what}", headers={"Accept": "text/plain"}
+        )
+        return response.content.decode("utf-8", errors="surrogateescape")
+
+    def download(self, build_id: int, artifact: Artifact, target: Path) -> None:
+        """Save one of a build's artifacts under `target`, which appears only when size and SHA-256 are right."""
+        what = f"artifact {artifact.name} of build {build_id}"
+        staged = target.with_name(f".{target.name}.{os.getpid()}.part")
+        digest, size = hashlib.sha256(), 0
+        try:
+            with (
+                self._transport.stream(f"{API}/builds/{build_id}/artifacts/{artifact.sha256}", what=what) as response,
+                staged.open("wb") as file,
+            ):
+                for chunk in response.iter_bytes():
+                    size += len(chunk)
+                    if size > artifact.size:
+                        break
+                    digest.update(chunk)
+                    file.write(chunk)
+            if size != artifact.size or digest.hexdigest() != artifact.sha256:
+                raise LabUnavailable(f"{what}: what arrived is not what the server announced", "download it again")
+            staged.replace(target)
+        finally:
+            staged.unlink(missing_ok=True)
+
+    def run(self, run_id: int) -> RunView:
+        return self._get(RunView, f"{API}/runs/{run_id}", f"run {run_id}")
+
+    def console(
+        self,
+        run_id: int,
+        boot_id: int,
+        *,
+        offset: int = 0,
+        follow: bool = False,
+        give_up_s: float = 600.0,
+    ) -> Iterator[bytes]:
+        """A boot's console from byte `offset`; with `follow`, until the boot ends, over lost connections."""
+        what = f"console of run {run_id}, boot {boot_id}"
+        failures, lost_at = 0, None
+        while True:
+            params: Params = {"boot": boot_id, "offset": offset, "follow": "true" if follow else None}
+            try:
+                with self._transport.stream(f"{API}/runs/{run_id}/console", what=what, params=params) as response:
+                    failures, lost_at = 0, None
+                    for chunk in response.iter_bytes():
+                        offset += len(chunk)
+                        yield chunk
+                return
+            except LabUnavailable as error:
+                if follow and isinstance(error, StreamSilent):
+                    continue  # a board may well say nothing for a minute
+                failures += 1
+                now = time.monotonic()
+                lost_at = now if lost_at is None else lost_at
+                limit_reached = now - lost_at > give_up_s if follow else failures >= self._transport.retry.attempts
+                if limit_reached:
+                    raise
+                self._transport.wait(self._transport.retry.wait_s(failures), error.summary)
+
+    def samples(self, run_id: int) -> list[SampleRow]:
+        path = f"{API}/runs/{run_id}/samples"
+        return self._get(list[SampleRow], path, f"samples of run {run_id}", {"format": "json"})
+
+    def samples_csv(self, run_id: int) -> str:
+        """The run's samples as CSV: what `wqlab compare` reads."""
+        response = self._transport.call(
+            "GET",
+            f"{API}/runs/{run_id}/samples",
+            what=f"samples of run {run_id}",
+            params={"format": "csv"},
+            headers={"Accept": "text/csv"},
+        )
+        return response.text
+
+    def run_artifacts(self, run_id: int) -> list[Artifact]:
+        """What the run's boots left behind besides consoles and samples, such as raw output of the plan's script."""
+        return self._get(list[Artifact], f"{API}/runs/{run_id}/artifacts", f"artifacts of run {run_id}")
+
+    def run_artifact(self, run_id: int, artifact: Artifact) -> bytes:
+        """The bytes of one of them, at most a few MiB. Raises LabUnavailable when they are not what was announced."""
+        what = f"artifact {artifact.name} of run {run_id}"
+        path = f"{API}/runs/{run_id}/artifacts/{artifact.sha256}"
+        response = self._transport.call("GET", path, what=what, headers={"Accept": "*/*"})
+        if hashlib.sha256(response.content).hexdigest() != artifact.sha256:
+            raise LabUnavailable(f"{what}: what arrived is not what the server announced", "try again")
+        return response.content
+
+    # --- the lab ------------------------------------------------------------------------------------------------
+
+    def devices(self) -> list[DeviceView]:
+        return self._get(list[DeviceView], f"{API}/devices", "list devices")
+
+    def device(self, name: str) -> DeviceView:
+        return self._get(DeviceView, f"{API}/devices/{quote(name, safe='')}", f"device {name}")
+
+    def quarantine(self, name: str, reason: str) -> DeviceView:
+        """Take a device out of the pool. Raises UsageError for an empty or overlong reason."""
+        try:
+            request = QuarantineRequest(reason=reason)
+        except ValidationError:
+            raise UsageError(
+                "a quarantine needs a reason of 1 to 500 characters", "say what is wrong with it"
+            ) from None
+        path = f"{API}/devices/{quote(name, safe='')}/quarantine"
+        return self._post(DeviceView, path, f"quarantine {name}", body=request.model_dump_json().encode())
+
+    def release(self, name: str) -> DeviceView:
+        """Put a quarantined device back into the pool; a health check comes before its first run."""
+        return self._post(DeviceView, f"{API}/devices/{quote(name, safe='')}/release", f"release {name}")
+
+    def device_types(self) -> list[DeviceTypeView]:
+        return self._get(list[DeviceTypeView], f"{API}/device-types", "list device types")
+
+    def plans(self) -> list[PlanView]:
+        return self._get(list[PlanView], f"{API}/plans", "list plans")
+
+    def trees(self) -> list[TreeView]:
+        return self._get(list[TreeView], f"{API}/trees", "list trees")
+
+    # --- plumbing -----------------------------------------------------------------------------------------------
+
+    def _get(self, model: type[T], path: str, what: str, params: Params | None = None, retry: Retry | None = None) -> T:
+        return decode(model, self._transport.call("GET", path, what=what, params=params, retry=retry), what)
+
+    def _post(
+        self,
+        model: type[T],
+        path: str,
+        what: str,
+        *,
+        body: bytes | None = None,
+        headers: dict[str, str] | None = None,
+        repeatable: bool = True,
+    ) -> T:
+        response = self._transport.call("POST", path, what=what, body=body, headers=headers, repeatable=repeatable)
+        return decode(model, response, what)
+
+
+def _submission(submission_id: int) -> tuple[str, str]:
+    return f"{API}/submissions/{submission_id}", f"submission {submission_id}"

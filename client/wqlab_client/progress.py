@@ -1,0 +1,216 @@
+"""What to tell a person who waits: the strip of blocks, and the milestones behind a submission. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from rich.text import Text
+
+from wqlab_contracts.api import ApplyView, BootView, BuildView, FindingView, RunView, SubmissionView
+from wqlab_contracts.enums import BootState, JobState, Outcome, SubmissionState
+
+from .wording import ARM_LETTER, duration, ending, eta_line, failure_line, how_it_stands, one_line
+
+LEGEND = "A baseline, B candidate; lower case: now, x: failed, .: to do"
+
+
+def boots_per_block(view: SubmissionView) -> int:
+    """A settings study has no candidate, hence one boot a block."""
+    return 1 if view.request.series is None else 2
+
+
+def block_strip(run: RunView, per_block: int, width: int) -> Text:
+    """One letter a boot in the order they were booted, `A B  B A  A .`; at most `width` columns.
+
+    Of a block that was run again, only the latest attempt shows. When the blocks do not fit, those in the middle of the
+    story are shown, with `..` where some are left out.
+    """
+    blocks = [_block(run, block, per_block) for block in range(run.blocks_planned)]
+    blocks_width = max((len(block) for block in blocks), default=0)
+    fitting = max(1, (width + 2) // (blocks_width + 2))
+    if len(blocks) <= fitting:
+        return Text("  ").join(blocks)
+    fitting = max(1, (width - 8 + 2) // (blocks_width + 2))
+    busy = next((n for n, block in enumerate(blocks) if "." in block.plain or block.plain.islower()), len(blocks) - 1)
+    first = min(max(0, busy - fitting + 1), len(blocks) - fitting)
+    shown = blocks[first : first + fitting]
+    before, after = first > 0, first + fitting < len(blocks)
+    return Text("  ").join([*([Text("..")] if before else []), *shown, *([Text("..")] if after else [])])
+
+
+def _block(run: RunView, block: int, per_block: int) -> Text:
+    boots = [boot for boot in run.boots if boot.block == block]
+    latest = max((boot.attempt for boot in boots), default=0)
+    by_position = {boot.position: boot for boot in boots if boot.attempt == latest}
+    width = max([per_block, *(position + 1 for position in by_position)])
+    return Text(" ").join(_letter(by_position.get(position)) for position in range(width))
+
+
+def _letter(boot: BootView | None) -> Text:
+    if boot is None:
+        return Text(".", style="dim")
+    letter = ARM_LETTER[boot.arm]
+    if boot.state is not BootState.FINISHED:
+        return Text(letter.lower(), style="bold cyan")
+    return Text(letter) if boot.outcome is Outcome.PASSED else Text("x", style="bold red")
+
+
+def apply_text(apply: ApplyView) -> str:
+    """What applying the series came to, without the word for its state."""
+    if apply.failure is not None:
+        return failure_line(apply.failure)
+    if apply.state is not JobState.FINISHED:
+        return ""
+    parts = []
+    if apply.base_commit:
+        release = f" ({one_line(apply.release)})" if apply.release else ""
+        parts.append(f"base {apply.base_commit[:12]}{release}")
+    if apply.patches:
+        parts.append(f"{len(apply.patches)} patch{'es' if len(apply.patches) > 1 else ''}")
+        parts.append(f"checkpatch: {checkpatch_counts(apply)}")
+    return ", ".join(parts)
+
+
+def checkpatch_counts(apply: ApplyView) -> str:
+    counts = []
+    for severity in ("error", "warning", "check"):
+        found = sum(finding.severity == severity for finding in apply.checkpatch)
+        if found:
+            counts.append(f"{found} {severity}{'s' if found > 1 else ''}")
+    return ", ".join(counts) or "clean"
+
+
+def build_name(build: BuildView) -> str:
+    arm = f"{build.arm} " if build.arm else ""
+    return f"build {build.id} ({arm}{build.arch} {build.recipe})"
+
+
+def build_text(build: BuildView) -> str:
+    if build.failure is not None:
+        return failure_line(build.failure)
+    if build.state is not JobState.FINISHED:
+        return one_line(build.progress)
+    took = f"in {duration(build.duration_s)}" if build.duration_s is not None else ""
+    warnings = f"{len(build.new_warnings)} new warnings" if build.new_warnings else ""
+    return ", ".join(part for part in ("reused" if build.reused else took, warnings) if part)
+
+
+def run_name(run: RunView) -> str:
+    return f"run {run.id} ({run.plan} on {run.device_type})"
+
+
+def run_text(run: RunView) -> str:
+    """What a run is doing or came to, without the word for its state."""
+    if run.failure is not None:
+        return failure_line(run.failure)
+    if run.state is JobState.WAITING:
+        return "waits for its kernels"
+    if run.state is JobState.QUEUED:
+        place = f", {run.queue_position} in front" if run.queue_position else ""
+        return f"waits for a board{place}"
+    if run.state is JobState.RUNNING:
+        again = f" (attempt {run.attempt})" if run.attempt > 1 else ""
+        return f"on {run.device or 'a board'}{again}" + (f": {one_line(run.progress)}" if run.progress else "")
+    return f"{run.blocks_completed}/{run.blocks_planned} blocks"
+
+
+# --- milestones -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Milestone:
+    """Something that happened and stays true; `key` tells it from every other one."""
+
+    key: tuple[object, ...]
+    at: datetime | None
+    """None where the server keeps no time for it."""
+    text: Text
+
+
+def milestones(view: SubmissionView) -> list[Milestone]:
+    """All that has happened so far, in pipeline order; a later view has these and more."""
+    return list(_milestones(view))
+
+
+def _milestones(view: SubmissionView) -> Iterator[Milestone]:
+    targets = ", ".join(f"{target.plan} on {target.device_type}" for target in view.request.targets)
+    yield Milestone(
+        ("submitted",),
+        view.created_at,
+        Text(f"submission {view.id}: {one_line(view.title)}; tree {view.tree}; {targets}"),
+    )
+    yield from _job(("apply",), "apply", view.apply.state, view.apply.outcome, apply_text(view.apply))
+    for build in view.builds:
+        running = build.state is not JobState.FINISHED
+        text = "" if running else build_text(build)
+        yield from _job(("build", build.id), build_name(build), build.state, build.outcome, text)
+    for run in view.runs:
+        yield from _run(run, boots_per_block(view))
+    if view.state is SubmissionState.FINISHED:
+        yield Milestone(("finished",), view.finished_at, Text("finished: ").append_text(ending(view)))
+
+
+def _job(
+    key: tuple[object, ...], name: str, state: JobState, outcome: Outcome | None, text: str
+) -> Iterator[Milestone]:
+    if state in {JobState.RUNNING, JobState.FINISHED}:
+        line = Text(f"{name}: ").append_text(how_it_stands(state, outcome))
+        yield Milestone((*key, state), None, line.append(f", {text}" if text else ""))
+
+
+def _run(run: RunView, per_block: int) -> Iterator[Milestone]:
+    name = run_name(run)
+    if run.state is JobState.QUEUED:
+        yield Milestone(("run", run.id, "queued", run.attempt), None, Text(f"{name}: {run_text(run)}"))
+    if run.device is not None and run.attempt:
+        again = f", attempt {run.attempt}" if run.attempt > 1 else ""
+        at = run.started_at if run.attempt == 1 else None
+        yield Milestone(("run", run.id, "board", run.attempt), at, Text(f"{name}: got board {run.device}{again}"))
+    for boot in sorted(run.boots, key=lambda b: b.id):
+        if boot.state is BootState.FINISHED:
+            yield _boot(run, boot)
+        for finding in run.findings:
+            if (finding.block, finding.attempt, finding.arm) == (boot.block, boot.attempt, boot.arm):
+                yield _finding(run, finding, boot.finished_at)
+    if run.blocks_completed:
+        strip = block_strip(run, per_block, 60)
+        at = max((b.finished_at for b in run.boots if b.valid and b.finished_at), default=None)
+        line = Text(f"run {run.id}: {run.blocks_completed}/{run.blocks_planned} blocks  ").append_text(strip)
+        yield Milestone(("blocks", run.id, run.blocks_completed), at, line)
+    if run.state is JobState.FINISHED:
+        line = Text(f"{name}: ").append_text(how_it_stands(run.state, run.outcome)).append(f", {run_text(run)}")
+        yield Milestone(("run", run.id, "finished"), run.finished_at, line)
+
+
+def _boot(run: RunView, boot: BootView) -> Milestone:
+    again = f", attempt {boot.attempt + 1}" if boot.attempt else ""
+    line = Text(f"run {run.id}, block {boot.block + 1}/{run.blocks_planned}{again}: {boot.arm} ")
+    line.append_text(how_it_stands(boot.state, boot.outcome))
+    if boot.failure is not None:
+        line.append(f", {failure_line(boot.failure)}")
+    elif boot.golden_s is not None and boot.kexec_s is not None and boot.workload_s is not None:
+        line.append(f", golden {boot.golden_s:.0f} s, kexec {boot.kexec_s:.0f} s, workload {boot.workload_s:.0f} s")
+    return Milestone(("boot", boot.id), boot.finished_at, line)
+
+
+def _finding(run: RunView, finding: FindingView, at: datetime | None) -> Milestone:
+    weight = "stopped the boot" if finding.fatal else "the boot went on"
+    return Milestone(
+        ("finding", run.id, finding.block, finding.attempt, finding.arm, finding.kind, finding.console_offset),
+        at,
+        Text(
+            f"run {run.id}, block {finding.block + 1}, {finding.arm}: {finding.kind.replace('_', ' ')} on the console: "
+            f"{one_line(finding.title)} ({weight})"
+        ),
+    )
+
+
+def still_working(view: SubmissionView, now: datetime) -> str:
+    """One line for a log that has been quiet: what is happening and what is left."""
+    happening = [f"{build_name(b)}: {build_text(b)}" for b in view.builds if b.state is JobState.RUNNING]
+    happening += [f"{run_name(r)}: {run_text(r)}" for r in view.runs if r.state is JobState.RUNNING]
+    text = "; ".join(part.rstrip(": ") for part in happening) or one_line(view.eta.what) or str(view.state)
+    left = eta_line(view.eta, now)
+    return f"{text} [{left}]" if left else text
