@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# What every plan's script needs on the board: records on stdout, memory disks, the tracer, CPU time.
+# POSIX sh. It goes to the board beside each plan's own files.
+
+TRACING=${TRACING:-/sys/kernel/tracing}
+NULLB=/sys/kernel/config/nullb
+WORK=${WORK:-/tmp/wqlab}
+if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK=awk; fi
+
+exec 3>&1 1>&2 # records go to descriptor 3, the caller's stdout; whatever a tool prints is raw output on stderr
+
+record() { # TYPE FIELD...: tabs and newlines inside a field would break the line, so they become spaces
+	line=$1
+	shift
+	for field; do line="$line	$(printf '%s' "$field" | tr '\t\n' '  ')"; done
+	printf '%s\n' "$line" >&3
+}
+
+frame() { # NAME: standard input, framed
+	record begin "$1"
+	cat >&3
+	record end "$1"
+}
+
+fail() { # infrastructure|kernel TEXT
+	record failed "$1" "$2"
+	echo "$2" >&2
+	exit 1
+}
+
+need() { # PROGRAM...
+	for program; do
+		command -v "$program" >/dev/null 2>&1 || fail infrastructure "the root filesystem has no program $program"
+	done
+}
+
+memory_disk() { # NAME MIB QUEUES: prints the device; its memory is taken as blocks are written
+	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
+	[ -d "$NULLB" ] || fail infrastructure "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
+	mkdir -p "$NULLB/$1"
+	for pair in "size=$2" "submit_queues=$3" blocksize=4096 irqmode=0 memory_backed=1 power=1; do
+		echo "${pair#*=}" >"$NULLB/$1/${pair%%=*}" || fail infrastructure "null_blk refuses $pair"
+	done
+	for device in "/dev/$1" "/dev/nullb$(cat "$NULLB/$1/index")"; do
+		[ -b "$device" ] && break
+	done
+	[ -b "$device" ] || fail infrastructure "no device node for memory disk $1"
+	echo "$device"
+}
+
+drop_memory_disk() { # NAME
+	[ -d "$NULLB/$1" ] || return 0
+	echo 0 >"$NULLB/$1/power"
+	rmdir "$NULLB/$1"
+}
+
+memory_available_mib() { $AWK '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo; }
+
+cpu_times() { # busy ticks, all ticks, context switches since boot; waiting for I/O is idle time
+	$AWK '$1 == "cpu" { all = 0; for (i = 2; i <= 9; i++) all += $i; busy = all - $5 - $6 }
+		$1 == "ctxt" { switches = $2 } END { printf "%.0f %.0f %.0f\n", busy, all, switches }' /proc/stat
+}
+
+cpu_records() { # BEFORE AFTER, each from cpu_times: what the whole board spent between the two
+	echo "$1 $2" | $AWK '{ busy = $4 - $1; all = $5 - $2
+		printf "value\tcpu_busy_seconds\t%.2f\nvalue\tcontext_switches\t%d\n", busy / 100, $6 - $3
+		if (all > 0) printf "value\tcpu_utilisation\t%.4f\n", 100 * busy / all }' >&3
+}
+
+trace_write() { # FILE TEXT: true when the kernel took it
+	printf '%s\n' "$2" >"$TRACING/$1" 2>/dev/null
+}
+
+trace_reset() {
+	[ -e "$TRACING/tracing_on" ] || mount -t tracefs tracefs "$TRACING"
+	[ -e "$TRACING/tracing_on" ] || return 1
+	trace_write tracing_on 0
+	trace_write current_tracer nop
+	trace_write events/enable 0
+	trace_write set_graph_function ''
+	trace_write set_ftrace_filter ''
+	trace_write trace ''
+}
+
+trace_losses() { # a record when any CPU's buffer lost events
+	lost=$(cat "$TRACING"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
+	[ "$lost" -eq 0 ] || record overrun "$lost"
+}
+
+run_fio() { # ARGUMENT...: the command line as a record, then its JSON result
+	record command "fio $*"
+	rm -f "$WORK/fio.json"
+	status=0
+	fio --output-format=json --output="$WORK/fio.json" "$@" || status=$?
+	# An error that fio noticed itself is in its result, and says whose fault it is.
+	[ -s "$WORK/fio.json" ] || fail infrastructure "fio wrote no result (exit status $status)"
+	frame fio <"$WORK/fio.json"
+}
+
+mkdir -p "$WORK"

@@ -1,0 +1,186 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# dm-crypt on a scratch device (or on a memory disk when the board has none), random reads and writes by
+# ISSUERS_PER_CPU x CPUs jobs, each in a region of its own, with the affinity scope of the kcryptd workqueue chosen.
+# usage: dm-crypt-affinity.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+NAME=wqlab-crypt
+DEVICE=/dev/mapper/$NAME
+
+knob_folder() { # the sysfs folder of this device's kcryptd, never kcryptd_io's; older kernels name it kcryptd!MAJ:MIN
+	for folder in /sys/devices/virtual/workqueue/kcryptd[-!]*; do
+		[ -d "$folder" ] && echo "$folder" && return 0
+	done
+	return 1
+}
+
+free_device() { # DEVICE: true when nothing on this board uses it
+	name=$(basename "$(readlink -f "$1")")
+	! grep -q "^$(readlink -f "$1")[0-9p]* " /proc/mounts && [ -z "$(ls "/sys/class/block/$name/holders" 2>/dev/null)" ]
+}
+
+setup() {
+	need fio dmsetup
+	scratch=${WQLAB_SCRATCH:-}
+	scratch=${scratch%% *}
+	if [ -n "$scratch" ]; then
+		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch is not there"
+		free_device "$scratch" || fail infrastructure "scratch device $scratch is in use"
+		record fact disk "$scratch"
+	else
+		scratch=$(memory_disk wqlab-plain "$DISK_MIB" "$(nproc)") || exit 1
+		# Pages are allocated by the first write: write all of it now, so that no measured write does.
+		dd if=/dev/zero of="$scratch" bs=1M count="$DISK_MIB" || fail infrastructure "cannot fill the memory disk"
+		record fact disk "null_blk memory_backed, $DISK_MIB MiB, $(nproc) queues, prewritten"
+	fi
+	sectors=$(blockdev --getsz "$scratch")
+	key=$(od -An -v -N64 -tx1 /dev/urandom | tr -d ' \n')
+	table="0 $sectors crypt aes-xts-plain64"
+	dmsetup create "$NAME" --table "$table $key 0 $scratch 0" || fail infrastructure "dmsetup refuses a dm-crypt table"
+	[ -b "$DEVICE" ] || dmsetup mknodes
+	[ -b "$DEVICE" ] || fail infrastructure "no device node $DEVICE"
+	record fact dm_table "$table <key> 0 $scratch 0 (no flags)"
+}
+
+describe() { # environment of the measurement, as found
+	record fact crypto_driver "$($AWK '$1 == "name" { n = $3 } $1 == "driver" { d = $3 }
+		$1 == "priority" && n == "xts(aes)" && $3 >= best { best = $3; found = d } END { print found }' /proc/crypto)"
+	record fact workqueue "$(basename "$1")"
+	for file in max_active cpumask; do [ -r "$1/$file" ] && record fact "workqueue_$file" "$(cat "$1/$file")"; done
+}
+
+read_knob() { sed 's/^default (.*)$/default/' "$1"; }
+
+choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so when the kernel does otherwise
+	echo "$3" >"$1/$4" 2>/dev/null || refused=yes
+	now=$(read_knob "$1/$4")
+	record setting "$2" "$now"
+	[ "$now" = "$3" ] && return 0
+	if [ "${refused:-}" = yes ]; then
+		record unsupported '*' "kernel $(uname -r) refuses $4 $3"
+	else
+		record unsupported '*' "kernel $(uname -r) silently uses $4 $now when $3 is asked for"
+	fi
+	return 1
+}
+
+issuers() { # ISSUERS_PER_CPU is a fraction such as 1/3
+	cpus=$(nproc)
+	count=$((cpus * ${ISSUERS_PER_CPU%/*} / ${ISSUERS_PER_CPU#*/}))
+	[ "$count" -ge 1 ] || count=1
+	echo "$count"
+}
+
+workload() { # TOTAL_IOS (0: RUNTIME_S seconds)
+	jobs=$(issuers)
+	bytes=$(blockdev --getsize64 "$DEVICE")
+	region=$((bytes / jobs / 1048576))
+	[ "${REGION_MIB:-0}" -gt 0 ] && [ "$region" -gt "$REGION_MIB" ] && region=$REGION_MIB
+	region_k=$((region * 1024))
+	[ "$region" -ge 1 ] || fail infrastructure "$DEVICE is too small for $jobs regions of 1 MiB"
+	set -- "$1" --name=iops-test-job --filename="$DEVICE" --direct=1 --rw=randrw --bs=32k --ioengine=libaio --iodepth=64 \
+		--numjobs="$jobs" --size="${region_k}k" --offset_increment="${region_k}k" --group_reporting --verify="$VERIFY"
+	if [ "$1" -gt 0 ]; then
+		each=$(($1 / jobs))
+		[ "$each" -ge 1 ] || each=1
+		[ "$each" -le $((region_k / 32)) ] || each=$((region_k / 32))
+		set -- "$@" --number_ios="$each"
+	else
+		set -- "$@" --runtime="$RUNTIME_S" --time_based
+	fi
+	shift
+	run_fio "$@"
+}
+
+trace_start() { # WORKQUEUE
+	trace_reset || { record unsupported traced "this kernel has no tracefs"; return 1; }
+	for event in workqueue_queue_work workqueue_execute_start workqueue_execute_end; do
+		[ -d "$TRACING/events/workqueue/$event" ] ||
+			{ record unsupported traced "this kernel has no event $event"; return 1; }
+	done
+	trace_write buffer_size_kb "$TRACE_KIB"
+	trace_write trace_clock mono # one clock for all CPUs: a work item's two events are on different ones
+	trace_write options/hash-ptr 0
+	trace_write events/workqueue/workqueue_queue_work/filter "workqueue == \"$1\"" ||
+		{ record unsupported traced "this kernel's workqueue_queue_work names no workqueue"; return 1; }
+	for event in workqueue_queue_work workqueue_execute_start workqueue_execute_end; do
+		trace_write "events/workqueue/$event/enable" 1
+	done
+	trace_write events/sched/sched_migrate_task/enable 1 && MIGRATIONS=1
+	trace_write tracing_on 1
+}
+
+# Each queued item's CPU and time are kept under its work pointer until it starts; what starts without having been
+# queued on this workqueue belongs to another one.
+reduce_trace() {
+	$AWK -v migrations="${MIGRATIONS:-0}" '
+	# A task may call itself anything: the CPU is the bracket with flags and time behind it.
+	function cpu() { match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); return substr($0, RSTART + 1) + 0 }
+	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
+	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	/^#/ { next }
+	/ workqueue_queue_work: / { w = item(); if (w ~ /ptrval/) hidden = 1; from[w] = cpu(); at[w] = time(); queued++; next }
+	/ workqueue_execute_start: / {
+		w = item()
+		if (!(w in from)) next
+		pair = from[w] " " cpu(); t = time(); n[pair]++; started++
+		us = (t - at[w]) * 1e6; if (us < 0) us = 0
+		wait[us < 1000 ? int(us) : int(sprintf("%.2e", us))]++
+		delete from[w]; running[w] = pair; since[w] = t; next
+	}
+	/ workqueue_execute_end: / {
+		w = item()
+		if (w in running) { ns[running[w]] += (time() - since[w]) * 1e9; delete running[w] }
+		next
+	}
+	/ sched_migrate_task: / { moved++ }
+	END {
+		if (hidden) { print "unsupported\ttraced\tthis kernel hides the work pointers in its trace"; exit }
+		print "begin\tpairs"; for (p in n) printf "%s %d %.0f\n", p, n[p], ns[p]; print "end\tpairs"
+		print "begin\thistogram queue_to_start_us"; for (us in wait) printf "%d %d\n", us, wait[us]; print "end\thistogram queue_to_start_us"
+		printf "value\titems\t%d\n", started; printf "fact\titems_queued_not_started\t%d\n", queued - started
+		if (migrations) printf "value\tmigrations\t%d\n", moved
+		else print "unsupported\tmigrations\tthis kernel has no event sched_migrate_task"
+	}' "$TRACING/trace" >&3
+}
+
+measure() {
+	folder=$(knob_folder) || fail infrastructure "no kcryptd workqueue in sysfs: is the dm-crypt device there?"
+	describe "$folder"
+	for knob in scope strict; do
+		if [ ! -w "$folder/affinity_$knob" ]; then
+			record unsupported '*' "kernel $(uname -r) has no affinity_$knob for $(basename "$folder")"
+			return 0
+		fi
+	done
+	choose "$folder" scope "$SETTING_SCOPE" affinity_scope || return 0
+	choose "$folder" strict "$SETTING_STRICT" affinity_strict || return 0
+	if [ "${TRACE:-0}" = 1 ]; then
+		trace_start "$(basename "$folder" | tr '!' '/')" || return 0
+		workload "$TRACED_IOS"
+		trace_write tracing_on 0
+		trace_write events/enable 0
+		trace_losses
+		reduce_trace
+		trace_reset
+		trace_write buffer_size_kb 1
+	else
+		before=$(cpu_times)
+		workload "$TOTAL_IOS"
+		cpu_records "$before" "$(cpu_times)"
+	fi
+	record setting_after scope "$(read_knob "$folder/affinity_scope")"
+	record setting_after strict "$(read_knob "$folder/affinity_strict")"
+}
+
+teardown() {
+	[ ! -e "$DEVICE" ] || dmsetup remove "$NAME" || fail infrastructure "cannot remove $DEVICE"
+	drop_memory_disk wqlab-plain
+}
+
+case ${1:-} in
+setup | measure | teardown) "$1" ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac

@@ -1,0 +1,89 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Is this board fit to measure? Detectors, topology, clock, memory, kexec, and one tiny verified workload.
+# usage: health-check.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+setting_of() { # OPTION: its value in this kernel's own configuration
+	zcat /proc/config.gz 2>/dev/null | sed -n "s/^$1=//p"
+}
+
+check_detectors() {
+	[ -r /proc/config.gz ] || fail infrastructure "this kernel does not show its configuration (CONFIG_IKCONFIG_PROC)"
+	for option in SOFTLOCKUP_DETECTOR DETECT_HUNG_TASK WQ_WATCHDOG; do
+		[ "$(setting_of CONFIG_$option)" = y ] || fail infrastructure "this kernel cannot see its own stalls: CONFIG_$option is off"
+	done
+	for file in /proc/sys/kernel/soft_watchdog /proc/sys/kernel/hung_task_timeout_secs \
+		/sys/module/workqueue/parameters/watchdog_thresh /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout; do
+		value=$(cat "$file" 2>/dev/null) || fail infrastructure "detector $file is not readable"
+		[ "$value" -gt 0 ] || fail infrastructure "detector $file is switched off"
+		record fact "$(basename "$file")" "$value"
+	done
+}
+
+check_topology() {
+	cpus=$(nproc)
+	[ "$(cat /sys/devices/system/cpu/online)" = "$(cat /sys/devices/system/cpu/present)" ] ||
+		fail infrastructure "CPUs $(cat /sys/devices/system/cpu/present) are present, only $(cat /sys/devices/system/cpu/online) online"
+	for cpu in /sys/devices/system/cpu/cpu[0-9]*; do
+		for file in topology/core_id topology/physical_package_id topology/thread_siblings_list; do
+			[ -r "$cpu/$file" ] || fail infrastructure "${cpu##*/} reports no $file"
+		done
+	done
+	record fact cpus "$cpus"
+	record fact l3_domains "$(cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/shared_cpu_list 2>/dev/null | sort -u | wc -l)"
+	record fact nodes "$(ls -d /sys/devices/system/node/node[0-9]* 2>/dev/null | wc -l)"
+}
+
+check_clock() { # monotonic time against the CPU's own sleep, and no unstable clock source
+	record fact clocksource "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
+	[ "$(date +%s)" -gt 1577836800 ] || fail infrastructure "the clock says $(date): before 2020"
+	before=$($AWK '{ print $1 }' /proc/uptime)
+	sleep 1 # what is measured
+	$AWK -v before="$before" '{ exit !($1 - before >= 0.95 && $1 - before < 10) }' /proc/uptime ||
+		fail infrastructure "one second took from $before to $(cut -d' ' -f1 /proc/uptime) s of uptime"
+}
+
+check_memory() {
+	free_mib=$(memory_available_mib)
+	record fact memory_available_mib "$free_mib"
+	[ "$free_mib" -ge "$MEMORY_MIB" ] || fail infrastructure "$free_mib MiB of memory available, less than $MEMORY_MIB"
+}
+
+check_kexec() {
+	[ -e /sys/kernel/kexec_loaded ] || fail infrastructure "this kernel cannot kexec (CONFIG_KEXEC)"
+	[ "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null || echo 0)" = 0 ] || fail infrastructure "kexec is disabled on this board"
+}
+
+check_scratch() { # nothing is written here: plans that need a device say so
+	for device in ${WQLAB_SCRATCH:-}; do
+		[ -b "$device" ] || fail infrastructure "scratch device $device is not there"
+	done
+}
+
+check_storage() {
+	need fio dmsetup mkfs.xfs "$AWK"
+	disk=$(memory_disk wqlab-health 32 1) || exit 1
+	run_fio --name=health --filename="$disk" --direct=1 --rw=randwrite --bs=4k --size=4m --ioengine=libaio --iodepth=8 \
+		--group_reporting --verify=crc32c
+	drop_memory_disk wqlab-health
+}
+
+measure() {
+	check_detectors
+	check_topology
+	check_clock
+	check_memory
+	check_kexec
+	check_scratch
+	check_storage
+	record fact healthy yes
+}
+
+case ${1:-} in
+setup) need cat sed sort ;;
+measure) measure ;;
+teardown) drop_memory_disk wqlab-health ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac

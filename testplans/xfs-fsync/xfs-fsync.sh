@@ -1,0 +1,170 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# JOBS writers over MOUNTS fresh XFS file systems on memory disks, 4 KiB writes, an fsync for each, every file written
+# once. A traced repetition counts what the flushing task locks under __flush_workqueue.
+# usage: xfs-fsync.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
+BLOCK_KIB=4
+LOCK_ENTRIES='^(_raw|rt)_(spin|read|write)_(lock|trylock)'
+MARKERS='^(__flush_workqueue|schedule|schedule_rtlock|mutex_lock|mutex_unlock|handle_softirqs|__do_softirq)$'
+
+scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this board's memory, and says when it is less
+	mounts=$MOUNTS jobs=$JOBS file_kib=$1
+	# Every block is there twice, in the page cache and on the memory disk; half of the memory is left alone.
+	budget_kib=$(($(cat "$WORK/memory_mib") * 1024 / 2))
+	while [ "$mounts" -gt 1 ] && [ $((mounts * LOG_MIB * 1024)) -gt $((budget_kib / 2)) ]; do mounts=$((mounts - 1)); done
+	data_kib=$((budget_kib - mounts * LOG_MIB * 1024))
+	least_kib=$((72 * BLOCK_KIB)) # fio skips fsyncs until its queue of 64 blocks is full
+	while [ "$jobs" -gt "$mounts" ] && [ $((jobs * least_kib * 2)) -gt "$data_kib" ]; do jobs=$((jobs / 2)); done
+	[ "$jobs" -ge "$mounts" ] || jobs=$mounts
+	jobs=$((jobs / mounts * mounts))
+	if [ $((jobs * file_kib * 2)) -gt "$data_kib" ]; then file_kib=$((data_kib / jobs / 2 / BLOCK_KIB * BLOCK_KIB)); fi
+	[ "$file_kib" -ge "$least_kib" ] || fail infrastructure "not enough memory: $budget_kib KiB for $mounts file systems and $jobs files"
+	record fact scale "$jobs jobs on $mounts mounts, $file_kib KiB each$(
+		[ "$jobs $mounts $file_kib" = "$JOBS $MOUNTS $1" ] || echo " (scaled to this board's memory; the plan asks for $JOBS, $MOUNTS, $1 KiB)")"
+}
+
+setup() {
+	need fio mkfs.xfs
+	grep -qw xfs /proc/filesystems || fail infrastructure "this kernel has no XFS (CONFIG_XFS_FS)"
+	memory_available_mib >"$WORK/memory_mib"
+	scale "$FILE_KIB"
+	disk_mib=$((jobs / mounts * file_kib / 1024 * 5 / 4 + 512)) # mkfs.xfs wants at least 300 MiB
+	queues=$(nproc)
+	[ "$queues" -le 8 ] || queues=8
+	: >"$WORK/disks"
+	i=0
+	while [ "$i" -lt "$mounts" ]; do
+		memory_disk "wqlab-xfs$i" "$disk_mib" "$queues" >>"$WORK/disks" || exit 1
+		mkdir -p "/mnt/wqlab$i"
+		i=$((i + 1))
+	done
+	record fact disk "null_blk memory_backed, $mounts x $disk_mib MiB, $queues queues"
+}
+
+unmount_all() {
+	for folder in /mnt/wqlab*; do
+		! grep -q " $folder " /proc/mounts || umount "$folder" || fail infrastructure "cannot unmount $folder"
+	done
+}
+
+fresh_file_systems() { # every repetition writes new files to a new file system: overwrites need no log push
+	unmount_all
+	while read -r disk; do
+		mkfs.xfs -q -f -K "$disk" &
+	done <"$WORK/disks"
+	wait
+	i=0
+	while read -r disk; do
+		mount -t xfs "$disk" "/mnt/wqlab$i" || fail infrastructure "cannot make and mount an XFS file system on $disk"
+		i=$((i + 1))
+	done <"$WORK/disks"
+}
+
+workload() {
+	set -- --ioengine=libaio --iodepth=64 --norandommap=1 --rw=write --size="${file_kib}k" --bs="${BLOCK_KIB}k" --fsync=1 \
+		--group_reporting
+	i=0
+	while [ "$i" -lt "$mounts" ]; do
+		set -- "$@" --name="mount$i" --directory="/mnt/wqlab$i" --numjobs=$((jobs / mounts))
+		i=$((i + 1))
+	done
+	run_fio "$@"
+}
+
+trace_start() { # a function graph of each __flush_workqueue() with every lock entry point in it
+	trace_reset && grep -qw function_graph "$TRACING/available_tracers" ||
+		{ record unsupported traced "this kernel has no function_graph tracer"; return 1; }
+	functions=$WORK/functions
+	sed 's/[^A-Za-z_0-9].*//' "$TRACING/available_filter_functions" | grep -E "$LOCK_ENTRIES|$MARKERS" | sort -u >"$functions"
+	grep -qx __flush_workqueue "$functions" ||
+		{ record unsupported traced "this kernel has no traceable __flush_workqueue"; return 1; }
+	for entry in _raw_spin_lock _raw_spin_lock_irq _raw_spin_lock_irqsave; do
+		grep -qx "$entry" "$functions" ||
+			{ record unsupported traced "$entry is inlined or not traceable in this kernel: locks cannot be counted"; return 1; }
+	done
+	# Globs, because each write searches all functions; no unlock matches `_lock`. A kernel lacks some of them.
+	for entry in '_raw_*_lock*' '_raw_*_trylock*' 'rt_spin_lock*' 'rt_spin_trylock*' $(grep -E "$MARKERS" "$functions"); do
+		printf '%s\n' "$entry" >>"$TRACING/set_ftrace_filter"
+	done 2>/dev/null
+	record fact lock_entries "$(grep -E "$LOCK_ENTRIES" "$functions" | tr '\n' ' ')"
+	trace_write set_graph_function __flush_workqueue
+	# Nothing in a hard interrupt is recorded; what runs in softirq context shows as nested and is left out below.
+	for option in irqs=0 proc=1 tail=1 cpu=1 duration=0 overhead=0 abstime=1; do
+		trace_write "options/funcgraph-${option%=*}" "${option#*=}"
+	done
+	trace_write buffer_size_kb "$TRACE_KIB"
+	trace_write trace_clock mono
+	trace_write current_tracer function_graph
+	trace_write tracing_on 1
+}
+
+# Each CPU's trace is read for itself and sorted by time, far cheaper than the kernel's merge; a flush that waits may go
+# on on another CPU. A flush goes through a mutex first: what a contended mutex locks depends on timing, so it counts for the whole flush
+# but not for the part until it waits, which ends at the first schedule() outside of the mutex.
+reduce_trace() {
+	cat "$TRACING"/per_cpu/cpu*/trace | sort -n -s -k1,1 | $AWK -v lock="$LOCK_ENTRIES" '
+	function frame(name, counts,  value) {
+		print "begin\thistogram " name
+		for (value in counts) printf "%d %d\n", value, counts[value]
+		print "end\thistogram " name
+	}
+	{
+		if (!match($0, / fio-[0-9]+ +\| +/)) next # time | cpu) fio-PID | what
+		p = substr($0, RSTART + 5) + 0
+		body = substr($0, RSTART + RLENGTH)
+		closing = body ~ /^}/; nested = body ~ /\{$/
+		name = body
+		if (closing) { sub(/^} +\/\* /, "", name); sub(/[ \[].*/, "", name) } else sub(/\(.*/, "", name)
+	}
+	name == "__flush_workqueue" {
+		if (!closing) { open[p] = 1; whole[p] = 0; until[p] = 0; waited[p] = 0; softirq[p] = 0; mutex[p] = 0; next }
+		if (!open[p]) next
+		open[p] = 0; flushes[whole[p]]++
+		if (waited[p]) w[until[p]]++; else r[until[p]]++
+		next
+	}
+	!open[p] { next }
+	name ~ /softirq/ { if (nested) softirq[p]++; else if (closing) softirq[p]--; next }
+	name ~ /^mutex_/ { if (nested) mutex[p]++; else if (closing) mutex[p]--; next }
+	name ~ /^schedule/ { if (!closing && !mutex[p] && !softirq[p]) waited[p] = 1; next }
+	closing || softirq[p] || name !~ lock { next }
+	{ whole[p]++; if (!waited[p] && !mutex[p]) until[p]++; kind[name]++ }
+	END {
+		frame("locks_until_wait_waited", w); frame("locks_until_wait_returned", r); frame("locks_whole_flush", flushes)
+		printf "fact\tlocks_by_entry\t"; for (k in kind) printf "%s:%d ", k, kind[k]; print ""
+	}' >&3
+}
+
+measure() {
+	if [ "${TRACE:-0}" = 1 ]; then scale "$TRACED_FILE_KIB"; else scale "$FILE_KIB"; fi
+	fresh_file_systems
+	if [ "${TRACE:-0}" = 1 ]; then
+		trace_start || return 0
+		workload
+		trace_write tracing_on 0
+		trace_losses
+		reduce_trace
+		trace_reset
+		trace_write buffer_size_kb 1
+	else
+		before=$(cpu_times)
+		workload
+		cpu_records "$before" "$(cpu_times)"
+	fi
+}
+
+teardown() {
+	unmount_all
+	for folder in "$NULLB"/wqlab-xfs*; do
+		[ ! -d "$folder" ] || drop_memory_disk "$(basename "$folder")"
+	done
+}
+
+case ${1:-} in
+setup | measure | teardown) "$1" ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac
