@@ -1,0 +1,59 @@
+# wqlab. `make` alone lists what there is.
+SHELL := /bin/sh
+AS_USER := lab/as-user.sh
+
+.DEFAULT_GOAL := help
+
+# Nothing of the lab runs as root, so the lab's user must be able to read the checkout.
+ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/Makefile" && echo yes),yes)
+
+%:
+	@lab/from-copy.sh $@
+
+else
+
+.PHONY: help setup demo up stop down status lint format test test-unit bench lock openapi
+
+help: ## what you can make
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment
+	@lab/setup.sh
+
+demo: setup ## start a lab here, submit the example series and a settings study, print the reports
+	@$(AS_USER) wqlab-lab demo
+
+up: setup ## start the lab (or apply changed device types) and leave it running
+	@$(AS_USER) wqlab-lab up
+
+status: ## what runs, and where
+	@$(AS_USER) wqlab-lab status
+
+stop: ## stop the lab, keep its data
+	@$(AS_USER) wqlab-lab stop
+
+down: ## stop the lab and remove its state folder (the cache of builds and images stays)
+	@$(AS_USER) wqlab-lab down
+
+lint: setup ## ruff, mypy, shell syntax, data folders
+	@$(AS_USER) lab/lint.sh
+
+format: ## let ruff format the Python
+	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
+
+test: setup ## everything: lint, unit, integration, boards, end to end
+	@$(AS_USER) lab/test.sh
+
+test-unit: setup ## only the tests that need no service
+	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e"
+
+bench: setup ## the figures of benchmarks/README.md
+	@$(AS_USER) sh benchmarks/run.sh
+
+lock: ## write requirements.txt, with hashes, from the packages' lists
+	@lab/lock.sh
+
+openapi: setup ## write server/openapi.json from the code
+	@.venv/bin/wqlab-server openapi > server/openapi.json
+
+endif

@@ -1,0 +1,106 @@
+#!/bin/sh
+# Installs what is missing: Debian packages, the lab's user (when root), the Python environment.
+# Safe to run again: does nothing when all is there. Starts no system service.
+set -eu
+cd "$(dirname "$0")/.."
+. lab/env.sh
+
+say() { printf 'setup: %s\n' "$*"; }
+die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
+
+[ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || die "this needs Debian 12 on amd64"
+
+missing_packages() {
+    for name in $(grep -v '^#' lab/packages.txt); do
+        dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || echo "$name"
+    done
+}
+
+# A package's own start-up script must not start a daemon or make a cluster: the lab brings its own, in its own folder.
+install_script='
+set -eu
+export DEBIAN_FRONTEND=noninteractive
+guard=/usr/sbin/policy-rc.d
+cluster=/etc/postgresql-common/createcluster.d/wqlab-setup.conf
+made_guard= made_cluster=
+cleanup() {
+    [ -z "$made_guard" ] || rm -f "$guard"
+    [ -z "$made_cluster" ] || rm -f "$cluster"
+}
+trap cleanup EXIT
+trap "exit 1" INT TERM
+if [ ! -e "$guard" ]; then
+    made_guard=1
+    printf "#!/bin/sh\nexit 101\n" > "$guard"
+    chmod 755 "$guard"
+fi
+if [ ! -e "$cluster" ]; then
+    made_cluster=1
+    mkdir -p "${cluster%/*}"
+    echo "create_main_cluster = false" > "$cluster"
+fi
+apt-get update -q
+apt-get install -q -y --no-install-recommends "$@"
+'
+
+install_packages() {
+    say "these Debian packages are missing:"
+    echo "$@" | fold -s -w 96 | sed 's/^/    /'
+    if [ "$(id -u)" = 0 ]; then
+        become=
+    elif command -v sudo >/dev/null; then
+        become=sudo
+    else
+        die "install them as root, then run this again: apt-get install --no-install-recommends $*"
+    fi
+    if [ -t 0 ] && [ -z "${CI:-}" ]; then
+        printf 'setup: install them now%s? [Y/n] ' "${become:+ with sudo}"
+        read -r answer
+        case $answer in
+            ''|[Yy]*) ;;
+            *) die "nothing installed" ;;
+        esac
+    fi
+    $become sh -c "$install_script" wqlab-setup "$@" > "$setup_log" 2>&1 || {
+        tail -n 15 "$setup_log" >&2
+        die "apt could not install them; the whole log is $setup_log"
+    }
+}
+
+make_user() {
+    if ! id -u "$lab_user" >/dev/null 2>&1; then
+        say "adding the system user $lab_user (nothing of the lab runs as root)"
+        useradd --system --home-dir /var/lib/wqlab --create-home --shell /usr/sbin/nologin "$lab_user"
+    fi
+    install -d -o "$lab_user" -m 755 "$(getent passwd "$lab_user" | cut -d: -f6)" "$WQLAB_CACHE" "$WQLAB_STATE"
+}
+
+# uv comes from a pinned, hashed requirement; everything else is then installed by it, hashes checked.
+make_python() {
+    stamp=$(cat requirements.txt lab/uv.txt ./*/pyproject.toml | sha256sum | cut -c1-16)
+    [ "$(cat .venv/wqlab-stamp 2>/dev/null)" = "$stamp" ] && return
+    say "installing the Python environment (.venv)"
+    rm -rf .venv
+    /usr/bin/python3 -m venv .venv
+    .venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r lab/uv.txt
+    uv=".venv/bin/uv -q pip"
+    $uv install --python .venv/bin/python --compile-bytecode --require-hashes -r requirements.txt
+    # The packages themselves: editable, so that a changed line counts at once.
+    $uv install --python .venv/bin/python --no-deps --no-build-isolation --offline \
+        -e contracts -e comparison -e server -e worker -e client -e lab
+    echo "$stamp" > .venv/wqlab-stamp
+}
+
+setup_log=$(mktemp "${TMPDIR:-/tmp}/wqlab-setup.XXXXXX")
+trap 'rm -f "$setup_log"' EXIT
+packages=$(missing_packages)
+# shellcheck disable=SC2086
+[ -z "$packages" ] || install_packages $packages
+packages=$(missing_packages)
+[ -z "$packages" ] || die "still missing after the installation: $(echo $packages)"
+if [ "$(id -u)" = 0 ]; then
+    make_user
+else
+    mkdir -p "$WQLAB_CACHE" "$WQLAB_STATE"
+fi
+make_python

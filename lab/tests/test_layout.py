@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import configparser
+import socket
+from pathlib import Path
+
+import pytest
+
+from wqlab_lab.layout import Layout, LayoutError, free_port
+from wqlab_lab.services import services, stores, supervisor_config
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    layout = Layout(Path("/checkout with space/50%"), tmp_path / "cache", tmp_path / "state")
+    layout.create()
+    layout.golden.write_text('{"kernel": "/k", "rootfs": "/r", "key": "x"}')
+    (layout.keys / "worker.token").write_text("secret\n")
+    return layout
+
+
+def test_environment_must_name_the_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WQLAB_CACHE", raising=False)
+    with pytest.raises(LayoutError, match="WQLAB_CACHE is not set"):
+        Layout.from_environment()
+
+
+def test_a_path_too_long_for_a_socket_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("WQLAB_CACHE", str(tmp_path))
+    monkeypatch.setenv("WQLAB_STATE", str(tmp_path / ("x" * 100)))
+    with pytest.raises(LayoutError, match="WQLAB_STATE is too long"):
+        Layout.from_environment()
+
+
+def test_a_port_is_kept_and_a_taken_one_is_avoided(layout: Layout) -> None:
+    assert layout.port("api") == layout.port("api")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert free_port(taken.getsockname()[1]) != taken.getsockname()[1]
+
+
+def test_supervisor_reads_back_what_was_meant(layout: Layout) -> None:
+    """supervisord expands % and splits on spaces: a folder with either must survive."""
+    programs = [*stores(layout), *services(layout, capacity=3)]
+    config = configparser.RawConfigParser(inline_comment_prefixes=(" ;", "\t;"))
+    config.read_string(supervisor_config(layout, programs))
+    assert [s.removeprefix("program:") for s in config.sections() if s.startswith("program:")] == [
+        p.name for p in programs
+    ]
+    assert 'WQLAB_DATA_DIR="/checkout with space/50%%"' in config["program:api"]["environment"]
+    assert "-c 3" in config["program:boards"]["command"]
+    assert "secret" not in config["program:api"]["environment"]

@@ -1,0 +1,131 @@
+"""Where one lab keeps its files, and the environment its processes get."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+LAB = "local"
+DEFAULT_TREE = "linux-6.12"
+PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
+LONGEST_SOCKET_PATH = 107
+"""sun_path of unix(7), less its terminating zero."""
+
+
+class LayoutError(Exception):
+    """A folder or variable that the lab cannot work with; the text names it and the fix."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    data: Path
+    """The folder with what an operator edits: device-types/, kernels/, testplans/."""
+    cache: Path
+    state: Path
+
+    @classmethod
+    def from_environment(cls) -> Layout:
+        folders = {}
+        for name in ("WQLAB_CACHE", "WQLAB_STATE"):
+            if not os.environ.get(name):
+                raise LayoutError(f"{name} is not set: start the lab by `make up` or `make demo`")
+            folders[name] = Path(os.environ[name]).absolute()
+        data = Path(os.environ.get("WQLAB_DATA_DIR") or Path(__file__).resolve().parents[2]).absolute()
+        if not (data / "device-types").is_dir():
+            raise LayoutError(f"WQLAB_DATA_DIR={data} has no folder device-types")
+        layout = cls(data, folders["WQLAB_CACHE"], folders["WQLAB_STATE"])
+        longest = str(layout.run / ".s.PGSQL.5432.lock")
+        if len(longest) > LONGEST_SOCKET_PATH:
+            raise LayoutError(f"WQLAB_STATE is too long a path for a unix socket ({longest}): choose a shorter one")
+        return layout
+
+    @property
+    def run(self) -> Path:
+        return self.state / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.state / "log"
+
+    @property
+    def keys(self) -> Path:
+        return self.state / "keys"
+
+    @property
+    def bench(self) -> Path:
+        return self.state / "bench" / "bench.json"
+
+    @property
+    def golden(self) -> Path:
+        """What the golden system boots: written by `prepare`, read when the bench starts."""
+        return self.state / "golden.json"
+
+    def create(self) -> None:
+        for folder in ("postgres", "redis", "run", "log", "artifacts", "bench", "labgrid", "keys"):
+            (self.state / folder).mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.cache.mkdir(parents=True, exist_ok=True)
+
+    def port(self, service: str) -> int:
+        """A free loopback port, the same one as long as the state folder lives."""
+        kept = self.run / f"{service}.port"
+        if not kept.exists():
+            kept.write_text(str(free_port(PREFERRED_PORTS[service])))
+        return int(kept.read_text())
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port('api')}"
+
+    def token(self, name: str) -> str:
+        return (self.keys / f"{name}.token").read_text().strip()
+
+    def environment(self) -> dict[str, str]:
+        """What every process of the lab is started with."""
+        passed = {name: os.environ[name] for name in ("WQLAB_LOCAL_GIT_PATHS",) if name in os.environ}
+        return {
+            **passed,
+            "HOME": os.environ.get("HOME", "/"),
+            "PATH": os.environ["PATH"],
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "WQLAB_CACHE": str(self.cache),
+            "WQLAB_STATE": str(self.state),
+            "WQLAB_DATA_DIR": str(self.data),
+            "WQLAB_BROKER_URL": f"redis+socket://{self.run}/redis.sock",
+        }
+
+    def server_environment(self) -> dict[str, str]:
+        return {
+            **self.environment(),
+            "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
+            "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
+            "WQLAB_PUBLIC_URL": self.url,
+        }
+
+    def worker_environment(self) -> dict[str, str]:
+        return {
+            **self.environment(),
+            "WQLAB_SERVER_URL": self.url,
+            "WQLAB_WORKER_TOKEN": self.token("worker"),
+            "WQLAB_LAB": LAB,
+            "LG_COORDINATOR": f"127.0.0.1:{self.port('coordinator')}",
+        }
+
+    def user_environment(self) -> dict[str, str]:
+        """For the `wqlab` command."""
+        return {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token("admin")}
+
+
+def free_port(preferred: int) -> int:
+    """`preferred` if nobody listens there, else one the kernel chooses."""
+    for port in (preferred, 0):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return int(probe.getsockname()[1])
+    raise LayoutError("no free TCP port on 127.0.0.1")

@@ -1,0 +1,243 @@
+"""Up, stop, down: one lab on this machine, under supervisord."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from . import supervision
+from .layout import LAB, Layout
+from .services import POSTGRES_BIN, Service, services, stores, supervisor_config
+
+READY_TIMEOUT_S = 60.0
+
+
+class LabError(Exception):
+    """The lab could not be started or stopped; the text says what failed and where its log is."""
+
+
+class Lab:
+    def __init__(self, layout: Layout, say: Callable[[str], None]) -> None:
+        self.layout = layout
+        self.say = say
+        self._supervisor = supervision.Supervisor(layout.run / "supervisor.sock")
+
+    # --- state ------------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> Path:
+        return self.layout.run / "supervisord.conf"
+
+    def running(self) -> bool:
+        return self._supervisor.answers()
+
+    def status(self) -> str:
+        return "\n".join(f"{name:12} {state}" for name, state in self._supervisor.states().items())
+
+    # --- up ---------------------------------------------------------------------------------------------------
+
+    def up(self) -> None:
+        """Starts what does not run. On a running lab: applies device types that were added or changed."""
+        layout = self.layout
+        layout.create()
+        if self.running():
+            self._apply_device_types()
+            return
+        self._make_database()
+        self._make_ssh_key()
+        redis = layout.run / "redis-server"
+        if not redis.is_symlink():
+            redis.symlink_to("/usr/bin/redis-check-rdb")
+        self._write_config(stores(layout))
+        subprocess.run(["supervisord", "-c", self.config], check=True, env=layout.environment(), cwd=layout.state)
+        self._start("postgres")
+        self._start("redis")
+        self._wait("postgres", self._postgres_answers)
+        self._run(["createdb", "-h", str(layout.run), "wqlab"], already="already exists")
+        self._run(["wqlab-server", "migrate"])
+        self._make_tokens()
+        self._write_config([*stores(layout), *services(layout, capacity=1)])
+        self._start("bench")
+        self._wait("bench", layout.bench.exists)
+        # The bench knows how many boards this host can run at once: as many sessions may run.
+        self._write_config([*stores(layout), *services(layout, self._capacity())])
+        self._start("api")
+        self._wait("api", self._api_answers)
+        self._start("coordinator")
+        self._export_boards()
+        for name in ("server", "build", "boards", "beat"):
+            self._start(name)
+        self._check_all_run()
+        self._remember_device_types()
+
+    def _make_database(self) -> None:
+        data = self.layout.state / "postgres"
+        if (data / "PG_VERSION").exists():
+            return
+        self._run(
+            [
+                str(POSTGRES_BIN / "initdb"), "-D", str(data), "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
+                "--no-instructions", "--no-sync",
+            ]
+        )  # fmt: skip
+
+    def _make_ssh_key(self) -> None:
+        key = self.layout.keys / "lab_ed25519"
+        if not key.exists():
+            self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
+
+    def _make_tokens(self) -> None:
+        for name, scope in (("worker", "worker"), ("admin", "admin")):
+            path = self.layout.keys / f"{name}.token"
+            if not path.exists():
+                token = self._run(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
+                path.touch(mode=0o600)
+                path.write_text(token.strip() + "\n")
+
+    def _export_boards(self) -> None:
+        """Tells labgrid which boards there are: the exporter's file, and a place for each."""
+        environment = self.layout.worker_environment()
+        self._run(["wqlab-bench", "exporter"], environment=environment)
+        self._start("exporter")
+        self._run(["wqlab-bench", "places"], environment=environment)
+
+    def _capacity(self) -> int:
+        return int(json.loads(self.layout.bench.read_text())["capacity"])
+
+    # --- device types added by hand ---------------------------------------------------------------------------
+
+    def _device_types(self) -> str:
+        folder = self.layout.data / "device-types"
+        return "\n".join(f"{path.name} {path.read_text()}" for path in sorted(folder.glob("*.yaml")))
+
+    def _remember_device_types(self) -> None:
+        (self.layout.run / "device-types").write_text(self._device_types())
+
+    def _apply_device_types(self) -> None:
+        seen = self.layout.run / "device-types"
+        if seen.exists() and seen.read_text() == self._device_types():
+            self.say("the lab is running; device types are unchanged")
+            return
+        self.say("device types changed: restarting the bench and labgrid's exporter (running boards are cut off)")
+        for name in ("exporter", "bench"):
+            self._supervisor.stop(name)
+        self.layout.bench.unlink(missing_ok=True)
+        self._start("bench")
+        self._wait("bench", self.layout.bench.exists)
+        self._export_boards()
+        self._remember_device_types()
+
+    # --- down -------------------------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ends every process of this lab, those it left behind included."""
+        if self.running():
+            gone = os.pidfd_open(self._supervisor.pid())
+            self._supervisor.shutdown()
+            if not select.select([gone], [], [], 60)[0]:
+                self.say("supervisord does not end: killing it")
+                signal.pidfd_send_signal(gone, signal.SIGKILL)
+            os.close(gone)
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.layout.bench.unlink(missing_ok=True)
+
+    def down(self) -> None:
+        self.stop()
+        shutil.rmtree(self.layout.state, ignore_errors=True)
+        if self.layout.state.exists():  # the folder itself may belong to root
+            for left in self.layout.state.iterdir():
+                raise LabError(f"could not remove {left}")
+
+    def processes(self) -> list[int]:
+        """This lab's processes: they carry its state folder in their environment."""
+        mark = f"WQLAB_STATE={self.layout.state}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) in _own_ancestry():
+                continue
+            try:
+                environment = (entry / "environ").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if mark in environment and b"WQLAB_DATA_DIR=" + bytes(self.layout.data) in environment:
+                found.append(int(entry.name))
+        return found
+
+    # --- helpers ----------------------------------------------------------------------------------------------
+
+    def _write_config(self, programs: list[Service]) -> None:
+        self.config.write_text(supervisor_config(self.layout, programs))
+        self.config.chmod(0o600)
+        if self.running():
+            self._supervisor.reload()
+
+    def _start(self, name: str) -> None:
+        try:
+            self._supervisor.start(name)
+        except supervision.SupervisorError as error:
+            raise LabError(f"{error}:\n{self._log_tail(name)}") from error
+
+    def _check_all_run(self) -> None:
+        for name, state in self._supervisor.states().items():
+            if state not in {"RUNNING", "STARTING"}:
+                raise LabError(f"{name} does not run ({state}):\n{self._log_tail(name)}")
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        while not ready():
+            if time.monotonic() > deadline:
+                raise LabError(f"{name} is not ready after {READY_TIMEOUT_S:.0f} s:\n{self._log_tail(name)}")
+            time.sleep(0.05)
+
+    def _postgres_answers(self) -> bool:
+        command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.layout.run)]
+        return subprocess.run(command, check=False).returncode == 0
+
+    def _api_answers(self) -> bool:
+        try:
+            return httpx.get(f"{self.layout.url}/readyz", timeout=5).is_success
+        except httpx.TransportError:
+            return False
+
+    def _run(self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None) -> str:
+        result = subprocess.run(
+            command,
+            check=False,
+            text=True,
+            capture_output=True,
+            env=environment or self.layout.server_environment(),
+            cwd=self.layout.state,
+        )
+        if result.returncode and not (already and already in result.stderr):
+            raise LabError(f"{' '.join(command)} failed:\n{result.stdout}{result.stderr}".strip())
+        return result.stdout
+
+    def _log_tail(self, name: str) -> str:
+        path = self.layout.log / f"{name}.log"
+        lines = path.read_text(errors="replace").splitlines()[-15:] if path.exists() else []
+        return "\n".join([*lines, f"(the whole log: {path})"])
+
+
+def _own_ancestry() -> set[int]:
+    """This process and its parents: started by `make`, they may carry the same environment."""
+    pids, pid = set(), os.getpid()
+    while pid > 1:
+        pids.add(pid)
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return pids
+
+
+__all__ = ["LAB", "Lab", "LabError"]

@@ -1,0 +1,57 @@
+"""What a lab needs before it can start: kernel tree, golden kernel, root filesystem. All of it is cached by content."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+
+from .layout import DEFAULT_TREE, Layout
+
+
+class PrepareError(Exception):
+    """A preparation step failed; the text has its output."""
+
+
+def prepare(layout: Layout, say: Callable[[str], None]) -> None:
+    """Writes `golden.json`: the kernel image and root filesystem that the boards' golden system boots."""
+    layout.create()
+    environment = layout.environment()
+    # The root filesystem downloads while the kernel compiles.
+    rootfs = subprocess.Popen(
+        ["wqlab-bench", "rootfs"], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        say(f"kernel tree {DEFAULT_TREE}")
+        _step(["python", "-m", "wqlab_worker.prepare", "tree", DEFAULT_TREE], environment)
+        say("golden kernel (the recipe `measure`; about 9 minutes the first time, cached from then on)")
+        kernel = json.loads(
+            _step(
+                [
+                    "python", "-m", "wqlab_worker.prepare", "kernel", "--tree", DEFAULT_TREE,
+                    "--recipe", "measure", "--arch", "x86_64", "--emulated",
+                ],
+                environment,
+            )
+        )  # fmt: skip
+        say("root filesystem")
+        path, errors = rootfs.communicate()
+        if rootfs.returncode:
+            raise PrepareError(f"wqlab-bench rootfs failed:\n{errors}")
+    finally:
+        if rootfs.poll() is None:
+            rootfs.kill()
+    layout.golden.write_text(json.dumps({"kernel": kernel["image"], "rootfs": path.strip(), "key": kernel["key"]}))
+
+
+def _step(command: list[str], environment: dict[str, str]) -> str:
+    """Runs a step whose progress goes to the terminal and whose answer comes on standard output."""
+    result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=sys.stderr, check=False)
+    if result.returncode:
+        raise PrepareError(f"{' '.join(command)} failed with status {result.returncode}")
+    return result.stdout
+
+
+if __name__ == "__main__":
+    prepare(Layout.from_environment(), lambda text: print(f"prepare: {text}", flush=True))
