@@ -1,0 +1,134 @@
+"""A lab of its own for the end-to-end tests: real parts, own device types, the shared cache of builds and images."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BOARDS = {
+    # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
+    "four-l3": (1, 4, 1, 2, 1, "contiguous"),
+    "two-sockets": (2, 1, 2, 2, 2, "contiguous"),
+    "two-sockets-smt-last": (2, 1, 3, 2, 2, "smt_last"),
+}
+"""Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
+
+
+class Lab:
+    def __init__(self, environment: dict[str, str], data: Path) -> None:
+        self.environment = environment
+        self.data = data
+
+    def wqlab(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
+        result = subprocess.run(
+            ["wqlab", *arguments], env=self.environment, text=True, capture_output=True, check=False
+        )
+        said = f"wqlab {' '.join(arguments)} ended with {result.returncode}:\n{result.stdout}{result.stderr}"
+        assert result.returncode in codes, said
+        return result.stdout
+
+    def refused(self, *arguments: str) -> str:
+        """What the command says when it ends with a usage error."""
+        result = subprocess.run(
+            ["wqlab", *arguments], env=self.environment, text=True, capture_output=True, check=False
+        )
+        assert result.returncode == 2, result
+        return result.stderr
+
+    def branch(self, name: str, mbox: Path) -> tuple[Path, str]:
+        """A repository of a user's own, with a branch that holds the patch; its path, and the commit it is based on."""
+        repository = Path(self.environment["WQLAB_LOCAL_GIT_PATHS"])
+        mirror = Path(self.environment["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
+        subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, repository], check=True)
+        author = {
+            f"GIT_{who}_{what}": "user@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
+
+        def git(*arguments: str) -> str:
+            environment = {**os.environ, **author, "GIT_INDEX_FILE": str(repository / "topic-index")}
+            command = ["git", "-C", str(repository), *arguments]
+            return subprocess.run(
+                command, env=environment, text=True, check=True, stdout=subprocess.PIPE
+            ).stdout.strip()
+
+        base = git("rev-parse", "HEAD")
+        git("read-tree", base)
+        git("apply", "--cached", str(mbox))
+        commit = git("commit-tree", "-p", base, "-m", "workqueue: The same again, by another way", git("write-tree"))
+        git("update-ref", f"refs/heads/{name}", commit)
+        return repository, base
+
+    def submit(self, *arguments: str) -> int:
+        return int(json.loads(self.wqlab("submit", "--json", *arguments))["id"])
+
+    def finish(self, submission: int, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
+        """Waits for the end of a submission; its JSON report."""
+        self.wqlab("watch", str(submission), codes=codes)
+        report: dict[str, Any] = json.loads(self.wqlab("report", str(submission), "--format", "json"))
+        return report
+
+
+def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
+    found = [c for target in report["targets"] for c in target["comparisons"]]
+    return [c for c in found if all(c[key] == value for key, value in wanted.items())]
+
+
+def write_device_type(data: Path, name: str, layout: tuple[int, int, int, int, int, str]) -> None:
+    """What an operator does by hand: one YAML file."""
+    keys = ("sockets", "l3_per_socket", "cores_per_l3", "threads_per_core", "numa_nodes", "numbering")
+    spec = {
+        "name": name,
+        "summary": f"test board {name}",
+        "arch": "x86_64",
+        "topology": dict(zip(keys, layout, strict=True)),
+        "emulation": {"memory_mib": 2048},
+        "units": [{"name": f"{name}-{n}"} for n in (1, 2)],
+    }
+    (data / "device-types" / f"{name}.yaml").write_text(yaml.safe_dump(spec))
+
+
+@pytest.fixture(scope="session")
+def lab() -> Iterator[Lab]:
+    state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
+    data = state / "data"
+    for folder in ("device-types", "kernels", "testplans"):
+        shutil.copytree(ROOT / folder, data / folder)
+    for path in (data / "device-types").glob("*.yaml"):
+        if path.stem not in {"common", "tiny"}:
+            path.unlink()
+    for name, layout in BOARDS.items():
+        write_device_type(data, name, layout)
+    environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data)}
+    environment |= {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git"), "NO_COLOR": "1"}
+    try:
+        subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
+        user = {
+            "WQLAB_URL": f"http://127.0.0.1:{(state / 'run/api.port').read_text()}",
+            "WQLAB_TOKEN": (state / "keys/admin.token").read_text().strip(),
+        }
+        yield Lab({**environment, **user}, data)
+    finally:
+        if os.environ.get("WQLAB_KEEP_LOGS"):
+            shutil.copytree(state / "log", os.environ["WQLAB_KEEP_LOGS"], dirs_exist_ok=True)
+        subprocess.run(["wqlab-lab", "down"], env=environment, check=True)
+        leftovers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_of(entry, state)]
+        shutil.rmtree(state, ignore_errors=True)
+        assert not leftovers, f"`wqlab-lab down` left processes behind: {leftovers}"
+
+
+def _is_of(process: Path, state: Path) -> bool:
+    try:
+        return f"WQLAB_STATE={state}".encode() in (process / "environ").read_bytes().split(b"\0")
+    except OSError:
+        return False

@@ -1,0 +1,226 @@
+"""Whole submissions on small boards: findings must follow from the patch, the L3 layout and the CPU numbering."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from .conftest import ROOT, Lab, comparisons, write_device_type
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+EXAMPLE = next((ROOT / "kernels/examples").glob("*.mbox"))
+SERIES = ROOT / "tests/series"
+BESIDES = 2
+"""Locks of a flush besides the CPUs' pools: that of the workqueue's default pwq, and the completion it waits for."""
+
+
+@pytest.fixture(scope="module")
+def submissions(lab: Lab) -> dict[str, int]:
+    """Everything is submitted at once, as several users would; each test waits for its own."""
+    return {
+        "settings": lab.submit(
+            *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--blocks", "2"),
+            *("--param", "total_ios=64", "--param", "traced_ios=400"),
+        ),
+        "example": lab.submit(
+            "--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets", "--target", "xfs-fsync@two-sockets-smt-last"
+        ),
+        "noop": lab.submit("--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsync@two-sockets"),
+        "tripled": lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@two-sockets"),
+        "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
+        "broken": lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny"),
+        "warns": lab.submit(
+            "--mbox", str(SERIES / "warns-at-boot.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "1"
+        ),
+        "panic": lab.submit("--mbox", str(SERIES / "panics-at-boot.mbox"), "--target", "xfs-fsync@tiny"),
+    }
+
+
+def locks(report: dict[str, Any], device_type: str) -> dict[str, Any]:
+    found = comparisons(report, metric="locks_per_flush", question="kernel", device_type=device_type)
+    assert len(found) == 1
+    return found[0]
+
+
+def l3_of_cpus(report: dict[str, Any], device_type: str) -> list[int]:
+    """What the guest reported, in CPU order."""
+    target = next(t for t in report["targets"] if t["device_type"] == device_type)
+    l3: list[int] = target["environment"]["topology"]["l3"]
+    return l3
+
+
+def runs_of_pods(report: dict[str, Any], device_type: str) -> int:
+    """How often the L3 domain changes along the CPU numbers the guest reported: what the example series locks."""
+    l3 = l3_of_cpus(report, device_type)
+    return 1 + sum(a != b for a, b in pairwise(l3))
+
+
+@pytest.mark.parametrize("device_type", ["two-sockets", "two-sockets-smt-last"])
+def test_locks_fall_to_what_the_numbering_allows(lab: Lab, submissions: dict[str, int], device_type: str) -> None:
+    report = lab.finish(submissions["example"])
+    found = locks(report, device_type)
+    assert found["baseline"]["mean"] == len(l3_of_cpus(report, device_type)) + BESIDES
+    assert found["candidate"]["mean"] == runs_of_pods(report, device_type) + BESIDES
+    assert found["verdict"] == "improvement"
+    assert found["exact"] and found["p"] is None
+    assert found["baseline"]["n"] == found["candidate"]["n"] == 2
+
+
+def test_the_boards_are_what_their_yaml_says(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["example"])
+    assert len(l3_of_cpus(report, "two-sockets")) == 8
+    assert len(l3_of_cpus(report, "two-sockets-smt-last")) == 12
+    assert runs_of_pods(report, "two-sockets") == 2
+    assert runs_of_pods(report, "two-sockets-smt-last") == 4
+
+
+def test_a_series_without_effect_is_equivalent(lab: Lab, submissions: dict[str, int]) -> None:
+    found = locks(lab.finish(submissions["noop"]), "two-sockets")
+    assert found["verdict"] == "equivalent"
+    assert found["baseline"]["mean"] == found["candidate"]["mean"] == 8 + BESIDES
+
+
+def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[str, int]) -> None:
+    found = locks(lab.finish(submissions["tripled"], codes=(1,)), "two-sockets")
+    assert found["verdict"] == "regression"
+    assert found["candidate"]["mean"] == 3 * (8 + 1) + 1
+
+
+def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
+    """Four L3 domains: chance is a quarter. Only strict is an invariant."""
+    report = lab.finish(submissions["settings"])
+    shares = comparisons(report, metric="local_l3_share", question="setting")
+    assert {c["scenario"] for c in shares} == {"HIGH", "MED", "LOW"}
+    for found in shares:
+        assert 10 < found["baseline"]["mean"] < 45, found
+        if found["setting"] == "scope=cache,strict=1":
+            assert found["candidate"]["mean"] == 100
+        else:
+            assert found["candidate"]["mean"] > found["baseline"]["mean"] + 15, found
+        # Two boots cannot carry a p of .05, however far apart they are.
+        assert found["verdict"] == "inconclusive"
+        assert found["candidate"]["n"] == 2
+        assert found["blocks_needed"] == 4
+
+
+def test_emulated_throughput_is_a_value_and_nothing_else(lab: Lab, submissions: dict[str, int]) -> None:
+    for name in ("settings", "example"):
+        report = lab.finish(submissions[name])
+        speeds = comparisons(report, evidence="none")
+        assert {c["metric"] for c in speeds} >= {"bandwidth"}
+        for found in speeds:
+            assert found["verdict"] in {"no_evidence", None}
+            assert not any(found[key] for key in ("effect", "ci95", "p", "p_adjusted", "p_signflip", "blocks_needed"))
+
+
+def test_each_sample_names_a_boot_that_identified_its_kernel(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["example"])
+    arms = {build["arm"]: build["build_id_gnu"] for build in report["submission"]["builds"]}
+    assert arms["baseline"] != arms["candidate"]
+    for run in report["submission"]["runs"]:
+        boots = [boot for boot in run["boots"] if boot["valid"]]
+        assert len({boot["kernel_boot_id"] for boot in boots}) == len(boots) == 4
+        for boot in boots:
+            assert boot["build_id_gnu"] == arms[boot["arm"]]
+            assert boot["token"] and boot["token"] in boot["cmdline"]
+        assert len({boot["device"] for boot in boots}) == 1
+
+
+def test_exported_samples_give_the_same_verdict(lab: Lab, submissions: dict[str, int], tmp_path: Any) -> None:
+    report = lab.finish(submissions["tripled"], codes=(1,))
+    text = lab.wqlab("samples", str(report["targets"][0]["run_id"]))
+    assert {"locks_per_flush", "bandwidth"} <= {row["metric"] for row in csv.DictReader(io.StringIO(text))}
+    path = tmp_path / "samples.csv"
+    path.write_text(text)
+    again = json.loads(lab.wqlab("compare", str(path), "--json", codes=(1,)))
+    found = [c for c in again if c["metric"] == "locks_per_flush" and c["question"] == "kernel"]
+    assert [c["verdict"] for c in found] == ["regression"]
+
+
+def test_a_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["conflict"], codes=(3,))
+    failure = report["submission"]["failure"]
+    assert failure["kind"] == "user"
+    assert "kernel/workqueue.c" in failure["summary"] + failure["excerpt"]
+
+
+def test_a_compile_error_is_the_submitters(lab: Lab, submissions: dict[str, int]) -> None:
+    failure = lab.finish(submissions["broken"], codes=(3,))["submission"]["failure"]
+    assert failure["kind"] == "user"
+    assert "kernel/workqueue.c:" in failure["excerpt"] and "error:" in failure["excerpt"]
+
+
+def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["panic"], codes=(3,))
+    failure = report["submission"]["failure"]
+    assert failure["kind"] == "kernel"
+    assert "panic" in (failure["summary"] + failure["excerpt"]).lower()
+    arms = [attempt["arm"] for attempt in report["attempts"]]
+    assert "candidate" in arms, "every attempt that failed is listed"
+    assert "baseline" not in arms
+    assert not [d for d in json.loads(lab.wqlab("devices", "--json")) if d["health"] == "quarantined"]
+
+
+def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["warns"], codes=(3,))
+    assert report["submission"]["failure"]["kind"] == "kernel"
+    found = [f for target in report["targets"] for f in target["findings"]]
+    assert {(f["kind"], f["arm"]) for f in found} == {("warning", "candidate")}
+
+
+def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_once(
+    lab: Lab, submissions: dict[str, int]
+) -> None:
+    """The branch holds what the no-op series does: another history, the same tree, so no third build."""
+    report = lab.finish(submissions["noop"])
+    repository, base = lab.branch("topic", SERIES / "noop.mbox")
+    submission = lab.submit("--git", str(repository), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
+    again = lab.finish(submission)["submission"]
+    assert again["apply"]["base_commit"] == base
+    keys = {build["arm"]: build["key"] for build in again["builds"]}
+    assert keys == {build["arm"]: build["key"] for build in report["submission"]["builds"]}
+
+
+def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submissions: dict[str, int]) -> None:
+    lab.finish(submissions["noop"])
+    submission = lab.submit("--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "20")
+    lab.wqlab("cancel", str(submission))
+    report = lab.finish(submission, codes=(4,))
+    assert report["submission"]["outcome"] == "canceled"
+    leases = [device["lease"] for device in json.loads(lab.wqlab("devices", "--json"))]
+    assert submission not in [lease["run_id"] for lease in leases if lease]
+
+
+def test_a_request_with_mistakes_names_each(lab: Lab) -> None:
+    answer = lab.refused(
+        "submit", "--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsnc@tiny", "--target", "xfs-fsync@teeny"
+    )
+    assert "xfs-fsync" in answer and "tiny" in answer
+
+
+@pytest.mark.parametrize("style", ["text", "markdown", "junit", "html", "json"])
+def test_every_format_says_the_verdict(lab: Lab, submissions: dict[str, int], style: str) -> None:
+    lab.finish(submissions["example"])
+    text = lab.wqlab("report", str(submissions["example"]), "--format", style).replace("\\_", "_")
+    assert "locks_per_flush" in text and "improve" in text.lower()
+    if style == "text":
+        assert max(map(len, text.splitlines())) <= 78
+
+
+def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
+    """Last: the bench starts anew for it."""
+    write_device_type(lab.data, "odd", (1, 3, 1, 1, 1, "contiguous"))
+    subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
+    report = lab.finish(
+        lab.submit("--settings-only", "--target", "dm-crypt-affinity@odd", "--blocks", "1", "--param", "traced_ios=200")
+    )
+    assert len(set(l3_of_cpus(report, "odd"))) == 3
+    strict = comparisons(report, metric="local_l3_share", setting="scope=cache,strict=1")
+    assert strict and all(found["candidate"]["mean"] == 100 for found in strict)
