@@ -1,0 +1,41 @@
+"""Bytes in the content store and what they belong to."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKey, UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from wqlab_contracts.enums import ArtifactKind
+
+from .base import Base
+
+
+class Artifact(Base):
+    """Bytes in the content store."""
+
+    __tablename__ = "artifacts"
+
+    sha256: Mapped[str] = mapped_column(primary_key=True)
+    size: Mapped[int] = mapped_column(BigInteger)
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ArtifactLink(Base):
+    """What an artifact is to the apply, build or run that uploaded it (exactly one of the three)."""
+
+    __tablename__ = "artifact_links"
+    __table_args__ = (
+        UniqueConstraint("apply_id", "build_id", "run_id", "kind", "name", postgresql_nulls_not_distinct=True),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    sha256: Mapped[str] = mapped_column(ForeignKey("artifacts.sha256"), index=True)
+    apply_id: Mapped[int | None] = mapped_column(ForeignKey("applies.id"))
+    build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
+    kind: Mapped[ArtifactKind]
+    name: Mapped[str]
+
+    artifact: Mapped[Artifact] = relationship(lazy="raise")

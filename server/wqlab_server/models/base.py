@@ -1,0 +1,133 @@
+"""How Python types become columns, and the one registry of tables."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlalchemy import Dialect, Enum, LargeBinary, MetaData, Sequence, Text
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.orm import DeclarativeBase
+from sqlalchemy.types import TypeDecorator
+
+from wqlab_contracts.api import Comparison as ComparisonData
+from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.enums import (
+    Arm,
+    ArtifactKind,
+    BootState,
+    DeviceHealth,
+    EventKind,
+    FindingKind,
+    JobState,
+    Outcome,
+    Question,
+    Role,
+    RunPurpose,
+    SubmissionState,
+    Verdict,
+)
+from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
+
+
+class Typed(TypeDecorator[Any]):
+    """A JSONB column whose values are contract models, validated when read."""
+
+    impl = JSONB
+    cache_ok = True
+
+    def __init__(self, type_: Any) -> None:
+        super().__init__(none_as_null=True)
+        self.type_ = type_
+        self._adapter: TypeAdapter[Any] = TypeAdapter(type_)
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else self._adapter.dump_python(value, mode="json", by_alias=True)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        return None if value is None else self._adapter.validate_python(value)
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        return self  # `column == model` compares with the model as JSON
+
+
+def closed(enum: type[StrEnum]) -> Enum:
+    """A closed vocabulary as text with a check constraint (a new member needs a migration)."""
+    name = "".join(f"_{c.lower()}" if c.isupper() else c for c in enum.__name__).lstrip("_")
+    return Enum(
+        enum,
+        name=name,
+        native_enum=False,
+        create_constraint=True,
+        length=32,
+        values_callable=lambda e: [m.value for m in e],
+    )
+
+
+Timestamp = TIMESTAMP(timezone=True)
+
+
+_COLUMN_TYPES: dict[Any, Any] = {
+    datetime: Timestamp,
+    str: Text,
+    bytes: LargeBinary,
+    **{
+        enum: closed(enum)
+        for enum in (
+            Arm,
+            ArtifactKind,
+            BootState,
+            DeviceHealth,
+            EventKind,
+            FindingKind,
+            JobState,
+            Outcome,
+            Question,
+            Role,
+            RunPurpose,
+            SubmissionState,
+            Verdict,
+        )
+    },
+    **{
+        type_: Typed(type_)
+        for type_ in (
+            ApplyResult,
+            BuildResult,
+            ComparisonData,
+            DeviceFacts,
+            DeviceType,
+            Failure,
+            KernelRecipe,
+            MeasuredTopology,
+            Profile,
+            Source,
+            SubmissionRequest,
+            TestPlan,
+            Tree,
+            dict[str, str],
+            dict[str, Any],
+            list[list[Arm]],
+        )
+    },
+}
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(
+        naming_convention={
+            "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+            "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+            "ck": "ck_%(table_name)s_%(constraint_name)s",
+            "fk": "fk_%(table_name)s_%(column_0_name)s",
+            "pk": "pk_%(table_name)s",
+        }
+    )
+    type_annotation_map = _COLUMN_TYPES
+
+
+fences = Sequence("fences", metadata=Base.metadata)
+"""One counter for every claim and lease: a number is never given twice, so no stale holder can pass for another."""

@@ -1,0 +1,55 @@
+"""Kernels built or to be built, and the part each plays in a submission."""
+
+from __future__ import annotations
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from wqlab_contracts.enums import Arm
+from wqlab_contracts.messages import BuildResult, Source
+from wqlab_contracts.specs import KernelRecipe
+
+from .base import Base
+from .job import Job
+
+
+class Build(Job, Base):
+    __tablename__ = "builds"
+    __table_args__ = (
+        # Equal content is never built twice: a second row needs the first to have failed.
+        Index(
+            "uq_builds_key_live",
+            "key",
+            unique=True,
+            postgresql_where=text("outcome IS NULL OR outcome = 'passed'"),
+        ),
+        Index("ix_builds_key", "key"),
+    )
+
+    key: Mapped[str]
+    source: Mapped[Source]
+    recipe: Mapped[KernelRecipe]
+    arch: Mapped[str]
+    emulated: Mapped[bool]
+    fragments: Mapped[dict[str, str]]
+    toolchain: Mapped[str]
+    trusted: Mapped[bool]
+    """The source is a commit of an operator's tree."""
+    result: Mapped[BuildResult | None]
+
+
+class SubmissionBuild(Base):
+    """The part a build plays in a submission. One build may serve many."""
+
+    __tablename__ = "submission_builds"
+    __table_args__ = (UniqueConstraint("submission_id", "arm", "recipe", "arch", "emulated"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"))
+    build_id: Mapped[int] = mapped_column(ForeignKey("builds.id"), index=True)
+    arm: Mapped[Arm]
+    recipe: Mapped[str]
+    arch: Mapped[str]
+    emulated: Mapped[bool]
+
+    build: Mapped[Build] = relationship(lazy="raise")

@@ -1,0 +1,60 @@
+"""Labs, their units and who holds them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKey, func
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.messages import DeviceFacts, MeasuredTopology
+
+from .base import Base
+
+
+class Lab(Base):
+    """What a lab's worker published of its bench."""
+
+    __tablename__ = "labs"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    capacity: Mapped[int]
+    """Boards it can run at once."""
+    published_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Device(Base):
+    """A unit of the device-types folder; a row outlives its YAML so that old runs still name their board."""
+
+    __tablename__ = "devices"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    device_type: Mapped[str] = mapped_column(index=True)
+    lab: Mapped[str]
+    facts: Mapped[DeviceFacts]
+    health: Mapped[DeviceHealth] = mapped_column(default=DeviceHealth.UNKNOWN)
+    health_reason: Mapped[str] = mapped_column(default="")
+    health_checked_at: Mapped[datetime | None]
+    measured_topology: Mapped[MeasuredTopology | None]
+    dirty: Mapped[bool] = mapped_column(default=False)
+    """Its last holder did not give it back; the next one releases the place and power-cycles first."""
+    retired_at: Mapped[datetime | None]
+    """Gone from the YAML."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+    lease: Mapped[Lease | None] = relationship(back_populates="device", lazy="raise", uselist=False)
+
+
+class Lease(Base):
+    __tablename__ = "leases"
+
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"), primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), unique=True)
+    fence: Mapped[int] = mapped_column(BigInteger)
+    holder: Mapped[str] = mapped_column(default="")
+    """Empty until a worker has claimed the run."""
+    expires_at: Mapped[datetime]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+    device: Mapped[Device] = relationship(back_populates="lease", lazy="raise")

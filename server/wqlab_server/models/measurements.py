@@ -1,0 +1,87 @@
+"""What boots measured and showed, and the verdicts drawn from it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from wqlab_contracts.api import Comparison as ComparisonData
+from wqlab_contracts.enums import Arm, FindingKind, Question, Role, Verdict
+
+from .base import Base
+
+
+class Sample(Base):
+    __tablename__ = "samples"
+    __table_args__ = (Index("ix_samples_run_id", "run_id"),)
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"), primary_key=True)
+    scenario: Mapped[str] = mapped_column(primary_key=True)
+    setting: Mapped[str] = mapped_column(primary_key=True)
+    repetition: Mapped[int] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[float]
+    warmup: Mapped[bool]
+
+
+class Finding(Base):
+    """Something a detector saw on a boot's console."""
+
+    __tablename__ = "findings"
+    __table_args__ = (UniqueConstraint("boot_id", "kind", "console_offset", "title"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), index=True)
+    boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"))
+    kind: Mapped[FindingKind]
+    title: Mapped[str]
+    excerpt: Mapped[str]
+    console_offset: Mapped[int] = mapped_column(BigInteger)
+    fatal: Mapped[bool]
+    at: Mapped[datetime]
+
+
+class Unsupported(Base):
+    """A setting (metric null) or metric that this kernel or board lacks."""
+
+    __tablename__ = "unsupported"
+    __table_args__ = (UniqueConstraint("boot_id", "scenario", "setting", "metric", postgresql_nulls_not_distinct=True),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), index=True)
+    boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"))
+    arm: Mapped[Arm]
+    scenario: Mapped[str]
+    setting: Mapped[str]
+    metric: Mapped[str | None]
+    reason: Mapped[str]
+
+
+class BootValue(Base):
+    """One boot's value of one metric (the median of its repetitions): what the comparisons are made of."""
+
+    __tablename__ = "boot_values"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), index=True)
+    boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"), primary_key=True)
+    scenario: Mapped[str] = mapped_column(primary_key=True)
+    setting: Mapped[str] = mapped_column(primary_key=True)
+    metric: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[float]
+
+
+class Comparison(Base):
+    """One verdict of a run; `data` is what the API shows, the columns are for filtering."""
+
+    __tablename__ = "comparisons"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    position: Mapped[int] = mapped_column(primary_key=True)
+    """Order in the report."""
+    question: Mapped[Question]
+    role: Mapped[Role]
+    verdict: Mapped[Verdict | None]
+    data: Mapped[ComparisonData]

@@ -1,0 +1,148 @@
+"""Runs, how each of their attempts ended, and the boots they are made of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import BigInteger, ForeignKey, UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose
+from wqlab_contracts.messages import Failure, MeasuredTopology
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan
+
+from .base import Base
+from .job import Job
+
+if TYPE_CHECKING:
+    from .builds import Build
+    from .measurements import Finding
+    from .submissions import Submission
+
+
+class Run(Job, Base):
+    """One plan on one unit with every boot of both kernels. Inputs are a snapshot: an edited YAML changes nothing."""
+
+    __tablename__ = "runs"
+
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    purpose: Mapped[RunPurpose]
+    target: Mapped[int] = mapped_column(default=0)
+    """Index in the submission's targets."""
+    owner: Mapped[str]
+    priority: Mapped[int]
+    device_type: Mapped[str] = mapped_column(index=True)
+    device_spec: Mapped[DeviceType]
+    plan_name: Mapped[str]
+    plan: Mapped[TestPlan]
+    profile: Mapped[Profile]
+    """With the submission's settings and parameters applied."""
+    files: Mapped[dict[str, str]]
+    recipe: Mapped[KernelRecipe]
+    fragments: Mapped[dict[str, str]]
+    """The recipe's fragments for this device type: name -> text in merge order."""
+    baseline_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
+    candidate_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
+    seed: Mapped[int] = mapped_column(BigInteger)
+    blocks: Mapped[list[list[Arm]]]
+    """Arms of each block in boot order."""
+    wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"))
+    """A health check is for one unit."""
+    device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
+    """The unit it has or had last."""
+    boots_done: Mapped[int] = mapped_column(default=0)
+    """Counter: boots in finished blocks."""
+    compared_at: Mapped[datetime | None]
+
+    submission: Mapped[Submission | None] = relationship(back_populates="runs", lazy="raise")
+    baseline_build: Mapped[Build | None] = relationship(foreign_keys=[baseline_build_id], lazy="raise")
+    candidate_build: Mapped[Build | None] = relationship(foreign_keys=[candidate_build_id], lazy="raise")
+    boots: Mapped[list[Boot]] = relationship(back_populates="run", lazy="raise", order_by="Boot.id")
+
+    @property
+    def boots_planned(self) -> int:
+        return sum(len(arms) for arms in self.blocks)
+
+
+class RunAttempt(Base):
+    """Each time a run was given a device, and how that ended."""
+
+    __tablename__ = "run_attempts"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    """From 1."""
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
+    fence: Mapped[int] = mapped_column(BigInteger)
+    holder: Mapped[str] = mapped_column(default="")
+    outcome: Mapped[Outcome | None]
+    failure: Mapped[Failure | None]
+    started_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+
+
+class BlockAttempt(Base):
+    """How one try of one block ended: whole, or thrown away with its reason."""
+
+    __tablename__ = "block_attempts"
+
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
+    block: Mapped[int] = mapped_column(primary_key=True)
+    attempt: Mapped[int] = mapped_column(primary_key=True)
+    finished: Mapped[bool]
+    """False: discarded."""
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
+    arm: Mapped[Arm | None]
+    failure: Mapped[Failure | None]
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Boot(Base):
+    __tablename__ = "boots"
+    __table_args__ = (UniqueConstraint("run_id", "block", "position", "arm", "attempt"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
+    block: Mapped[int]
+    position: Mapped[int]
+    arm: Mapped[Arm]
+    attempt: Mapped[int]
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
+    fence: Mapped[int] = mapped_column(BigInteger)
+    state: Mapped[BootState] = mapped_column(default=BootState.BOOTING)
+    outcome: Mapped[Outcome | None]
+    failure: Mapped[Failure | None]
+    valid: Mapped[bool] = mapped_column(default=False)
+    """Its block finished: its samples are compared."""
+    kernel_boot_id: Mapped[str | None]
+    token: Mapped[str | None]
+    build_id_gnu: Mapped[str | None]
+    release: Mapped[str | None]
+    cmdline: Mapped[str | None]
+    topology: Mapped[MeasuredTopology | None]
+    environment: Mapped[dict[str, str]] = mapped_column(default=dict)
+    commands: Mapped[dict[str, str]] = mapped_column(default=dict)
+    """Scenario -> the exact workload command line."""
+    started_at: Mapped[datetime]
+    verified_at: Mapped[datetime | None]
+    finished_at: Mapped[datetime | None]
+    golden_s: Mapped[float | None]
+    kexec_s: Mapped[float | None]
+    workload_s: Mapped[float | None]
+    overhead_s: Mapped[float | None]
+    console_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
+    """Counter: where the kept copy of its console ends."""
+    console_truncated: Mapped[bool] = mapped_column(default=False)
+    console_started_at: Mapped[datetime | None]
+
+    run: Mapped[Run] = relationship(back_populates="boots", lazy="raise")
+    findings: Mapped[list[Finding]] = relationship(lazy="raise", order_by="Finding.id")
+
+
+class ConsoleChunk(Base):
+    __tablename__ = "console_chunks"
+
+    boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"), primary_key=True)
+    offset: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    data: Mapped[bytes]
