@@ -23,6 +23,7 @@ from .enums import (
     SubmissionState,
     Verdict,
 )
+from .layout import CpuLayout
 from .messages import (
     Artifact,
     CheckpatchFinding,
@@ -191,9 +192,31 @@ class SampleRow(Message):
     warmup: bool
 
 
+class TargetSummary(Message):
+    """One target of a submission, as a list shows it."""
+
+    run_id: int
+    plan: str
+    device_type: str
+    emulated: bool
+    device: str | None
+    state: JobState
+    outcome: Outcome | None
+    verdict: Verdict | None
+    """Null until its figures were compared."""
+    headline: str
+    """The verdict in one sentence."""
+    done_boots: int
+    total_boots: int
+
+
 class SubmissionSummary(Message):
     id: int
     title: str
+    author: str = ""
+    """Of the series: `Name <address>` of the first patch; empty for a settings study and while it is not known."""
+    version: int | None = None
+    """2 for `[PATCH v2 ...]`; null for a branch and for a settings study."""
     series_key: str
     tree: str
     owner: str
@@ -205,6 +228,9 @@ class SubmissionSummary(Message):
     """How many primary comparisons ended in each verdict."""
     retry_of: int | None = None
     """The finished submission that this one repeats; that one never changes."""
+    targets: list[TargetSummary] = Field(default_factory=list)
+    done_boots: int = 0
+    total_boots: int = 0
     created_at: datetime
     finished_at: datetime | None
 
@@ -238,6 +264,24 @@ class DeviceView(Message):
     health_checked_at: datetime | None
     lease: LeaseView | None
     measured_topology: MeasuredTopology | None
+    layout: CpuLayout | None = None
+    """The same, to be drawn; null before its first health check."""
+    health_check: int | None = None
+    """The run that is checking it or waits to."""
+    check_requested_at: datetime | None = None
+    """A maintainer asked for a check that has not been ordered yet."""
+
+
+class UnitCounts(Message):
+    """The boards of a type, each counted once."""
+
+    good: int
+    """Healthy and free."""
+    busy: int
+    """Leased, whatever their health."""
+    unchecked: int
+    """Free, of unknown or doubtful health: a health check comes before a run."""
+    quarantined: int
 
 
 class DeviceTypeView(Message):
@@ -246,7 +290,10 @@ class DeviceTypeView(Message):
     arch: CpuArch
     emulated: bool
     topology: Topology
+    layout: CpuLayout
+    """The same, to be drawn."""
     devices: list[str]
+    units: UnitCounts
     free: int
     queued_runs: int
     problems: list[str] = Field(default_factory=list)
@@ -262,12 +309,21 @@ class PlanView(Message):
     plan: TestPlan
     script: str
     """Text of the script that runs on the board."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """What else goes to the board: name -> text."""
+    readme: str = ""
+    """The plan's README.md; empty when it has none."""
 
 
 class TreeView(Message):
     tree: Tree
     base_commit: str | None
     """Where the tree's branch was when it was last resolved."""
+    release: str | None = None
+    """The kernel release of that commit."""
+    resolved_at: datetime | None = None
+    failure: Failure | None = None
+    """Why a later attempt to resolve it failed."""
     default: bool = False
     """The tree meant by whoever names none."""
 
@@ -350,6 +406,7 @@ class AttemptView(Message):
     arm: Arm | None
     attempt: int
     failure: Failure
+    at: datetime | None = None
 
 
 class UnsupportedView(Message):
@@ -420,22 +477,5 @@ class Report(Message):
     config_diff: list[str]
     """Lines of the kernel configuration that differ between baseline and candidate."""
     config_sha256: str
-
-
-class TokenRequest(Message):
-    name: str = Field(min_length=1, max_length=100)
-    scopes: list[str]
-
-
-class TokenView(Message):
-    id: int
-    name: str
-    scopes: list[str]
-    created_at: datetime
-    last_used_at: datetime | None
-    revoked_at: datetime | None
-
-
-class TokenCreated(TokenView):
-    token: str
-    """Shown once; only its hash is kept."""
+    method: str = ""
+    """How the verdicts were reached, in words; kept with the report, so that it stays true when the method changes."""

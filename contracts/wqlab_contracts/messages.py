@@ -275,6 +275,10 @@ class MeasuredTopology(Message):
     l3: list[int]
     node: list[int]
     package: list[int]
+    cluster: list[int] | None = None
+    """None when the kernel tells of no clusters."""
+    capacity: list[int] | None = None
+    """How much each CPU gets done, the strongest 1024; None when the kernel does not tell."""
 
 
 class BootVerified(Message):

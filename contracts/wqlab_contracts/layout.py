@@ -1,0 +1,79 @@
+"""A board's CPUs as they can be drawn: one shape for what a device type describes and for what a device reported."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from enum import StrEnum
+
+from .messages import MeasuredTopology, Message
+from .specs import Topology
+
+
+class LayoutBasis(StrEnum):
+    DESCRIBED = "described"
+    """As the device type's file says."""
+    MEASURED = "measured"
+    """As the kernel of the board's last health check reported."""
+
+
+class CpuLayout(Message):
+    """Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole board."""
+
+    basis: LayoutBasis
+    cpus: int
+    package: list[int]
+    node: list[int]
+    """NUMA node."""
+    l3: list[int]
+    """L3 domain; on a board without an L3 cache the cluster, else the package."""
+    cluster: list[int] | None = None
+    """CPUs that share an L2 or a mid-level bus; null when the board tells of none."""
+    core: list[int]
+    thread: list[int]
+    """Place among the SMT siblings of its core, from 0."""
+    capacity: list[int] | None = None
+    """How much a CPU gets done, the strongest 1024 (big and LITTLE); null when they are alike or nothing is known."""
+
+
+def described(topology: Topology) -> CpuLayout:
+    """The layout that a device type declares."""
+    cores = topology.cpus // topology.threads_per_core
+    if topology.numbering == "smt_last":
+        core = [cpu % cores for cpu in range(topology.cpus)]
+    else:
+        core = [cpu // topology.threads_per_core for cpu in range(topology.cpus)]
+    l3 = [each // topology.cores_per_l3 for each in core]
+    return CpuLayout(
+        basis=LayoutBasis.DESCRIBED,
+        cpus=topology.cpus,
+        package=[each // topology.l3_per_socket for each in l3],
+        node=[each * topology.numa_nodes // cores for each in core],
+        l3=l3,
+        core=core,
+        thread=_threads(core),
+    )
+
+
+def measured(topology: MeasuredTopology) -> CpuLayout:
+    """The layout that a booted kernel reported."""
+    capacity = topology.capacity
+    return CpuLayout(
+        basis=LayoutBasis.MEASURED,
+        cpus=topology.cpus,
+        package=topology.package,
+        node=topology.node,
+        l3=topology.l3,
+        cluster=topology.cluster,
+        core=topology.core,
+        thread=_threads(topology.core),
+        capacity=capacity if capacity is not None and len(set(capacity)) > 1 else None,
+    )
+
+
+def _threads(core: list[int]) -> list[int]:
+    seen: dict[int, int] = defaultdict(int)
+    threads = []
+    for each in core:
+        threads.append(seen[each])
+        seen[each] += 1
+    return threads
