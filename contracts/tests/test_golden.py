@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import api, enums, messages, specs
+from wqlab_contracts import accounts, api, enums, messages, specs
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("WQLAB_WRITE_GOLDEN") == "1"
@@ -23,7 +23,7 @@ def models() -> list[type[BaseModel]]:
     """Every concrete message and resource that the contracts define."""
     found = {
         value
-        for module in (messages, api, specs)
+        for module in (messages, api, accounts, specs)
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, BaseModel)

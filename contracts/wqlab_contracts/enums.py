@@ -199,6 +199,15 @@ class Scope(StrEnum):
     WORKER = "worker"
 
 
+class UserRole(StrEnum):
+    """What a user may do: the scope of the same meaning, and those before it."""
+
+    VIEWER = "viewer"
+    SUBMITTER = "submitter"
+    MAINTAINER = "maintainer"
+    ADMIN = "admin"
+
+
 class ExitCode(IntEnum):
     """Exit codes of the `wqlab` command; precedence 4 > 3 > 1 > 0."""
 

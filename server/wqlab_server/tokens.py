@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, status
 from sqlalchemy import func, select
 
-from wqlab_contracts.api import TokenCreated, TokenRequest, TokenView
+from wqlab_contracts.accounts import TokenCreated, TokenRequest, TokenView
 from wqlab_contracts.enums import Scope
 
 from .auth import Admin, create_token

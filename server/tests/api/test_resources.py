@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_comparison.csvfile import read_csv
+from wqlab_contracts.accounts import TokenCreated
 from wqlab_contracts.api import (
     BootView,
     BuildView,
@@ -18,7 +19,6 @@ from wqlab_contracts.api import (
     PlanView,
     RunView,
     SampleRow,
-    TokenCreated,
     TreeView,
 )
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceHealth, FindingKind, Outcome, Scope
