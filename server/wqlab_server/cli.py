@@ -1,4 +1,4 @@
-"""`wqlab-server`: run the API, migrate the database, make tokens, print the OpenAPI document.
+"""`wqlab-server`: run the API, migrate the database, make users and tokens, print the OpenAPI document.
 
 The application is imported by the commands that need it: it takes a second, and making a token needs none of it.
 """
@@ -8,17 +8,23 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import structlog
 import typer
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Scope
+from wqlab_contracts.accounts import UserName
+from wqlab_contracts.enums import Scope, UserRole
 
 from . import migrations
 from .auth import create_token
 from .db import make_engine, make_factory, transaction
+from .problems import ApiProblem
 from .settings import Settings, settings
 
 STREAMS_END_S = 3
@@ -26,7 +32,9 @@ STREAMS_END_S = 3
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The lab's server.")
 tokens = typer.Typer(no_args_is_help=True, help="API tokens.")
+users = typer.Typer(no_args_is_help=True, help="Users.")
 app.add_typer(tokens, name="token")
+app.add_typer(users, name="user")
 
 
 @app.command()
@@ -68,24 +76,65 @@ def openapi() -> None:
     sys.stdout.write("\n")
 
 
-@tokens.command("create")
-def token_create(
-    name: Annotated[str, typer.Option(help="what the token is for")],
-    scope: Annotated[list[Scope], typer.Option(help="what it may do; repeatable")],
-    owner: Annotated[str | None, typer.Option(help="who acts with it (default: its name)")] = None,
-    lab: Annotated[str | None, typer.Option(help="bind a worker token to one lab's runs")] = None,
-) -> None:
-    """Make a token and print its secret, which is shown only now."""
+@contextmanager
+def _database() -> Iterator[Session]:
+    """One transaction; a refusal ends the command with what is wrong."""
     engine = make_engine(settings().database_url)
     try:
         with transaction(make_factory(engine)) as session:
-            _, secret = create_token(session, name, scope, owner=owner, lab=lab)
-    except ValueError as error:
+            yield session
+    except (ValueError, ApiProblem) as error:
         typer.echo(f"wqlab-server: {error}", err=True)
         raise typer.Exit(2) from error
     finally:
         engine.dispose()
+
+
+@tokens.command("create")
+def token_create(
+    name: Annotated[str, typer.Option(help="what the token is for")],
+    scope: Annotated[list[Scope], typer.Option(help="what it may do; repeatable")],
+    owner: Annotated[str | None, typer.Option(help="the user who acts with it (default: of the same name)")] = None,
+    lab: Annotated[str | None, typer.Option(help="bind a worker token to one lab's runs")] = None,
+) -> None:
+    """Make a token and print its secret, which is shown only now."""
+    from .accounts import service
+
+    with _database() as session:
+        user = None if Scope.WORKER in scope else service.get_user(session, owner or name)
+        _, secret = create_token(session, name, scope, user=user, lab=lab)
     typer.echo(secret)
+
+
+@users.command("create")
+def user_create(
+    name: Annotated[str, typer.Option(help="how the user signs in: lower-case letters, digits, . _ -")],
+    role: Annotated[UserRole, typer.Option(help="what the user may do")],
+    unless_there: Annotated[bool, typer.Option(help="do and print nothing when there is one already")] = False,
+) -> None:
+    """Make a user and print the password, which is shown only now."""
+    from .accounts import service
+
+    try:
+        TypeAdapter(UserName).validate_python(name)
+    except ValidationError as error:
+        typer.echo(f"wqlab-server: {name!r} is no user name: lower-case letters, digits, . _ -", err=True)
+        raise typer.Exit(2) from error
+    with _database() as session:
+        if unless_there and service.is_there(session, name):
+            return
+        _, password = service.create_user(session, name, role)
+    typer.echo(password)
+
+
+@users.command("password")
+def user_password(name: Annotated[str, typer.Option(help="whose")]) -> None:
+    """Make a new password for a user and print it, which is shown only now. Signs the user's browsers out."""
+    from .accounts import service
+
+    with _database() as session:
+        _, password = service.reset_password(session, name)
+    typer.echo(password)
 
 
 def main() -> None:

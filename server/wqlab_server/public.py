@@ -13,7 +13,8 @@ from sqlalchemy import make_url
 from wqlab_contracts.api import Problem
 from wqlab_contracts.messages import Event
 
-from . import health_endpoints, tokens
+from . import health_endpoints
+from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as builds
 from .events import RUN_CHANNEL, SUBMISSION_CHANNEL
 from .lab import endpoints as lab
@@ -37,7 +38,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), [SUBMISSION_CHANNEL, RUN_CHANNEL])
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
-    for room in (submissions, reports, builds, runs, lab, plans, tokens):
+    for room in (submissions, reports, builds, runs, lab, plans, session_endpoints, token_endpoints, user_endpoints):
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health_endpoints.router)

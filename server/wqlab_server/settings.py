@@ -20,6 +20,12 @@ class Settings(BaseSettings):
     public_url: str = "http://127.0.0.1:8750"
     default_tree: str = ""
     """Tree whose base commit gives the golden kernel; empty: the default of kernels/trees.yaml."""
+    public_reading: bool = False
+    """Whether everything but users and tokens may be read without signing in."""
+    session_idle_s: float = Field(default=7 * 86400.0, gt=0)
+    """How long a browser stays signed in without asking for anything."""
+    session_life_s: float = Field(default=30 * 86400.0, gt=0)
+    """How long it stays signed in at most."""
     local_git_paths: str = ""
     """Absolute local paths, separated by colons, that a series' git URL may name."""
 
@@ -52,6 +58,11 @@ class Settings(BaseSettings):
     """Bytes kept of one boot's console."""
     console_rate: int = Field(default=1 << 20, gt=0)
     """Bytes a second kept of one boot's console, averaged since the boot began, above a burst of as many."""
+
+    @property
+    def https(self) -> bool:
+        """Whether users reach the lab by https: their cookies then go no other way."""
+        return self.public_url.startswith("https://")
 
     @property
     def local_git_path_list(self) -> list[str]:

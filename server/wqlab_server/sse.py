@@ -7,6 +7,7 @@ rows when woken. Rows are the truth: a lost notification costs a heartbeat inter
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
@@ -15,12 +16,16 @@ import psycopg
 import structlog
 from fastapi import Request
 from psycopg import sql
+from starlette.concurrency import run_in_threadpool
 
+from .auth import may_read
 from .metrics import Metrics
 
 HEARTBEAT_S = 15.0
 """Longest silence of a stream; proxies and clients see that the connection lives."""
 RECONNECT_S = 2.0
+ASK_AGAIN_S = 30.0
+"""How long a stream goes on before it is asked again whether its client may still read."""
 
 Topic = tuple[str, str]
 """NOTIFY channel and payload."""
@@ -127,9 +132,16 @@ def notifications_of(request: Request) -> Notifications:
     return found
 
 
-async def counted(metrics: Metrics, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """`parts`, counted among the open streams while a client reads them."""
+async def guarded(request: Request, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
+    """`parts`, counted among the open streams while a client reads them; they end when the client was signed out, or
+    its token revoked. A client that comes again is then refused."""
+    metrics: Metrics = request.app.state.metrics
+    asked_at = time.monotonic()
     with metrics.streams.track_inprogress():
         async with aclosing(parts):
             async for part in parts:
+                if time.monotonic() - asked_at >= ASK_AGAIN_S:
+                    if not await run_in_threadpool(may_read, request):
+                        return
+                    asked_at = time.monotonic()
                 yield part

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from wqlab_contracts import accounts, api
+from wqlab_contracts import api
 from wqlab_contracts.enums import Arm, Verdict
 from wqlab_contracts.messages import CompilerWarning
 
@@ -248,19 +248,6 @@ def device_view(row: models.Device, lease: models.Lease | None) -> api.DeviceVie
         if lease is None
         else api.LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
         measured_topology=row.measured_topology,
-    )
-
-
-def token_view(row: models.Token) -> accounts.TokenView:
-    return accounts.TokenView(
-        id=row.id,
-        name=row.name,
-        owner=row.owner,
-        scopes=row.scopes,
-        created_at=row.created_at,
-        expires_at=None,
-        last_used_at=row.last_used_at,
-        revoked_at=row.revoked_at,
     )
 
 

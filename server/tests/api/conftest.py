@@ -15,10 +15,11 @@ from fastapi import FastAPI
 
 from wqlab_contracts.enums import Scope
 from wqlab_server.app import create_app
-from wqlab_server.auth import create_token
+from wqlab_server.auth import SCOPE_OF_ROLE, create_token
 from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.settings import Settings
 
+from ..support.people import add_user, browser
 from .scene import Scene, write_data_folder
 
 
@@ -39,9 +40,10 @@ def scene(sessions: SessionFactory, app: FastAPI) -> Scene:
 
 @pytest.fixture
 def secrets(sessions: SessionFactory) -> dict[Scope, str]:
-    """One token of each scope; its owner is called like the scope."""
+    """One token of each scope; its owner is called like the scope, and has the role of the same meaning."""
     with transaction(sessions) as session:
-        return {scope: create_token(session, scope.value, [scope])[1] for scope in Scope}
+        users = {scope: add_user(session, scope.value, role) for role, scope in SCOPE_OF_ROLE.items()}
+        return {scope: create_token(session, scope.value, [scope], user=users.get(scope))[1] for scope in Scope}
 
 
 @dataclass
@@ -55,6 +57,13 @@ class Live:
     def client(self, scope: Scope | None = Scope.ADMIN) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.secrets[scope]}"} if scope else {}
         return httpx.Client(base_url=self.url, headers=headers, timeout=20)
+
+    def browser(self, name: str) -> httpx.Client:
+        """Signed in as one of the users."""
+        return browser(self.url, name)
+
+    def allow_public_reading(self) -> None:
+        self.app.state.settings = self.app.state.settings.model_copy(update={"public_reading": True})
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Builds, runs, consoles, samples, devices, plans, tokens, health: what each resource shows and refuses."""
+"""Builds, runs, consoles, samples, devices, plans, health: what each resource shows and refuses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_comparison.csvfile import read_csv
-from wqlab_contracts.accounts import TokenCreated
 from wqlab_contracts.api import (
     BootView,
     BuildView,
@@ -243,27 +242,6 @@ def test_plans_come_with_their_script_and_trees_with_their_head(client: httpx.Cl
     assert [(each.tree.name, each.base_commit) for each in trees] == [("t", None)]
     scene.builds(scene.submission())
     assert client.get("/api/v1/trees").json()[0]["base_commit"] is None, "a series can stand on a base of its own"
-
-
-# --- tokens -----------------------------------------------------------------------------------------------------
-
-
-def test_tokens_are_made_used_and_revoked(live: Live) -> None:
-    with live.client(Scope.ADMIN) as admin:
-        made = TokenCreated.model_validate(
-            ok(admin.post("/api/v1/tokens", json={"name": "ci", "scopes": ["submit"]}), 201).json()
-        )
-        headers = {"Authorization": f"Bearer {made.token}"}
-        with live.client(None) as ci:
-            assert ci.get("/api/v1/submissions", headers=headers).status_code == 200
-            assert ci.get("/api/v1/tokens", headers=headers).status_code == 403
-            assert made.token not in admin.get("/api/v1/tokens").text
-            ok(admin.post(f"/api/v1/tokens/{made.id}/revoke"))
-            assert ok(admin.post(f"/api/v1/tokens/{made.id}/revoke")).json()["revoked_at"]
-            assert ci.get("/api/v1/submissions", headers=headers).status_code == 401
-        assert "there are: read" in admin.post("/api/v1/tokens", json={"name": "x", "scopes": ["root"]}).text
-        assert admin.post("/api/v1/tokens", json={"name": "x", "scopes": []}).status_code == 422
-        assert admin.post("/api/v1/tokens", json={"name": "x", "scopes": ["worker", "read"]}).status_code == 422
 
 
 # --- health, limits, schema -------------------------------------------------------------------------------------

@@ -81,10 +81,23 @@ def test_submitting_needs_its_scope(live: Live, scope: Scope | None, status: int
         assert answer.headers["www-authenticate"] == "Bearer"
 
 
-def test_a_person_cancels_their_own_and_a_maintainer_anyones(live: Live, scene: Scene) -> None:
-    number = scene.submission(owner="someone")
+@pytest.mark.parametrize(("action", "status"), [("cancel", 200), ("retry", 201)])
+def test_a_submission_is_its_owners_and_the_maintainers(live: Live, scene: Scene, action: str, status: int) -> None:
+    number = scene.submission(owner="submit")
+    scene.finish(number)
+    others = scene.submission(owner="someone")
+    scene.finish(others)
     with live.client(Scope.SUBMIT) as client:
-        assert "someone" in ok(client.post(f"{URL}/{number}/cancel"), 403).json()["detail"]
+        ok(client.post(f"{URL}/{number}/{action}"), status)
+        refused = ok(client.post(f"{URL}/{others}/{action}"), 403).json()["detail"]
+        assert refused == (f"submission {others} belongs to someone; only its owner or a maintainer may {action} it")
+    with live.client(Scope.MAINTAIN) as client:
+        made = ok(client.post(f"{URL}/{others}/{action}"), status).json()
+        assert made["owner"] == ("someone" if action == "cancel" else "maintain")
+
+
+def test_canceling_twice_is_harmless(live: Live, scene: Scene) -> None:
+    number = scene.submission(owner="someone")
     with live.client(Scope.MAINTAIN) as client:
         ok(client.post(f"{URL}/{number}/cancel"))
         ok(client.post(f"{URL}/{number}/cancel"))

@@ -16,7 +16,17 @@ from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import Report, SubmissionRequest
-from wqlab_contracts.enums import Arm, ArtifactKind, DeviceHealth, ErrorKind, FindingKind, Outcome, RunPurpose, Scope
+from wqlab_contracts.enums import (
+    Arm,
+    ArtifactKind,
+    DeviceHealth,
+    ErrorKind,
+    FindingKind,
+    Outcome,
+    RunPurpose,
+    Scope,
+    UserRole,
+)
 from wqlab_contracts.messages import (
     ApplyJob,
     ApplyResult,
@@ -52,6 +62,8 @@ from wqlab_server.models import Device, Event, Run, Submission
 from wqlab_server.settings import Settings
 from wqlab_server.submissions import service as submissions
 
+from .people import add_user
+
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 TOPOLOGY = MeasuredTopology(cpus=4, core=[0, 1, 2, 3], l3=[0, 0, 1, 1], node=[0] * 4, package=[0] * 4)
 SERIES = Series(git=GitSeries(url="https://git.example.org/dev/linux.git", ref="flush-locks"))
@@ -74,7 +86,7 @@ class LabUnderTest:
         self.client = TestClient(self.app, raise_server_exceptions=True)
         with transaction(self.sessions) as session:
             _, self.worker_token = create_token(session, "worker", [Scope.WORKER])
-            _, self.token = create_token(session, "dev", [Scope.ADMIN], owner="dev")
+            _, self.token = create_token(session, "dev", [Scope.ADMIN], user=add_user(session, "dev", UserRole.ADMIN))
             sync_devices(session, self.data)
         self.worker = ScriptedWorker(self.client, self.worker_token)
 

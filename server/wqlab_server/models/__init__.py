@@ -3,6 +3,7 @@
 Importing the package registers every table, so that foreign keys and relationships by name always resolve.
 """
 
+from .accounts import BrowserSession, SignInThrottle, Token, User
 from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
@@ -11,7 +12,6 @@ from .lab import Device, Lab, Lease
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .submissions import Apply, Event, Submission
-from .tokens import Token
 
 __all__ = [
     "Apply",
@@ -21,6 +21,7 @@ __all__ = [
     "BlockAttempt",
     "Boot",
     "BootValue",
+    "BrowserSession",
     "Build",
     "Comparison",
     "ConsoleChunk",
@@ -33,10 +34,12 @@ __all__ = [
     "Run",
     "RunAttempt",
     "Sample",
+    "SignInThrottle",
     "Submission",
     "SubmissionBuild",
     "Token",
     "Typed",
     "Unsupported",
+    "User",
     "fences",
 ]

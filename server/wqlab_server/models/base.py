@@ -27,6 +27,7 @@ from wqlab_contracts.enums import (
     Role,
     RunPurpose,
     SubmissionState,
+    UserRole,
     Verdict,
 )
 from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
@@ -89,6 +90,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Role,
             RunPurpose,
             SubmissionState,
+            UserRole,
             Verdict,
         )
     },

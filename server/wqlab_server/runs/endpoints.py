@@ -22,7 +22,7 @@ from ..paging import MAX_ID, Id
 from ..problems import ApiProblem, documented
 from ..rows import run_rows
 from ..sampletable import samples_of
-from ..sse import counted, notifications_of
+from ..sse import guarded, notifications_of
 from ..views import boot_view, run_view
 from . import queries
 from .console import console
@@ -83,8 +83,8 @@ def get_run_console(
     row = queries.boot(session, run, boot)
     state = request.app.state
     return StreamingResponse(
-        counted(
-            state.metrics,
+        guarded(
+            request,
             console(
                 state.sessions,
                 notifications_of(request),

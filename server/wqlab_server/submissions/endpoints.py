@@ -20,7 +20,7 @@ from ..models import Submission
 from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..problems import ApiProblem, documented
 from ..rows import primary_verdicts, submission_rows
-from ..sse import counted, notifications_of
+from ..sse import guarded, notifications_of
 from ..views import submission_summary, submission_view
 from . import queries, service
 from .stream import events
@@ -137,9 +137,8 @@ def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reade
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))
 def cancel_submission(submission_id: Id, session: Db, who: Submitter) -> SubmissionView:
     """Stop it: nothing new starts, boards at work are given back. Canceling twice is harmless."""
-    submission = queries.get(session, submission_id)
-    _may_change(submission, who)
-    return _view(session, service.cancel(session, submission.id))
+    _may_change(queries.get(session, submission_id), who, "cancel it")
+    return _view(session, service.cancel(session, submission_id))
 
 
 @router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
@@ -147,7 +146,8 @@ def retry_submission(
     *, submission_id: Id, session: Db, data: Data, settings: AppSettings, who: Submitter, response: Response
 ) -> SubmissionView:
     """A new submission with the same request, for one that is finished. The old one never changes; builds that passed
-    are reused."""
+    are reused. Whoever asks owns it."""
+    _may_change(queries.get(session, submission_id), who, "retry it")
     again = service.retry(session, data.current(), settings, submission_id, who.owner)
     response.headers["Location"] = f"/api/v1/submissions/{again.id}"
     return _view(session, again)
@@ -174,7 +174,7 @@ def stream_submission_events(
         return Response(status_code=status.HTTP_204_NO_CONTENT)
     state = request.app.state
     return StreamingResponse(
-        counted(state.metrics, events(state.sessions, notifications_of(request), row.id, seen)),
+        guarded(request, events(state.sessions, notifications_of(request), row.id, seen)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
@@ -194,7 +194,9 @@ def _sequence(last_event_id: str | None) -> int:
     return 0
 
 
-def _may_change(submission: Submission, who: Submitter) -> None:
+def _may_change(submission: Submission, who: Submitter, what: str) -> None:
     """One's own, or anyone's for a maintainer. Raises ApiProblem 403."""
     if submission.owner != who.owner and not who.may(Scope.MAINTAIN):
-        raise ApiProblem(403, f"submission {submission.id} belongs to {submission.owner}; this needs scope maintain")
+        raise ApiProblem(
+            403, f"submission {submission.id} belongs to {submission.owner}; only its owner or a maintainer may {what}"
+        )

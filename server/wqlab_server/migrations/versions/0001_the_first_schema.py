@@ -97,19 +97,52 @@ def upgrade() -> None:
     op.create_index(op.f('ix_submissions_owner'), 'submissions', ['owner'], unique=False)
     op.create_index(op.f('ix_submissions_series_key'), 'submissions', ['series_key'], unique=False)
     op.create_index('ix_submissions_unfinished', 'submissions', ['id'], unique=False, postgresql_where=sa.text("state <> 'finished'"))
+    op.create_table('sign_in_throttles',
+    sa.Column('key', sa.Text(), nullable=False),
+    sa.Column('attempts', sa.Integer(), nullable=False),
+    sa.Column('since', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.PrimaryKeyConstraint('key', name=op.f('pk_sign_in_throttles'))
+    )
+    op.create_index(op.f('ix_sign_in_throttles_since'), 'sign_in_throttles', ['since'], unique=False)
+    op.create_table('users',
+    sa.Column('id', sa.Integer(), nullable=False),
+    sa.Column('name', sa.Text(), nullable=False),
+    sa.Column('role', sa.Enum('viewer', 'submitter', 'maintainer', 'admin', name='user_role', native_enum=False, create_constraint=True, length=32), nullable=False),
+    sa.Column('password_hash', sa.Text(), nullable=False),
+    sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('last_sign_in_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('disabled_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_users')),
+    sa.UniqueConstraint('name', name=op.f('uq_users_name'))
+    )
+    op.create_table('browser_sessions',
+    sa.Column('id', sa.Integer(), nullable=False),
+    sa.Column('user_id', sa.Integer(), nullable=False),
+    sa.Column('digest', sa.Text(), nullable=False),
+    sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('last_used_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.ForeignKeyConstraint(['user_id'], ['users.id'], name=op.f('fk_browser_sessions_user_id')),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_browser_sessions')),
+    sa.UniqueConstraint('digest', name=op.f('uq_browser_sessions_digest'))
+    )
+    op.create_index(op.f('ix_browser_sessions_user_id'), 'browser_sessions', ['user_id'], unique=False)
     op.create_table('tokens',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
-    sa.Column('owner', sa.Text(), nullable=False),
+    sa.Column('user_id', sa.Integer(), nullable=True),
     sa.Column('digest', sa.Text(), nullable=False),
     sa.Column('scopes', postgresql.ARRAY(sa.String()), nullable=False),
     sa.Column('lab', sa.Text(), nullable=True),
     sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('expires_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('last_used_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('revoked_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.CheckConstraint("(user_id IS NULL) = (scopes = '{worker}')", name=op.f('ck_tokens_people_or_worker')),
+    sa.ForeignKeyConstraint(['user_id'], ['users.id'], name=op.f('fk_tokens_user_id')),
     sa.PrimaryKeyConstraint('id', name=op.f('pk_tokens')),
     sa.UniqueConstraint('digest', name=op.f('uq_tokens_digest'))
     )
+    op.create_index(op.f('ix_tokens_user_id'), 'tokens', ['user_id'], unique=False)
     op.create_table('applies',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('submission_id', sa.Integer(), nullable=True),
@@ -409,7 +442,13 @@ def downgrade() -> None:
     op.drop_table('events')
     op.drop_index(op.f('ix_applies_state'), table_name='applies')
     op.drop_table('applies')
+    op.drop_index(op.f('ix_tokens_user_id'), table_name='tokens')
     op.drop_table('tokens')
+    op.drop_index(op.f('ix_browser_sessions_user_id'), table_name='browser_sessions')
+    op.drop_table('browser_sessions')
+    op.drop_table('users')
+    op.drop_index(op.f('ix_sign_in_throttles_since'), table_name='sign_in_throttles')
+    op.drop_table('sign_in_throttles')
     op.drop_index('ix_submissions_unfinished', table_name='submissions', postgresql_where=sa.text("state <> 'finished'"))
     op.drop_index(op.f('ix_submissions_series_key'), table_name='submissions')
     op.drop_index(op.f('ix_submissions_owner'), table_name='submissions')

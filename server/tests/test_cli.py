@@ -1,0 +1,77 @@
+"""`wqlab-server` makes users and tokens in a real database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from typer.testing import CliRunner
+
+from wqlab_contracts.enums import Scope, UserRole
+from wqlab_server.accounts import passwords
+from wqlab_server.auth import by_token
+from wqlab_server.cli import app
+from wqlab_server.db import SessionFactory, transaction
+from wqlab_server.models import User
+from wqlab_server.settings import settings as process_settings
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(autouse=True)
+def environment(database_url: str, data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("WQLAB_DATABASE_URL", database_url)
+    monkeypatch.setenv("WQLAB_BROKER_URL", "memory://")
+    monkeypatch.setenv("WQLAB_DATA_DIR", str(data_dir))
+    monkeypatch.setenv("WQLAB_ARTIFACT_DIR", str(tmp_path))
+    process_settings.cache_clear()
+    yield
+    process_settings.cache_clear()
+
+
+def command(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, list(arguments))
+    assert result.exit_code == code, result.output
+    return result.output.strip()
+
+
+def password_of(sessions: SessionFactory, name: str) -> str:
+    with transaction(sessions) as session:
+        return session.scalars(select(User.password_hash).where(User.name == name)).one()
+
+
+def test_the_first_administrator_is_made_once(sessions: SessionFactory) -> None:
+    first = ("user", "create", "--name", "admin", "--role", "admin", "--unless-there")
+    password = command(*first)
+    assert passwords.matches(password, password_of(sessions, "admin"))
+    assert command(*first) == ""
+    assert passwords.matches(password, password_of(sessions, "admin"))
+    assert "there is a user admin already" in command(*first[:-1], code=2)
+    assert "no user name" in command("user", "create", "--name", "The Admin", "--role", "admin", code=2)
+
+
+def test_a_lost_password_is_replaced(sessions: SessionFactory) -> None:
+    old = command("user", "create", "--name", "ada", "--role", "viewer")
+    new = command("user", "password", "--name", "ada")
+    assert new != old
+    assert passwords.matches(new, password_of(sessions, "ada"))
+    assert not passwords.matches(old, password_of(sessions, "ada"))
+    assert "no user bob" in command("user", "password", "--name", "bob", code=2)
+
+
+def test_a_token_acts_for_a_user_or_a_worker(sessions: SessionFactory) -> None:
+    command("user", "create", "--name", "ada", "--role", "submitter")
+    secret = command("token", "create", "--name", "ci", "--scope", "submit", "--owner", "ada")
+    worker = command("token", "create", "--name", "w2", "--scope", "worker", "--lab", "attic")
+    assert "no user ci" in command("token", "create", "--name", "ci", "--scope", "submit", code=2)
+    assert "only a worker token" in command(
+        "token", "create", "--name", "ci", "--scope", "read", "--owner", "ada", "--lab", "attic", code=2
+    )
+    with transaction(sessions) as session:
+        ada, attic = by_token(session, secret), by_token(session, worker)
+    assert ada is not None
+    assert (ada.owner, ada.role, ada.scopes) == ("ada", UserRole.SUBMITTER, {Scope.SUBMIT})
+    assert attic is not None
+    assert (attic.owner, attic.user_id, attic.scopes, attic.lab) == ("w2", None, {Scope.WORKER}, "attic")

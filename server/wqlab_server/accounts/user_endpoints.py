@@ -1,0 +1,80 @@
+"""Users: made, listed and changed by an administrator."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, status
+from sqlalchemy import func, select
+
+from wqlab_contracts.accounts import UserChange, UserPassword, UserRequest, UserView
+from wqlab_contracts.api import Page
+
+from ..auth import Admin
+from ..deps import Db
+from ..models import User
+from ..paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
+from ..problems import documented
+from . import service
+
+router = APIRouter(prefix="/users", tags=["users"], responses=documented(401, 403, 422, 429))
+
+Name = Annotated[str, Path(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
+
+
+@router.get("")
+def list_users(
+    session: Db,
+    _: Admin,
+    before: Before,
+    limit: Limit = PAGE_DEFAULT,
+    q: Annotated[str | None, Query(max_length=100, description="Part of a name")] = None,
+) -> Page[UserView]:
+    """Newest first, disabled ones too."""
+    conditions = [] if q is None else [User.name.contains(plain_text("q", q).lower(), autoescape=True)]
+    total = session.scalar(select(func.count(User.id)).where(*conditions)) or 0
+    query = select(User).where(*conditions).order_by(User.id.desc()).limit(limit + 1)
+    rows = session.scalars(query if before is None else query.where(User.id < before)).all()
+    return Page[UserView](
+        items=[_view(row) for row in rows[:limit]],
+        total=total,
+        next=encode_cursor(rows[limit - 1].id) if len(rows) > limit else None,
+    )
+
+
+@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
+def create_user(body: UserRequest, session: Db, _: Admin) -> UserPassword:
+    """A new user. The answer holds the password, which is shown this once; the user then changes it."""
+    return _with_password(*service.create_user(session, body.name, body.role))
+
+
+@router.get("/{name}", responses=documented(404))
+def get_user(name: Name, session: Db, _: Admin) -> UserView:
+    """One user."""
+    return _view(service.get_user(session, name))
+
+
+@router.patch("/{name}", responses=documented(400, 404, 409))
+def update_user(name: Name, body: UserChange, session: Db, _: Admin) -> UserView:
+    """Give another role, disable, or let in again. It counts at once, in browsers that are signed in and for tokens."""
+    return _view(service.change_user(session, name, role=body.role, disabled=body.disabled))
+
+
+@router.post("/{name}/password", responses=documented(404))
+def reset_password(name: Name, session: Db, _: Admin) -> UserPassword:
+    """A new password, shown this once. The user's browsers are signed out; API tokens stay."""
+    return _with_password(*service.reset_password(session, name))
+
+
+def _view(row: User) -> UserView:
+    return UserView(
+        name=row.name,
+        role=row.role,
+        created_at=row.created_at,
+        last_sign_in_at=row.last_sign_in_at,
+        disabled_at=row.disabled_at,
+    )
+
+
+def _with_password(row: User, password: str) -> UserPassword:
+    return UserPassword(**_view(row).model_dump(), password=password)

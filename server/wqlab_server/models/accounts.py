@@ -1,0 +1,72 @@
+"""Who may call the API, and by what: users, their browsers' sessions, tokens."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import CheckConstraint, ForeignKey, String, func
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from wqlab_contracts.enums import UserRole
+
+from .base import Base
+
+
+class User(Base):
+    """Never deleted: submissions name their owner."""
+
+    __tablename__ = "users"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    role: Mapped[UserRole]
+    password_hash: Mapped[str]
+    """Argon2id with its parameters and salt."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    last_sign_in_at: Mapped[datetime | None]
+    disabled_at: Mapped[datetime | None]
+
+
+class BrowserSession(Base):
+    """A browser that is signed in. The row goes when that ends."""
+
+    __tablename__ = "browser_sessions"
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), index=True)
+    digest: Mapped[str] = mapped_column(unique=True)
+    """SHA-256 of the cookie's secret, in hex."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    last_used_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    """To the minute."""
+
+
+class SignInThrottle(Base):
+    """How often somebody lately tried to sign in and did not succeed."""
+
+    __tablename__ = "sign_in_throttles"
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    """An account, an address, or both."""
+    attempts: Mapped[int]
+    since: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
+
+
+class Token(Base):
+    __tablename__ = "tokens"
+    __table_args__ = (CheckConstraint("(user_id IS NULL) = (scopes = '{worker}')", name="people_or_worker"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str]
+    user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)
+    """Who acts: a submission made with this token belongs to this user. Null for a worker's."""
+    digest: Mapped[str] = mapped_column(unique=True)
+    """SHA-256 of the secret, in hex."""
+    scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
+    lab: Mapped[str | None]
+    """A worker token may be bound to one lab's runs."""
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
