@@ -19,6 +19,7 @@ BODY_LIMIT = 24_000_000
 REQUESTS_PER_S = 50.0
 BURST = 300
 PUBLIC_PREFIX = "/api/v1"
+REPORT_PREFIX = "/r/"
 
 
 class BodyLimit:
@@ -69,7 +70,7 @@ class RateLimit:
         app: ASGIApp,
         per_s: float = REQUESTS_PER_S,
         burst: int = BURST,
-        prefix: str = PUBLIC_PREFIX,
+        prefix: tuple[str, ...] = (PUBLIC_PREFIX, REPORT_PREFIX),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.app, self.per_s, self.burst, self.prefix, self.clock = app, per_s, burst, prefix, clock

@@ -21,6 +21,7 @@ from wqlab_contracts.messages import ApplyResult, Failure
 from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
 
 from . import claims, pipeline_boards, pipeline_health, pipeline_sessions
+from .artifacts import ArtifactStore
 from .builds import service as builds
 from .comparisons import service as comparisons
 from .conclusion import conclusion_of, kernel_failure
@@ -31,6 +32,7 @@ from .jobs import move
 from .lab import service as lab
 from .livedata import LiveData
 from .models import Apply, Build, Comparison, Device, Lease, Run, Submission, SubmissionBuild
+from .reports.keep import keep
 from .rows import run_rows
 from .runs.service import lock_run
 from .settings import Settings
@@ -60,7 +62,7 @@ def advance(factory: SessionFactory, settings: Settings, submission_id: int) -> 
             submission = submissions.lock(session, submission_id)
             if submission.state is SubmissionState.COMPARING:
                 figures = comparisons.store(session, submission_id)
-                _end(session, submission, _kernel_failures(session, submission, figures))
+                _end(session, submission, settings, _kernel_failures(session, submission, figures))
     except DBAPIError:
         raise  # the database's trouble: the next tick tries again
     except Exception as error:
@@ -73,7 +75,7 @@ def advance(factory: SessionFactory, settings: Settings, submission_id: int) -> 
                     f"the figures could not be compared: {error}",
                     advice="the samples are kept and can be had as CSV; the server's log has the details",
                 )
-                _end(session, submission, [failure])
+                _end(session, submission, settings, [failure])
 
 
 def _advance(session: Session, submission: Submission, settings: Settings) -> None:
@@ -89,7 +91,7 @@ def _advance(session: Session, submission: Submission, settings: Settings) -> No
         failure = apply.failure or infrastructure("the series was not applied")
         for run in runs:
             _end_run(session, run, Outcome.FAILED, failure)
-        _end(session, submission, [failure])
+        _end(session, submission, settings, [failure])
         return
     if submission.cancel_requested_at is None:
         _name(submission, apply.result)
@@ -99,7 +101,7 @@ def _advance(session: Session, submission: Submission, settings: Settings) -> No
     _check_units(session, runs, settings)
     if all(run.state is JobState.FINISHED for run in runs):
         if submission.cancel_requested_at is not None:
-            _end(session, submission)
+            _end(session, submission, settings)
             return
         if submission.state is SubmissionState.APPLYING:
             submissions.enter(session, submission, SubmissionState.BUILDING)
@@ -263,7 +265,7 @@ def _kernel_failures(session: Session, submission: Submission, figures: Sequence
     return [failure for failure in found if failure is not None]
 
 
-def _end(session: Session, submission: Submission, failures: Sequence[Failure] = ()) -> None:
+def _end(session: Session, submission: Submission, settings: Settings, failures: Sequence[Failure] = ()) -> None:
     session.flush()
     of_runs = session.scalars(
         select(Run.failure)
@@ -281,6 +283,8 @@ def _end(session: Session, submission: Submission, failures: Sequence[Failure] =
     submissions.enter(session, submission, SubmissionState.FINISHED)
     submission.outcome, submission.failure, submission.exit_code = result.outcome, result.failure, int(result.exit_code)
     submission.finished_at = clock(session)
+    store = ArtifactStore(settings.artifact_dir, settings.artifact_limit)
+    keep(session, submission, store, settings.public_url)
     emit(session, submission.id, EventKind.REPORT_READY)
     emit(
         session,

@@ -84,7 +84,7 @@ def response(problem: ApiProblem) -> Response:
         detail=problem.detail,
         errors=problem.errors,
     )
-    headers = dict(problem.headers)
+    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **problem.headers}
     if problem.status == 401:
         headers.setdefault("WWW-Authenticate", "Bearer")
     return JSONResponse(body.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)

@@ -17,12 +17,14 @@ from . import health_endpoints
 from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as builds
 from .events import RUN_CHANNEL, SUBMISSION_CHANNEL
+from .headers import SafeAnswers
 from .lab import endpoints as lab
 from .limits import BodyLimit, RateLimit
 from .metrics import LabCollector, Metrics, RequestLatency
 from .paging import each_once
 from .plans import endpoints as plans
 from .reports import endpoints as reports
+from .reports import links
 from .runs import endpoints as runs
 from .sse import Notifications
 from .submissions import endpoints as submissions
@@ -33,7 +35,7 @@ _REFERENCED = (Problem, Event)
 
 
 def install(app: FastAPI) -> None:
-    """Adds routers and middleware of /api/v1, /healthz, /readyz and /metrics."""
+    """Adds routers and middleware of /api/v1, /r, /healthz, /readyz and /metrics."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), [SUBMISSION_CHANNEL, RUN_CHANNEL])
@@ -41,9 +43,11 @@ def install(app: FastAPI) -> None:
     for room in (submissions, reports, builds, runs, lab, plans, session_endpoints, token_endpoints, user_endpoints):
         api.include_router(room.router)
     app.include_router(api)
+    app.include_router(links.router)
     app.include_router(health_endpoints.router)
     app.add_middleware(BodyLimit)
     app.add_middleware(RateLimit)
+    app.add_middleware(SafeAnswers)
     app.add_middleware(RequestLatency, metrics=app.state.metrics)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
 

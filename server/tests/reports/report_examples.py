@@ -35,6 +35,7 @@ from wqlab_contracts.messages import (
     Target,
 )
 from wqlab_contracts.specs import TestPlan, Topology
+from wqlab_server.reports.render_facts import METHOD
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CONFIG = "5f0c1d2e3b4a596877665544332211000f1e2d3c4b5a69788796a5b4c3d2e1f0"
@@ -361,6 +362,7 @@ def report(
         attempts=more.get("attempts", []),
         config_diff=more.get("config_diff", []),
         config_sha256=CONFIG,
+        method=METHOD,
     )
 
 

@@ -1,11 +1,16 @@
-"""Write the golden files anew. Read the difference before you commit it."""
+"""Write the golden files anew. Read the difference before you commit it. What is in kept/*.json stays as it is: labs
+have such reports, and they are to read them."""
 
 from report_examples import EXAMPLES
 
+from wqlab_contracts.api import Report
 from wqlab_server.reports.render_text import render_text
 
 if __name__ == "__main__":
     from pathlib import Path
 
+    here = Path(__file__).parent
     for name, make in EXAMPLES.items():
-        (Path(__file__).parent / "golden" / f"{name}.txt").write_text(render_text(make()))
+        (here / "golden" / f"{name}.txt").write_text(render_text(make()))
+    for kept in (here / "kept").glob("*.json"):
+        kept.with_suffix(".txt").write_text(render_text(Report.model_validate_json(kept.read_text())))

@@ -10,6 +10,7 @@ from .builds import Build, SubmissionBuild
 from .job import Job
 from .lab import Device, Lab, Lease
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
+from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .submissions import Apply, Event, Submission
 
@@ -29,6 +30,7 @@ __all__ = [
     "Event",
     "Finding",
     "Job",
+    "KeptReport",
     "Lab",
     "Lease",
     "Run",

@@ -21,6 +21,7 @@ from ..models import BlockAttempt, Boot, BootValue, Build, Comparison, Event, Ru
 from ..rows import submission_rows
 from ..views import RunRows, SubmissionRows, submission_view
 from .configdiff import config_difference
+from .render_facts import METHOD
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
 
@@ -42,6 +43,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         attempts=[*_jobs(session, submission.id), *(each for run in measured for each in _attempts(run, parts))],
         config_diff=difference,
         config_sha256=config_sha256,
+        method=METHOD,
     )
 
 

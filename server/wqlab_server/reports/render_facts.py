@@ -230,8 +230,13 @@ def head(report: Report) -> str:
 
 
 def address(report: Report) -> str:
-    """Where the lab has this report as a page."""
-    return f"{report.lab_url.rstrip('/')}/api/v1/submissions/{report.submission.id}/report?format=html"
+    """The link for a mail: the lab answers it with this report for ever, with a suffix in another format."""
+    return f"{report.lab_url.rstrip('/')}/r/{report.submission.id}"
+
+
+def live_page(report: Report) -> str:
+    """Where the lab shows it with everything that needs a script."""
+    return f"{report.lab_url.rstrip('/')}/submissions/{report.submission.id}/report"
 
 
 def recomputing(report: Report) -> list[str]:

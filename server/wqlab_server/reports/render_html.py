@@ -26,11 +26,16 @@ SYMBOL = {
 
 
 def render_html(report: Report) -> str:
-    return _page().render(report=report, method=facts.METHOD)
+    return _template("report.html.j2").render(report=report)
+
+
+def render_notice(title: str, text: str, href: str, label: str) -> str:
+    """A page that says one thing and leads on."""
+    return _template("notice.html.j2").render(title=title, text=text, href=href, label=label)
 
 
 @cache
-def _page() -> Template:
+def _template(name: str) -> Template:
     environment = Environment(
         loader=PackageLoader("wqlab_server.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -49,7 +54,7 @@ def _page() -> Template:
         Question=Question,
         kernels=facts.kernels,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _clean(text: str) -> str:

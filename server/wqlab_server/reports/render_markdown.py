@@ -38,7 +38,7 @@ def render_markdown(report: Report) -> str:
             lines.append(
                 f"- {_safe(facts.where(attempt))}: **{attempt.failure.kind}**: {_safe(attempt.failure.summary)}"
             )
-    lines += ["", *_kernels(report), "", f"<sub>{facts.METHOD}</sub>"]
+    lines += ["", *_kernels(report), "", f"<sub>{_safe(report.method)}</sub>"]
     commands = facts.recomputing(report)
     lines += (
         ["", "To compute the verdicts again from every sample:", "", *_fenced("\n".join(commands))] if commands else []

@@ -175,7 +175,7 @@ def _checkpatch(report: Report) -> list[str]:
 
 
 def _closing(report: Report) -> list[str]:
-    lines = [*_heading("Method"), *tables.wrapped(facts.METHOD)]
+    lines = [*_heading("Method"), *tables.wrapped(report.method)]
     commands = facts.recomputing(report)
     if commands:
         lines += ["", "To compute the verdicts again from every sample:"]

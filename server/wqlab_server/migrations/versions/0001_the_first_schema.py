@@ -97,6 +97,13 @@ def upgrade() -> None:
     op.create_index(op.f('ix_submissions_owner'), 'submissions', ['owner'], unique=False)
     op.create_index(op.f('ix_submissions_series_key'), 'submissions', ['series_key'], unique=False)
     op.create_index('ix_submissions_unfinished', 'submissions', ['id'], unique=False, postgresql_where=sa.text("state <> 'finished'"))
+    op.create_table('kept_reports',
+    sa.Column('submission_id', sa.Integer(), nullable=False),
+    sa.Column('document', sa.Text(), nullable=False),
+    sa.Column('kept_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.ForeignKeyConstraint(['submission_id'], ['submissions.id'], name=op.f('fk_kept_reports_submission_id')),
+    sa.PrimaryKeyConstraint('submission_id', name=op.f('pk_kept_reports'))
+    )
     op.create_table('sign_in_throttles',
     sa.Column('key', sa.Text(), nullable=False),
     sa.Column('attempts', sa.Integer(), nullable=False),
@@ -449,6 +456,7 @@ def downgrade() -> None:
     op.drop_table('users')
     op.drop_index(op.f('ix_sign_in_throttles_since'), table_name='sign_in_throttles')
     op.drop_table('sign_in_throttles')
+    op.drop_table('kept_reports')
     op.drop_index('ix_submissions_unfinished', table_name='submissions', postgresql_where=sa.text("state <> 'finished'"))
     op.drop_index(op.f('ix_submissions_series_key'), table_name='submissions')
     op.drop_index(op.f('ix_submissions_owner'), table_name='submissions')

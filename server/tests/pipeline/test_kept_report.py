@@ -1,0 +1,67 @@
+"""A submission that ends leaves its report behind, whatever way it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from wqlab_contracts.api import Report
+from wqlab_contracts.enums import EventKind, Outcome, SubmissionState, Verdict
+from wqlab_server.models import Event, KeptReport
+from wqlab_server.reports import keep
+from wqlab_server.submissions import service as submissions
+
+from ..support.lab import LabUnderTest
+
+pytestmark = pytest.mark.integration
+
+
+def kept(lab: LabUnderTest, submission_id: int) -> Report | None:
+    with lab.transaction() as session:
+        row = session.get(KeptReport, submission_id)
+        return None if row is None else Report.model_validate_json(row.document)
+
+
+def test_it_is_kept_with_the_end_and_is_what_the_api_shows(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@board")
+    assert kept(lab, submission_id) is None
+    lab.until_idle()
+    report = kept(lab, submission_id)
+    assert report is not None
+    assert report.submission.state is SubmissionState.FINISHED
+    assert report.submission.finished_at is not None
+    assert report.submission.exit_code == 0
+    assert report.submission.verdicts == {Verdict.IMPROVEMENT: 1}
+    assert report.targets[0].values
+    assert report.method
+    assert report == lab.report(submission_id)
+
+
+def test_a_canceled_submission_has_one_too(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@board")
+    with lab.transaction() as session:
+        submissions.cancel(session, submission_id)
+    lab.until_idle()
+    report = kept(lab, submission_id)
+    assert report is not None
+    assert report.submission.outcome is Outcome.CANCELED
+
+
+def test_one_that_cannot_be_assembled_does_not_hold_up_the_end(
+    lab: LabUnderTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("a bug in the report")
+
+    submission_id = lab.submit("locks@board")
+    with monkeypatch.context() as patched:
+        patched.setattr(keep, "assemble", broken)
+        lab.until_idle()
+    assert lab.submission(submission_id).outcome is Outcome.PASSED
+    assert kept(lab, submission_id) is None
+    with lab.transaction() as session:
+        kinds = session.scalars(select(Event.kind).where(Event.submission_id == submission_id)).all()
+    assert EventKind.REPORT_READY in kinds
+    assert lab.report(submission_id) == kept(lab, submission_id)
