@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: help setup demo up stop down status lint format test test-unit bench lock openapi
+.PHONY: help setup demo up password stop down status lint format test test-unit bench lock openapi
 
 help: ## what you can make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: setup ## start a lab here, submit the example series and a settings study,
 
 up: setup ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
+
+password: ## make a new password for the lab's administrator
+	@$(AS_USER) wqlab-lab password
 
 status: ## what runs, and where
 	@$(AS_USER) wqlab-lab status

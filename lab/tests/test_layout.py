@@ -51,3 +51,13 @@ def test_supervisor_reads_back_what_was_meant(layout: Layout) -> None:
     assert 'WQLAB_DATA_DIR="/checkout with space/50%%"' in config["program:api"]["environment"]
     assert "-c 3" in config["program:boards"]["command"]
     assert "secret" not in config["program:api"]["environment"]
+
+
+def test_the_lab_on_this_machine_is_read_without_signing_in_unless_told_otherwise(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WQLAB_PUBLIC_READING", raising=False)
+    assert layout.server_environment()["WQLAB_PUBLIC_READING"] == "true"
+    monkeypatch.setenv("WQLAB_PUBLIC_READING", "false")
+    assert layout.server_environment()["WQLAB_PUBLIC_READING"] == "false"
+    assert "WQLAB_PUBLIC_READING" not in layout.worker_environment()

@@ -1,4 +1,4 @@
-"""`wqlab-lab`: up, status, stop, down, demo. The Makefile calls it as the lab's user."""
+"""`wqlab-lab`: up, status, password, stop, down, demo. The Makefile calls it as the lab's user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 
 from . import demo
-from .layout import Layout, LayoutError
+from .layout import ADMIN, Layout, LayoutError
 from .lifecycle import Lab, LabError
 from .prepare import PrepareError, prepare
 
@@ -19,6 +19,7 @@ def main() -> None:
     for name, summary in (
         ("up", "prepare what is missing and start the lab"),
         ("status", "what runs, and where"),
+        ("password", "make a new password for the lab's administrator"),
         ("stop", "stop every process, keep the data"),
         ("down", "stop every process and remove the state folder"),
         ("demo", "start the lab, submit the examples, print their reports"),
@@ -49,6 +50,9 @@ def _run(command: str) -> int:
     if command == "status":
         print(f"{layout.url}\n{lab.status()}" if lab.running() else "the lab is not running")
         return 0
+    if command == "password":
+        print(_sign_in(layout, lab.new_password(ADMIN)))
+        return 0
     if command == "stop":
         lab.stop()
         print(f"stopped; its data stays in {layout.state}")
@@ -64,8 +68,11 @@ def _run(command: str) -> int:
     lab.up()
     if command == "up":
         print(_how_to_use(layout))
+        _print_first_password(lab)
         return 0
 
+    say(f"the lab runs at {layout.url}")
+    _print_first_password(lab)
     submissions = demo.submit_examples(layout)
     worst = 0
     for submission in submissions:
@@ -80,12 +87,26 @@ def _run(command: str) -> int:
     return worst
 
 
+def _print_first_password(lab: Lab) -> None:
+    if lab.first_password is not None:
+        print(_sign_in(lab.layout, lab.first_password), flush=True)
+
+
+def _sign_in(layout: Layout, password: str) -> str:
+    return f"""
+Sign in at {layout.url}/sign-in (this password is shown only now; `make password` makes another one)
+
+    user      {ADMIN}
+    password  {password}
+"""
+
+
 def _how_to_use(layout: Layout) -> str:
     return f"""
 The lab runs at {layout.url} (interactive API: {layout.url}/docs)
 
     export WQLAB_URL={layout.url}
-    export WQLAB_TOKEN={layout.token("admin")}
+    export WQLAB_TOKEN={layout.token(ADMIN)}
     .venv/bin/wqlab list
 
 `make stop` stops it and keeps its data; `make down` stops it and removes {layout.state}."""

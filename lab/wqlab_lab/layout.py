@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 LAB = "local"
+ADMIN = "admin"
+"""The user that a new lab has."""
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
 LONGEST_SOCKET_PATH = 107
@@ -102,6 +104,8 @@ class Layout:
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
             "WQLAB_PUBLIC_URL": self.url,
+            # It listens on this machine only; whoever opens it to others says whether they may read unasked.
+            "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or "true",
         }
 
     def worker_environment(self) -> dict[str, str]:
@@ -115,7 +119,7 @@ class Layout:
 
     def user_environment(self) -> dict[str, str]:
         """For the `wqlab` command."""
-        return {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token("admin")}
+        return {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token(ADMIN)}
 
 
 def free_port(preferred: int) -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from . import supervision
-from .layout import LAB, Layout
+from .layout import ADMIN, LAB, Layout
 from .services import POSTGRES_BIN, Service, services, stores, supervisor_config
 
 READY_TIMEOUT_S = 60.0
@@ -29,6 +29,8 @@ class Lab:
     def __init__(self, layout: Layout, say: Callable[[str], None]) -> None:
         self.layout = layout
         self.say = say
+        self.first_password: str | None = None
+        """Of the administrator that this `up` made; kept nowhere else."""
         self._supervisor = supervision.Supervisor(layout.run / "supervisor.sock")
 
     # --- state ------------------------------------------------------------------------------------------------
@@ -64,7 +66,7 @@ class Lab:
         self._wait("postgres", self._postgres_answers)
         self._run(["createdb", "-h", str(layout.run), "wqlab"], already="already exists")
         self._run(["wqlab-server", "migrate"])
-        self._make_tokens()
+        self._make_token("worker", "worker")
         self._write_config([*stores(layout), *services(layout, capacity=1)])
         self._start("bench")
         self._wait("bench", layout.bench.exists)
@@ -78,6 +80,7 @@ class Lab:
             self._start(name)
         self._check_all_run()
         self._remember_device_types()
+        self._make_admin()  # last: a password that is made will be shown
 
     def _make_database(self) -> None:
         data = self.layout.state / "postgres"
@@ -95,13 +98,23 @@ class Lab:
         if not key.exists():
             self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
 
-    def _make_tokens(self) -> None:
-        for name, scope in (("worker", "worker"), ("admin", "admin")):
-            path = self.layout.keys / f"{name}.token"
-            if not path.exists():
-                token = self._run(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
-                path.touch(mode=0o600)
-                path.write_text(token.strip() + "\n")
+    def _make_token(self, name: str, scope: str) -> None:
+        path = self.layout.keys / f"{name}.token"
+        if not path.exists():
+            token = self._run(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
+            path.touch(mode=0o600)
+            path.write_text(token.strip() + "\n")
+
+    def _make_admin(self) -> None:
+        """The first user, for browsers, and a token of that user's for the `wqlab` command."""
+        made = self._run(["wqlab-server", "user", "create", "--name", ADMIN, "--role", "admin", "--unless-there"])
+        self.first_password = made.strip() or None
+        self._make_token(ADMIN, "admin")
+
+    def new_password(self, user: str) -> str:
+        if not self.running():
+            raise LabError("the lab is not running: start it by `make up`")
+        return self._run(["wqlab-server", "user", "password", "--name", user]).strip()
 
     def _export_boards(self) -> None:
         """Tells labgrid which boards there are: the exporter's file, and a place for each."""
