@@ -15,16 +15,20 @@ from wqlab_contracts.messages import Event
 
 from . import health_endpoints, tokens
 from .builds import endpoints as builds
-from .events import RUN_CHANNEL, SUBMISSION_CHANNEL
+from .events import LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
 from .lab import endpoints as lab
+from .lab import page_endpoints as lab_pages
 from .limits import BodyLimit, RateLimit
 from .metrics import LabCollector, Metrics, RequestLatency
 from .paging import each_once
 from .plans import endpoints as plans
 from .reports import endpoints as reports
 from .runs import endpoints as runs
+from .series import endpoints as series
 from .sse import Notifications
 from .submissions import endpoints as submissions
+from .submissions import page_endpoints as submission_pages
+from .submissions import quote_endpoints as quotes
 
 PREFIX = "/api/v1"
 _REFERENCED = (Problem, Event)
@@ -35,9 +39,22 @@ def install(app: FastAPI) -> None:
     """Adds routers and middleware of /api/v1, /healthz, /readyz and /metrics."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
-    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), [SUBMISSION_CHANNEL, RUN_CHANNEL])
+    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL]
+    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
-    for room in (submissions, reports, builds, runs, lab, plans, tokens):
+    for room in (
+        submissions,
+        submission_pages,
+        quotes,
+        series,
+        reports,
+        builds,
+        runs,
+        lab,
+        lab_pages,
+        plans,
+        tokens,
+    ):
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(health_endpoints.router)

@@ -7,7 +7,8 @@ from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .job import Job
-from .lab import Device, Lab, Lease
+from .lab import Device, HealthChange, Lab, Lease
+from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .submissions import Apply, Event, Submission
@@ -27,9 +28,11 @@ __all__ = [
     "Device",
     "Event",
     "Finding",
+    "HealthChange",
     "Job",
     "Lab",
     "Lease",
+    "Lookup",
     "Run",
     "RunAttempt",
     "Sample",
