@@ -7,6 +7,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import web
+
 LAB = "local"
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
@@ -102,6 +104,7 @@ class Layout:
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
             "WQLAB_PUBLIC_URL": self.url,
+            "WQLAB_WEB_DIR": str(web.pages(self.cache)),
         }
 
     def worker_environment(self) -> dict[str, str]:

@@ -161,6 +161,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices/{name}/health-check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Check Device
+         * @description Have a board checked as soon as it is free, whatever its health; a quarantined one is released first. Asking
+         *     again before the check has ended changes nothing.
+         */
+        post: operations["check_device"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{name}/history": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Device History
+         * @description How a board's health changed, what ran on it, and its last consoles. `cursor` pages through the runs.
+         */
+        get: operations["get_device_history"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/devices/{name}/quarantine": {
         parameters: {
             query?: never;
@@ -201,6 +242,47 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/git/branches": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Git Branches
+         * @description The branches of a public repository, read by a worker of the lab. When the answer takes longer than `wait_s`, its
+         *     `state` is not `finished` yet: ask again.
+         */
+        get: operations["list_git_branches"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/lab/timeline": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Lab Timeline
+         * @description Which run had which board when: every time span that touches `from` to `to`.
+         */
+        get: operations["get_lab_timeline"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans": {
         parameters: {
             query?: never;
@@ -235,6 +317,47 @@ export interface paths {
         get: operations["get_plan"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/queue": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Queue
+         * @description Every run that waits for a board, in the order in which boards are given out, and why it waits.
+         */
+        get: operations["get_queue"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/quotes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Create Quote
+         * @description What the same request to `create_submission` would cost and when it would be done, as the lab is now. Nothing is
+         *     created or reserved. Its mistakes are listed in `errors`; only a body of another shape is refused.
+         */
+        post: operations["create_quote"];
         delete?: never;
         options?: never;
         head?: never;
@@ -361,6 +484,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run_id}/values": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Cell Values
+         * @description What one cell's figures are drawn from: each boot's value of a metric with the repetitions it stands for.
+         */
+        get: operations["get_cell_values"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/series/inspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Inspect Series
+         * @description What an mbox holds and what is wrong with it. Nothing is kept, and nothing of it is run.
+         */
+        post: operations["inspect_series"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/submissions": {
         parameters: {
             query?: never;
@@ -370,7 +533,7 @@ export interface paths {
         };
         /**
          * List Submissions
-         * @description Newest first.
+         * @description A page of those that fit every filter; keep filters and `sort` while following `next`.
          */
         get: operations["list_submissions"];
         put?: never;
@@ -419,6 +582,27 @@ export interface paths {
          * @description Stop it: nothing new starts, boards at work are given back. Canceling twice is harmless.
          */
         post: operations["cancel_submission"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/submissions/{submission_id}/compare/{other_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Submissions
+         * @description Two submissions' figures beside each other, target by target. Each has its own baseline, its own boots and
+         *     perhaps its own board: they are not paired, and nothing here is tested.
+         */
+        get: operations["compare_submissions"];
+        put?: never;
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -499,6 +683,48 @@ export interface paths {
          * @description The series under test as an mbox, on top of the base commit that the submission's `apply` names.
          */
         get: operations["get_submission_series"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/submissions/{submission_id}/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Submission Steps
+         * @description Apply, builds, runs, blocks and boots with their states and failures; without samples, figures and environments,
+         *     so that a page can read it again whenever an event comes.
+         */
+        get: operations["get_submission_steps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/submissions/{submission_id}/versions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Submission Versions
+         * @description Every submission of the same series (equal `series_key`), this one among them, newest first, at most 100. A
+         *     settings study has no versions but itself.
+         */
+        get: operations["list_submission_versions"];
         put?: never;
         post?: never;
         delete?: never;
@@ -635,6 +861,41 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** ApplyStep */
+        ApplyStep: {
+            /** Attempts */
+            attempts: number;
+            /** Base Commit */
+            base_commit: string | null;
+            /** Checkpatch Errors */
+            checkpatch_errors: number;
+            /** Checkpatch Warnings */
+            checkpatch_warnings: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Holder */
+            holder: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Patches */
+            patches: number;
+            /** Progress */
+            progress: string;
+            /** Progress Done */
+            progress_done: number;
+            /** Progress Total */
+            progress_total: number;
+            /** Release */
+            release: string | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+        };
         /** ApplyView */
         ApplyView: {
             /** Base Commit */
@@ -688,6 +949,8 @@ export interface components {
          */
         AttemptView: {
             arm: components["schemas"]["Arm"] | null;
+            /** At */
+            at: string | null;
             /** Attempt */
             attempt: number;
             /** Block */
@@ -721,10 +984,117 @@ export interface components {
             values: string[];
         };
         /**
+         * BlockState
+         * @enum {string}
+         */
+        BlockState: "pending" | "running" | "completed" | "lost";
+        /** BlockStep */
+        BlockStep: {
+            /** Arms */
+            arms: components["schemas"]["Arm"][];
+            /** Attempt */
+            attempt: number | null;
+            /** Block */
+            block: number;
+            /** Discarded */
+            discarded: number;
+            state: components["schemas"]["BlockState"];
+        };
+        /**
+         * BootConsole
+         * @description A boot whose console can be read: `GET /runs/{run_id}/console?boot={boot_id}`.
+         */
+        BootConsole: {
+            arm: components["schemas"]["Arm"];
+            /** Attempt */
+            attempt: number;
+            /** Block */
+            block: number;
+            /** Boot Id */
+            boot_id: number;
+            /** Console Bytes */
+            console_bytes: number;
+            /** Console Truncated */
+            console_truncated: boolean;
+            /** Failure */
+            failure: string;
+            /** Finished At */
+            finished_at: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Plan */
+            plan: string;
+            purpose: components["schemas"]["RunPurpose"];
+            /** Run Id */
+            run_id: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            state: components["schemas"]["BootState"];
+            /** Submission Id */
+            submission_id: number | null;
+        };
+        /**
+         * BootPoint
+         * @description One boot's value of one metric, and the repetitions that it is the median of.
+         */
+        BootPoint: {
+            arm: components["schemas"]["Arm"];
+            /** Block */
+            block: number;
+            /** Boot Id */
+            boot_id: number;
+            /** Device */
+            device: string;
+            /** Position */
+            position: number;
+            /** Repetitions */
+            repetitions: number[];
+            /** Setting */
+            setting: string;
+            /** Value */
+            value: number;
+        };
+        /**
          * BootState
          * @enum {string}
          */
         BootState: "booting" | "measuring" | "finished";
+        /** BootStep */
+        BootStep: {
+            arm: components["schemas"]["Arm"];
+            /** Attempt */
+            attempt: number;
+            /** Block */
+            block: number;
+            /** Console Bytes */
+            console_bytes: number;
+            /** Console Truncated */
+            console_truncated: boolean;
+            /** Device */
+            device: string;
+            failure: components["schemas"]["FailureBrief"] | null;
+            /** Findings */
+            findings: number;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: number;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Position */
+            position: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            state: components["schemas"]["BootState"];
+            /** Valid */
+            valid: boolean;
+            /** Verified At */
+            verified_at: string | null;
+        };
         /**
          * BootValue
          * @description One boot's value of one metric: what the comparisons are made of and what figures draw.
@@ -797,6 +1167,68 @@ export interface components {
             /** Workload S */
             workload_s: number | null;
         };
+        /**
+         * BuildQuote
+         * @description Kernels of one recipe that the targets need, baseline and candidate.
+         */
+        BuildQuote: {
+            basis: components["schemas"]["QuoteBasis"];
+            /** Build S */
+            build_s: number | null;
+            /** Kernels */
+            kernels: number;
+            /** Measured Builds */
+            measured_builds: number;
+            /** Recipe */
+            recipe: string;
+        };
+        /** BuildStep */
+        BuildStep: {
+            /**
+             * Arch
+             * @enum {string}
+             */
+            arch: "x86_64" | "arm64";
+            arm: components["schemas"]["Arm"];
+            /** Attempts */
+            attempts: number;
+            /** Build Id Gnu */
+            build_id_gnu: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Emulated */
+            emulated: boolean;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Has Log */
+            has_log: boolean;
+            /** Holder */
+            holder: string | null;
+            /** Id */
+            id: number;
+            /** New Warnings */
+            new_warnings: number;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Progress */
+            progress: string;
+            /** Progress Done */
+            progress_done: number;
+            /** Progress Total */
+            progress_total: number;
+            /** Recipe */
+            recipe: string;
+            /** Release */
+            release: string;
+            /** Reused */
+            reused: boolean;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+        };
         /** BuildView */
         BuildView: {
             /**
@@ -846,6 +1278,22 @@ export interface components {
             tree: string;
             /** Tree Oid */
             tree_oid: string;
+        };
+        /**
+         * CellValues
+         * @description What the figures of one scenario and metric are drawn from; only boots of whole blocks.
+         */
+        CellValues: {
+            /** Metric */
+            metric: string;
+            /** Points */
+            points: components["schemas"]["BootPoint"][];
+            /** Run Id */
+            run_id: number;
+            /** Scenario */
+            scenario: string;
+            /** Unit */
+            unit: string;
         };
         /** Check */
         Check: {
@@ -944,11 +1392,113 @@ export interface components {
             /** Where */
             where: string;
         };
+        /** CoverLetter */
+        CoverLetter: {
+            /** Subject */
+            subject: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * CpuLayout
+         * @description Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole board.
+         */
+        CpuLayout: {
+            basis: components["schemas"]["LayoutBasis"];
+            /** Capacity */
+            capacity: number[] | null;
+            /** Cluster */
+            cluster: number[] | null;
+            /** Core */
+            core: number[];
+            /** Cpus */
+            cpus: number;
+            /** L3 */
+            l3: number[];
+            /** Node */
+            node: number[];
+            /** Package */
+            package: number[];
+            /** Thread */
+            thread: number[];
+        };
+        /**
+         * DetectableEffect
+         * @description What the target's primary metric can show.
+         */
+        DetectableEffect: {
+            /** Blocks Measured */
+            blocks_measured: number;
+            /** Delta */
+            delta: number | null;
+            direction: components["schemas"]["Direction"];
+            /** Effect */
+            effect: number | null;
+            evidence: components["schemas"]["Evidence"];
+            /** Exact */
+            exact: boolean;
+            /** Metric */
+            metric: string;
+            scale: components["schemas"]["Scale"];
+            /** Unit */
+            unit: string;
+            /** Why */
+            why: string;
+        };
         /**
          * DeviceHealth
          * @enum {string}
          */
         DeviceHealth: "unknown" | "good" | "suspect" | "quarantined";
+        /** DeviceHistory */
+        DeviceHistory: {
+            /** Consoles */
+            consoles: components["schemas"]["BootConsole"][];
+            /** Device */
+            device: string;
+            /** Health */
+            health: components["schemas"]["HealthChange"][];
+            runs: components["schemas"]["Page_DeviceRun_"];
+        };
+        /**
+         * DeviceRun
+         * @description A run on the board with what is needed to read on.
+         */
+        DeviceRun: {
+            /** Attempt */
+            attempt: number;
+            /** Boots */
+            boots: number;
+            /** Device */
+            device: string;
+            /** Device Type */
+            device_type: string;
+            /** Failure */
+            failure: string;
+            failure_detail: components["schemas"]["Failure"] | null;
+            failure_kind: components["schemas"]["ErrorKind"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Last Boot Id */
+            last_boot_id: number | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Owner */
+            owner: string;
+            /** Plan */
+            plan: string;
+            purpose: components["schemas"]["RunPurpose"];
+            /** Run Id */
+            run_id: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Submission Id */
+            submission_id: number | null;
+            /** Title */
+            title: string;
+        };
         /** DeviceTypeView */
         DeviceTypeView: {
             /**
@@ -962,6 +1512,7 @@ export interface components {
             emulated: boolean;
             /** Free */
             free: number;
+            layout: components["schemas"]["CpuLayout"];
             /** Name */
             name: string;
             /** Problems */
@@ -971,18 +1522,24 @@ export interface components {
             /** Summary */
             summary: string;
             topology: components["schemas"]["Topology"];
+            units: components["schemas"]["UnitCounts"];
         };
         /** DeviceView */
         DeviceView: {
+            /** Check Requested At */
+            check_requested_at: string | null;
             /** Device Type */
             device_type: string;
             health: components["schemas"]["DeviceHealth"];
+            /** Health Check */
+            health_check: number | null;
             /** Health Checked At */
             health_checked_at: string | null;
             /** Health Reason */
             health_reason: string;
             /** Lab */
             lab: string;
+            layout: components["schemas"]["CpuLayout"] | null;
             lease: components["schemas"]["LeaseView"] | null;
             measured_topology: components["schemas"]["MeasuredTopology"] | null;
             /** Name */
@@ -1104,6 +1661,69 @@ export interface components {
             summary: string;
         };
         /**
+         * FailureBrief
+         * @description A failure without its excerpt; the boot, run or build itself has that.
+         */
+        FailureBrief: {
+            /** Advice */
+            advice: string;
+            kind: components["schemas"]["ErrorKind"];
+            /** Summary */
+            summary: string;
+        };
+        /**
+         * FigureChange
+         * @description How one submission's own verdict differs from the other's. No test compares the two.
+         * @enum {string}
+         */
+        FigureChange: "same" | "better" | "worse" | "other" | "only_first" | "only_second" | "none";
+        /**
+         * FigurePair
+         * @description The same target, scenario, setting and metric in two submissions.
+         */
+        FigurePair: {
+            change: components["schemas"]["FigureChange"];
+            /** Device Type */
+            device_type: string;
+            /** Effect Change */
+            effect_change: number | null;
+            first: components["schemas"]["Comparison"] | null;
+            /** Intervals Overlap */
+            intervals_overlap: boolean | null;
+            kernel: components["schemas"]["Arm"] | null;
+            /** Metric */
+            metric: string;
+            /** Plan */
+            plan: string;
+            question: components["schemas"]["Question"];
+            /** Scenario */
+            scenario: string;
+            second: components["schemas"]["Comparison"] | null;
+            /** Setting */
+            setting: string;
+        };
+        /** FileChange */
+        FileChange: {
+            /**
+             * Binary
+             * @default false
+             */
+            binary: boolean;
+            /** Deletions */
+            deletions: number;
+            /** Insertions */
+            insertions: number;
+            /** Old Path */
+            old_path: string | null;
+            /** Path */
+            path: string;
+            /**
+             * Status
+             * @enum {string}
+             */
+            status: "added" | "changed" | "deleted" | "renamed" | "copied";
+        };
+        /**
          * FindingKind
          * @description What a detector can see on a kernel's console.
          * @enum {string}
@@ -1126,6 +1746,35 @@ export interface components {
             /** Title */
             title: string;
         };
+        /** GitBranch */
+        GitBranch: {
+            /** Commit */
+            commit: string;
+            /** Name */
+            name: string;
+        };
+        /**
+         * GitBranches
+         * @description The branches of a repository, as a worker saw them; ask again while `state` is not `finished`.
+         */
+        GitBranches: {
+            /** Branches */
+            branches: components["schemas"]["GitBranch"][];
+            failure: components["schemas"]["Failure"] | null;
+            /** Head */
+            head: string | null;
+            /** Looked At */
+            looked_at: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            state: components["schemas"]["JobState"];
+            /**
+             * Truncated
+             * @default false
+             */
+            truncated: boolean;
+            /** Url */
+            url: string;
+        };
         /** GitSeries */
         GitSeries: {
             /** Base */
@@ -1140,12 +1789,32 @@ export interface components {
             /** Status */
             status: string;
         };
+        /** HealthChange */
+        HealthChange: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** By */
+            by: string;
+            health: components["schemas"]["DeviceHealth"];
+            /** Reason */
+            reason: string;
+            /** Run Id */
+            run_id: number | null;
+        };
         /**
          * JobState
          * @description Where an apply, a build or a run is.
          * @enum {string}
          */
         JobState: "waiting" | "queued" | "running" | "finished";
+        /**
+         * LayoutBasis
+         * @enum {string}
+         */
+        LayoutBasis: "described" | "measured";
         /** LeaseView */
         LeaseView: {
             /**
@@ -1170,6 +1839,10 @@ export interface components {
          * @description What the booted kernel reports. Each list has one entry per CPU, in CPU order.
          */
         MeasuredTopology: {
+            /** Capacity */
+            capacity: number[] | null;
+            /** Cluster */
+            cluster: number[] | null;
             /** Core */
             core: number[];
             /** Cpus */
@@ -1211,6 +1884,15 @@ export interface components {
          * @enum {string}
          */
         Outcome: "passed" | "failed" | "canceled";
+        /** Page[DeviceRun] */
+        Page_DeviceRun_: {
+            /** Items */
+            items: components["schemas"]["DeviceRun"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
         /** Page[SubmissionSummary] */
         Page_SubmissionSummary_: {
             /** Items */
@@ -1243,7 +1925,16 @@ export interface components {
         };
         /** PlanView */
         PlanView: {
+            /** Files */
+            files: {
+                [key: string]: string;
+            };
             plan: components["schemas"]["TestPlan"];
+            /**
+             * Readme
+             * @default
+             */
+            readme: string;
             /** Script */
             script: string;
         };
@@ -1305,6 +1996,117 @@ export interface components {
          * @enum {string}
          */
         Question: "kernel" | "setting";
+        /** QueueEntry */
+        QueueEntry: {
+            /** Aging */
+            aging: number;
+            /** Ahead */
+            ahead: components["schemas"]["RunsAhead"][];
+            /** Ahead Boots */
+            ahead_boots: number;
+            /** Ahead Runs */
+            ahead_runs: number;
+            /** Boards Held */
+            boards_held: number;
+            /** Device Type */
+            device_type: string;
+            /** Offered Device */
+            offered_device: string | null;
+            /** Owner */
+            owner: string;
+            /** Plan */
+            plan: string;
+            /** Position */
+            position: number;
+            /** Position In Type */
+            position_in_type: number;
+            /** Priority */
+            priority: number;
+            purpose: components["schemas"]["RunPurpose"];
+            /**
+             * Queued At
+             * Format: date-time
+             */
+            queued_at: string;
+            /** Run Id */
+            run_id: number;
+            /** Score */
+            score: number;
+            /** Share */
+            share: number;
+            /** Starts At */
+            starts_at: string | null;
+            /** Submission Id */
+            submission_id: number | null;
+            /** Title */
+            title: string;
+            /** Waited S */
+            waited_s: number;
+            waits: components["schemas"]["Waits"];
+            /** Wanted Device */
+            wanted_device: string | null;
+            /** Why */
+            why: string;
+        };
+        /** QueueView */
+        QueueView: {
+            /** Aging Per Minute */
+            aging_per_minute: number;
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Entries */
+            entries: components["schemas"]["QueueEntry"][];
+            /** Rule */
+            rule: string;
+            /** Share Per Board */
+            share_per_board: number;
+            /** Total */
+            total: number;
+            /** Waiting For Kernels */
+            waiting_for_kernels: number;
+        };
+        /** Quote */
+        Quote: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            basis: components["schemas"]["QuoteBasis"];
+            /** Build S */
+            build_s: number | null;
+            /** Builds */
+            builds: components["schemas"]["BuildQuote"][];
+            /** Device S */
+            device_s: number | null;
+            /** Ends At */
+            ends_at: string | null;
+            /** Errors */
+            errors: components["schemas"]["QuoteMistake"][];
+            /** Starts At */
+            starts_at: string | null;
+            /** Targets */
+            targets: components["schemas"]["TargetQuote"][];
+        };
+        /**
+         * QuoteBasis
+         * @description Where an estimate comes from.
+         * @enum {string}
+         */
+        QuoteBasis: "measured" | "planned" | "unknown";
+        /**
+         * QuoteMistake
+         * @description The same items as in the problem that `create_submission` would answer.
+         */
+        QuoteMistake: {
+            /** Detail */
+            detail: string;
+            /** Pointer */
+            pointer: string;
+        };
         /** Readiness */
         Readiness: {
             /** Checks */
@@ -1371,6 +2173,11 @@ export interface components {
             generated_at: string;
             /** Lab Url */
             lab_url: string;
+            /**
+             * Method
+             * @default
+             */
+            method: string;
             submission: components["schemas"]["SubmissionView"];
             /** Targets */
             targets: components["schemas"]["TargetReport"][];
@@ -1386,10 +2193,100 @@ export interface components {
          */
         Role: "primary" | "secondary" | "explanatory";
         /**
+         * RunAttemptStep
+         * @description One time the run was given a board.
+         */
+        RunAttemptStep: {
+            /** Device */
+            device: string;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Holder */
+            holder: string;
+            /** Number */
+            number: number;
+            outcome: components["schemas"]["Outcome"] | null;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+        };
+        /**
          * RunPurpose
          * @enum {string}
          */
         RunPurpose: "measure" | "health_check";
+        /**
+         * RunsAhead
+         * @description Runs of one submission that stand in the way, at work or before it in the queue.
+         */
+        RunsAhead: {
+            /** Boots Left */
+            boots_left: number;
+            /** Owner */
+            owner: string;
+            /** Plan */
+            plan: string;
+            /** Running */
+            running: boolean;
+            /** Runs */
+            runs: number;
+            /** Submission Id */
+            submission_id: number | null;
+        };
+        /** RunStep */
+        RunStep: {
+            /** Attempts */
+            attempts: number;
+            /** Blocks */
+            blocks: components["schemas"]["BlockStep"][];
+            /** Boots */
+            boots: components["schemas"]["BootStep"][];
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Device */
+            device: string | null;
+            /** Device Type */
+            device_type: string;
+            /** Devices */
+            devices: components["schemas"]["RunAttemptStep"][];
+            /** Done Boots */
+            done_boots: number;
+            /** Emulated */
+            emulated: boolean;
+            failure: components["schemas"]["Failure"] | null;
+            /** Findings */
+            findings: components["schemas"]["FindingView"][];
+            /** Finished At */
+            finished_at: string | null;
+            /** Holder */
+            holder: string | null;
+            /** Id */
+            id: number;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Plan */
+            plan: string;
+            /** Progress */
+            progress: string;
+            /** Progress Done */
+            progress_done: number;
+            /** Progress Total */
+            progress_total: number;
+            /** Queue Position */
+            queue_position: number | null;
+            /** Started At */
+            started_at: string | null;
+            state: components["schemas"]["JobState"];
+            /** Target */
+            target: number;
+            /** Total Boots */
+            total_boots: number;
+        };
         /** RunView */
         RunView: {
             /** Attempt */
@@ -1481,6 +2378,93 @@ export interface components {
             git?: components["schemas"]["GitSeries"] | null;
             mbox?: components["schemas"]["MboxSeries"] | null;
         };
+        /**
+         * SeriesDefect
+         * @description What can be wrong with an mbox.
+         * @enum {string}
+         */
+        SeriesDefect: "not_an_mbox" | "no_patch" | "missing_patch" | "several_series" | "too_large" | "unreadable_mail" | "no_base_commit" | "older_version" | "merged_versions" | "binary_patch";
+        /**
+         * SeriesInspection
+         * @description What an mbox holds, read and not run. The worker that applies it chooses version and order by the same rules.
+         */
+        SeriesInspection: {
+            /** Authors */
+            authors: string[];
+            /** Base Commit */
+            base_commit: string | null;
+            /** Change Id */
+            change_id: string | null;
+            cover: components["schemas"]["CoverLetter"] | null;
+            /** Deletions */
+            deletions: number;
+            /** Files */
+            files: number;
+            /** Insertions */
+            insertions: number;
+            /** Mails */
+            mails: number;
+            /** Patches */
+            patches: components["schemas"]["SeriesPatch"][];
+            /** Problems */
+            problems: components["schemas"]["SeriesProblem"][];
+            /** Series Key */
+            series_key: string;
+            /** Subject */
+            subject: string;
+            /** Usable */
+            usable: boolean;
+            /** Version */
+            version: number;
+        };
+        /** SeriesPatch */
+        SeriesPatch: {
+            /** Author */
+            author: string;
+            /** Date */
+            date: string | null;
+            /** Deletions */
+            deletions: number;
+            /** Files */
+            files: components["schemas"]["FileChange"][];
+            /** Insertions */
+            insertions: number;
+            /** Message */
+            message: string;
+            /** Message Id */
+            message_id: string | null;
+            /** Position */
+            position: number;
+            /** Subject */
+            subject: string;
+        };
+        /** SeriesProblem */
+        SeriesProblem: {
+            defect: components["schemas"]["SeriesDefect"];
+            /** Detail */
+            detail: string;
+            /**
+             * Severity
+             * @enum {string}
+             */
+            severity: "error" | "warning";
+        };
+        /**
+         * Sort
+         * @enum {string}
+         */
+        Sort: "newest" | "oldest" | "ended" | "priority" | "title" | "owner" | "tree";
+        /** SubmissionComparison */
+        SubmissionComparison: {
+            /** Figures */
+            figures: components["schemas"]["FigurePair"][];
+            first: components["schemas"]["SubmissionVersion"];
+            /** Notes */
+            notes: string[];
+            second: components["schemas"]["SubmissionVersion"];
+            /** Targets */
+            targets: components["schemas"]["TargetPair"][];
+        };
         /** SubmissionRequest */
         SubmissionRequest: {
             /** Blocks */
@@ -1501,13 +2485,49 @@ export interface components {
          * @enum {string}
          */
         SubmissionState: "applying" | "building" | "running" | "comparing" | "finished";
+        /**
+         * SubmissionSteps
+         * @description Everything that the page of a running submission draws, in one answer.
+         */
+        SubmissionSteps: {
+            apply: components["schemas"]["ApplyStep"];
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Attempts */
+            attempts: components["schemas"]["AttemptView"][];
+            /** Builds */
+            builds: components["schemas"]["BuildStep"][];
+            /** Cancel Requested At */
+            cancel_requested_at: string | null;
+            eta: components["schemas"]["Eta"];
+            /** Event Seq */
+            event_seq: number;
+            /** Exit Code */
+            exit_code: number | null;
+            /** Runs */
+            runs: components["schemas"]["RunStep"][];
+            submission: components["schemas"]["SubmissionSummary"];
+        };
         /** SubmissionSummary */
         SubmissionSummary: {
+            /**
+             * Author
+             * @default
+             */
+            author: string;
             /**
              * Created At
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Done Boots
+             * @default 0
+             */
+            done_boots: number;
             failure: components["schemas"]["Failure"] | null;
             /** Finished At */
             finished_at: string | null;
@@ -1523,18 +2543,86 @@ export interface components {
             /** Series Key */
             series_key: string;
             state: components["schemas"]["SubmissionState"];
+            /** Targets */
+            targets: components["schemas"]["TargetSummary"][];
             /** Title */
             title: string;
+            /**
+             * Total Boots
+             * @default 0
+             */
+            total_boots: number;
             /** Tree */
             tree: string;
             /** Verdicts */
             verdicts: {
                 [key: string]: number;
             };
+            /** Version */
+            version: number | null;
+        };
+        /** SubmissionVersion */
+        SubmissionVersion: {
+            /**
+             * Author
+             * @default
+             */
+            author: string;
+            /** Base Commit */
+            base_commit: string | null;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /**
+             * Done Boots
+             * @default 0
+             */
+            done_boots: number;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Id */
+            id: number;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Owner */
+            owner: string;
+            /** Priority */
+            priority: number;
+            /** Retry Of */
+            retry_of: number | null;
+            /** Series Key */
+            series_key: string;
+            state: components["schemas"]["SubmissionState"];
+            /** Targets */
+            targets: components["schemas"]["TargetSummary"][];
+            /** Title */
+            title: string;
+            /**
+             * Total Boots
+             * @default 0
+             */
+            total_boots: number;
+            /** Tree */
+            tree: string;
+            /** Tree Oid */
+            tree_oid: string | null;
+            /** Verdicts */
+            verdicts: {
+                [key: string]: number;
+            };
+            /** Version */
+            version: number | null;
         };
         /** SubmissionView */
         SubmissionView: {
             apply: components["schemas"]["ApplyView"];
+            /**
+             * Author
+             * @default
+             */
+            author: string;
             /** Builds */
             builds: components["schemas"]["BuildView"][];
             /**
@@ -1542,6 +2630,11 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /**
+             * Done Boots
+             * @default 0
+             */
+            done_boots: number;
             eta: components["schemas"]["Eta"];
             /** Exit Code */
             exit_code: number | null;
@@ -1563,14 +2656,23 @@ export interface components {
             /** Series Key */
             series_key: string;
             state: components["schemas"]["SubmissionState"];
+            /** Targets */
+            targets: components["schemas"]["TargetSummary"][];
             /** Title */
             title: string;
+            /**
+             * Total Boots
+             * @default 0
+             */
+            total_boots: number;
             /** Tree */
             tree: string;
             /** Verdicts */
             verdicts: {
                 [key: string]: number;
             };
+            /** Version */
+            version: number | null;
         };
         /** Target */
         Target: {
@@ -1584,6 +2686,55 @@ export interface components {
             plan: string;
             /** Settings */
             settings?: string[] | null;
+        };
+        /** TargetPair */
+        TargetPair: {
+            /** Device Type */
+            device_type: string;
+            first: components["schemas"]["TargetSummary"] | null;
+            /** Plan */
+            plan: string;
+            second: components["schemas"]["TargetSummary"] | null;
+        };
+        /** TargetQuote */
+        TargetQuote: {
+            /** Ahead Boots */
+            ahead_boots: number;
+            /** Ahead Runs */
+            ahead_runs: number;
+            basis: components["schemas"]["QuoteBasis"];
+            /** Basis Text */
+            basis_text: string;
+            /** Blocks */
+            blocks: number;
+            /** Boot S */
+            boot_s: number | null;
+            /** Boots */
+            boots: number;
+            detectable: components["schemas"]["DetectableEffect"] | null;
+            /** Device S */
+            device_s: number | null;
+            /** Device Type */
+            device_type: string;
+            /** Emulated */
+            emulated: boolean;
+            /** Ends At */
+            ends_at: string | null;
+            /** Index */
+            index: number;
+            /** Measured Boots */
+            measured_boots: number;
+            /** Notes */
+            notes: string[];
+            /** Plan */
+            plan: string;
+            /** Queue Position */
+            queue_position: number;
+            /** Settings */
+            settings: number;
+            /** Starts At */
+            starts_at: string | null;
+            units: components["schemas"]["UnitCounts"];
         };
         /**
          * TargetReport
@@ -1627,6 +2778,31 @@ export interface components {
             values: components["schemas"]["BootValue"][];
             verdict: components["schemas"]["Verdict"];
         };
+        /**
+         * TargetSummary
+         * @description One target of a submission, as a list shows it.
+         */
+        TargetSummary: {
+            /** Device */
+            device: string | null;
+            /** Device Type */
+            device_type: string;
+            /** Done Boots */
+            done_boots: number;
+            /** Emulated */
+            emulated: boolean;
+            /** Headline */
+            headline: string;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Plan */
+            plan: string;
+            /** Run Id */
+            run_id: number;
+            state: components["schemas"]["JobState"];
+            /** Total Boots */
+            total_boots: number;
+            verdict: components["schemas"]["Verdict"] | null;
+        };
         /** TestPlan */
         TestPlan: {
             /** Axes */
@@ -1655,6 +2831,74 @@ export interface components {
             /** Summary */
             summary: string;
         };
+        /** Timeline */
+        Timeline: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            /** Bars */
+            bars: components["schemas"]["TimelineBar"][];
+            /** Devices */
+            devices: components["schemas"]["TimelineDevice"][];
+            /** Next */
+            next: string | null;
+            /**
+             * Since
+             * Format: date-time
+             */
+            since: string;
+            /**
+             * Until
+             * Format: date-time
+             */
+            until: string;
+        };
+        /**
+         * TimelineBar
+         * @description One time a run had a board.
+         */
+        TimelineBar: {
+            /** Attempt */
+            attempt: number;
+            /** Device */
+            device: string;
+            /** Failure */
+            failure: string;
+            failure_kind: components["schemas"]["ErrorKind"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Owner */
+            owner: string;
+            /** Plan */
+            plan: string;
+            purpose: components["schemas"]["RunPurpose"];
+            /** Run Id */
+            run_id: number;
+            /**
+             * Started At
+             * Format: date-time
+             */
+            started_at: string;
+            /** Submission Id */
+            submission_id: number | null;
+            /** Title */
+            title: string;
+        };
+        /** TimelineDevice */
+        TimelineDevice: {
+            /** Device Type */
+            device_type: string;
+            health: components["schemas"]["DeviceHealth"];
+            /** Lab */
+            lab: string;
+            /** Name */
+            name: string;
+            /** Retired */
+            retired: boolean;
+        };
         /** TokenCreated */
         TokenCreated: {
             /**
@@ -1662,12 +2906,16 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Expires At */
+            expires_at: string | null;
             /** Id */
             id: number;
             /** Last Used At */
             last_used_at: string | null;
             /** Name */
             name: string;
+            /** Owner */
+            owner: string | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
@@ -1677,6 +2925,8 @@ export interface components {
         };
         /** TokenRequest */
         TokenRequest: {
+            /** Expires At */
+            expires_at?: string | null;
             /** Name */
             name: string;
             /** Scopes */
@@ -1689,12 +2939,16 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Expires At */
+            expires_at: string | null;
             /** Id */
             id: number;
             /** Last Used At */
             last_used_at: string | null;
             /** Name */
             name: string;
+            /** Owner */
+            owner: string | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
@@ -1758,7 +3012,26 @@ export interface components {
              * @default false
              */
             default: boolean;
+            failure: components["schemas"]["Failure"] | null;
+            /** Release */
+            release: string | null;
+            /** Resolved At */
+            resolved_at: string | null;
             tree: components["schemas"]["Tree"];
+        };
+        /**
+         * UnitCounts
+         * @description The boards of a type, each counted once.
+         */
+        UnitCounts: {
+            /** Busy */
+            busy: number;
+            /** Good */
+            good: number;
+            /** Quarantined */
+            quarantined: number;
+            /** Unchecked */
+            unchecked: number;
         };
         /** UnsupportedView */
         UnsupportedView: {
@@ -1777,6 +3050,12 @@ export interface components {
          * @enum {string}
          */
         Verdict: "improvement" | "regression" | "equivalent" | "below_threshold" | "inconclusive" | "no_evidence" | "unsupported" | "failed";
+        /**
+         * Waits
+         * @description Why a queued run has no board yet.
+         * @enum {string}
+         */
+        Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "out_of_service";
     };
     responses: never;
     parameters: never;
@@ -2347,6 +3626,154 @@ export interface operations {
             };
         };
     };
+    check_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_device_history: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before */
+                cursor?: string | null;
+                /** @description Longest page */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceHistory"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     quarantine_device: {
         parameters: {
             query?: never;
@@ -2494,6 +3921,134 @@ export interface operations {
             };
         };
     };
+    list_git_branches: {
+        parameters: {
+            query: {
+                /** @description https:// or git:// URL of a repository */
+                url: string;
+                /** @description How long to wait for a worker's answer */
+                wait_s?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GitBranches"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lab_timeline: {
+        parameters: {
+            query?: {
+                /** @description `next` of the page before */
+                cursor?: string | null;
+                device?: string | null;
+                device_type?: string | null;
+                /** @description Default: a day before `to` */
+                from?: string | null;
+                /** @description Most bars */
+                limit?: number;
+                /** @description Default: now; at most 31 days after `from` */
+                to?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Timeline"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_plans: {
         parameters: {
             query?: never;
@@ -2590,6 +4145,140 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_queue: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["QueueView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_quote: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SubmissionRequest"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quote"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3049,9 +4738,172 @@ export interface operations {
             };
         };
     };
+    get_cell_values: {
+        parameters: {
+            query: {
+                metric: string;
+                scenario: string;
+                /** @description Every setting when left out */
+                setting?: string | null;
+            };
+            header?: never;
+            path: {
+                run_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CellValues"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    inspect_series: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MboxSeries"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SeriesInspection"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     list_submissions: {
         parameters: {
             query?: {
+                /** @description true: not finished; false: finished */
+                active?: boolean | null;
+                /** @description Part of the series' author, any case */
+                author?: string | null;
                 /** @description `next` of the page before */
                 cursor?: string | null;
                 device_type?: string | null;
@@ -3060,15 +4912,18 @@ export interface operations {
                 outcome?: components["schemas"]["Outcome"] | null;
                 owner?: string | null;
                 plan?: string | null;
-                /** @description Part of title, series key or owner; or a submission's number */
+                /** @description Part of title, series key, author or owner; or a submission's number */
                 q?: string | null;
                 series_key?: string | null;
                 /** @description Made at or after this time */
                 since?: string | null;
+                sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["SubmissionState"] | null;
                 tree?: string | null;
                 /** @description Made before this time */
                 until?: string | null;
+                /** @description Of at least one of its targets */
+                verdict?: components["schemas"]["Verdict"] | null;
             };
             header?: never;
             path?: never;
@@ -3329,6 +5184,74 @@ export interface operations {
             };
             /** @description Conflict */
             409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    compare_submissions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                other_id: number;
+                submission_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionComparison"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3647,6 +5570,140 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_submission_steps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                submission_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionSteps"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_submission_versions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                submission_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SubmissionVersion"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
             };
             /** @description Unprocessable Entity */
             422: {
