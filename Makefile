@@ -17,7 +17,7 @@ else
 help: ## what you can make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment
+setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment; build the pages
 	@lab/setup.sh
 
 demo: setup ## start a lab here, submit the example series and a settings study, print the reports
@@ -38,7 +38,7 @@ stop: ## stop the lab, keep its data
 down: ## stop the lab and remove its state folder (the cache of builds and images stays)
 	@$(AS_USER) wqlab-lab down
 
-lint: setup ## ruff, mypy, shell syntax, data folders
+lint: setup ## ruff, mypy, shell syntax, data folders; types, biome and generated types of web/
 	@$(AS_USER) lab/lint.sh
 
 format: ## let ruff format the Python
@@ -56,7 +56,8 @@ bench: setup ## the figures of benchmarks/README.md
 lock: ## write requirements.txt, with hashes, from the packages' lists
 	@lab/lock.sh
 
-openapi: setup ## write server/openapi.json from the code
+openapi: setup ## write server/openapi.json from the code, and the web's types from it
 	@.venv/bin/wqlab-server openapi > server/openapi.json
+	@$(AS_USER) python -m wqlab_lab.web types > web/schema.tmp && mv web/schema.tmp web/src/api/gen/schema.ts
 
 endif

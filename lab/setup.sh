@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what is missing: Debian packages, the lab's user (when root), the Python environment.
+# Installs what is missing: Debian packages, the lab's user (when root), the Python environment, the built web pages.
 # Safe to run again: does nothing when all is there. Starts no system service.
 set -eu
 cd "$(dirname "$0")/.."
@@ -104,3 +104,5 @@ else
     mkdir -p "$WQLAB_CACHE" "$WQLAB_STATE"
 fi
 make_python
+# The pages: built by the lab's user in its cache, when web/ is not what was built before.
+lab/as-user.sh python -m wqlab_lab.web build >/dev/null

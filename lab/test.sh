@@ -4,5 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 lab/lint.sh
+python -m wqlab_lab.web run test
+echo "test: web ok"
 python -m wqlab_lab.prepare
 exec python -m pytest -p no:cacheprovider "$@"

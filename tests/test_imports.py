@@ -19,7 +19,7 @@ ALLOWED: dict[str, set[str]] = {
     "lab/wqlab_lab": set(),
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
-DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "accounts"}
+DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts"}
 
 
 def imports(path: Path, package: Path) -> set[str]:

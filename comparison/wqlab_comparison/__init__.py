@@ -8,10 +8,14 @@ conclude(comparisons, ...)            the verdict of one target, in a sentence
 from .boots import boot_values
 from .compare import TargetFacts, compare
 from .csvfile import CsvError, read_csv, write_csv
+from .power import LEAST_BLOCKS, smallest_effect
 from .samples import Samples, SamplesError
+from .significance import ALPHA
 from .target import Conclusion, conclude
 
 __all__ = [
+    "ALPHA",
+    "LEAST_BLOCKS",
     "Conclusion",
     "CsvError",
     "Samples",
@@ -21,5 +25,6 @@ __all__ = [
     "compare",
     "conclude",
     "read_csv",
+    "smallest_effect",
     "write_csv",
 ]

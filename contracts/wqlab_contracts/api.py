@@ -278,10 +278,11 @@ class UnitCounts(Message):
     good: int
     """Healthy and free."""
     busy: int
-    """Leased, whatever their health."""
+    """Leased."""
     unchecked: int
     """Free, of unknown or doubtful health: a health check comes before a run."""
     quarantined: int
+    """The run that one of them still has goes on to its end."""
 
 
 class DeviceTypeView(Message):

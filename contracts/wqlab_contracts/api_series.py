@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from .enums import JobState, Outcome
+from .lookups import GitBranch
 from .messages import Failure, Message
 
 
@@ -95,11 +96,6 @@ class SeriesInspection(Message):
     problems: list[SeriesProblem]
     usable: bool
     """No problem is an error."""
-
-
-class GitBranch(Message):
-    name: str
-    commit: str
 
 
 class GitBranches(Message):

@@ -5,12 +5,15 @@ A message carries one id and nothing else: it nudges a worker to look, and Postg
 
 SERVER_QUEUE = "server"
 BUILD_QUEUE = "build"
+LOOKUP_QUEUE = "lookup"
+"""Apart from builds: somebody sits in front of a form, and a build takes minutes."""
 
 TICK = "wqlab.tick"
 ADVANCE = "wqlab.advance"
 APPLY = "wqlab.apply"
 BUILD = "wqlab.build"
 RUN = "wqlab.run"
+LOOKUP = "wqlab.lookup"
 
 
 def lab_queue(lab: str) -> str:

@@ -7,6 +7,8 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import web
+
 LAB = "local"
 ADMIN = "admin"
 """The user that a new lab has."""
@@ -106,6 +108,7 @@ class Layout:
             "WQLAB_PUBLIC_URL": self.url,
             # It listens on this machine only; whoever opens it to others says whether they may read unasked.
             "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or "true",
+            "WQLAB_WEB_DIR": str(web.pages(self.cache)),
         }
 
     def worker_environment(self) -> dict[str, str]:

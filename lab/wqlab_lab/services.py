@@ -29,10 +29,10 @@ def services(layout: Layout, capacity: int) -> list[Service]:
     server, worker = layout.server_environment(), layout.worker_environment()
     coordinator = f"127.0.0.1:{layout.port('coordinator')}"
 
-    def celery(app: str, queue: str, concurrency: int) -> list[str]:
+    def celery(app: str, queue: str, concurrency: int, *more: str) -> list[str]:
         return [
             "celery", "-A", app, "worker", "-Q", queue, "-n", f"{queue}@%h", "-c", str(concurrency),
-            "-l", "INFO", "--without-mingle", "--without-gossip",
+            "-l", "INFO", "--without-mingle", "--without-gossip", *more,
         ]  # fmt: skip
 
     return [
@@ -63,6 +63,10 @@ def services(layout: Layout, capacity: int) -> list[Service]:
             summary="tick",
         ),
         Service("build", celery("wqlab_worker.tasks", "build", 1), worker, state, summary="build worker"),
+        # In its one process: its tasks take seconds, and there is no second one to keep in memory.
+        Service(
+            "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"
+        ),
         Service("boards", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
     ]
 

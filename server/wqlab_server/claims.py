@@ -13,10 +13,10 @@ from wqlab_contracts.queue import APPLY, BUILD_QUEUE
 from .db import Message, clock, post
 from .errors import NotClaimable, StaleFence
 from .jobs import move
-from .models import Apply, Build, Run, fences
+from .models import Apply, Build, Lookup, Run, fences
 from .settings import Settings
 
-Job = Apply | Build | Run
+Job = Apply | Build | Run | Lookup
 
 
 def describe(job: Job) -> str:

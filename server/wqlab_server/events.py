@@ -19,6 +19,8 @@ SUBMISSION_CHANNEL = "wqlab_submission"
 """Payload: the submission's id. New events are there."""
 RUN_CHANNEL = "wqlab_run"
 """Payload: the run's id. New console text is there."""
+LOOKUP_CHANNEL = "wqlab_lookup"
+"""Payload: the lookup's id. It has its answer."""
 
 
 def emit(

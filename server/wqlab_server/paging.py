@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
@@ -32,9 +33,46 @@ def decode_cursor(cursor: str) -> int:
     except (binascii.Error, UnicodeError, ValueError):
         word, last_id = "", 0
     if word != "before" or not 1 <= last_id <= MAX_ID:
-        detail = "not a cursor of this server; pass a page's `next` unchanged, or leave it out for the first page"
-        raise ApiProblem(422, detail, errors=[{"parameter": "cursor", "in": "query", "detail": detail}])
+        raise _not_a_cursor()
     return last_id
+
+
+Key = tuple[datetime, int, int]
+"""Place in an order by time: (when, id, number)."""
+
+
+def encode_key(key: Key) -> str:
+    """A cursor for what is ordered by time."""
+    at, id_, number = key
+    return base64.urlsafe_b64encode(f"{at.isoformat()}|{id_}|{number}".encode()).decode().rstrip("=")
+
+
+def decode_key(cursor: str) -> Key:
+    """Raises ApiProblem 422 for anything `encode_key` did not make."""
+    try:
+        padded = cursor + "=" * (-len(cursor) % 4)
+        at, id_, number = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split("|")
+        key = (datetime.fromisoformat(at), int(id_), int(number))
+        if key[0].tzinfo is not None and 0 < key[1] <= MAX_ID and 0 <= key[2] <= MAX_ID:
+            return key
+    except (binascii.Error, UnicodeError, ValueError):
+        pass
+    raise _not_a_cursor()
+
+
+def _not_a_cursor() -> ApiProblem:
+    detail = "not a cursor of this server; pass a page's `next` unchanged, or leave it out for the first page"
+    return ApiProblem(422, detail, errors=[{"parameter": "cursor", "in": "query", "detail": detail}])
+
+
+def _after(
+    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
+) -> Key | None:
+    return None if cursor is None else decode_key(cursor)
+
+
+After = Annotated[Key | None, Depends(_after)]
+"""The key after which the page starts; None for the first page."""
 
 
 def _before(

@@ -62,7 +62,7 @@ def advance(factory: SessionFactory, settings: Settings, submission_id: int) -> 
             submission = submissions.lock(session, submission_id)
             if submission.state is SubmissionState.COMPARING:
                 figures = comparisons.store(session, submission_id)
-                _end(session, submission, settings, _kernel_failures(session, submission, figures))
+                _end(session, submission, settings, _conclude(session, submission, figures))
     except DBAPIError:
         raise  # the database's trouble: the next tick tries again
     except Exception as error:
@@ -114,8 +114,10 @@ def _advance(session: Session, submission: Submission, settings: Settings) -> No
 
 
 def _name(submission: Submission, result: ApplyResult) -> None:
-    submission.title = result.title or submission.title
-    submission.series_key = result.series_key or submission.series_key
+    submission.title = submissions.cut(result.title) or submission.title
+    submission.series_key = submissions.cut(result.series_key) or submission.series_key
+    if result.candidate is not None and result.patches:
+        submission.author = submissions.cut(result.patches[0].author)
 
 
 # --- builds -----------------------------------------------------------------------------------------------------
@@ -255,13 +257,19 @@ def _cancel(session: Session, submission: Submission, apply: Apply, runs: Sequen
 # --- the end ----------------------------------------------------------------------------------------------------
 
 
-def _kernel_failures(session: Session, submission: Submission, figures: Sequence[Comparison]) -> list[Failure]:
-    """What the consoles say against the kernels of runs that went through: the conclusions that the report shows."""
+def _conclude(session: Session, submission: Submission, figures: Sequence[Comparison]) -> list[Failure]:
+    """Notes each run's verdict, the one that the report shows, for lists; what the consoles say against the kernels of
+    runs that went through."""
     runs = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.target, Run.id)).all()
     of_run: dict[int, list[api.Comparison]] = defaultdict(list)
     for row in figures:
         of_run[row.run_id].append(row.data)
-    found = [kernel_failure(rows, conclusion_of(rows, of_run[rows.run.id])) for rows in run_rows(session, runs)]
+    found = []
+    for rows in run_rows(session, runs):
+        conclusion = conclusion_of(rows, of_run[rows.run.id])
+        rows.run.verdict, rows.run.headline = conclusion.verdict, conclusion.headline
+        found.append(kernel_failure(rows, conclusion))
+    submission.facets = submissions.facets(submission.request, [run.verdict for run in runs if run.verdict])
     return [failure for failure in found if failure is not None]
 
 

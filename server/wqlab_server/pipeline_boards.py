@@ -9,8 +9,8 @@ from wqlab_contracts.enums import JobState
 
 from .db import SessionFactory, clock, transaction
 from .lab import allocate, lease
-from .lab import service as lab
 from .models import Device, Lease, Run
+from .queue_state import capacities
 from .runs import service as runs
 from .settings import Settings
 
@@ -61,4 +61,4 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
         )
         for row in queued
     ]
-    return allocate.allocate(units, held, waiting, lab.capacities(session, settings))
+    return allocate.allocate(units, held, waiting, capacities(session, settings))

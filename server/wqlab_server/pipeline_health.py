@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Container
 from datetime import datetime, timedelta
 
 import structlog
@@ -75,7 +76,20 @@ def order(session: Session, data: DataFolder, settings: Settings) -> list[Run]:
     retry_after = timedelta(seconds=settings.health_retry_s)
     chosen = health.checks_wanted(units, demand, now, retry_after, idle=_idle(session, now, settings))
     types = {unit.name: data.device_types[unit.device_type] for unit in units}
+    chosen += [name for name in _requested(session, pending | set(chosen)) if name in types]
     return [_order_one(session, data, types[name], name) for name in chosen]
+
+
+def _requested(session: Session, pending: Container[str | None]) -> list[str]:
+    """Boards that a maintainer wants checked and that nothing else has checked; each is told once."""
+    asked = session.scalars(
+        select(Device).where(Device.check_requested_at.is_not(None)).order_by(Device.name).with_for_update()
+    ).all()
+    for device in asked:
+        device.check_requested_at = None
+    return [
+        device.name for device in asked if device.name not in pending and device.health is not DeviceHealth.QUARANTINED
+    ]
 
 
 def _idle(session: Session, now: datetime, settings: Settings) -> bool:

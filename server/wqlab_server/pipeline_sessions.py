@@ -15,6 +15,7 @@ from .errors import StaleFence, infrastructure
 from .events import emit
 from .jobs import Again, Ended
 from .lab import health, lease
+from .lab.service import note as note_health
 from .models import Boot, Run, RunAttempt
 from .runs import service as runs
 from .runs.state import judge_run
@@ -104,7 +105,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
             lost=lost,
             given_up=over and pipeline_health.unanswered(session, device) + 1 >= settings.health_checks,
         )
-        device.health, device.health_reason = after.state, after.reason
+        note_health(session, device, after, f"run {run.id}", run.id)
         if over and after.state in health.ANSWERS:
             device.health_checked_at = now
             topology = session.scalar(

@@ -16,9 +16,10 @@ from wqlab_contracts.messages import Event
 from . import health_endpoints
 from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as builds
-from .events import RUN_CHANNEL, SUBMISSION_CHANNEL
+from .events import LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
 from .headers import SafeAnswers
 from .lab import endpoints as lab
+from .lab import page_endpoints as lab_pages
 from .limits import BodyLimit, RateLimit
 from .metrics import LabCollector, Metrics, RequestLatency
 from .paging import each_once
@@ -26,8 +27,11 @@ from .plans import endpoints as plans
 from .reports import endpoints as reports
 from .reports import links
 from .runs import endpoints as runs
+from .series import endpoints as series
 from .sse import Notifications
 from .submissions import endpoints as submissions
+from .submissions import page_endpoints as submission_pages
+from .submissions import quote_endpoints as quotes
 
 PREFIX = "/api/v1"
 _REFERENCED = (Problem, Event)
@@ -38,9 +42,24 @@ def install(app: FastAPI) -> None:
     """Adds routers and middleware of /api/v1, /r, /healthz, /readyz and /metrics."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
-    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), [SUBMISSION_CHANNEL, RUN_CHANNEL])
+    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL]
+    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
-    for room in (submissions, reports, builds, runs, lab, plans, session_endpoints, token_endpoints, user_endpoints):
+    for room in (
+        submissions,
+        submission_pages,
+        quotes,
+        series,
+        reports,
+        builds,
+        runs,
+        lab,
+        lab_pages,
+        plans,
+        session_endpoints,
+        token_endpoints,
+        user_endpoints,
+    ):
         api.include_router(room.router)
     app.include_router(api)
     app.include_router(links.router)

@@ -6,15 +6,17 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import case, cast, func, select
-from sqlalchemy.dialects.postgresql import JSONPATH
+from sqlalchemy import case, cast, func, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.enums import Arm, BootState, DeviceHealth, JobState, Outcome, Role, RunPurpose, Verdict
+from wqlab_contracts.api import TargetSummary
+from wqlab_contracts.enums import BootState, DeviceHealth, JobState, Role, RunPurpose, Verdict
 
-from .db import clock
+from . import timings
+from .db import clock, pairs
 from .eta import BuildLeft, Eta, RunLeft, estimate
-from .jobs import AGING_PER_MINUTE
+from .jobs import queue_score
 from .models import (
     Apply,
     BlockAttempt,
@@ -28,11 +30,8 @@ from .models import (
     Submission,
     SubmissionBuild,
 )
+from .timings import Usual
 from .views import RunRows, SubmissionRows, count_verdicts
-
-_HISTORY = 40
-"""How many of the newest boots or builds a usual time is taken from."""
-
 
 _SNAPSHOT = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.fragments, Run.recipe)]
 """Columns that no view of a run shows; a plan is large, and every poll would validate it again."""
@@ -94,23 +93,65 @@ def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[
     return {submission_id: count_verdicts(pairs) for submission_id, pairs in counted.items()}
 
 
-def _queue_positions(session: Session, device_types: Collection[str]) -> dict[int, int]:
-    """Run id -> place (from 1) among the runs that wait for a device of the same type, by priority and time waited.
+def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[int, list[TargetSummary]]:
+    """Submission -> its targets in the order of its request, with what a list shows of them."""
+    rows = session.execute(
+        select(
+            Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
+            Run.verdict, Run.headline, Run.boots_done, Run.blocks,
+            (type_coerce(Run.device_spec, JSONB)["emulation"].astext.is_not(None)).label("emulated"),
+        )
+        .where(Run.submission_id.in_(submission_ids))
+        .order_by(Run.target, Run.id)
+    )  # fmt: skip
+    found: dict[int, list[TargetSummary]] = defaultdict(list)
+    for row in rows:
+        found[row.submission_id].append(
+            TargetSummary(
+                run_id=row.id,
+                plan=row.plan_name,
+                device_type=row.device_type,
+                emulated=row.emulated,
+                device=row.device_name,
+                state=row.state,
+                outcome=row.outcome,
+                verdict=row.verdict,
+                headline=row.headline,
+                done_boots=row.boots_done,
+                total_boots=sum(len(arms) for arms in row.blocks),
+            )
+        )
+    return found
 
-    The share of boards that each submitter holds can still change the order when a board comes free.
+
+def _queue_positions(session: Session, device_types: Collection[str]) -> dict[int, int]:
+    """Run id -> place (from 1) among the runs that wait for a device of the same type, as boards are given out now.
+
+    A board that its submitter gets or gives back can still change the order.
     """
+    now = clock(session)
+    held = boards_held(session)
     waiting = session.execute(
-        select(Run.id, Run.device_type)
+        select(Run.id, Run.device_type, Run.owner, Run.priority, Run.created_at)
         .outerjoin(Lease, Lease.run_id == Run.id)
         .where(Run.state == JobState.QUEUED, Run.device_type.in_(device_types), Lease.run_id.is_(None))
-        .order_by((Run.priority - func.extract("epoch", Run.created_at) / 60 * AGING_PER_MINUTE).desc(), Run.id)
+    ).all()
+    scored = sorted(
+        waiting,
+        key=lambda run: (-queue_score(run.priority, _seconds(run.created_at, now), held.get(run.owner, 0)), run.id),
     )
     places: dict[str, int] = defaultdict(int)
     positions = {}
-    for run_id, device_type in waiting:
-        places[device_type] += 1
-        positions[run_id] = places[device_type]
+    for run in scored:
+        places[run.device_type] += 1
+        positions[run.id] = places[run.device_type]
     return positions
+
+
+def boards_held(session: Session) -> dict[str, int]:
+    """Owner -> boards leased to their runs."""
+    counted = select(Run.owner, func.count()).join(Lease, Lease.run_id == Run.id).group_by(Run.owner)
+    return pairs(session, counted)
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------
@@ -126,10 +167,11 @@ def _eta(
     now = clock(session)
     unfinished = submission.finished_at is None
     usual_build = (
-        _usual_builds(session) if unfinished and any(b.state is not JobState.FINISHED for _, b in parts) else {}
+        timings.builds(session) if unfinished and any(b.state is not JobState.FINISHED for _, b in parts) else {}
     )
-    types = {rows.run.device_type for rows in runs if rows.run.state is not JobState.FINISHED}
-    timed = _boot_times(session, types) if types else {}
+    left = {(rows.run.plan_name, rows.run.device_type) for rows in runs if rows.run.state is not JobState.FINISHED}
+    types = {device_type for _, device_type in left}
+    timed = timings.boots(session, left)
     boards = _boards(session, types) if types else {}
     ahead = _boots_ahead(session, types, submission.id) if types else {}
     return estimate(
@@ -145,7 +187,7 @@ def _eta(
                 progress=build.progress,
                 done=build.progress_done,
                 total=build.progress_total,
-                usual_s=usual_build.get((part.recipe, part.arch, part.arm)),
+                usual_s=_seconds_of(usual_build.get((part.recipe, part.arch, part.arm))),
             )
             for part, build in parts
         ],
@@ -158,7 +200,7 @@ def _eta(
                 done_boots=sum(boot.valid for boot in rows.boots),
                 total_boots=rows.run.boots_planned,
                 boot_elapsed_s=_present_boot_s(rows.boots, now),
-                boot_s=timed.get((rows.run.plan_name, rows.run.device_type)),
+                boot_s=_seconds_of(timed.get((rows.run.plan_name, rows.run.device_type))),
                 boards=boards.get(rows.run.device_type, 0),
                 ahead_boots=ahead.get(rows.run.device_type, 0),
             )
@@ -173,46 +215,13 @@ def _seconds(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else max((now - since).total_seconds(), 0.0)
 
 
+def _seconds_of(usual: Usual | None) -> float | None:
+    return None if usual is None else usual.seconds
+
+
 def _present_boot_s(boots: Sequence[Boot], now: datetime) -> float:
     present = [boot for boot in boots if boot.state is not BootState.FINISHED]
     return _seconds(present[-1].started_at, now) if present else 0.0
-
-
-def _usual_builds(session: Session) -> dict[tuple[str, str, Arm], float]:
-    """(recipe, arch, arm) -> mean seconds of the newest builds that compiled something."""
-    seconds: dict[tuple[str, str, Arm], list[float]] = defaultdict(list)
-    rows = session.execute(
-        select(SubmissionBuild.recipe, SubmissionBuild.arch, SubmissionBuild.arm, Build.result)
-        .join(Build, Build.id == SubmissionBuild.build_id)
-        .where(Build.outcome == Outcome.PASSED)
-        .order_by(Build.id.desc())
-        .limit(_HISTORY)
-    )
-    for recipe, arch, arm, result in rows:
-        if result is not None and not result.reused and result.duration_s > 0:
-            seconds[recipe, arch, arm].append(result.duration_s)
-    return {key: sum(each) / len(each) for key, each in seconds.items()}
-
-
-def _boot_times(session: Session, device_types: Collection[str]) -> dict[tuple[str, str], float]:
-    """(plan, device type) -> mean seconds of its newest whole boots, power cycle to result."""
-    recent = (
-        select(
-            Run.plan_name,
-            Run.device_type,
-            func.extract("epoch", Boot.finished_at - Boot.started_at).label("seconds"),
-            func.row_number().over(partition_by=(Run.plan_name, Run.device_type), order_by=Boot.id.desc()).label("age"),
-        )
-        .join(Run, Run.id == Boot.run_id)
-        .where(Run.device_type.in_(device_types), Boot.outcome == Outcome.PASSED, Boot.finished_at.is_not(None))
-        .subquery()
-    )
-    times = session.execute(
-        select(recent.c.plan_name, recent.c.device_type, func.avg(recent.c.seconds))
-        .where(recent.c.age <= _HISTORY)
-        .group_by(recent.c.plan_name, recent.c.device_type)
-    )
-    return {(plan, device_type): float(seconds) for plan, device_type, seconds in times}
 
 
 def _boards(session: Session, device_types: Collection[str]) -> dict[str, int]:

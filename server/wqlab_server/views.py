@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from wqlab_contracts import api
+from wqlab_contracts import api, layout
 from wqlab_contracts.enums import Arm, Verdict
 from wqlab_contracts.messages import CompilerWarning
 
@@ -37,10 +37,14 @@ class SubmissionRows:
     eta: Eta
 
 
-def submission_summary(row: models.Submission, verdicts: Mapping[Verdict, int]) -> api.SubmissionSummary:
+def submission_summary(
+    row: models.Submission, verdicts: Mapping[Verdict, int], targets: Sequence[api.TargetSummary]
+) -> api.SubmissionSummary:
     return api.SubmissionSummary(
         id=row.id,
         title=row.title or f"submission {row.id}",
+        author=row.author,
+        version=row.version,
         series_key=row.series_key,
         tree=row.tree,
         owner=row.owner,
@@ -50,13 +54,16 @@ def submission_summary(row: models.Submission, verdicts: Mapping[Verdict, int]) 
         failure=row.failure,
         verdicts=dict(verdicts),
         retry_of=row.retry_of,
+        targets=list(targets),
+        done_boots=sum(target.done_boots for target in targets),
+        total_boots=sum(target.total_boots for target in targets),
         created_at=row.created_at,
         finished_at=row.finished_at,
     )
 
 
 def submission_view(rows: SubmissionRows) -> api.SubmissionView:
-    summary = submission_summary(rows.submission, rows.verdicts)
+    summary = submission_summary(rows.submission, rows.verdicts, [target_summary(each.run) for each in rows.runs])
     return api.SubmissionView(
         **{name: getattr(summary, name) for name in api.SubmissionSummary.model_fields},
         request=rows.submission.request,
@@ -70,6 +77,22 @@ def submission_view(rows: SubmissionRows) -> api.SubmissionView:
             total_boots=rows.eta.total_boots,
         ),
         exit_code=rows.submission.exit_code,
+    )
+
+
+def target_summary(run: models.Run) -> api.TargetSummary:
+    return api.TargetSummary(
+        run_id=run.id,
+        plan=run.plan_name,
+        device_type=run.device_type,
+        emulated=run.device_spec.emulated,
+        device=run.device_name,
+        state=run.state,
+        outcome=run.outcome,
+        verdict=run.verdict,
+        headline=run.headline,
+        done_boots=run.boots_done,
+        total_boots=run.boots_planned,
     )
 
 
@@ -236,7 +259,8 @@ def finding_view(row: models.Finding, boot: models.Boot) -> api.FindingView:
 # --- the lab ----------------------------------------------------------------------------------------------------
 
 
-def device_view(row: models.Device, lease: models.Lease | None) -> api.DeviceView:
+def device_view(row: models.Device, lease: models.Lease | None, check: int | None = None) -> api.DeviceView:
+    """`check`: the unfinished run that checks its health."""
     return api.DeviceView(
         name=row.name,
         device_type=row.device_type,
@@ -248,6 +272,9 @@ def device_view(row: models.Device, lease: models.Lease | None) -> api.DeviceVie
         if lease is None
         else api.LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
         measured_topology=row.measured_topology,
+        layout=layout.measured(row.measured_topology) if row.measured_topology else None,
+        health_check=check,
+        check_requested_at=row.check_requested_at,
     )
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages import (
     ApplyClaim,
     Artifact,
@@ -48,6 +49,7 @@ from .models import ArtifactLink, Device, Run
 from .problems import ApiProblem, not_found
 from .runs import service as runs
 from .runs.record import record
+from .series import branches
 
 router = APIRouter(prefix="/api/worker/v1", tags=["worker"], include_in_schema=False)
 
@@ -157,6 +159,20 @@ def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, prin
     _check_lab_of_run(db, principal, run_id)
     run = pipeline_sessions.finish(db, run_id, body.fence, body.result, settings)
     _go_on(db, [run.submission_id] if run.submission_id is not None else [])
+
+
+# --- lookups ----------------------------------------------------------------------------------------------------
+
+
+@router.post("/lookups/{lookup_id}/claim")
+def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> LookupClaim:
+    job, fence = branches.claim(db, lookup_id, body.worker, settings, body.nonce)
+    return LookupClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/lookups/{lookup_id}/finish", status_code=204)
+def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: Worker) -> None:
+    branches.finish(db, lookup_id, body.fence, body.result)
 
 
 # --- labs -------------------------------------------------------------------------------------------------------

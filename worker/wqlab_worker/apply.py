@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from wqlab_contracts import mbox
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.messages import (
     ApplyJob,
@@ -24,13 +25,13 @@ from wqlab_contracts.messages import (
     normalised_subject,
 )
 
-from . import series as mails
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
 from .failures import InfrastructureError, JobError, UserError
 from .git import Git, GitError, create_bare, fetch
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter
+from .series import check_complete, read_mbox
 from .toolchain import toolchain_identity
 from .workspace import Progress, Workspace, collect, no_progress
 
@@ -173,18 +174,18 @@ def _onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str
 
 
 def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> _Candidate:
-    received = mails.read_mbox(series.text)
+    received = read_mbox(series.text)
     progress("applying the series", 0, 0)
     for name in ("in", "out", "work"):
         (folder / name).mkdir()
-    (folder / "in" / "received.mbox").write_text(mails.with_message_ids(received), errors="surrogateescape")
+    (folder / "in" / "received.mbox").write_text(mbox.with_message_ids(received), errors="surrogateescape")
     ordered = _ordered_patches(folder)
     (folder / "in" / "series.mbox").write_text(ordered, errors="surrogateescape")
-    patches = mails.read_mbox(ordered)
-    mails.check_complete(patches)
-    if len(patches) > mails.PATCH_LIMIT:
-        raise UserError(f"{len(patches)} patches; at most {mails.PATCH_LIMIT} are taken")
-    version = mails.of_one_version(received, patches)
+    patches = read_mbox(ordered)
+    check_complete(patches)
+    if len(patches) > mbox.PATCH_LIMIT:
+        raise UserError(f"{len(patches)} patches; at most {mbox.PATCH_LIMIT} are taken")
+    version = mbox.of_one_version(received, patches)
     base, base_note = _base_of_mbox(version, job, mirror)
     _git_am(mirror, base, folder, patches, base_note)
     git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
@@ -196,16 +197,16 @@ def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, 
     commit = git.commit(BUNDLE_REFERENCE)
     if commit is None:
         raise InfrastructureError("the applied series has no commit")
-    cover = mails.cover_letter(version)
-    title = _without_prefix((cover or patches[0]).subject)
+    cover = mbox.cover_letter(version)
+    title = (cover or patches[0]).title
     sent = {mail.message_id for mail in received}
     ids = tuple(mail.message_id if mail.message_id in sent else None for mail in patches)
     return _Candidate(git, base, commit, title, [mail.body for mail in version], ids)
 
 
-def _base_of_mbox(version: Sequence[mails.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
+def _base_of_mbox(version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
     """The base-commit that the series names if the tree has it, else the tree's head; and what to say about it."""
-    named = mails.base_commit([mail.body for mail in version])
+    named = mbox.base_commit([mail.body for mail in version])
     if named is None:
         return mirror.head, f"The series names no base-commit; it was applied to {job.tree.name} at {mirror.head[:12]}."
     if mirror.git.commit(named) is not None:
@@ -250,7 +251,7 @@ git bundle create -q /out/series.bundle refs/heads/series "^$BASE"
 """
 
 
-def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mails.Mail], base_note: str) -> None:
+def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail], base_note: str) -> None:
     environment = {
         "BASE": base,
         "GIT_COMMITTER_NAME": "wqlab",
@@ -283,7 +284,7 @@ _REJECTED = re.compile(
 )
 
 
-def _conflict(said: str, folder: Path, patches: Sequence[mails.Mail], base_note: str) -> UserError:
+def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], base_note: str) -> UserError:
     """Names the patch, the file and the hunk."""
     failed = folder / "failed.diff"
     try:
@@ -373,7 +374,7 @@ def _result(
         baseline=source_at(job.tree, mirror.git, base),
         candidate=source,
         title=candidate.title,
-        series_key=mails.change_id(candidate.texts) or normalised_subject(candidate.title),
+        series_key=mbox.change_id(candidate.texts) or normalised_subject(candidate.title),
         patches=patches,
         checkpatch=findings,
         series_mbox=_series_mbox(files, folder, workspace),
@@ -405,9 +406,9 @@ def _series_mbox(files: Sequence[Path], folder: Path, workspace: Workspace) -> A
 def _patches(git: Git, base: str, commit: str) -> list[PatchSummary]:
     """One summary per commit, oldest first."""
     count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
-    if count > mails.PATCH_LIMIT:
+    if count > mbox.PATCH_LIMIT:
         raise UserError(
-            f"{count} patches on top of {base[:12]}; at most {mails.PATCH_LIMIT} are taken",
+            f"{count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are taken",
             advice="Is the branch based on another tree? Name its base with --base.",
         )
     log = git.run(
@@ -437,7 +438,3 @@ def _patch_summary(entry: str) -> PatchSummary:
         deletions=deletions,
         files=files,
     )
-
-
-def _without_prefix(subject: str) -> str:
-    return re.sub(r"^\s*(?:\[[^\]]*\]\s*)+", "", subject)

@@ -16,6 +16,7 @@ import httpx
 import structlog
 
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
+from wqlab_contracts.lookups import LookupResult
 from wqlab_contracts.messages import (
     ApplyResult,
     Artifact,
@@ -38,7 +39,7 @@ from .workspace import Workspace
 
 log = structlog.get_logger()
 
-ResultT = TypeVar("ResultT", ApplyResult, BuildResult, RunResult)
+ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, RunResult)
 
 DELIVERY_S = 120.0
 """How long the last events of a run may take to arrive."""
@@ -114,6 +115,22 @@ def build(id_: int, settings: Settings) -> None:
             failure = failure_of(error)
             result = BuildResult(outcome=_outcome(failure), failure=failure)
         finish(server.finish_build, ref, result)
+
+
+def lookup(id_: int, settings: Settings) -> None:
+    """Without heartbeats: it is bounded in time, and shorter than its claim."""
+    from .lookup import look_up
+
+    server = server_of(settings)
+    claim = server.claim_lookup(id_)
+    if claim is None:
+        return
+    try:
+        result = look_up(claim.job, Workspace.from_environment())
+    except Exception as error:
+        failure = failure_of(error)
+        result = LookupResult(outcome=_outcome(failure), failure=failure)
+    finish(server.finish_lookup, JobRef("lookups", id_, claim.fence), result)
 
 
 class ProgressTeller:

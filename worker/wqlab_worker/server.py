@@ -25,6 +25,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages import (
     ApplyClaim,
     ApplyResult,
@@ -51,8 +52,8 @@ from wqlab_contracts.messages import (
 
 log = structlog.get_logger()
 
-JobKind = Literal["applies", "builds", "runs"]
-ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim)
+JobKind = Literal["applies", "builds", "runs", "lookups"]
+ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
 CHUNK = 1 << 20
 
 
@@ -133,6 +134,9 @@ class Server:
     def claim_run(self, id_: int) -> RunClaim | None:
         return self._claim("runs", id_, RunClaim)
 
+    def claim_lookup(self, id_: int) -> LookupClaim | None:
+        return self._claim("lookups", id_, LookupClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """None when somebody else has it, or nothing is left to do (409).
 
@@ -160,6 +164,9 @@ class Server:
 
     def finish_run(self, job: JobRef, result: RunResult) -> None:
         self._post(f"runs/{job.id}/finish", FinishRun(fence=job.fence, result=result))
+
+    def finish_lookup(self, job: JobRef, result: LookupResult) -> None:
+        self._post(f"lookups/{job.id}/finish", FinishLookup(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 

@@ -32,6 +32,11 @@ def build(id: int) -> None:
     jobs.build(id, settings())
 
 
+@app.task(name=queue.LOOKUP)  # type: ignore[untyped-decorator]
+def lookup(id: int) -> None:
+    jobs.lookup(id, settings())
+
+
 @app.task(name=queue.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     jobs.run(id, settings())

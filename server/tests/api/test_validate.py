@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.specs import DeviceType, TestPlan, Tree
+from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan, Tree
 from wqlab_server.submissions.validate import mistakes
 
 PLAN = TestPlan.model_validate(
@@ -49,12 +49,16 @@ BOARD = DeviceType.model_validate(
         "units": [{"name": "tiny-1"}],
     }
 )
+CLANG_BOARD = BOARD.model_copy(update={"name": "other", "recipe": "clang"})
 DATA = DataFolder(
     Path("/nowhere"),
-    {"tiny": BOARD},
+    {"tiny": BOARD, "other": CLANG_BOARD},
     {"stable": Tree(name="stable", summary="s", url="https://example.org/linux.git")},
     "stable",
-    {},
+    {
+        "measure": KernelRecipe(name="measure", summary="s", fragments=["base"]),
+        "clang": KernelRecipe(name="clang", summary="s", fragments=["base"], toolchain="clang"),
+    },
     {"dm-crypt": PLAN, "xfs": FLAT},
     {},
     {},
@@ -135,3 +139,11 @@ def test_all_mistakes_come_at_once() -> None:
 def test_a_series_needs_no_reference_setting() -> None:
     assert found({"mbox": {"text": MBOX}}, settings=["scope=cache,strict=1"]) == {}
     assert found({"mbox": {"text": MBOX}}, plan="xfs") == {}
+
+
+def test_kernels_that_are_compared_have_one_compiler() -> None:
+    targets = [{"plan": "dm-crypt", "device_type": name} for name in ("tiny", "other")]
+    request = SubmissionRequest.model_validate({"series": None, "tree": "stable", "targets": targets})
+    (mistake,) = mistakes(request, DATA)
+    assert mistake["pointer"] == "/targets"
+    assert "different compilers (clang, gcc)" in mistake["detail"]

@@ -46,7 +46,7 @@ KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
 def test_a_report_kept_by_an_older_version_says_what_it_said(path):
-    """A lab has thousands of these: a contract that no longer reads one has to come with a migration of kept_reports."""
+    """Labs have such reports: a contract that no longer reads one comes with a migration of kept_reports."""
     report = Report.model_validate_json(path.read_text())
     assert render_text(report) == path.with_suffix(".txt").read_text()
     for render in RENDERERS.values():

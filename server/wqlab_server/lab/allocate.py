@@ -1,7 +1,7 @@
 """Which waiting run gets which free board. Pure: no session, clock or network; the order of its inputs is irrelevant.
 
-One score orders the queue: priority, plus a point for each minute waited, less `SHARE` points for each board that the
-submitter already holds. Priority and boards held are bounded and the wait is not, so nobody waits for ever.
+One score orders the queue (`jobs.queue_score`): priority, plus a point for each minute waited, less some for each board
+that the submitter already holds.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 
 from wqlab_contracts.enums import DeviceHealth
 
-from ..jobs import AGING_PER_MINUTE
-
-SHARE = 25.0
+from ..jobs import queue_score
 
 
 @dataclass(frozen=True)
@@ -82,7 +80,7 @@ def allocate(
 
 
 def _score(run: Waiting, boards_held: int) -> float:
-    return run.priority + AGING_PER_MINUTE * run.waited_s / 60 - SHARE * boards_held
+    return queue_score(run.priority, run.waited_s, boards_held)
 
 
 def _fits(run: Waiting, unit: Unit) -> bool:

@@ -6,7 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from wqlab_contracts.api import DeviceTypeView, DeviceView, QuarantineRequest
+from wqlab_contracts import layout
+from wqlab_contracts.api import DeviceTypeView, DeviceView, QuarantineRequest, UnitCounts
 from wqlab_contracts.specs import DeviceType
 from wqlab_contracts.yamlfile import known_or_hint
 
@@ -29,13 +30,19 @@ def list_devices(
     """Every board of the device-types folder."""
     if device_type is not None:
         plain_text("device_type", device_type)
-    return [device_view(row, lease) for row, lease in queries.devices(session, device_type)]
+    found = queries.devices(session, device_type)
+    checks = queries.checks(session, [row.name for row, _ in found])
+    return [device_view(row, lease, check=checks.get(row.name)) for row, lease in found]
 
 
 @router.get("/devices/{name}", responses=documented(404))
 def get_device(name: Name, session: Db, _: Reader) -> DeviceView:
     """One board: health, lease, and the topology that its last verified boot measured."""
-    return device_view(*queries.device(session, name))
+    return _view(session, name)
+
+
+def _view(session: Db, name: str) -> DeviceView:
+    return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))
 
 
 @router.post("/devices/{name}/quarantine", responses=documented(400, 404))
@@ -43,26 +50,26 @@ def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Mai
     """Take a board out of the pool. A run that has it keeps it until it ends; no other gets it."""
     reason = plain_text("reason", body.reason, "body")
     queries.device(session, name)
-    service.quarantine(session, name, f"{reason} ({who.owner})")
-    return device_view(*queries.device(session, name))
+    service.quarantine(session, name, reason, who.owner)
+    return _view(session, name)
 
 
 @router.post("/devices/{name}/release", responses=documented(404))
-def release_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
+def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
     """Put a quarantined board back; a health check comes before its first run."""
     queries.device(session, name)
-    service.release(session, name)
-    return device_view(*queries.device(session, name))
+    service.release(session, name, who.owner)
+    return _view(session, name)
 
 
 @router.get("/device-types")
 def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView]:
     """Every type of the device-types folder as it is now, with boards free and runs waiting."""
     pairs = queries.devices(session)
-    free, queued = queries.free_by_type(pairs), queries.queued_by_type(session)
+    counts, queued = queries.count_units(pairs), queries.queued_by_type(session)
     problems = data.problems()
     return [
-        _type_view(spec, free.get(spec.name, 0), queued.get(spec.name, 0), problems)
+        _type_view(spec, counts.get(spec.name), queued.get(spec.name, 0), problems)
         for spec in data.current().device_types.values()
     ]
 
@@ -73,19 +80,22 @@ def get_device_type(name: Name, session: Db, data: Data, _: Reader) -> DeviceTyp
     types = data.current().device_types
     if name not in types:
         raise not_found("device type", name, known_or_hint(name, set(types)))
-    free = queries.free_by_type(queries.devices(session, name))
-    return _type_view(types[name], free.get(name, 0), queries.queued_by_type(session).get(name, 0), data.problems())
+    counts = queries.count_units(queries.devices(session, name))
+    return _type_view(types[name], counts.get(name), queries.queued_by_type(session).get(name, 0), data.problems())
 
 
-def _type_view(spec: DeviceType, free: int, queued: int, problems: list[str]) -> DeviceTypeView:
+def _type_view(spec: DeviceType, counts: UnitCounts | None, queued: int, problems: list[str]) -> DeviceTypeView:
+    units = counts or UnitCounts(good=0, busy=0, unchecked=0, quarantined=0)
     return DeviceTypeView(
         name=spec.name,
         summary=spec.summary,
         arch=spec.arch,
         emulated=spec.emulated,
         topology=spec.topology,
+        layout=layout.described(spec.topology),
         devices=[unit.name for unit in spec.units],
-        free=free,
+        units=units,
+        free=units.good + units.unchecked,
         queued_runs=queued,
         problems=problems,
     )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import DeviceHealth, JobState
+from wqlab_contracts.api import UnitCounts
+from wqlab_contracts.enums import JobState, RunPurpose
 from wqlab_contracts.yamlfile import known_or_hint
 
 from ..models import Device, Lease, Run
 from ..problems import not_found
+from ..queue_state import unit_class
 
 
 def devices(session: Session, device_type: str | None = None) -> Sequence[tuple[Device, Lease | None]]:
@@ -35,13 +38,25 @@ def device(session: Session, name: str) -> tuple[Device, Lease | None]:
     return row, session.scalar(select(Lease).where(Lease.device_name == name))
 
 
-def free_by_type(pairs: Sequence[tuple[Device, Lease | None]]) -> dict[str, int]:
-    """Device type -> devices without a lease that are not quarantined."""
-    free: dict[str, int] = {}
-    for row, lease in pairs:
-        if lease is None and row.health is not DeviceHealth.QUARANTINED:
-            free[row.device_type] = free.get(row.device_type, 0) + 1
-    return free
+def checks(session: Session, names: Collection[str]) -> dict[str, int]:
+    """Device -> the run that is checking its health, or waits to."""
+    unfinished = session.execute(
+        select(Run.wanted_device, func.max(Run.id))
+        .where(Run.wanted_device.in_(names), Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED)
+        .group_by(Run.wanted_device)
+    )
+    return {device: run_id for device, run_id in unfinished if device is not None}
+
+
+def count_units(pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, UnitCounts]:
+    """Device type -> its boards by what can be had of them, each counted once."""
+    counted: dict[str, Counter[str]] = defaultdict(Counter)
+    for row, lease in pairs_:
+        counted[row.device_type][unit_class(row.health, leased=lease is not None)] += 1
+    return {
+        device_type: UnitCounts(**{name: counts[name] for name in UnitCounts.model_fields})
+        for device_type, counts in counted.items()
+    }
 
 
 def queued_by_type(session: Session) -> dict[str, int]:

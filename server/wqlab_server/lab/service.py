@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts
+from wqlab_contracts.queue import SERVER_QUEUE, TICK
 from wqlab_contracts.specs import DeviceType, Unit
 
-from ..db import clock, pairs
-from ..models import Device, Lab, Lease
-from ..problems import not_found
-from ..settings import Settings
+from ..db import Message, clock, post
+from ..models import Device, HealthChange, Lab, Lease
+from ..problems import ApiProblem, not_found
 from . import health
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ def sync_devices(session: Session, data: DataFolder) -> None:
                 device.facts, device.device_type, device.lab = facts, device_type.name, unit.lab
                 device.retired_at = None
                 if device.health is not DeviceHealth.QUARANTINED:
-                    device.health, device.health_reason = DeviceHealth.UNKNOWN, ""
+                    note(session, device, health.Health(DeviceHealth.UNKNOWN, ""), "device-types")
                     device.measured_topology, device.health_checked_at = None, None
     for device in known.values():
         if device.name not in declared and device.retired_at is None:
@@ -73,21 +73,43 @@ def publish_capacity(session: Session, lab: str, capacity: int) -> None:
     )
 
 
-def quarantine(session: Session, name: str, reason: str) -> Device:
+def quarantine(session: Session, name: str, reason: str, by: str) -> Device:
     """Takes a device out of the pool; a run that it has goes on to its end. Raises ApiProblem 404."""
     device = _lock_device(session, name)
-    moved = health.move(device.health, DeviceHealth.QUARANTINED, reason)
-    device.health, device.health_reason = moved.state, moved.reason
+    note(session, device, health.move(device.health, DeviceHealth.QUARANTINED, f"{reason} ({by})"), by)
+    device.check_requested_at = None
     return device
 
 
-def release(session: Session, name: str) -> Device:
+def release(session: Session, name: str, by: str) -> Device:
     """Brings a quarantined device back; it is checked before its next run. Raises ApiProblem 404."""
     device = _lock_device(session, name)
     if device.health is DeviceHealth.QUARANTINED:
-        moved = health.move(device.health, DeviceHealth.UNKNOWN, "")
-        device.health, device.health_reason = moved.state, moved.reason
+        note(session, device, health.move(device.health, DeviceHealth.UNKNOWN, ""), by)
     return device
+
+
+def request_check(session: Session, name: str) -> Device:
+    """Has a device checked as soon as it is free; the pipeline orders the check. Raises ApiProblem 404, 409 for one in
+    quarantine."""
+    device = _lock_device(session, name)
+    if device.retired_at is not None:
+        raise ApiProblem(409, f"{name} is no longer in the device-types folder")
+    if device.health is DeviceHealth.QUARANTINED:
+        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then have it checked")
+    if device.check_requested_at is None:
+        device.check_requested_at = clock(session)
+        post(session, Message(TICK, None, SERVER_QUEUE))
+    return device
+
+
+def note(session: Session, device: Device, after: health.Health, by: str, run_id: int | None = None) -> None:
+    """Gives a device its health, and keeps in its history that and by whom it changed."""
+    if (device.health, device.health_reason) != (after.state, after.reason):
+        device.health, device.health_reason = after.state, after.reason
+        session.add(
+            HealthChange(device_name=device.name, health=after.state, reason=after.reason, by=by, run_id=run_id)
+        )
 
 
 def _lock_device(session: Session, name: str) -> Device:
@@ -108,14 +130,7 @@ def drop_expired_offers(session: Session) -> None:
         session.delete(stale)
 
 
-# --- what there is to give --------------------------------------------------------------------------------------
-
-
-def capacities(session: Session, settings: Settings) -> dict[str, int]:
-    """Boards at once, per lab: what its worker published, else the setting; a lab without either has no bound."""
-    labs = set(session.scalars(select(Device.lab).distinct()))
-    default = dict.fromkeys(labs, settings.lab_capacity) if settings.lab_capacity else {}
-    return default | pairs(session, select(Lab.name, Lab.capacity))
+# --- what there is to give ---------------------------------------------------------------------------------------
 
 
 def out_of_service(session: Session, device_type: str) -> str | None:

@@ -8,7 +8,8 @@ from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .job import Job
-from .lab import Device, Lab, Lease
+from .lab import Device, HealthChange, Lab, Lease
+from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
@@ -29,10 +30,12 @@ __all__ = [
     "Device",
     "Event",
     "Finding",
+    "HealthChange",
     "Job",
     "KeptReport",
     "Lab",
     "Lease",
+    "Lookup",
     "Run",
     "RunAttempt",
     "Sample",

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Dialect, Enum, LargeBinary, MetaData, Sequence, Text
+from sqlalchemy import Connection, Dialect, Enum, LargeBinary, MetaData, Sequence, Text, event, text
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
@@ -30,6 +30,7 @@ from wqlab_contracts.enums import (
     UserRole,
     Verdict,
 )
+from wqlab_contracts.lookups import LookupResult
 from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
@@ -104,6 +105,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceType,
             Failure,
             KernelRecipe,
+            LookupResult,
             MeasuredTopology,
             Profile,
             Source,
@@ -133,3 +135,9 @@ class Base(DeclarativeBase):
 
 fences = Sequence("fences", metadata=Base.metadata)
 """One counter for every claim and lease: a number is never given twice, so no stale holder can pass for another."""
+
+
+@event.listens_for(Base.metadata, "before_create")
+def _trigrams(_: MetaData, connection: Connection, **__: Any) -> None:
+    """For indexes that find parts of words."""
+    connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, func
+from sqlalchemy import BigInteger, ForeignKey, Index, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import DeviceHealth
@@ -37,6 +37,8 @@ class Device(Base):
     health_reason: Mapped[str] = mapped_column(default="")
     health_checked_at: Mapped[datetime | None]
     measured_topology: Mapped[MeasuredTopology | None]
+    check_requested_at: Mapped[datetime | None]
+    """A maintainer asked for a health check that has not been ordered yet."""
     dirty: Mapped[bool] = mapped_column(default=False)
     """Its last holder did not give it back; the next one releases the place and power-cycles first."""
     retired_at: Mapped[datetime | None]
@@ -44,6 +46,22 @@ class Device(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
     lease: Mapped[Lease | None] = relationship(back_populates="device", lazy="raise", uselist=False)
+
+
+class HealthChange(Base):
+    """Each time a device's health changed, and by whom."""
+
+    __tablename__ = "health_changes"
+    __table_args__ = (Index("ix_health_changes_device_name", "device_name", "id"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
+    at: Mapped[datetime] = mapped_column(server_default=func.clock_timestamp())
+    health: Mapped[DeviceHealth]
+    reason: Mapped[str]
+    by: Mapped[str]
+    """A person's name, `run 12`, or the file that was edited."""
+    run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
 
 
 class Lease(Base):

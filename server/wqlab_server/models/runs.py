@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ForeignKey, UniqueConstraint, func
+from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose
+from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import Failure, MeasuredTopology
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan
 
@@ -25,6 +25,7 @@ class Run(Job, Base):
     """One plan on one unit with every boot of both kernels. Inputs are a snapshot: an edited YAML changes nothing."""
 
     __tablename__ = "runs"
+    __table_args__ = (Index("ix_runs_plan_name_device_type_id", "plan_name", "device_type", "id"),)
 
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
     purpose: Mapped[RunPurpose]
@@ -47,13 +48,16 @@ class Run(Job, Base):
     seed: Mapped[int] = mapped_column(BigInteger)
     blocks: Mapped[list[list[Arm]]]
     """Arms of each block in boot order."""
-    wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"))
+    wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """A health check is for one unit."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The unit it has or had last."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
     compared_at: Mapped[datetime | None]
+    verdict: Mapped[Verdict | None]
+    """Of the target, as the report concludes it; set when the figures were compared."""
+    headline: Mapped[str] = mapped_column(default="")
 
     submission: Mapped[Submission | None] = relationship(back_populates="runs", lazy="raise")
     baseline_build: Mapped[Build | None] = relationship(foreign_keys=[baseline_build_id], lazy="raise")
@@ -69,6 +73,11 @@ class RunAttempt(Base):
     """Each time a run was given a device, and how that ended."""
 
     __tablename__ = "run_attempts"
+    __table_args__ = (
+        Index("ix_run_attempts_started_at", "started_at", "run_id", "number"),
+        Index("ix_run_attempts_finished_at", "finished_at"),
+        Index("ix_run_attempts_device_name", "device_name", "started_at"),
+    )
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)
@@ -100,7 +109,10 @@ class BlockAttempt(Base):
 
 class Boot(Base):
     __tablename__ = "boots"
-    __table_args__ = (UniqueConstraint("run_id", "block", "position", "arm", "attempt"),)
+    __table_args__ = (
+        UniqueConstraint("run_id", "block", "position", "arm", "attempt"),
+        Index("ix_boots_device_name", "device_name", "id"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ForeignKey, Index, UniqueConstraint, func, text
+from sqlalchemy import Computed, ForeignKey, Index, Text, UniqueConstraint, func, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api import SubmissionRequest
@@ -26,17 +27,38 @@ class Submission(Base):
     __table_args__ = (
         UniqueConstraint("owner", "idempotency_key"),
         Index("ix_submissions_unfinished", "id", postgresql_where=text("state <> 'finished'")),
+        # What lists filter and sort by; benchmarks/list_submissions.py shows that each is used.
+        Index("ix_submissions_owner", "owner", "id"),
+        Index("ix_submissions_tree", "tree", "id"),
+        Index("ix_submissions_title", "title", "id"),
+        Index("ix_submissions_priority", "priority", "id"),
+        Index("ix_submissions_outcome", "outcome", "id"),
+        Index("ix_submissions_created_at", "created_at"),
+        Index("ix_submissions_ended", text("coalesce(finished_at, 'infinity')"), "id"),
+        Index("ix_submissions_facets", "facets", postgresql_using="gin"),
+        Index("ix_submissions_search", "search", postgresql_using="gin", postgresql_ops={"search": "gin_trgm_ops"}),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     request: Mapped[SubmissionRequest]
-    owner: Mapped[str] = mapped_column(index=True)
+    owner: Mapped[str]
     idempotency_key: Mapped[str | None]
     retry_of: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
     title: Mapped[str] = mapped_column(default="")
     series_key: Mapped[str] = mapped_column(default="", index=True)
+    author: Mapped[str] = mapped_column(default="")
+    """Of the series' first patch."""
+    version: Mapped[int | None]
+    """As the mails' subjects say; None for a branch."""
     tree: Mapped[str]
     priority: Mapped[int]
+    facets: Mapped[list[str]] = mapped_column(ARRAY(Text), default=list)
+    """What a list filters by, as `submissions.facets` writes it: a copy of what request and runs say, because neither
+    has an index that could find it among 100,000."""
+    search: Mapped[str] = mapped_column(
+        Computed("title || chr(10) || series_key || chr(10) || author || chr(10) || owner", persisted=True),
+        deferred=True,
+    )
     state: Mapped[SubmissionState] = mapped_column(default=SubmissionState.APPLYING)
     outcome: Mapped[Outcome | None]
     failure: Mapped[Failure | None]

@@ -11,6 +11,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 
 from wqlab_comparison.csvfile import COLUMNS, write_csv
 from wqlab_contracts.api import BootView, RunView, SampleRow
+from wqlab_contracts.api_steps import CellValues
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import Artifact
 
@@ -103,6 +104,20 @@ def get_run_console(
             "X-Accel-Buffering": "no",
         },
     )
+
+
+@router.get("/{run_id}/values")
+def get_cell_values(
+    *,
+    run_id: Id,
+    session: Db,
+    _: Reader,
+    scenario: Annotated[str, Query(max_length=100)],
+    metric: Annotated[str, Query(max_length=100)],
+    setting: Annotated[str | None, Query(max_length=500, description="Every setting when left out")] = None,
+) -> CellValues:
+    """What one cell's figures are drawn from: each boot's value of a metric with the repetitions it stands for."""
+    raise NotImplementedError
 
 
 @router.get("/{run_id}/samples", response_model=list[SampleRow], responses=_SAMPLES)

@@ -10,7 +10,7 @@ from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
 from sqlalchemy.exc import IntegrityError
 
 from wqlab_contracts.api import Page, SubmissionRequest, SubmissionSummary, SubmissionView
-from wqlab_contracts.enums import Outcome, Scope, SubmissionState
+from wqlab_contracts.enums import Outcome, Scope, SubmissionState, Verdict
 from wqlab_contracts.messages import Event
 
 from ..auth import Reader, Submitter
@@ -19,7 +19,7 @@ from ..downloads import TEXT, send
 from ..models import Submission
 from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..problems import ApiProblem, documented
-from ..rows import primary_verdicts, submission_rows
+from ..rows import primary_verdicts, submission_rows, target_summaries
 from ..sse import guarded, notifications_of
 from ..views import submission_summary, submission_view
 from . import queries, service
@@ -86,22 +86,36 @@ def _filter(
     *,
     state: SubmissionState | None = None,
     outcome: Outcome | None = None,
+    active: Annotated[bool | None, Query(description="true: not finished; false: finished")] = None,
+    verdict: Annotated[Verdict | None, Query(description="Of at least one of its targets")] = None,
     tree: Annotated[str | None, Query(max_length=100)] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
+    author: Annotated[str | None, Query(max_length=200, description="Part of the series' author, any case")] = None,
     plan: Annotated[str | None, Query(max_length=100)] = None,
     device_type: Annotated[str | None, Query(max_length=100)] = None,
     series_key: Annotated[str | None, Query(max_length=500)] = None,
     q: Annotated[
-        str | None, Query(max_length=200, description="Part of title, series key or owner; or a submission's number")
+        str | None,
+        Query(max_length=200, description="Part of title, series key, author or owner; or a submission's number"),
     ] = None,
     since: Annotated[datetime | None, Query(description="Made at or after this time")] = None,
     until: Annotated[datetime | None, Query(description="Made before this time")] = None,
 ) -> queries.Filter:
-    texts = {"tree": tree, "owner": owner, "plan": plan, "device_type": device_type, "series_key": series_key, "q": q}
+    texts = {
+        "tree": tree,
+        "owner": owner,
+        "author": author,
+        "plan": plan,
+        "device_type": device_type,
+        "series_key": series_key,
+        "q": q,
+    }
     for name, text in texts.items():
         if text is not None:
             plain_text(name, text)
-    return queries.Filter(state=state, outcome=outcome, since=since, until=until, **texts)
+    return queries.Filter(
+        state=state, outcome=outcome, active=active, verdict=verdict, since=since, until=until, **texts
+    )
 
 
 @router.get("")
@@ -110,13 +124,15 @@ def list_submissions(
     session: Db,
     _: Reader,
     before: Before,
+    sort: queries.Sort = queries.Sort.NEWEST,
     limit: Limit = PAGE_DEFAULT,
 ) -> Page[SubmissionSummary]:
-    """Newest first."""
-    rows, total, last = queries.page(session, wanted, before, limit)
-    verdicts = primary_verdicts(session, [row.id for row in rows])
+    """A page of those that fit every filter; keep filters and `sort` while following `next`."""
+    rows, total, last = queries.page(session, wanted, sort, before, limit)
+    ids = [row.id for row in rows]
+    verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
     return Page[SubmissionSummary](
-        items=[submission_summary(row, verdicts.get(row.id, {})) for row in rows],
+        items=[submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, [])) for row in rows],
         total=total,
         next=None if last is None else encode_cursor(last),
     )

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import email.parser
-import email.policy
 import random
 import secrets
+from collections.abc import Iterable
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts import mbox
 from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.enums import Arm, EventKind, RunPurpose, SubmissionState
+from wqlab_contracts.enums import Arm, EventKind, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target, normalised_subject
@@ -26,6 +26,9 @@ from ..problems import ApiProblem, invalid, not_found
 from ..settings import Settings
 from .state import check_transition
 from .validate import mistakes
+
+_LONGEST = 500
+"""Characters; a row of a btree has room for 2,700 bytes."""
 
 
 def create(
@@ -53,18 +56,18 @@ def create(
     found = mistakes(request, data, settings.local_git_path_list)
     if found:
         raise invalid(found)
-    toolchain = _toolchain(data, request)
+    toolchain = data.recipes[data.device_types[request.targets[0].device_type].recipe].toolchain
     submission = Submission(
         request=request,
         owner=owner,
         idempotency_key=idempotency_key,
         retry_of=retry_of,
-        title=_title(request),
-        series_key=normalised_subject(_title(request)) if request.series else "",
         tree=request.tree,
+        facets=facets(request),
         priority=request.priority,
         state=SubmissionState.APPLYING,
         event_seq=0,
+        **_names(request),
     )
     session.add(submission)
     session.flush()
@@ -178,31 +181,33 @@ def enter(session: Session, submission: Submission, state: SubmissionState) -> N
         emit(session, submission.id, EventKind.SUBMISSION_STATE, state=state)
 
 
-def _toolchain(data: DataFolder, request: SubmissionRequest) -> str:
-    """The one compiler of all targets. Raises ApiProblem 422 when their recipes differ."""
-    by_target = [data.recipes[data.device_types[target.device_type].recipe].toolchain for target in request.targets]
-    if len(set(by_target)) > 1:
-        raise invalid(
-            [
-                {
-                    "pointer": "/targets",
-                    "detail": f"the targets' recipes use different compilers ({', '.join(sorted(set(by_target)))}); "
-                    "submit them apart, kernels are only compared when one compiler built them",
-                }
-            ]
-        )
-    return by_target[0]
+def facets(request: SubmissionRequest, verdicts: Iterable[Verdict] = ()) -> list[str]:
+    """What lists of submissions filter by: each target's plan, device type and both, and the targets' verdicts."""
+    found = [f"verdict:{verdict}" for verdict in verdicts]
+    for target in request.targets:
+        found += [f"plan:{target.plan}", f"type:{target.device_type}", f"target:{target.plan}@{target.device_type}"]
+    return sorted(set(found))
 
 
-def _title(request: SubmissionRequest) -> str:
-    """What a submission is called until its series has been applied."""
+def cut(text: str) -> str:
+    """At most what an index of PostgreSQL can hold of a submitter's words."""
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+
+
+def _names(request: SubmissionRequest) -> dict[str, object]:
+    """What a submission is called until its series has been applied: columns title, series_key, author, version."""
     if request.series is None:
         targets = ", ".join(f"{target.plan} on {target.device_type}" for target in request.targets)
-        return f"settings study: {targets}"
+        return {"title": cut(f"settings study: {targets}"), "series_key": "", "author": "", "version": None}
     if request.series.git is not None:
-        return f"{request.series.git.ref} of {request.series.git.url}"
+        title = f"{request.series.git.ref} of {request.series.git.url}"
+        return {"title": cut(title), "series_key": cut(normalised_subject(title)), "author": "", "version": None}
     assert request.series.mbox is not None  # noqa: S101 - validated: one of the two
-    text = request.series.mbox.text
-    start = text.split("\n", 1)[1] if text.startswith("From ") and "\n" in text else text
-    headers = email.parser.HeaderParser(policy=email.policy.default).parsestr(start)
-    return " ".join(str(headers.get("Subject") or "mailbox").split())
+    first = mbox.first_of(request.series.mbox.text)
+    subject = " ".join((first.subject if first else "").split()) or "mailbox"
+    return {
+        "title": cut(subject),
+        "series_key": cut(normalised_subject(subject)),
+        "author": cut(first.author) if first else "",
+        "version": first.version if first else None,
+    }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from urllib.parse import urlsplit
 
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import known_or_hint
+
+from ..giturls import url_problem
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (what is wrong and what to write instead)."""
@@ -44,7 +45,22 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
                     f"{target.plan} on {target.device_type} is already target {first}; list all settings in that one",
                 )
             )
-    return found
+    return found or _one_compiler(request, data)
+
+
+def _one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
+    compilers = sorted(
+        {data.recipes[data.device_types[target.device_type].recipe].toolchain for target in request.targets}
+    )
+    if len(compilers) == 1:
+        return []
+    return [
+        _mistake(
+            "/targets",
+            f"the targets' recipes use different compilers ({', '.join(compilers)}); submit them apart, kernels are "
+            "only compared when one compiler built them",
+        )
+    ]
 
 
 def _mistake(pointer: str, detail: str) -> Mistake:
@@ -64,7 +80,7 @@ def _series(series: Series, local_git_paths: Sequence[str]) -> list[Mistake]:
 
 def _git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
     found = []
-    if (problem := _url_problem(git.url, local_git_paths)) is not None:
+    if (problem := url_problem(git.url, local_git_paths)) is not None:
         found.append(_mistake("/series/git/url", problem))
     if not _GIT_REF.match(git.ref) or len(git.ref) > 250:
         found.append(_mistake("/series/git/ref", f"{git.ref[:80]!r} is no branch, tag or commit name"))
@@ -73,28 +89,6 @@ def _git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
             _mistake("/series/git/base", f"{git.base[:80]!r} is no commit; leave it out to use the merge-base")
         )
     return found
-
-
-def _url_problem(url: str, local_git_paths: Sequence[str]) -> str | None:
-    if len(url) > 2000 or any(character.isspace() or ord(character) < 32 for character in url):
-        return "not a URL: it has white space or control characters, or over 2000 characters"
-    if url.startswith("/"):
-        if url.rstrip("/") in {path.rstrip("/") for path in local_git_paths}:
-            return None
-        allowed = ", ".join(local_git_paths) or "none is listed"
-        return f"local path {url!r} is not one the operator lists ({allowed}); push the branch and give its https URL"
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        return f"not a URL: {error}"
-    if parts.scheme not in {"https", "git"}:
-        return f"{parts.scheme or 'no'} scheme is not fetched from; write https://... or git://..."
-    if not host:
-        return "the URL names no host"
-    if parts.username or parts.password:
-        return "the URL carries credentials, which would be stored and shown; give a public URL"
-    return None
 
 
 def _mbox(mbox: MboxSeries) -> list[Mistake]:

@@ -12,6 +12,7 @@ depends_on = None
 
 def upgrade() -> None:
     op.execute(sa.schema.CreateSequence(sa.Sequence('fences')))
+    op.execute('CREATE EXTENSION IF NOT EXISTS pg_trgm')
     op.create_table('artifacts',
     sa.Column('sha256', sa.Text(), nullable=False),
     sa.Column('size', sa.BigInteger(), nullable=False),
@@ -60,6 +61,7 @@ def upgrade() -> None:
     sa.Column('health_reason', sa.Text(), nullable=False),
     sa.Column('health_checked_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('measured_topology', postgresql.JSONB(), nullable=True),
+    sa.Column('check_requested_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('dirty', sa.Boolean(), nullable=False),
     sa.Column('retired_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
@@ -80,8 +82,12 @@ def upgrade() -> None:
     sa.Column('retry_of', sa.Integer(), nullable=True),
     sa.Column('title', sa.Text(), nullable=False),
     sa.Column('series_key', sa.Text(), nullable=False),
+    sa.Column('author', sa.Text(), nullable=False),
+    sa.Column('version', sa.Integer(), nullable=True),
     sa.Column('tree', sa.Text(), nullable=False),
     sa.Column('priority', sa.Integer(), nullable=False),
+    sa.Column('facets', postgresql.ARRAY(sa.Text()), nullable=False),
+    sa.Column('search', sa.Text(), sa.Computed('title || chr(10) || series_key || chr(10) || author || chr(10) || owner', persisted=True), nullable=False),
     sa.Column('state', sa.Enum('applying', 'building', 'running', 'comparing', 'finished', name='submission_state', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('outcome', sa.Enum('passed', 'failed', 'canceled', name='outcome', native_enum=False, create_constraint=True, length=32), nullable=True),
     sa.Column('failure', postgresql.JSONB(), nullable=True),
@@ -94,7 +100,15 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name=op.f('pk_submissions')),
     sa.UniqueConstraint('owner', 'idempotency_key', name=op.f('uq_submissions_owner_idempotency_key'))
     )
-    op.create_index(op.f('ix_submissions_owner'), 'submissions', ['owner'], unique=False)
+    op.create_index('ix_submissions_created_at', 'submissions', ['created_at'], unique=False)
+    op.create_index('ix_submissions_ended', 'submissions', [sa.text("coalesce(finished_at, 'infinity')"), 'id'], unique=False)
+    op.create_index('ix_submissions_facets', 'submissions', ['facets'], unique=False, postgresql_using='gin')
+    op.create_index('ix_submissions_outcome', 'submissions', ['outcome', 'id'], unique=False)
+    op.create_index('ix_submissions_owner', 'submissions', ['owner', 'id'], unique=False)
+    op.create_index('ix_submissions_priority', 'submissions', ['priority', 'id'], unique=False)
+    op.create_index('ix_submissions_search', 'submissions', ['search'], unique=False, postgresql_using='gin', postgresql_ops={'search': 'gin_trgm_ops'})
+    op.create_index('ix_submissions_title', 'submissions', ['title', 'id'], unique=False)
+    op.create_index('ix_submissions_tree', 'submissions', ['tree', 'id'], unique=False)
     op.create_index(op.f('ix_submissions_series_key'), 'submissions', ['series_key'], unique=False)
     op.create_index('ix_submissions_unfinished', 'submissions', ['id'], unique=False, postgresql_where=sa.text("state <> 'finished'"))
     op.create_table('kept_reports',
@@ -213,6 +227,8 @@ def upgrade() -> None:
     sa.Column('device_name', sa.Text(), nullable=True),
     sa.Column('boots_done', sa.Integer(), nullable=False),
     sa.Column('compared_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('verdict', sa.Enum('improvement', 'regression', 'equivalent', 'below_threshold', 'inconclusive', 'no_evidence', 'unsupported', 'failed', name='verdict', native_enum=False, create_constraint=True, length=32), nullable=True),
+    sa.Column('headline', sa.Text(), nullable=False),
     sa.Column('state', sa.Enum('waiting', 'queued', 'running', 'finished', name='job_state', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('outcome', sa.Enum('passed', 'failed', 'canceled', name='outcome', native_enum=False, create_constraint=True, length=32), nullable=True),
     sa.Column('failure', postgresql.JSONB(), nullable=True),
@@ -239,8 +255,49 @@ def upgrade() -> None:
     )
     op.create_index(op.f('ix_runs_device_name'), 'runs', ['device_name'], unique=False)
     op.create_index(op.f('ix_runs_device_type'), 'runs', ['device_type'], unique=False)
+    op.create_index('ix_runs_plan_name_device_type_id', 'runs', ['plan_name', 'device_type', 'id'], unique=False)
     op.create_index(op.f('ix_runs_state'), 'runs', ['state'], unique=False)
     op.create_index(op.f('ix_runs_submission_id'), 'runs', ['submission_id'], unique=False)
+    op.create_index(op.f('ix_runs_wanted_device'), 'runs', ['wanted_device'], unique=False)
+    op.create_table('health_changes',
+    sa.Column('id', sa.Integer(), nullable=False),
+    sa.Column('device_name', sa.Text(), nullable=False),
+    sa.Column('at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('clock_timestamp()'), nullable=False),
+    sa.Column('health', sa.Enum('unknown', 'good', 'suspect', 'quarantined', name='device_health', native_enum=False, create_constraint=True, length=32), nullable=False),
+    sa.Column('reason', sa.Text(), nullable=False),
+    sa.Column('by', sa.Text(), nullable=False),
+    sa.Column('run_id', sa.Integer(), nullable=True),
+    sa.ForeignKeyConstraint(['device_name'], ['devices.name'], name=op.f('fk_health_changes_device_name')),
+    sa.ForeignKeyConstraint(['run_id'], ['runs.id'], name=op.f('fk_health_changes_run_id')),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_health_changes'))
+    )
+    op.create_index('ix_health_changes_device_name', 'health_changes', ['device_name', 'id'], unique=False)
+    op.create_table('lookups',
+    sa.Column('id', sa.Integer(), nullable=False),
+    sa.Column('url', sa.Text(), nullable=False),
+    sa.Column('owner', sa.Text(), nullable=False),
+    sa.Column('result', postgresql.JSONB(), nullable=True),
+    sa.Column('state', sa.Enum('waiting', 'queued', 'running', 'finished', name='job_state', native_enum=False, create_constraint=True, length=32), nullable=False),
+    sa.Column('outcome', sa.Enum('passed', 'failed', 'canceled', name='outcome', native_enum=False, create_constraint=True, length=32), nullable=True),
+    sa.Column('failure', postgresql.JSONB(), nullable=True),
+    sa.Column('attempts', sa.Integer(), nullable=False),
+    sa.Column('fence', sa.BigInteger(), nullable=True),
+    sa.Column('holder', sa.Text(), nullable=True),
+    sa.Column('claim_nonce', sa.Text(), nullable=True),
+    sa.Column('expires_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('cancel_requested_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('nudged_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('nudges', sa.Integer(), nullable=False),
+    sa.Column('progress', sa.Text(), nullable=False),
+    sa.Column('progress_done', sa.Integer(), nullable=False),
+    sa.Column('progress_total', sa.Integer(), nullable=False),
+    sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('started_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('finished_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_lookups'))
+    )
+    op.create_index(op.f('ix_lookups_state'), 'lookups', ['state'], unique=False)
+    op.create_index(op.f('ix_lookups_url'), 'lookups', ['url'], unique=False)
     op.create_table('submission_builds',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('submission_id', sa.Integer(), nullable=False),
@@ -320,6 +377,7 @@ def upgrade() -> None:
     sa.PrimaryKeyConstraint('id', name=op.f('pk_boots')),
     sa.UniqueConstraint('run_id', 'block', 'position', 'arm', 'attempt', name=op.f('uq_boots_run_id_block_position_arm_attempt'))
     )
+    op.create_index('ix_boots_device_name', 'boots', ['device_name', 'id'], unique=False)
     op.create_table('comparisons',
     sa.Column('run_id', sa.Integer(), nullable=False),
     sa.Column('position', sa.Integer(), nullable=False),
@@ -356,6 +414,9 @@ def upgrade() -> None:
     sa.ForeignKeyConstraint(['run_id'], ['runs.id'], name=op.f('fk_run_attempts_run_id')),
     sa.PrimaryKeyConstraint('run_id', 'number', name=op.f('pk_run_attempts'))
     )
+    op.create_index('ix_run_attempts_device_name', 'run_attempts', ['device_name', 'started_at'], unique=False)
+    op.create_index('ix_run_attempts_finished_at', 'run_attempts', ['finished_at'], unique=False)
+    op.create_index('ix_run_attempts_started_at', 'run_attempts', ['started_at', 'run_id', 'number'], unique=False)
     op.create_table('boot_values',
     sa.Column('run_id', sa.Integer(), nullable=False),
     sa.Column('boot_id', sa.Integer(), nullable=False),
@@ -441,10 +502,13 @@ def downgrade() -> None:
     op.drop_table('artifact_links')
     op.drop_index(op.f('ix_submission_builds_build_id'), table_name='submission_builds')
     op.drop_table('submission_builds')
+    op.drop_table('lookups')
+    op.drop_table('health_changes')
     op.drop_index(op.f('ix_runs_submission_id'), table_name='runs')
     op.drop_index(op.f('ix_runs_state'), table_name='runs')
     op.drop_index(op.f('ix_runs_device_type'), table_name='runs')
     op.drop_index(op.f('ix_runs_device_name'), table_name='runs')
+    op.drop_index(op.f('ix_runs_wanted_device'), table_name='runs')
     op.drop_table('runs')
     op.drop_table('events')
     op.drop_index(op.f('ix_applies_state'), table_name='applies')

@@ -1,0 +1,218 @@
+"""A series as mail: which messages carry patches, which version they are, what they say they are based on.
+
+Pure text work on hostile text, for the worker that applies a series and the server that shows it first. Every pattern
+here takes time linear in its input; what could take longer (headers, nested MIME parts) is bounded before.
+"""
+
+from __future__ import annotations
+
+import email.header
+import hashlib
+import re
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import Parser
+
+PATCH_LIMIT = 250
+MAIL_LIMIT = 2_000
+HEADER_LIMIT = 2_000
+"""Characters of a header that are read; a longer one is cut."""
+PART_LIMIT = 50
+"""MIME containers in one mail. The parser recurses into them, and tries every line against the boundaries of all."""
+
+_FROM_LINE = re.compile(r"^From \S+ +\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}.*$", re.MULTILINE)
+_HEADER = re.compile(r"^[A-Za-z][A-Za-z0-9-]*:", re.MULTILINE)
+_DIFF = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ )", re.MULTILINE)
+_BASE = re.compile(r"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
+_CHANGE_ID = re.compile(r"^[Cc]hange-[Ii]d: ([A-Za-z0-9][A-Za-z0-9._-]{3,120})\s*$", re.MULTILINE)
+_TRACKED_CHANGE_ID = re.compile(r'"change-id": "([A-Za-z0-9][A-Za-z0-9._-]{3,120})"')
+_COUNTER = re.compile(r"\[[^\]]*\b(\d{1,4})/(\d{1,4})[^\]]*\]")
+_PREFIXES = re.compile(r"\s*(?:\[[^\]]*\]\s*)+")
+_VERSION = re.compile(r"(?:(?<=[\s\[])|(?<=patch))v(\d{1,4})(?=[\s\],;])", re.IGNORECASE)
+_REPLY = re.compile(r"(?:re|aw|fwd):|\w{2,3}:\s*\[", re.IGNORECASE)
+_CONTAINER = re.compile(r"^content-type:\s*(?:multipart|message)/", re.MULTILINE | re.IGNORECASE)
+_CHARSET = re.compile(
+    r"us-ascii|utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5"
+)
+"""Those that mail is written in; Python knows others that take quadratic time."""
+_MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
+
+
+@dataclass(frozen=True)
+class Mail:
+    subject: str
+    author: str
+    text: str
+    """The whole message, headers included, without the mbox `From ` line."""
+    body: str
+    message_id: str | None = None
+    in_reply_to: str | None = None
+    date: str = ""
+    """As the header has it."""
+    readable: bool = True
+    """False: its MIME structure is not one that a mail program makes, and it has no body here."""
+
+    @property
+    def has_patch(self) -> bool:
+        return _DIFF.search(self.body) is not None
+
+    @property
+    def is_reply(self) -> bool:
+        """By its subject, as b4 tells replies from patches."""
+        return _REPLY.match(self.subject) is not None
+
+    @property
+    def counter(self) -> tuple[int, int] | None:
+        """(2, 3) for `[PATCH v2 2/3] ...`; None without a counter."""
+        match = _COUNTER.match(self.subject)
+        return (int(match[1]), int(match[2])) if match else None
+
+    @property
+    def version(self) -> int:
+        """2 for `[PATCH v2 2/3] ...`; 1 when the subject names none."""
+        prefixes = _PREFIXES.match(self.subject)
+        named = _VERSION.search(prefixes[0]) if prefixes else None
+        return int(named[1]) if named else 1
+
+    @property
+    def title(self) -> str:
+        """The subject without `[PATCH v2 2/3]`."""
+        return without_prefix(self.subject)
+
+    @property
+    def known_as(self) -> str:
+        """Its Message-ID, or the one that `with_message_ids` gives it."""
+        return self.message_id or hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:32] + "@wqlab.invalid"
+
+
+def mails_of(text: str) -> list[Mail]:
+    """The messages of an mbox, or of a single raw message; empty when it is neither."""
+    return [_mail(part) for part in split(text)]
+
+
+def first_of(text: str) -> Mail | None:
+    """The first message's headers, with no body read; None when there is none."""
+    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0]
+    if head.startswith("From "):
+        head = head.partition("\n")[2]
+    return _mail(head) if _HEADER.match(head) else None
+
+
+def split(text: str) -> list[str]:
+    """Each message's own text. As git's mailsplit: people join files without the blank line that mbox wants."""
+    text = text.replace("\r\n", "\n")
+    starts = list(_FROM_LINE.finditer(text))
+    if not starts:
+        return [text.lstrip()] if _HEADER.match(text.lstrip()) else []
+    ends = [match.start() for match in starts[1:]] + [len(text)]
+    return [text[match.end() + 1 : end] for match, end in zip(starts, ends, strict=True)]
+
+
+def with_message_ids(mails: list[Mail]) -> str:
+    """The mbox with a Message-ID in every message: b4 needs them, and `git format-patch` writes none by default.
+
+    Messages without one become replies to the first, in the order they came.
+    """
+    parts, first = [], ""
+    for mail in mails:
+        own = f"<{mail.known_as}>"
+        head = "" if mail.message_id else f"Message-ID: {own}\n" + (f"In-Reply-To: {first}\n" if first else "")
+        first = first or own
+        body = re.sub(r"^(>*From )", r">\1", mail.text, flags=re.MULTILINE)
+        parts.append(f"From wqlab@localhost Thu Jan  1 00:00:00 1970\n{head}{body.rstrip()}\n\n")
+    return "".join(parts)
+
+
+def of_one_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
+    """The mails of `received` that are the version `patches` were taken from: its cover letter, then its patches.
+
+    A thread holds older versions, with bases and cover letters of their own, and replies. A re-sent part of a series
+    takes the missing patches from the version before; what they say counts last.
+    """
+    taken = {mail.known_as for mail in patches}
+    chosen = [mail for mail in received if mail.known_as in taken]
+    version = max(mail.version for mail in chosen or patches)
+    chosen = chosen or [mail for mail in received if mail.has_patch and mail.version == version]
+    # Of two cover letters with one version, b4 takes the later.
+    cover = cover_letter([mail for mail in reversed(received) if mail.version == version])
+    return [*([cover] if cover else []), *sorted(chosen, key=lambda mail: mail.version != version)]
+
+
+def base_commit(texts: list[str]) -> str | None:
+    """The `base-commit:` that the series names."""
+    return next((match[1] for text in texts if (match := _BASE.search(text))), None)
+
+
+def change_id(texts: list[str]) -> str | None:
+    """The series' change-id, from a trailer or from b4's tracking data; the same in every version."""
+    for text in texts:
+        if match := _CHANGE_ID.search(text) or _TRACKED_CHANGE_ID.search(text):
+            return match[1]
+    return None
+
+
+def missing(mails: list[Mail]) -> list[str]:
+    """`2/3` for each patch that [PATCH 1/N] ... [PATCH N/N] lack; empty for a series without counters."""
+    counters = [mail.counter for mail in mails if mail.counter and mail.has_patch]
+    total = max((total for _, total in counters), default=0)
+    return [f"{number}/{total}" for number in sorted(set(range(1, total + 1)) - {number for number, _ in counters})]
+
+
+def cover_letter(mails: list[Mail]) -> Mail | None:
+    """[PATCH 0/N], when the series has one."""
+    return next((mail for mail in mails if mail.counter and mail.counter[0] == 0 and not mail.has_patch), None)
+
+
+def without_prefix(subject: str) -> str:
+    prefixes = _PREFIXES.match(subject)
+    return subject[prefixes.end() :] if prefixes else subject.strip()
+
+
+def _mail(text: str) -> Mail:
+    head, _, rest = text.partition("\n\n")
+    message = Parser().parsestr(head)
+    readable = True
+    if message.get_content_maintype() not in ("multipart", "message"):
+        # By hand: the parser would make a list of a mail's lines, which costs twenty times its size.
+        message.set_payload("\n\n".join(part for part in (str(message.get_payload()), rest) if part))
+    elif len(_CONTAINER.findall(text)) <= PART_LIMIT:
+        message = Parser().parsestr(text)
+    else:
+        readable = False
+    return Mail(
+        subject=_header(message, "Subject"),
+        author=_header(message, "From"),
+        text=text,
+        body="\n".join(map(_text, message.walk())) if readable else "",
+        message_id=_id(message, "Message-ID"),
+        in_reply_to=_id(message, "In-Reply-To"),
+        date=_header(message, "Date"),
+        readable=readable,
+    )
+
+
+def _id(message: Message, name: str) -> str | None:
+    found = _MESSAGE_ID.fullmatch(_header(message, name))
+    return found[1] if found else None
+
+
+def _header(message: Message, name: str) -> str:
+    raw = str(message.get(name, ""))[:HEADER_LIMIT]
+    try:
+        decoded = str(email.header.make_header(email.header.decode_header(raw)))
+    except (LookupError, UnicodeError, ValueError):
+        decoded = raw
+    return " ".join(decoded.split())
+
+
+def _text(part: Message) -> str:
+    payload = part.get_payload()
+    if part.get_content_maintype() != "text" or not isinstance(payload, str):
+        return ""
+    if str(part.get("Content-Transfer-Encoding", "")).strip().lower() not in ("quoted-printable", "base64"):
+        return payload
+    decoded = part.get_payload(decode=True)
+    charset = part.get_content_charset("utf-8")
+    if not isinstance(decoded, bytes):
+        return ""
+    return decoded.decode(charset if _CHARSET.fullmatch(charset) else "utf-8", errors="replace")

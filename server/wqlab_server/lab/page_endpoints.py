@@ -1,0 +1,86 @@
+"""The lab's page: the queue and its reasons, what ran where, one board's history."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, status
+
+from wqlab_contracts.api import DeviceView
+from wqlab_contracts.api_lab import DeviceHistory, QueueView, Timeline
+
+from .. import queue_state
+from ..auth import Maintainer, Reader
+from ..db import clock
+from ..deps import AppSettings, Db
+from ..paging import PAGE_DEFAULT, After, Limit, plain_text
+from ..problems import documented, invalid
+from ..views import device_view
+from . import history, queries, queue, service
+
+router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+BARS_DEFAULT = 500
+BARS_MAX = 2000
+SPAN_DEFAULT = timedelta(days=1)
+SPAN_MAX = timedelta(days=31)
+
+
+@router.get("/queue")
+def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
+    """Every run that waits for a board, in the order in which boards are given out, and why it waits."""
+    return queue.view(queue_state.load(session, settings))
+
+
+@router.get("/lab/timeline")
+def get_lab_timeline(
+    *,
+    session: Db,
+    _: Reader,
+    after: After,
+    since: Annotated[datetime | None, Query(alias="from", description="Default: a day before `to`")] = None,
+    until: Annotated[
+        datetime | None, Query(alias="to", description="Default: now; at most 31 days after `from`")
+    ] = None,
+    device_type: Annotated[str | None, Query(max_length=100)] = None,
+    device: Annotated[str | None, Query(max_length=100)] = None,
+    limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="Most bars")] = BARS_DEFAULT,
+) -> Timeline:
+    """Which run had which board when: every time span that touches `from` to `to`."""
+    for name, text in (("device_type", device_type), ("device", device)):
+        if text is not None:
+            plain_text(name, text)
+    end = _aware(until) if until is not None else clock(session)
+    try:
+        start = _aware(since) if since is not None else end - SPAN_DEFAULT
+        wrong = (
+            None if start < end <= start + SPAN_MAX else f"`from` must be before `to`, by at most {SPAN_MAX.days} days"
+        )
+    except OverflowError:
+        wrong = "no such date"
+    if wrong is not None:
+        raise invalid([{"parameter": "from", "in": "query", "detail": wrong}])
+    return history.timeline(session, history.Span(start, end, device_type, device), after, limit)
+
+
+def _aware(at: datetime) -> datetime:
+    """A time without a zone is UTC, as everywhere in the API."""
+    return at.replace(tzinfo=UTC) if at.tzinfo is None else at
+
+
+@router.get("/devices/{name}/history", responses=documented(404))
+def get_device_history(name: Name, session: Db, _: Reader, before: After, limit: Limit = PAGE_DEFAULT) -> DeviceHistory:
+    """How a board's health changed, what ran on it, and its last consoles. `cursor` pages through the runs."""
+    device, _lease = queries.device(session, name)
+    return history.of_device(session, device, before, limit)
+
+
+@router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
+def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
+    """Have a board checked as soon as it is free, whatever its health; a quarantined one is released first. Asking
+    again before the check has ended changes nothing."""
+    queries.device(session, name)
+    service.request_check(session, name)
+    return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))

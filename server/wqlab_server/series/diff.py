@@ -1,0 +1,150 @@
+"""The diffstat of a mailed patch. Pure: it counts the lines that its hunks announce, so what follows the diff (a mail's
+signature begins with `-- `) is never taken for a change."""
+
+from __future__ import annotations
+
+import io
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from wqlab_contracts.api_series import FileChange
+
+_HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
+_GIT_NAMES = re.compile(r'("?)a/(.*?)\1 ("?)b/(.*)\3\Z')
+_ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
+_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+_NOWHERE = "/dev/null"
+_LONGEST_NAMES = 10_000
+"""Two paths of PATH_MAX; longer lines would keep the pattern busy."""
+
+
+@dataclass
+class _File:
+    old: str = ""
+    new: str = ""
+    created: bool = False
+    deleted: bool = False
+    renamed: bool = False
+    copied: bool = False
+    binary: bool = False
+    insertions: int = 0
+    deletions: int = 0
+    has_names: bool = False
+    """Its `---` line has been seen: another one begins another file."""
+
+
+def files_of(body: str) -> list[FileChange]:
+    """Every file that the diffs in a mail's body change, in their order, each once."""
+    files: list[_File] = []
+    old_left = new_left = 0
+    before = ""
+    for ended in io.StringIO(body):
+        line = ended.rstrip("\n")
+        if old_left > 0 or new_left > 0:
+            mark = line[:1]
+            if mark == "+":
+                files[-1].insertions += 1
+                new_left -= 1
+            elif mark == "-":
+                files[-1].deletions += 1
+                old_left -= 1
+            elif mark in (" ", ""):  # mail programs cut the blank of an empty context line
+                old_left -= 1
+                new_left -= 1
+            elif mark != "\\":
+                old_left = new_left = 0  # the hunk is shorter than it said
+            before = ""
+            continue
+        if line.startswith("diff --git "):
+            files.append(_from_git_line(line))
+        elif line.startswith("+++ ") and before.startswith("--- "):
+            if not files or files[-1].has_names:
+                files.append(_File())
+            _name(files[-1], before[4:], line[4:])
+        elif files and (hunk := _HUNK.match(line)):
+            old_left, new_left = (1 if count is None else int(count) for count in hunk.groups())
+        elif files:
+            _note(files[-1], line)
+        before = line
+    return _merged(files)
+
+
+def _from_git_line(line: str) -> _File:
+    names = _GIT_NAMES.fullmatch(line.removeprefix("diff --git ")) if len(line) <= _LONGEST_NAMES else None
+    if names is None:
+        return _File()
+    return _File(old=_unquoted(names[2], quoted=bool(names[1])), new=_unquoted(names[4], quoted=bool(names[3])))
+
+
+def _name(file: _File, old: str, new: str) -> None:
+    file.has_names = True
+    before, after = _path(old, "a/"), _path(new, "b/")
+    file.created |= before == _NOWHERE
+    file.deleted |= after == _NOWHERE
+    file.old = after if before == _NOWHERE else before
+    file.new = before if after == _NOWHERE else after
+
+
+def _path(text: str, prefix: str) -> str:
+    name = text.split("\t", maxsplit=1)[0].rstrip("\r ")
+    if name.startswith('"') and name.endswith('"') and len(name) > 1:
+        name = _unquoted(name[1:-1], quoted=True)
+    return name if name == _NOWHERE else name.removeprefix(prefix)
+
+
+def _note(file: _File, line: str) -> None:
+    if line.startswith("new file mode "):
+        file.created = True
+    elif line.startswith("deleted file mode "):
+        file.deleted = True
+    elif line.startswith(("rename from ", "rename to ")):
+        file.renamed = True
+    elif line.startswith(("copy from ", "copy to ")):
+        file.copied = True
+    elif line.startswith(("GIT binary patch", "Binary files ")):
+        file.binary = True
+
+
+def _unquoted(name: str, quoted: bool) -> str:
+    """A name as git quotes it: C escapes, other than ASCII as octal bytes."""
+    if not quoted:
+        return name
+
+    def byte(match: re.Match[bytes]) -> bytes:
+        found = match[1]
+        return bytes([int(found, 8) & 255]) if len(found) == 3 else _LETTERS.get(found, found)
+
+    return _ESCAPE.sub(byte, name.encode(errors="replace")).decode(errors="replace")
+
+
+def _merged(files: list[_File]) -> list[FileChange]:
+    """One entry per path: a hand-made diff can name a file more than once."""
+    found: dict[str, FileChange] = {}
+    for file in files:
+        path = (file.old if file.deleted else file.new) or file.old
+        if not path:
+            continue
+        change = FileChange(
+            path=path,
+            old_path=file.old if (file.renamed or file.copied) and file.old != path else None,
+            status="copied" if file.copied else "renamed" if file.renamed else _status(file),
+            insertions=file.insertions,
+            deletions=file.deletions,
+            binary=file.binary,
+        )
+        before = found.get(path)
+        if before is not None:
+            change = before.model_copy(
+                update={
+                    "insertions": before.insertions + change.insertions,
+                    "deletions": before.deletions + change.deletions,
+                    "binary": before.binary or change.binary,
+                }
+            )
+        found[path] = change
+    return list(found.values())
+
+
+def _status(file: _File) -> Literal["added", "changed", "deleted"]:
+    return "added" if file.created else "deleted" if file.deleted else "changed"

@@ -1,0 +1,114 @@
+"""A quote for a request as the lab is now: reads what the pure estimate needs, writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api_quotes import Quote
+from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import Target
+
+from .. import queue_state, timings
+from ..models import Boot, BootValue, Build, Run
+from ..settings import Settings
+from . import detectable
+from .quote import Kernel, Request, Wanted, quote
+from .service import target_profile
+from .validate import Mistake, mistakes
+
+_RUNS = 20
+"""How many of the newest runs a spread is taken from."""
+
+
+def make(session: Session, data: DataFolder, settings: Settings, request: SubmissionRequest, owner: str) -> Quote:
+    errors = mistakes(request, data, settings.local_git_path_list)
+    good = [(index, target) for index, target in enumerate(request.targets) if _is_good(index, errors)]
+    series = request.series is not None
+    usual = timings.boots(session, {(target.plan, target.device_type) for _, target in good})
+    wanted = []
+    for index, target in good:
+        plan, device_type = data.plans[target.plan], data.device_types[target.device_type]
+        profile = target_profile(plan, device_type, target, request.blocks)
+        metric = detectable.primary(plan, device_type.emulated)
+        effect = None
+        if metric is not None:
+            effect = detectable.detectable(
+                plan,
+                metric,
+                emulated=device_type.emulated,
+                series=series,
+                blocks=profile.blocks,
+                past=_past(session, plan.name, device_type.name, metric.name),
+            )
+        wanted.append(
+            Wanted(
+                index=index,
+                plan=plan,
+                device_type=device_type,
+                profile=profile,
+                boots_per_block=2 if series else 1,
+                measured=usual.get((target.plan, target.device_type)),
+                detectable=effect,
+            )
+        )
+    built = timings.builds(session)
+    return quote(
+        Request(
+            owner=owner,
+            priority=request.priority,
+            wanted=wanted,
+            kernels=_kernels(data, [target for _, target in good], series, built),
+            builds_ahead=_builds_ahead(session, built),
+            errors=errors,
+        ),
+        queue_state.load(session, settings),
+    )
+
+
+def _is_good(index: int, errors: Sequence[Mistake]) -> bool:
+    """Whether a target can be quoted, whatever is wrong with the rest of the request."""
+    own = f"/targets/{index}"
+    return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
+
+
+_Built = dict[tuple[str, str, Arm], timings.Usual]
+
+
+def _kernels(data: DataFolder, targets: Sequence[Target], series: bool, built: _Built) -> list[Kernel]:
+    """One baseline, and with a series one candidate, per recipe, architecture and kind of board."""
+    arms = list(Arm) if series else [Arm.BASELINE]
+    types = [data.device_types[target.device_type] for target in targets]
+    kinds = dict.fromkeys((spec.recipe, spec.arch, spec.emulated) for spec in types)
+    return [Kernel(recipe, _usual(built, recipe, arch, arm)) for recipe, arch, _ in kinds for arm in arms]
+
+
+def _usual(built: _Built, recipe: str, arch: str, arm: Arm) -> timings.Usual | None:
+    """The kernel's own time, or that of the other arm: both are the same tree to a compiler."""
+    return next((built[recipe, arch, each] for each in (arm, *Arm) if (recipe, arch, each) in built), None)
+
+
+def _builds_ahead(session: Session, built: _Built) -> list[timings.Usual | None]:
+    pending = session.execute(
+        select(Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    )
+    return [_usual(built, recipe.name, arch, Arm.BASELINE) for recipe, arch in pending]
+
+
+def _past(session: Session, plan: str, device_type: str, metric: str) -> list[detectable.PastValue]:
+    newest = (
+        select(Run.id)
+        .where(Run.plan_name == plan, Run.device_type == device_type, Run.compared_at.is_not(None))
+        .order_by(Run.id.desc())
+        .limit(_RUNS)
+    )
+    rows = session.execute(
+        select(BootValue.run_id, Boot.block, Boot.arm, BootValue.scenario, BootValue.setting, BootValue.value)
+        .join(Boot, Boot.id == BootValue.boot_id)
+        .where(BootValue.run_id.in_(newest), BootValue.metric == metric, Boot.valid)
+    )
+    return [detectable.PastValue(*row) for row in rows]

@@ -1,0 +1,45 @@
+/** Short names of the API's generated types. Add one here when a page needs it; never write a shape by hand. */
+import type { components } from "./gen/schema";
+
+type Schemas = components["schemas"];
+
+export type ApplyView = Schemas["ApplyView"];
+export type Arm = Schemas["Arm"];
+export type ArmSummary = Schemas["ArmSummary"];
+export type Artifact = Schemas["Artifact"];
+export type AttemptView = Schemas["AttemptView"];
+export type BootValue = Schemas["BootValue"];
+export type BootView = Schemas["BootView"];
+export type BuildView = Schemas["BuildView"];
+export type Comparison = Schemas["Comparison"];
+export type DeviceHealth = Schemas["DeviceHealth"];
+export type DeviceTypeView = Schemas["DeviceTypeView"];
+export type DeviceView = Schemas["DeviceView"];
+export type ErrorKind = Schemas["ErrorKind"];
+export type Eta = Schemas["Eta"];
+export type Event = Schemas["Event"];
+export type EventKind = Schemas["EventKind"];
+export type Evidence = Schemas["Evidence"];
+export type Failure = Schemas["Failure"];
+export type FindingView = Schemas["FindingView"];
+export type JobState = Schemas["JobState"];
+export type MeasuredTopology = Schemas["MeasuredTopology"];
+export type Metric = Schemas["Metric"];
+export type Outcome = Schemas["Outcome"];
+export type PlanView = Schemas["PlanView"];
+export type Problem = Schemas["Problem"];
+export type Report = Schemas["Report"];
+export type RunView = Schemas["RunView"];
+export type SampleRow = Schemas["SampleRow"];
+export type SubmissionRequest = Schemas["SubmissionRequest"];
+export type SubmissionState = Schemas["SubmissionState"];
+export type SubmissionSummary = Schemas["SubmissionSummary"];
+export type SubmissionView = Schemas["SubmissionView"];
+export type Target = Schemas["Target"];
+export type TargetReport = Schemas["TargetReport"];
+export type TestPlan = Schemas["TestPlan"];
+export type TokenCreated = Schemas["TokenCreated"];
+export type TokenView = Schemas["TokenView"];
+export type Topology = Schemas["Topology"];
+export type TreeView = Schemas["TreeView"];
+export type Verdict = Schemas["Verdict"];

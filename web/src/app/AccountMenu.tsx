@@ -1,0 +1,56 @@
+import { Link, useNavigate } from "@tanstack/react-router";
+import { useRef, useState } from "react";
+import { type Session, useSignOut } from "@/api/session";
+import classes from "./AccountMenu.module.css";
+import { toast } from "./toasts";
+import { useDismiss } from "./useDismiss";
+
+/** A disclosure of links, as the pages they lead to are: no menu widget with keys of its own to learn. */
+export function AccountMenu({ user }: { user: NonNullable<Session["user"]> }) {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const navigate = useNavigate();
+  const signOut = useSignOut();
+  const close = () => setOpen(false);
+  useDismiss(box, open, close);
+
+  return (
+    <div className={classes.box} ref={box}>
+      <button
+        type="button"
+        className={classes.button}
+        aria-expanded={open}
+        aria-controls="account-menu"
+        onClick={() => setOpen(!open)}
+      >
+        <span className={classes.who}>{user.name}</span>
+        <span aria-hidden="true"> ▾</span>
+      </button>
+      <div id="account-menu" className={classes.menu} hidden={!open}>
+        <p className={classes.role}>
+          Signed in as <strong>{user.name}</strong>, {user.role}
+        </p>
+        <Link to="/account" className={classes.item} onClick={close}>
+          Account and tokens
+        </Link>
+        {user.scopes.includes("admin") && (
+          <Link to="/admin/users" className={classes.item} onClick={close}>
+            Users
+          </Link>
+        )}
+        <button
+          type="button"
+          className={classes.item}
+          onClick={() =>
+            signOut.mutate(undefined, {
+              onSuccess: () => void navigate({ to: "/" }),
+              onError: error => toast({ tone: "bad", text: `Not signed out: ${error.message}` }),
+            })
+          }
+        >
+          Sign out
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+import { localStorageColorSchemeManager, MantineProvider, useMantineColorScheme } from "@mantine/core";
+import type { ReactNode } from "react";
+
+/** The key that public/theme.js reads before the first paint. */
+const colorSchemeManager = localStorageColorSchemeManager({ key: "wqlab-theme" });
+
+/**
+ * Mantine without the styles that it would write into the page: the page's policy allows style sheets only, so its
+ * variables are in styles/mantine.css.
+ */
+export function Theme({ children }: { children: ReactNode }) {
+  return (
+    <MantineProvider
+      colorSchemeManager={colorSchemeManager}
+      defaultColorScheme="auto"
+      withCssVariables={false}
+      withGlobalClasses={false}
+      withStaticClasses={false}
+    >
+      {children}
+    </MantineProvider>
+  );
+}
+
+export type ThemeChoice = "auto" | "light" | "dark";
+
+/** What the reader chose, and how to choose: `auto` is what the system says. */
+export function useThemeChoice(): [ThemeChoice, (choice: ThemeChoice) => void] {
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  return [colorScheme, setColorScheme];
+}

@@ -1,0 +1,51 @@
+/** Observable Plot as a component. Import it by `lazy()` only: it is half as large as everything else together. */
+import * as Plot from "@observablehq/plot";
+import { useEffect, useRef, useState } from "react";
+import { adoptSheet } from "@/lib/adoptedStyles";
+
+interface PlotDrawingProps {
+  /** The figure for a width in CSS pixels; keep it stable (`useCallback`), it is drawn again whenever it changes. */
+  draw(width: number, plot: typeof Plot): Plot.PlotOptions;
+  /** Its height before it is drawn: nothing may move when it comes. */
+  height: number;
+}
+
+export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
+  const place = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+
+  useEffect(() => {
+    const element = place.current;
+    if (!element) return;
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+
+  useEffect(() => {
+    const element = place.current;
+    if (!element || width === 0) return;
+    const drawn = Plot.plot({
+      width,
+      style: { background: "none", color: "currentColor", fontFamily: "inherit", fontSize: "12px" },
+      ...draw(width, Plot),
+    });
+    for (const style of drawn.querySelectorAll("style")) {
+      share(style.textContent ?? "");
+      style.remove();
+    }
+    element.replaceChildren(drawn);
+    return () => drawn.remove();
+  }, [draw, width]);
+
+  return <div ref={place} style={{ minHeight: height }} />;
+}
+
+const shared = new Set<string>();
+
+/** Plot's own rules are the same in every figure: one sheet for all of them. */
+function share(css: string) {
+  if (shared.has(css)) return;
+  shared.add(css);
+  adoptSheet(css);
+}

@@ -1,0 +1,82 @@
+import { expect, test } from "vitest";
+import {
+  bytes,
+  change,
+  count,
+  effect,
+  grouped,
+  interval,
+  number,
+  places,
+  pValue,
+  signed,
+  spread,
+} from "./numbers";
+
+test.each([
+  [[34, 4], 0],
+  [[25.82, 1.07], 2],
+  [[6.51], 2],
+  [[0.0312], 5],
+  [[123_456.7], 0],
+  [[], 0],
+])("a column of %j has %i places", (values, expected) => {
+  expect(places(values)).toBe(expected);
+});
+
+test("mean and spread share their digits", () => {
+  expect(spread({ mean: 1159.4, stddev: 1.338 })).toBe("1159.40 ±1.34");
+  expect(spread({ mean: 48_211.3, stddev: 310.2 })).toBe("48211 ±310");
+  expect(spread({ mean: 34, stddev: null })).toBe("34");
+});
+
+test.each([
+  [1.2449, "+1.24"],
+  [-12.54, "\u221212.5"],
+  [0.0123, "+0.012"],
+  [0, "0.00"],
+  [-2_500_000, "\u22122.50e+6"],
+])("a change of %d reads %s", (value, text) => {
+  expect(signed(value)).toBe(text);
+});
+
+test("the effect between two counts is a whole number, in points between two shares", () => {
+  const counts = { effect: -30, exact: true, scale: "difference", unit: "locks" } as const;
+  expect(change(counts)).toBe("\u221230");
+  expect(effect(counts)).toBe("\u221230 locks");
+  expect(effect({ effect: 62.51, scale: "difference", unit: "%" })).toBe("+62.5 points");
+  expect(effect({ effect: 1.24, scale: "ratio", unit: "MiB/s" })).toBe("+1.24 %");
+  expect(effect({ effect: null, scale: "ratio", unit: "MiB/s" })).toBe("");
+});
+
+test("an interval shows both bounds with their signs", () => {
+  expect(interval([-0.5, 1.52])).toBe("[\u22120.50, +1.52]");
+  expect(interval(null)).toBe("");
+});
+
+test.each([
+  [0.00003, "<.0001"],
+  [0.0313, ".0313"],
+  [1, "1"],
+])("p %d reads %s", (p, text) => {
+  expect(pValue(p)).toBe(text);
+});
+
+test("counts agree with their noun and are grouped from five digits on", () => {
+  expect(count(1, "block")).toBe("1 block");
+  expect(count(0, "block")).toBe("0 blocks");
+  expect(count(2, "boot with findings", "boots with findings")).toBe("2 boots with findings");
+  expect(grouped(9999)).toBe("9999");
+  expect(grouped(1_234_567)).toBe("1\u202f234\u202f567");
+});
+
+test("sizes are binary and never read 1024", () => {
+  expect(bytes(812)).toBe("812 B");
+  expect(bytes(1_468_006)).toBe("1.4 MiB");
+  expect(bytes(1_048_575)).toBe("1.0 MiB");
+});
+
+test("what rounds to zero has no sign", () => {
+  expect(number(-0.001, 1)).toBe("0.0");
+  expect(number(-2.345, 1)).toBe("\u22122.3");
+});

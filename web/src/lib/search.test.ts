@@ -1,0 +1,68 @@
+import { expect, expectTypeOf, test } from "vitest";
+import {
+  day,
+  flag,
+  oneOf,
+  parseSearch,
+  searchParams,
+  someOf,
+  stringifySearch,
+  text,
+  texts,
+  whole,
+} from "./search";
+
+const search = searchParams({
+  q: text(10),
+  state: oneOf(["running", "finished"]),
+  verdict: someOf(["regression", "failed", "improvement"]),
+  boot: whole(),
+  size: whole({ min: 1, max: 200, fallback: 50 }),
+  since: day(),
+  label: texts(),
+  diff: flag(),
+});
+
+const read = (raw: Record<string, unknown>) => search.validateSearch(raw as never);
+
+test("an address that says nothing is the defaults", () => {
+  expect(read({})).toEqual(search.defaults);
+  expect(stringifySearch({ q: "", verdict: [], boot: null, diff: false })).toBe("");
+});
+
+test("what makes no sense reads as the default, the rest stays", () => {
+  const mangled =
+    "?q=abcdefghijklmno&state=exploded&verdict=failed&verdict=regression&verdict=x&boot=1e99&size=0&since=2026-13-40";
+  expect(read(parseSearch(mangled))).toEqual({
+    ...search.defaults,
+    q: "abcdefghij",
+    verdict: ["regression", "failed"],
+  });
+});
+
+test("an address leads back to the same values", () => {
+  const values = {
+    q: "wq: a/b",
+    verdict: ["regression", "failed"],
+    boot: 7,
+    size: 20,
+    label: ["a", "b"],
+    diff: true,
+  };
+  const query = stringifySearch(values);
+  expect(query).toBe("?q=wq:+a/b&verdict=regression&verdict=failed&boot=7&size=20&label=a&label=b&diff=1");
+  expect(read(parseSearch(query))).toEqual({ ...search.defaults, ...values });
+  expect(read(values)).toEqual({ ...search.defaults, ...values });
+});
+
+test("a default is never written into an address", () => {
+  const [strip] = search.search.middlewares;
+  const all = { ...search.defaults, q: "x", verdict: ["failed"], other: 1 };
+  expect(strip?.({ search: all, next: same => same })).toEqual({ q: "x", verdict: ["failed"], other: 1 });
+});
+
+test("the types are those of the parameters", () => {
+  expectTypeOf(search.defaults.state).toEqualTypeOf<"running" | "finished" | "">();
+  expectTypeOf(search.defaults.boot).toEqualTypeOf<number | null>();
+  expectTypeOf(search.defaults.verdict).toEqualTypeOf<("regression" | "failed" | "improvement")[]>();
+});

@@ -1,0 +1,23 @@
+import "./styles/index.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { whenRegained } from "./api/connection";
+import { makeQueryClient } from "./api/queries";
+import { Theme } from "./app/theme";
+import { makeRouter } from "./router";
+
+const client = makeQueryClient();
+whenRegained(() => void client.invalidateQueries());
+const router = makeRouter(client);
+
+createRoot(document.getElementById("root") as HTMLElement).render(
+  <StrictMode>
+    <QueryClientProvider client={client}>
+      <Theme>
+        <RouterProvider router={router} />
+      </Theme>
+    </QueryClientProvider>
+  </StrictMode>,
+);

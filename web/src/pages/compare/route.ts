@@ -1,0 +1,10 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { rootRoute } from "@/app/root";
+import { searchParams, whole } from "@/lib/search";
+
+export const compareRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/compare",
+  ...searchParams({ first: whole({ min: 1 }), second: whole({ min: 1 }) }),
+  component: lazyRouteComponent(() => import("./ComparePage"), "ComparePage"),
+});

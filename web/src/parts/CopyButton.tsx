@@ -1,0 +1,44 @@
+import { useEffect, useState } from "react";
+import { copyText } from "@/lib/clipboard";
+import classes from "./CopyButton.module.css";
+import { announce } from "./LiveRegion";
+
+interface CopyButtonProps {
+  /** What is copied; a function is called at the press. */
+  text: string | (() => string);
+  /** The button's word, and what was copied: `Copy`, `Copy as text`. */
+  label?: string;
+  /** For screen readers where the word alone says too little: `Copy the command`. */
+  name?: string;
+}
+
+export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
+  const [state, setState] = useState<"idle" | "copied" | "failed">("idle");
+  useEffect(() => {
+    if (state === "idle") return;
+    const timer = setTimeout(() => setState("idle"), 2000);
+    return () => clearTimeout(timer);
+  }, [state]);
+
+  const copy = async () => {
+    const copied = await copyText(typeof text === "function" ? text() : text);
+    setState(copied ? "copied" : "failed");
+    announce(copied ? "Copied" : "The browser did not allow copying");
+  };
+  return (
+    <button
+      type="button"
+      className={`${classes.button} no-print`}
+      aria-label={name}
+      onClick={() => void copy()}
+    >
+      {/* The longest word keeps the room, so that nothing moves. */}
+      <span className={classes.room} aria-hidden="true">
+        {label.length > 11 ? label : "Not allowed"}
+      </span>
+      <span className={classes.word}>
+        {state === "idle" ? label : state === "copied" ? "Copied" : "Not allowed"}
+      </span>
+    </button>
+  );
+}

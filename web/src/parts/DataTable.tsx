@@ -1,0 +1,306 @@
+/** A table that sorts, copies as text, and stays quick with thousands of rows. Built on TanStack Table and Virtual. */
+import {
+  type ColumnDef,
+  createSortedRowModel,
+  rowSortingFeature,
+  type SortingState,
+  tableFeatures,
+  useTable,
+} from "@tanstack/react-table";
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
+import { flushSync } from "react-dom";
+import { plain, textTable } from "@/lib/texttable";
+import { CopyButton } from "./CopyButton";
+import classes from "./DataTable.module.css";
+import { Scroll } from "./Scroll";
+
+export interface Column<Row> {
+  id: string;
+  header: string;
+  /** What the column is, on hover of its header. */
+  hint?: string;
+  /** What sorts, and what is shown and copied where `cell` and `text` say nothing else. Null sorts last either way. */
+  value(row: Row): string | number | null | undefined;
+  /** As copied. */
+  text?(row: Row): string;
+  /** As shown. */
+  cell?(row: Row): ReactNode;
+  /** To the right, tabular digits. */
+  numeric?: boolean;
+  sortable?: boolean;
+  /** Names the row for screen readers: one column at most. */
+  rowHeader?: boolean;
+}
+
+export interface Sort {
+  id: string;
+  desc: boolean;
+}
+
+interface DataTableProps<Row> {
+  /** Said to screen readers and in the copied text; shown above the table unless `captionHidden`. */
+  caption: string;
+  captionHidden?: boolean;
+  columns: readonly Column<Row>[];
+  rows: readonly Row[];
+  rowKey(row: Row): string | number;
+  initialSort?: Sort;
+  /** Given with `onSort`: the order is kept by the page, in its address. */
+  sort?: Sort | null;
+  onSort?(sort: Sort | null): void;
+  /** The rows come in the server's order; headers do not sort. */
+  fixedOrder?: boolean;
+  /** Shown instead of rows when there are none. */
+  empty?: ReactNode;
+  /** Marks rows: `data-mark` in the page's own CSS. */
+  mark?(row: Row): string | undefined;
+  /** Height of the scrolling area when rows are many. */
+  maxHeight?: string;
+  copyable?: boolean;
+  actions?: ReactNode;
+}
+
+/** From here on only the rows in sight are in the document. */
+const VIRTUAL_FROM = 150;
+const ROW_PX = 28;
+
+const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel() });
+const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+
+export function DataTable<Row extends object>(props: DataTableProps<Row>) {
+  const {
+    caption,
+    captionHidden,
+    columns,
+    rows,
+    rowKey,
+    fixedOrder = false,
+    empty,
+    mark,
+    copyable = true,
+    actions,
+  } = props;
+  const id = useId();
+  const [ownSort, setOwnSort] = useState<Sort | null>(props.initialSort ?? null);
+  const sort = props.onSort ? (props.sort ?? null) : ownSort;
+  const setSort = props.onSort ?? setOwnSort;
+  const ordered = useSorted(rows, columns, fixedOrder ? null : sort, rowKey);
+
+  const scroller = useRef<HTMLElement>(null);
+  const printing = usePrinting();
+  const virtual = ordered.length >= VIRTUAL_FROM && !printing;
+  const virtualizer = useVirtualizer({
+    count: virtual ? ordered.length : 0,
+    getScrollElement: () => scroller.current,
+    estimateSize: () => ROW_PX,
+    overscan: 12,
+  });
+  const widths = useMemo(() => (virtual ? columnWidths(columns, rows) : null), [virtual, columns, rows]);
+
+  const items = virtual ? virtualizer.getVirtualItems() : null;
+  const before = items?.[0]?.start ?? 0;
+  const after = items ? virtualizer.getTotalSize() - (items.at(-1)?.end ?? 0) : 0;
+  const shown = items
+    ? items.map(item => ({ row: ordered[item.index] as Row, at: item.index }))
+    : ordered.map((row, at) => ({ row, at }));
+
+  const copied = () =>
+    textTable(
+      columns.map(column => column.header),
+      ordered.map(row => columns.map(column => plain(textOf(column, row)))),
+      columns.map(column => column.numeric ?? false),
+    );
+
+  return (
+    <div className={classes.whole}>
+      {(!captionHidden || copyable || actions) && (
+        <div className={classes.head}>
+          <span className={captionHidden ? "hidden-visually" : classes.caption} id={id}>
+            {caption}
+          </span>
+          <span className="row no-print">
+            {actions}
+            {copyable && rows.length > 0 && (
+              <CopyButton label="Copy as text" name={`Copy as text: ${caption}`} text={copied} />
+            )}
+          </span>
+        </div>
+      )}
+      <Scroll
+        name={caption}
+        className={classes.scroller}
+        ref={scroller}
+        style={virtual ? { maxHeight: props.maxHeight ?? "36rem" } : undefined}
+      >
+        <table
+          className={classes.table}
+          data-virtual={virtual || undefined}
+          aria-rowcount={virtual ? ordered.length + 1 : undefined}
+        >
+          <caption className="hidden-visually">{caption}</caption>
+          {widths && (
+            <colgroup>
+              {widths.map((width, at) => (
+                <col key={columns[at]?.id} style={{ width: `calc(${width}ch + 1.75rem)` }} />
+              ))}
+            </colgroup>
+          )}
+          <thead>
+            <tr aria-rowindex={virtual ? 1 : undefined}>
+              {columns.map(column => (
+                <HeaderCell
+                  key={column.id}
+                  column={column}
+                  sort={sort?.id === column.id ? sort : null}
+                  onSort={fixedOrder || column.sortable === false ? undefined : setSort}
+                />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {before > 0 && <Spacer height={before} columns={columns.length} />}
+            {shown.map(({ row, at }) => (
+              <tr key={rowKey(row)} aria-rowindex={virtual ? at + 2 : undefined} data-mark={mark?.(row)}>
+                {columns.map(column => {
+                  const content = column.cell ? column.cell(row) : textOf(column, row);
+                  return column.rowHeader ? (
+                    <th key={column.id} scope="row" className={column.numeric ? classes.numeric : undefined}>
+                      {content}
+                    </th>
+                  ) : (
+                    <td key={column.id} className={column.numeric ? classes.numeric : undefined}>
+                      {content}
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+            {after > 0 && <Spacer height={after} columns={columns.length} />}
+            {rows.length === 0 && (
+              <tr>
+                <td colSpan={columns.length} className={classes.empty}>
+                  {empty ?? "Nothing here."}
+                </td>
+              </tr>
+            )}
+          </tbody>
+        </table>
+      </Scroll>
+    </div>
+  );
+}
+
+function useSorted<Row extends object>(
+  rows: readonly Row[],
+  columns: readonly Column<Row>[],
+  sort: Sort | null,
+  rowKey: (row: Row) => string | number,
+): readonly Row[] {
+  const definitions = useMemo(
+    () =>
+      columns.map(
+        (column): ColumnDef<typeof features, Row> => ({
+          id: column.id,
+          accessorFn: row => column.value(row) ?? undefined,
+          sortUndefined: "last",
+          sortFn: (a, b, id) => compare(a.getValue(id), b.getValue(id)),
+        }),
+      ),
+    [columns],
+  );
+  const sorting: SortingState = useMemo(() => (sort ? [sort] : []), [sort]);
+  const table = useTable({
+    features,
+    columns: definitions,
+    data: rows as Row[],
+    getRowId: row => String(rowKey(row)),
+    state: { sorting },
+  });
+  const sorted = table.getRowModel().rows;
+  return useMemo(() => sorted.map(row => row.original), [sorted]);
+}
+
+function compare(a: unknown, b: unknown): number {
+  if (typeof a === "number" && typeof b === "number") return a - b;
+  return collator.compare(String(a), String(b));
+}
+
+interface HeaderCellProps<Row> {
+  column: Column<Row>;
+  sort: Sort | null;
+  onSort?: ((sort: Sort | null) => void) | undefined;
+}
+
+function HeaderCell<Row>({ column, sort, onSort }: HeaderCellProps<Row>) {
+  const direction = sort === null ? undefined : sort.desc ? "descending" : "ascending";
+  // Figures are looked through from the largest; a third press gives the given order back.
+  const first = column.numeric ?? false;
+  const next =
+    sort === null
+      ? { id: column.id, desc: first }
+      : sort.desc === first
+        ? { id: column.id, desc: !first }
+        : null;
+  return (
+    <th
+      scope="col"
+      aria-sort={direction}
+      className={column.numeric ? classes.numeric : undefined}
+      title={column.hint}
+    >
+      {onSort ? (
+        <button type="button" className={classes.sorter} onClick={() => onSort(next)}>
+          {column.header}
+          <span className={classes.arrow} aria-hidden="true">
+            {sort === null ? "" : sort.desc ? "▾" : "▴"}
+          </span>
+        </button>
+      ) : (
+        column.header
+      )}
+    </th>
+  );
+}
+
+function Spacer({ height, columns }: { height: number; columns: number }) {
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row of a table is not focusable
+    <tr aria-hidden="true" className={classes.spacer}>
+      <td colSpan={columns} style={{ height }} />
+    </tr>
+  );
+}
+
+function textOf<Row>(column: Column<Row>, row: Row): string {
+  if (column.text) return column.text(row);
+  const value = column.value(row);
+  return value == null ? "" : String(value);
+}
+
+/** Widths in characters over all rows, not only those in sight: columns stay where they are while one scrolls. */
+function columnWidths<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number[] {
+  return columns.map(column => {
+    const longest = rows.reduce(
+      (most, row) => Math.max(most, textOf(column, row).length),
+      column.header.length + 2,
+    );
+    return Math.min(48, longest);
+  });
+}
+
+/** True while the page is printed: then every row must be there. */
+function usePrinting(): boolean {
+  const [printing, setPrinting] = useState(false);
+  useEffect(() => {
+    const begin = () => flushSync(() => setPrinting(true));
+    const end = () => setPrinting(false);
+    window.addEventListener("beforeprint", begin);
+    window.addEventListener("afterprint", end);
+    return () => {
+      window.removeEventListener("beforeprint", begin);
+      window.removeEventListener("afterprint", end);
+    };
+  }, []);
+  return printing;
+}

@@ -1,0 +1,41 @@
+import type { Verdict } from "@/api/types";
+import { BY_WEIGHT, VERDICTS } from "@/lib/words";
+import classes from "./VerdictBadge.module.css";
+
+/** A verdict as sign, word and colour; `no evidence` as a word only. `null`: there is none, which is said. */
+export function VerdictBadge({
+  verdict,
+  short = false,
+}: {
+  verdict: Verdict | null | undefined;
+  short?: boolean;
+}) {
+  if (verdict == null) return <span className={classes.absent}>no verdict</span>;
+  const { sign, word, tone, meaning } = VERDICTS[verdict];
+  return (
+    <span className={classes.badge} data-tone={tone} data-verdict={verdict} title={meaning}>
+      {sign && (
+        <span className={classes.sign} aria-hidden="true">
+          {sign}
+        </span>
+      )}
+      <span className={short && sign ? "hidden-visually" : undefined}>{word}</span>
+    </span>
+  );
+}
+
+/** How many comparisons ended in each verdict, the worst first. */
+export function VerdictCounts({ verdicts }: { verdicts: Partial<Record<Verdict, number>> }) {
+  const present = BY_WEIGHT.filter(verdict => (verdicts[verdict] ?? 0) > 0);
+  if (present.length === 0) return null;
+  return (
+    <span className={classes.counts}>
+      {present.map(verdict => (
+        <span key={verdict} className={classes.count}>
+          <VerdictBadge verdict={verdict} />
+          {(verdicts[verdict] ?? 0) > 1 && <span className={classes.times}>×{verdicts[verdict]}</span>}
+        </span>
+      ))}
+    </span>
+  );
+}

@@ -1,0 +1,220 @@
+/** A board's CPUs as groups within groups, and in words. The API's `CpuLayout` has one entry per CPU in each list. */
+import type { MeasuredTopology, Topology } from "@/api/types";
+import { count } from "@/lib/numbers";
+
+export interface CpuLayout {
+  cpus: number;
+  package: readonly number[];
+  node: readonly number[];
+  l3: readonly number[];
+  cluster?: readonly number[] | null;
+  core: readonly number[];
+  /** Place among the SMT siblings of its core, from 0. */
+  thread: readonly number[];
+  /** The strongest 1024; null when all are alike. */
+  capacity?: readonly number[] | null;
+}
+
+/** The layout that a device type declares. */
+export function declared(topology: Topology): CpuLayout {
+  const {
+    sockets,
+    l3_per_socket,
+    cores_per_l3,
+    threads_per_core,
+    numa_nodes = 1,
+    numbering = "contiguous",
+  } = topology;
+  const cores = sockets * l3_per_socket * cores_per_l3;
+  const cpus = cores * threads_per_core;
+  const each = Array.from({ length: cpus }, (_, cpu) => cpu);
+  const core = each.map(cpu => (numbering === "smt_last" ? cpu % cores : Math.floor(cpu / threads_per_core)));
+  const l3 = core.map(of => Math.floor(of / cores_per_l3));
+  return {
+    cpus,
+    package: l3.map(of => Math.floor(of / l3_per_socket)),
+    node: core.map(of => Math.floor((of * numa_nodes) / cores)),
+    l3,
+    core,
+    thread: threads(core),
+  };
+}
+
+/** The layout that a booted kernel reported. */
+export function measured(topology: MeasuredTopology): CpuLayout {
+  const { cluster, capacity } = topology as MeasuredTopology & Pick<CpuLayout, "cluster" | "capacity">;
+  return {
+    cpus: topology.cpus,
+    package: topology.package,
+    node: topology.node,
+    l3: topology.l3,
+    cluster: cluster ?? null,
+    core: topology.core,
+    thread: threads(topology.core),
+    capacity: capacity && new Set(capacity).size > 1 ? capacity : null,
+  };
+}
+
+function threads(core: readonly number[]): number[] {
+  const seen = new Map<number, number>();
+  return core.map(of => {
+    const place = seen.get(of) ?? 0;
+    seen.set(of, place + 1);
+    return place;
+  });
+}
+
+export type Size = "big" | "middle" | "LITTLE";
+
+export interface Core {
+  id: number;
+  cpus: number[];
+  /** On a board whose cores differ. */
+  size: Size | null;
+}
+
+export interface Group {
+  kind: "package" | "node" | "l3" | "cluster";
+  id: number;
+  /** Said inside the drawing. */
+  label: string;
+  groups: Group[];
+  /** Of the innermost group. */
+  cores: Core[];
+}
+
+/** Groups within groups, without levels that only repeat the one around them. */
+export function grouped(layout: CpuLayout): Group[] {
+  const every = Array.from({ length: layout.cpus }, (_, cpu) => cpu);
+  const levels = (["package", "node", "l3", "cluster"] as const).filter(kind => {
+    if (kind === "cluster") return layout.cluster != null && !samePartition(layout.cluster, layout.l3);
+    // One NUMA node per package, or one for all, is said in words; only nodes within a package are drawn.
+    if (kind === "node")
+      return distinct(layout.node) > distinct(layout.package) && divides(layout.node, layout.package);
+    return true;
+  });
+  return split(layout, every, levels);
+}
+
+function split(layout: CpuLayout, cpus: readonly number[], levels: readonly Group["kind"][]): Group[] {
+  const [kind, ...inner] = levels;
+  if (kind === undefined) return [];
+  return [...by(cpus, layout[kind] as readonly number[])].map(([id, members]) => ({
+    kind,
+    id,
+    label: labelOf(layout, kind, id, members),
+    groups: split(layout, members, inner),
+    cores: inner.length > 0 ? [] : coresOf(layout, members),
+  }));
+}
+
+function coresOf(layout: CpuLayout, cpus: readonly number[]): Core[] {
+  return [...by(cpus, layout.core)].map(([id, members]) => ({
+    id,
+    cpus: members,
+    size: sizeOf(layout, members[0] as number),
+  }));
+}
+
+function sizeOf(layout: CpuLayout, cpu: number): Size | null {
+  if (!layout.capacity) return null;
+  const sizes = [...new Set(layout.capacity)].toSorted((a, b) => a - b);
+  const place = sizes.indexOf(layout.capacity[cpu] as number);
+  return place === sizes.length - 1 ? "big" : place === 0 ? "LITTLE" : "middle";
+}
+
+function labelOf(layout: CpuLayout, kind: Group["kind"], id: number, members: readonly number[]): string {
+  const sizes = new Set(members.map(cpu => sizeOf(layout, cpu)));
+  const size = sizes.size === 1 ? [...sizes][0] : null;
+  const name = { package: "Package", node: "Node", l3: "L3", cluster: "Cluster" }[kind];
+  return `${name} ${id}${size && kind !== "package" ? `, ${size}` : ""}`;
+}
+
+/** `2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads a core: 32 CPUs`. */
+export function inWords(layout: CpuLayout): string {
+  const cores = distinct(layout.core);
+  const domains = distinct(layout.l3);
+  const perDomain = evenly(layout.l3, layout.core);
+  const perCore = evenly(
+    layout.core,
+    layout.core.map((_, cpu) => cpu),
+  );
+  const sizes = layout.capacity
+    ? [
+        ...new Set(
+          coresOf(
+            layout,
+            layout.core.map((_, cpu) => cpu),
+          ).map(core => core.size),
+        ),
+      ].map(
+        size =>
+          `${
+            coresOf(
+              layout,
+              layout.core.map((_, cpu) => cpu),
+            ).filter(core => core.size === size).length
+          } ${size}`,
+      )
+    : [];
+  return [
+    count(distinct(layout.package), "package"),
+    count(distinct(layout.node), "NUMA node"),
+    `${count(domains, "L3 domain")}${perDomain ? ` of ${count(perDomain, "core")}` : ""}`,
+    ...(layout.cluster ? [count(distinct(layout.cluster), "cluster")] : []),
+    ...(sizes.length > 0 ? [`${sizes.join(" and ")} cores`] : []),
+    perCore === 1 ? "no SMT" : perCore ? `${perCore} threads a core` : count(cores, "core"),
+  ]
+    .join(", ")
+    .concat(`: ${count(layout.cpus, "CPU")}`);
+}
+
+/** How SMT siblings are numbered, which decides what a run of CPUs shares; "" without SMT. */
+export function numbering(layout: CpuLayout): string {
+  const cores = [
+    ...by(
+      layout.core.map((_, cpu) => cpu),
+      layout.core,
+    ).values(),
+  ].filter(cpus => cpus.length > 1);
+  const steps = new Set(cores.map(cpus => (cpus[1] as number) - (cpus[0] as number)));
+  if (steps.size !== 1) return "";
+  const [step] = steps;
+  return step === 1 ? "SMT siblings are neighbours (0,1)" : `SMT siblings are ${step} apart (0,${step})`;
+}
+
+/** Members per group where all groups have the same number; null otherwise. */
+function evenly(groups: readonly number[], members: readonly number[]): number | null {
+  const sizes = new Set(
+    [
+      ...by(
+        groups.map((_, cpu) => cpu),
+        groups,
+      ).values(),
+    ].map(cpus => new Set(cpus.map(cpu => members[cpu])).size),
+  );
+  return sizes.size === 1 ? ([...sizes][0] as number) : null;
+}
+
+function by(cpus: readonly number[], group: readonly number[]): Map<number, number[]> {
+  const found = new Map<number, number[]>();
+  for (const cpu of cpus) {
+    const id = group[cpu] as number;
+    const members = found.get(id);
+    if (members) members.push(cpu);
+    else found.set(id, [cpu]);
+  }
+  return found;
+}
+
+function distinct(ids: readonly number[]): number {
+  return new Set(ids).size;
+}
+
+function divides(inner: readonly number[], outer: readonly number[]): boolean {
+  return distinct(inner.map((id, cpu) => id * 65_536 + (outer[cpu] as number))) === distinct(inner);
+}
+
+function samePartition(a: readonly number[], b: readonly number[]): boolean {
+  return distinct(a) === distinct(b) && divides(a, b);
+}

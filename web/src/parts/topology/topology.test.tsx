@@ -1,0 +1,94 @@
+import { screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { renderPart } from "@/testing/render";
+import { type CpuLayout, declared, grouped, inWords, measured, numbering } from "./layout";
+import { TopologyDrawing } from "./TopologyDrawing";
+
+const XEON = declared({
+  sockets: 2,
+  l3_per_socket: 1,
+  cores_per_l3: 8,
+  threads_per_core: 2,
+  numa_nodes: 2,
+  numbering: "smt_last",
+});
+const RYZEN = declared({
+  sockets: 1,
+  l3_per_socket: 4,
+  cores_per_l3: 3,
+  threads_per_core: 2,
+  numa_nodes: 1,
+  numbering: "contiguous",
+});
+/** Two big cores in one cluster, four LITTLE in the other, one L3. */
+const CHROMEBOOK: CpuLayout = measured({
+  cpus: 6,
+  package: [0, 0, 0, 0, 0, 0],
+  node: [0, 0, 0, 0, 0, 0],
+  l3: [0, 0, 0, 0, 0, 0],
+  core: [0, 1, 2, 3, 4, 5],
+  cluster: [0, 0, 0, 0, 1, 1],
+  capacity: [512, 512, 512, 512, 1024, 1024],
+} as never);
+
+test("words say what is shared by how many", () => {
+  expect(inWords(RYZEN)).toBe("1 package, 1 NUMA node, 4 L3 domains of 3 cores, 2 threads a core: 24 CPUs");
+  expect(inWords(XEON)).toBe("2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads a core: 32 CPUs");
+  expect(inWords(CHROMEBOOK)).toBe(
+    "1 package, 1 NUMA node, 1 L3 domain of 6 cores, 2 clusters, 4 LITTLE and 2 big cores, no SMT: 6 CPUs",
+  );
+});
+
+test("words say how siblings are numbered", () => {
+  expect(numbering(RYZEN)).toBe("SMT siblings are neighbours (0,1)");
+  expect(numbering(XEON)).toBe("SMT siblings are 16 apart (0,16)");
+  expect(numbering(CHROMEBOOK)).toBe("");
+});
+
+test("a declared board's CPUs are grouped as its kernel will number them", () => {
+  const packages = grouped(XEON);
+  expect(packages.map(each => each.label)).toEqual(["Package 0", "Package 1"]);
+  expect(packages[1]?.groups[0]?.cores.map(core => core.cpus)[0]).toEqual([8, 24]);
+});
+
+test("levels that repeat the one around them are not drawn; nodes within a package are", () => {
+  expect(grouped(XEON)[0]?.groups[0]?.kind).toBe("l3");
+  const split = declared({
+    sockets: 1,
+    l3_per_socket: 4,
+    cores_per_l3: 2,
+    threads_per_core: 1,
+    numa_nodes: 2,
+    numbering: "contiguous",
+  });
+  expect(grouped(split)[0]?.groups.map(each => [each.kind, each.groups.length])).toEqual([
+    ["node", 2],
+    ["node", 2],
+  ]);
+});
+
+test("big and LITTLE are told apart in words", () => {
+  const clusters = grouped(CHROMEBOOK)[0]?.groups[0]?.groups;
+  expect(clusters?.map(each => each.label)).toEqual(["Cluster 0, LITTLE", "Cluster 1, big"]);
+});
+
+test("the drawing has a name, a description, and every CPU inside its frame", async () => {
+  const { container } = await renderPart(<TopologyDrawing layout={XEON} name="xeon-2s" />);
+  const drawing = screen.getByRole("img", { name: /CPU topology of xeon-2s/ });
+  expect(drawing.querySelector("desc")?.textContent).toContain("32 CPUs");
+  const threads = [...container.querySelectorAll("rect")].filter(rect =>
+    rect.getAttribute("class")?.includes("thread"),
+  );
+  expect(threads).toHaveLength(32);
+  const [, , width, height] = (drawing.getAttribute("viewBox") as string).split(" ").map(Number) as [
+    number,
+    number,
+    number,
+    number,
+  ];
+  const at = (rect: Element, name: string) => Number(rect.getAttribute(name));
+  for (const rect of container.querySelectorAll("rect")) {
+    expect(at(rect, "x") + at(rect, "width")).toBeLessThanOrEqual(width);
+    expect(at(rect, "y") + at(rect, "height")).toBeLessThanOrEqual(height);
+  }
+});

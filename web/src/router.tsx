@@ -1,0 +1,59 @@
+/** The route tree. A page's own route is in its folder (`route.ts`); this file only gathers them. */
+import type { QueryClient } from "@tanstack/react-query";
+import { createRouter } from "@tanstack/react-router";
+import { Pending, RouteError } from "./app/errors";
+import { rootRoute } from "./app/root";
+import { parseSearch, stringifySearch } from "./lib/search";
+import { accountRoute } from "./pages/account/route";
+import { adminUsersRoute } from "./pages/admin/route";
+import { compareRoute } from "./pages/compare/route";
+import { homeRoute } from "./pages/home/route";
+import { labRoute } from "./pages/lab/route";
+import { planRoute, plansRoute } from "./pages/plans/route";
+import { reportRoute } from "./pages/report/route";
+import { signInRoute } from "./pages/signin/route";
+import { submissionRoute } from "./pages/submission/route";
+import { submissionsRoute } from "./pages/submissions/route";
+import { submitRoute } from "./pages/submit/route";
+import { treesRoute } from "./pages/trees/route";
+
+const routeTree = rootRoute.addChildren([
+  homeRoute,
+  submitRoute,
+  submissionsRoute,
+  submissionRoute,
+  reportRoute,
+  compareRoute,
+  labRoute,
+  plansRoute,
+  planRoute,
+  treesRoute,
+  signInRoute,
+  accountRoute,
+  adminUsersRoute,
+]);
+
+export function makeRouter(client: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { client },
+    parseSearch,
+    stringifySearch,
+    // A link that is pointed at loads its page's code and data; Query decides what is fresh.
+    defaultPreload: "intent",
+    defaultPreloadStaleTime: 0,
+    // What answers at once shows no skeleton in between.
+    defaultPendingMs: 300,
+    defaultPendingMinMs: 300,
+    defaultPendingComponent: Pending,
+    defaultErrorComponent: RouteError,
+    scrollRestoration: true,
+    defaultStructuralSharing: true,
+  });
+}
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: ReturnType<typeof makeRouter>;
+  }
+}
