@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from . import problems, public, worker_api
+from . import problems, public, web, worker_api
 from .artifacts import ArtifactStore
 from .db import SessionFactory, make_engine, make_factory
 from .livedata import LiveData
@@ -36,6 +36,7 @@ def create_app(settings: Settings | None = None, sessions: SessionFactory | None
     problems.install(app)
     public.install(app)
     app.include_router(worker_api.router)
+    web.install(app)
     return app
 
 

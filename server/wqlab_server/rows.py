@@ -37,8 +37,17 @@ _SNAPSHOT = [defer(column, raiseload=True) for column in (Run.plan, Run.profile,
 """Columns that no view of a run shows; a plan is large, and every poll would validate it again."""
 
 
-def submission_rows(session: Session, submission: Submission, *, snapshots: bool = False) -> SubmissionRows:
-    """Everything that a SubmissionView shows; with `snapshots` the runs come with the plan they were made from."""
+_ENVIRONMENT = [
+    defer(column, raiseload=True) for column in (Boot.topology, Boot.environment, Boot.cmdline, Boot.commands)
+]
+"""What a boot reported of itself: kilobytes for each."""
+
+
+def submission_rows(
+    session: Session, submission: Submission, *, snapshots: bool = False, environments: bool = True
+) -> SubmissionRows:
+    """Everything that a SubmissionView shows; with `snapshots` the runs come with the plan they were made from, without
+    `environments` the boots come without what they reported of themselves."""
     apply = session.scalar(select(Apply).where(Apply.submission_id == submission.id))
     builds = [
         (part, build)
@@ -51,19 +60,20 @@ def submission_rows(session: Session, submission: Submission, *, snapshots: bool
     ]
     query = select(Run).where(Run.submission_id == submission.id).order_by(Run.id)
     runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT)).all()
-    rows = run_rows(session, runs)
+    rows = run_rows(session, runs, environments=environments)
     verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
     eta = _eta(session, submission, apply, builds, rows)
     return SubmissionRows(submission, apply, builds, rows, verdicts, eta)
 
 
-def run_rows(session: Session, runs: Sequence[Run]) -> list[RunRows]:
+def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True) -> list[RunRows]:
     """The runs, in the order given, each with boots, findings, finished blocks and its place in the queue."""
     ids = [run.id for run in runs]
     if not ids:
         return []
     boots: dict[int, list[Boot]] = defaultdict(list)
-    for boot in session.scalars(select(Boot).where(Boot.run_id.in_(ids)).order_by(Boot.id)):
+    query = select(Boot).where(Boot.run_id.in_(ids)).order_by(Boot.id)
+    for boot in session.scalars(query if environments else query.options(*_ENVIRONMENT)):
         boots[boot.run_id].append(boot)
     findings: dict[int, list[Finding]] = defaultdict(list)
     for finding in session.scalars(select(Finding).where(Finding.run_id.in_(ids)).order_by(Finding.id)):

@@ -17,6 +17,8 @@ class Settings(BaseSettings):
     data_dir: Path
     """Folder with device-types/, kernels/ and testplans/."""
     artifact_dir: Path
+    web_dir: Path | None = None
+    """The build of web/; without it there is the API alone."""
     public_url: str = "http://127.0.0.1:8750"
     default_tree: str = ""
     """Tree whose base commit gives the golden kernel; empty: the default of kernels/trees.yaml."""

@@ -124,7 +124,6 @@ def build_view(
 ) -> api.BuildView:
     """`reused_before`: a build that is older than this was made for somebody else."""
     result = row.result
-    older = reused_before is not None and row.created_at < reused_before
     return api.BuildView(
         id=row.id,
         key=row.key,
@@ -138,7 +137,7 @@ def build_view(
         state=row.state,
         outcome=row.outcome,
         failure=row.failure,
-        reused=older or (result is not None and result.reused),
+        reused=is_reused(row, reused_before),
         build_id_gnu=result.build_id_gnu if result else "",
         release=result.release if result else "",
         compiler=result.compiler if result else "",
@@ -148,6 +147,11 @@ def build_view(
         artifacts=result.artifacts if result else [],
         progress=row.progress,
     )
+
+
+def is_reused(row: models.Build, before: datetime | None) -> bool:
+    """Whether it was made for somebody else, before the time given, or found in a worker's cache."""
+    return (before is not None and row.created_at < before) or (row.result is not None and row.result.reused)
 
 
 def new_warnings(candidate: models.Build, baseline: models.Build | None) -> list[CompilerWarning]:

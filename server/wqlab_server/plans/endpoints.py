@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 
 from wqlab_contracts.api import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.specs import TestPlan
+from wqlab_contracts.specs import TestPlan, Tree
 from wqlab_contracts.yamlfile import known_or_hint
 
 from ..auth import Reader
@@ -42,11 +42,21 @@ def list_trees(data: Data, session: Db, _: Reader) -> list[TreeView]:
     """Every kernel tree, with the commit its branch was at when it was last resolved."""
     heads = queries.heads(session)
     folder = data.current()
-    return [
-        TreeView(tree=tree, base_commit=heads.get(name), default=name == folder.default_tree)
-        for name, tree in folder.trees.items()
-    ]
+    return [_tree_view(tree, heads.get(name), name == folder.default_tree) for name, tree in folder.trees.items()]
+
+
+def _tree_view(tree: Tree, head: queries.Head | None, default: bool) -> TreeView:
+    return TreeView(
+        tree=tree,
+        base_commit=head.commit if head else None,
+        release=head.release if head else None,
+        resolved_at=head.resolved_at if head else None,
+        failure=head.failure if head else None,
+        default=default,
+    )
 
 
 def _plan_view(folder: DataFolder, plan: TestPlan) -> PlanView:
-    return PlanView(plan=plan, script=folder.plan_files(plan.name)[plan.script])
+    files = folder.plan_files(plan.name)
+    script, readme = files.pop(plan.script), files.pop("README.md", "")
+    return PlanView(plan=plan, script=script, files=files, readme=readme)

@@ -2,26 +2,61 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from datetime import datetime
+
 from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB, distinct_on
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Outcome
+from wqlab_contracts.messages import Failure
 
 from ..models import Apply
 
 
-def heads(session: Session) -> dict[str, str]:
-    """Tree -> commit its branch was at when it was last resolved.
+@dataclass(frozen=True)
+class Head:
+    """What is known of a tree's branch."""
+
+    commit: str | None
+    release: str | None
+    resolved_at: datetime | None
+    failure: Failure | None
+    """Of a later attempt to resolve it."""
+
+
+def heads(session: Session) -> dict[str, Head]:
+    """Tree -> the commit that its branch was at when it was last resolved.
 
     Only a resolution without a series tells: a series can stand on a base of its own.
     """
     tree = type_coerce(Apply.tree, JSONB)["name"].astext
     result = type_coerce(Apply.result, JSONB)
-    rows = session.execute(
-        select(tree, result["baseline"]["base_commit"].astext)
-        .where(Apply.outcome == Outcome.PASSED, result["candidate"].astext.is_(None))
-        .ext(distinct_on(tree))
-        .order_by(tree, Apply.id.desc())
-    )
-    return {name: commit for name, commit in rows if commit is not None}
+    good = {
+        name: (id_, commit, release, at)
+        for name, id_, commit, release, at in session.execute(
+            select(
+                tree, Apply.id, result["baseline"]["base_commit"].astext, result["baseline"]["release"].astext,
+                Apply.finished_at,
+            )
+            .where(Apply.outcome == Outcome.PASSED, result["candidate"].astext.is_(None))
+            .ext(distinct_on(tree))
+            .order_by(tree, Apply.id.desc())
+        )
+    }  # fmt: skip
+    bad = {
+        name: (id_, failure)
+        for name, id_, failure in session.execute(
+            select(tree, Apply.id, Apply.failure)
+            .where(Apply.outcome == Outcome.FAILED, Apply.submission_id.is_(None))
+            .ext(distinct_on(tree))
+            .order_by(tree, Apply.id.desc())
+        )
+    }
+    found = {}
+    for name in good.keys() | bad.keys():
+        passed_id, commit, release, at = good.get(name, (0, None, None, None))
+        failed_id, failure = bad.get(name, (0, None))
+        found[name] = Head(commit, release, at, failure if failed_id > passed_id else None)
+    return found

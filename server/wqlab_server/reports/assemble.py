@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
 from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts import api
-from wqlab_contracts.enums import Arm, ArtifactKind, EventKind, RunPurpose
-from wqlab_contracts.messages import Artifact, Failure
+from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
+from wqlab_contracts.messages import Artifact
 
+from .. import attempts
 from ..artifacts import ArtifactStore
 from ..conclusion import conclusion_of, findings_of
 from ..db import clock
-from ..models import BlockAttempt, Boot, BootValue, Build, Comparison, Event, RunAttempt, Submission, Unsupported
+from ..models import BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
 from ..rows import submission_rows
 from ..views import RunRows, SubmissionRows, submission_view
 from .configdiff import config_difference
@@ -40,7 +40,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         generated_at=clock(session),
         lab_url=public_url,
         targets=[_target(each, parts) for each in measured],
-        attempts=[*_jobs(session, submission.id), *(each for run in measured for each in _attempts(run, parts))],
+        attempts=[*attempts.of_jobs(session, submission.id), *(each for run in measured for each in parts.of_run(run))],
         config_diff=difference,
         config_sha256=config_sha256,
         method=METHOD,
@@ -84,6 +84,9 @@ class _Parts:
                     value=value.value,
                 )
             )
+
+    def of_run(self, rows: RunRows) -> list[api.AttemptView]:
+        return attempts.of_run(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
 
 
 def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
@@ -158,64 +161,6 @@ def _unsupported(rows: Sequence[Unsupported]) -> list[api.UnsupportedView]:
         )
         seen.setdefault((row.scenario, row.setting, row.metric, row.arm), view)
     return list(seen.values())
-
-
-def _jobs(session: Session, submission_id: int) -> list[api.AttemptView]:
-    """Applies and builds that failed, whether or not they were tried again."""
-    told = session.scalars(
-        select(Event)
-        .where(Event.submission_id == submission_id, Event.kind == EventKind.ATTEMPT_FAILED)
-        .order_by(Event.seq)
-    )
-    return [
-        api.AttemptView(
-            what=event.data["what"],
-            run_id=None,
-            build_id=event.build_id,
-            plan=None,
-            device_type=None,
-            device=event.data["holder"] or "",
-            block=None,
-            arm=None,
-            attempt=event.data["attempt"],
-            failure=Failure.model_validate(event.data["failure"]),
-        )
-        for event in told
-        if event.data["what"] in {"apply", "build"}
-    ]
-
-
-def _attempts(rows: RunRows, parts: _Parts) -> list[api.AttemptView]:
-    """Every failure on the way: discarded blocks, boots that failed without their block saying why, lost boards."""
-    run = rows.run
-    failures: list[tuple[datetime, api.AttemptView]] = []
-
-    def add(at: datetime, failed: BlockAttempt | Boot | RunAttempt) -> None:
-        if failed.failure is None:
-            return
-        view = api.AttemptView(
-            run_id=run.id,
-            plan=run.plan_name,
-            device_type=run.device_type,
-            device=failed.device_name,
-            block=None if isinstance(failed, RunAttempt) else failed.block,
-            arm=None if isinstance(failed, RunAttempt) else failed.arm,
-            attempt=failed.number if isinstance(failed, RunAttempt) else failed.attempt,
-            failure=failed.failure,
-        )
-        failures.append((at, view))
-
-    told = set()
-    for block in parts.blocks[run.id]:
-        if not block.finished:
-            add(block.at, block)
-            told.add((block.block, block.attempt, block.failure))
-    for boot in rows.boots:
-        if (boot.block, boot.attempt, boot.failure) not in told:
-            add(boot.finished_at or boot.started_at, boot)
-    for attempt in parts.attempts[run.id]:
-        add(attempt.finished_at or attempt.started_at, attempt)
-    return [view for _, view in sorted(failures, key=lambda each: each[0])]
 
 
 # --- the kernels' configuration ---------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ from ..auth import Reader
 from ..deps import Db, Store
 from ..downloads import BINARY, send
 from ..models import Run
-from ..paging import MAX_ID, Id
+from ..paging import MAX_ID, Id, plain_text
 from ..problems import ApiProblem, documented
 from ..rows import run_rows
 from ..sampletable import samples_of
 from ..sse import guarded, notifications_of
 from ..views import boot_view, run_view
-from . import queries
+from . import queries, values
 from .console import console
 
 router = APIRouter(prefix="/runs", tags=["runs"], responses=documented(401, 403, 404, 422, 429))
@@ -117,7 +117,10 @@ def get_cell_values(
     setting: Annotated[str | None, Query(max_length=500, description="Every setting when left out")] = None,
 ) -> CellValues:
     """What one cell's figures are drawn from: each boot's value of a metric with the repetitions it stands for."""
-    raise NotImplementedError
+    for name, text in (("scenario", scenario), ("metric", metric), ("setting", setting)):
+        if text is not None:
+            plain_text(name, text)
+    return values.of_cell(session, queries.get(session, run_id), scenario, metric, setting)
 
 
 @router.get("/{run_id}/samples", response_model=list[SampleRow], responses=_SAMPLES)

@@ -59,6 +59,32 @@ export const reportQuery = (id: number) =>
       ) as Promise<Report>,
   });
 
+/** What the page of a submission draws: its steps, with `event_seq` to follow events from. */
+export const stepsQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["submission", id, "steps"],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/submissions/{submission_id}/steps", {
+          params: { path: { submission_id: id } },
+          signal,
+        }),
+      ),
+  });
+
+/** All versions of the series that a submission belongs to. */
+export const versionsQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["submission", id, "versions"],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/submissions/{submission_id}/versions", {
+          params: { path: { submission_id: id } },
+          signal,
+        }),
+      ),
+  });
+
 export const plansQuery = queryOptions({
   queryKey: ["plans"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/plans", { signal })),
@@ -84,4 +110,10 @@ export const devicesQuery = queryOptions({
 export const tokensQuery = queryOptions({
   queryKey: ["tokens"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tokens", { signal })),
+});
+
+/** Who waits for which board, and why. */
+export const queueQuery = queryOptions({
+  queryKey: ["queue"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/queue", { signal })),
 });

@@ -8,8 +8,7 @@ export function Footer() {
         <span>wqlab: a test lab for Linux workqueue and scheduler patches</span>
         <nav aria-label="More" className={classes.links}>
           <Link to="/plans">What is measured</Link>
-          <a href="/docs">REST API</a>
-          <a href="/openapi.json">OpenAPI</a>
+          <a href="/openapi.json">REST API</a>
           <a href="/readyz">Health</a>
         </nav>
       </div>

@@ -2,11 +2,11 @@ import { probe, useConnection } from "@/api/connection";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./OfflineBanner.module.css";
 
-/** Laid over the page's edge, not into it: nothing moves when contact comes and goes. */
+/** Laid over the page's lower edge, not into it: nothing moves when contact comes and goes. */
 export function OfflineBanner() {
   const { lostAt } = useConnection();
   return (
-    <div className={classes.place} role="status">
+    <div role="status">
       {lostAt !== null && (
         <div className={classes.banner}>
           <span>

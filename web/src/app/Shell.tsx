@@ -26,11 +26,11 @@ export function Shell() {
         Skip to content
       </a>
       <Header />
-      <OfflineBanner />
       <main id="main" className={classes.main} ref={main} tabIndex={-1}>
         <Outlet />
       </main>
       <Footer />
+      <OfflineBanner />
       <Toasts />
       <LiveRegion />
     </div>

@@ -1,8 +1,22 @@
-import { localStorageColorSchemeManager, MantineProvider, useMantineColorScheme } from "@mantine/core";
+import {
+  createTheme,
+  defaultVariantColorsResolver,
+  localStorageColorSchemeManager,
+  MantineProvider,
+  useMantineColorScheme,
+} from "@mantine/core";
 import type { ReactNode } from "react";
 
 /** The key that public/theme.js reads before the first paint. */
 const colorSchemeManager = localStorageColorSchemeManager({ key: "wqlab-theme" });
+
+const theme = createTheme({
+  // White reads on a filled button in the light theme only.
+  variantColorResolver: input => {
+    const colors = defaultVariantColorsResolver(input);
+    return input.variant === "filled" ? { ...colors, color: "var(--on-accent)" } : colors;
+  },
+});
 
 /**
  * Mantine without the styles that it would write into the page: the page's policy allows style sheets only, so its
@@ -11,6 +25,7 @@ const colorSchemeManager = localStorageColorSchemeManager({ key: "wqlab-theme" }
 export function Theme({ children }: { children: ReactNode }) {
   return (
     <MantineProvider
+      theme={theme}
       colorSchemeManager={colorSchemeManager}
       defaultColorScheme="auto"
       withCssVariables={false}

@@ -2,7 +2,6 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { deviceTypesQuery } from "@/api/queries";
 import { count } from "@/lib/numbers";
 import { Page, Section } from "@/parts/Page";
-import { declared } from "@/parts/topology/layout";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 
 export function LabPage() {
@@ -16,7 +15,7 @@ export function LabPage() {
           title={type.name}
           lead={`${type.summary}. ${type.free} of ${count(type.devices.length, "device")} free.`}
         >
-          <TopologyDrawing layout={declared(type.topology)} name={type.name} words />
+          <TopologyDrawing layout={type.layout} name={type.name} words />
         </Section>
       ))}
     </Page>

@@ -46,12 +46,14 @@ export function SignInPage() {
           autoCapitalize="none"
           spellCheck={false}
           required
+          withAsterisk={false}
         />
         <PasswordInput
           name="password"
           label="Password"
           autoComplete="current-password"
           required
+          withAsterisk={false}
           visibilityToggleButtonProps={{ "aria-label": "Show or hide the password" }}
         />
         <Button type="submit" loading={signIn.isPending}>

@@ -1,19 +1,9 @@
 /** A board's CPUs as groups within groups, and in words. The API's `CpuLayout` has one entry per CPU in each list. */
-import type { MeasuredTopology, Topology } from "@/api/types";
+import type { CpuLayout as ApiLayout, MeasuredTopology, Topology } from "@/api/types";
 import { count } from "@/lib/numbers";
 
-export interface CpuLayout {
-  cpus: number;
-  package: readonly number[];
-  node: readonly number[];
-  l3: readonly number[];
-  cluster?: readonly number[] | null;
-  core: readonly number[];
-  /** Place among the SMT siblings of its core, from 0. */
-  thread: readonly number[];
-  /** The strongest 1024; null when all are alike. */
-  capacity?: readonly number[] | null;
-}
+/** One entry per CPU in each list; see contracts/wqlab_contracts/layout.py. */
+export type CpuLayout = Omit<ApiLayout, "basis">;
 
 /** The layout that a device type declares. */
 export function declared(topology: Topology): CpuLayout {
@@ -35,14 +25,16 @@ export function declared(topology: Topology): CpuLayout {
     package: l3.map(of => Math.floor(of / l3_per_socket)),
     node: core.map(of => Math.floor((of * numa_nodes) / cores)),
     l3,
+    cluster: null,
     core,
     thread: threads(core),
+    capacity: null,
   };
 }
 
 /** The layout that a booted kernel reported. */
 export function measured(topology: MeasuredTopology): CpuLayout {
-  const { cluster, capacity } = topology as MeasuredTopology & Pick<CpuLayout, "cluster" | "capacity">;
+  const { cluster, capacity } = topology;
   return {
     cpus: topology.cpus,
     package: topology.package,

@@ -1,0 +1,145 @@
+"""Two submissions' figures beside each other. Pure. Each figure is an effect against its own baseline; nothing here is
+a test of one against the other, and the notes say so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from wqlab_contracts.api import Comparison, SubmissionRequest, TargetSummary
+from wqlab_contracts.api_steps import FigureChange, FigurePair, SubmissionComparison, SubmissionVersion, TargetPair
+from wqlab_contracts.enums import Evidence, SubmissionState, Verdict
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+NOT_PAIRED = (
+    "Two submissions are not paired. Each figure is an effect against the submission's own baseline, from its own "
+    "boots at its own time; neither is tested against the other, so a difference between the two has no interval and "
+    "no p value."
+)
+_DIRECTION = {
+    Verdict.IMPROVEMENT: 1,
+    Verdict.EQUIVALENT: 0,
+    Verdict.BELOW_THRESHOLD: 0,
+    Verdict.REGRESSION: -1,
+}
+"""Verdicts that say where a figure went; the others say that nothing is known."""
+
+
+@dataclass(frozen=True)
+class Side:
+    version: SubmissionVersion
+    request: SubmissionRequest
+    figures: Sequence[Comparison]
+    """In the order of its report."""
+
+
+def compare(first: Side, second: Side) -> SubmissionComparison:
+    left = {_key(figure): figure for figure in first.figures}
+    right = {_key(figure): figure for figure in second.figures}
+    return SubmissionComparison(
+        first=first.version,
+        second=second.version,
+        notes=_notes(first, second),
+        targets=[
+            TargetPair(plan=plan, device_type=device_type, first=one, second=other)
+            for (plan, device_type), one, other in _joined(_targets(first), _targets(second))
+        ],
+        figures=[_pair(key, one, other) for key, one, other in _joined(left, right)],
+    )
+
+
+_Key = tuple[object, ...]
+
+
+def _key(figure: Comparison) -> _Key:
+    return (
+        figure.plan, figure.device_type, figure.scenario, figure.setting, figure.question, figure.kernel, figure.metric
+    )  # fmt: skip
+
+
+def _targets(side: Side) -> dict[tuple[str, str], TargetSummary]:
+    return {(target.plan, target.device_type): target for target in side.version.targets}
+
+
+def _pair(key: _Key, first: Comparison | None, second: Comparison | None) -> FigurePair:
+    either = first or second
+    assert either is not None  # noqa: S101 - a key comes from one of them
+    effect_change = None
+    if first and second and first.effect is not None and second.effect is not None and first.scale is second.scale:
+        effect_change = second.effect - first.effect
+    overlap = None
+    if first and second and first.ci95 is not None and second.ci95 is not None:
+        overlap = first.ci95[0] <= second.ci95[1] and second.ci95[0] <= first.ci95[1]
+    return FigurePair(
+        plan=either.plan,
+        device_type=either.device_type,
+        scenario=either.scenario,
+        setting=either.setting,
+        question=either.question,
+        kernel=either.kernel,
+        metric=either.metric,
+        first=first,
+        second=second,
+        change=_change(first, second),
+        effect_change=effect_change,
+        intervals_overlap=overlap,
+    )
+
+
+def _change(first: Comparison | None, second: Comparison | None) -> FigureChange:
+    if second is None:
+        return FigureChange.ONLY_FIRST
+    if first is None:
+        return FigureChange.ONLY_SECOND
+    silent = {None, Verdict.NO_EVIDENCE}
+    if Evidence.NONE in {first.evidence, second.evidence} or (first.verdict in silent and second.verdict in silent):
+        return FigureChange.NONE
+    if first.verdict is second.verdict:
+        return FigureChange.SAME
+    before = _DIRECTION.get(first.verdict) if first.verdict else None
+    after = _DIRECTION.get(second.verdict) if second.verdict else None
+    if before is None or after is None or before == after:
+        return FigureChange.OTHER
+    return FigureChange.BETTER if after > before else FigureChange.WORSE
+
+
+def _notes(first: Side, second: Side) -> list[str]:
+    notes = [NOT_PAIRED]
+    one, other = first.version, second.version
+    for version in (one, other):
+        if version.state is not SubmissionState.FINISHED:
+            notes.append(f"Submission {version.id} is not finished: what it has not measured yet is missing here.")
+    if one.series_key != other.series_key:
+        notes.append("They are not versions of one series: their titles and change-ids differ.")
+    if one.tree != other.tree:
+        notes.append(f"They are for different trees, {one.tree} and {other.tree}.")
+    elif one.base_commit and other.base_commit and one.base_commit != other.base_commit:
+        commits = f"{one.base_commit[:12]} and {other.base_commit[:12]}"
+        notes.append(f"They stand on different base commits ({commits}): part of a difference may be the tree's.")
+    if one.tree_oid and one.tree_oid == other.tree_oid:
+        notes.append("Both are the same code: whatever differs between them is noise, or the lab.")
+    asked = [
+        {(target.plan, target.device_type): (target.settings, target.parameters) for target in side.request.targets}
+        for side in (first, second)
+    ]
+    for (plan, device_type), left, right in _joined(_targets(first), _targets(second)):
+        if left is None or right is None:
+            continue
+        name = f"{plan} on {device_type}"
+        if left.device and right.device and left.device != right.device:
+            notes.append(f"{name} ran on two units, {left.device} and {right.device}.")
+        if asked[0].get((plan, device_type)) != asked[1].get((plan, device_type)):
+            notes.append(f"{name} was asked for with other settings or parameters.")
+        if left.total_boots != right.total_boots:
+            notes.append(
+                f"{name} had {left.total_boots} boots planned in the one and {right.total_boots} in the other."
+            )
+    return notes
+
+
+def _joined(first: Mapping[K, V], second: Mapping[K, V]) -> list[tuple[K, V | None, V | None]]:
+    """Every key once: those of the first in its order, then what only the second has."""
+    return [(key, first.get(key), second.get(key)) for key in {**first, **second}]

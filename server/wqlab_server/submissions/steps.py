@@ -1,0 +1,207 @@
+"""A submission's steps for its page: states, times and failures of everything, without figures and environments."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts import api
+from wqlab_contracts.api_steps import (
+    ApplyStep,
+    BlockState,
+    BlockStep,
+    BootStep,
+    BuildStep,
+    FailureBrief,
+    RunAttemptStep,
+    RunStep,
+    SubmissionSteps,
+)
+from wqlab_contracts.enums import Arm, ArtifactKind, JobState
+from wqlab_contracts.messages import Failure
+
+from .. import attempts
+from ..db import clock
+from ..models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Submission, SubmissionBuild
+from ..rows import submission_rows
+from ..views import RunRows, finding_view, is_reused, new_warnings, submission_summary, target_summary
+
+EXCERPT = 2_000
+
+
+def steps(session: Session, submission: Submission) -> SubmissionSteps:
+    event_seq = submission.event_seq  # of the row as it was read first: what comes later is then followed
+    rows = submission_rows(session, submission, environments=False)
+    assert rows.apply is not None  # noqa: S101 - made with the submission
+    ids = [each.run.id for each in rows.runs]
+    blocks: dict[int, list[BlockAttempt]] = defaultdict(list)
+    for block in session.scalars(select(BlockAttempt).where(BlockAttempt.run_id.in_(ids)).order_by(BlockAttempt.at)):
+        blocks[block.run_id].append(block)
+    boards: dict[int, list[RunAttempt]] = defaultdict(list)
+    for board in session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(ids)).order_by(RunAttempt.number)):
+        boards[board.run_id].append(board)
+    failed = attempts.of_jobs(session, submission.id)
+    for each in rows.runs:
+        failed += attempts.of_run(each.run, each.boots, blocks[each.run.id], boards[each.run.id])
+    now = clock(session)
+    return SubmissionSteps(
+        submission=submission_summary(submission, rows.verdicts, [target_summary(each.run) for each in rows.runs]),
+        at=now,
+        event_seq=event_seq,
+        cancel_requested_at=submission.cancel_requested_at,
+        exit_code=submission.exit_code,
+        eta=api.Eta(
+            finish_at=rows.eta.finish_at,
+            what=rows.eta.what,
+            done_boots=rows.eta.done_boots,
+            total_boots=rows.eta.total_boots,
+        ),
+        apply=_apply(rows.apply),
+        builds=_builds(submission, rows.builds),
+        runs=[_run(each, blocks[each.run.id], boards[each.run.id]) for each in rows.runs],
+        attempts=[_shortened(view) for view in sorted(failed, key=lambda view: view.at or now)],
+    )
+
+
+def _shortened(view: api.AttemptView) -> api.AttemptView:
+    excerpt = view.failure.excerpt[-EXCERPT:]
+    return view.model_copy(update={"failure": view.failure.model_copy(update={"excerpt": excerpt})})
+
+
+def _job(job: Apply | Build | Run) -> dict[str, Any]:
+    return {
+        name: getattr(job, name)
+        for name in (
+            "state", "outcome", "failure", "attempts", "holder", "progress", "progress_done", "progress_total",
+            "created_at", "started_at", "finished_at",
+        )
+    }  # fmt: skip
+
+
+def _apply(apply: Apply) -> ApplyStep:
+    result = apply.result
+    baseline = result.baseline if result else None
+    found = Counter(finding.severity for finding in result.checkpatch) if result else Counter[str]()
+    return ApplyStep(
+        **_job(apply),
+        base_commit=baseline.base_commit if baseline else None,
+        release=baseline.release if baseline else None,
+        patches=len(result.patches) if result else 0,
+        checkpatch_errors=found["error"],
+        checkpatch_warnings=found["warning"],
+    )
+
+
+def _builds(submission: Submission, parts: Sequence[tuple[SubmissionBuild, Build]]) -> list[BuildStep]:
+    baselines = {(part.recipe, part.arch, part.emulated): build for part, build in parts if part.arm is Arm.BASELINE}
+    steps = []
+    for part, build in parts:
+        result = build.result
+        baseline = baselines.get((part.recipe, part.arch, part.emulated)) if part.arm is Arm.CANDIDATE else None
+        steps.append(
+            BuildStep(
+                **_job(build),
+                id=build.id,
+                arm=part.arm,
+                recipe=part.recipe,
+                arch="arm64" if part.arch == "arm64" else "x86_64",
+                emulated=part.emulated,
+                reused=is_reused(build, submission.created_at),
+                release=result.release if result else "",
+                build_id_gnu=result.build_id_gnu if result else "",
+                new_warnings=len(new_warnings(build, baseline)),
+                has_log=any(artifact.kind is ArtifactKind.BUILD_LOG for artifact in result.artifacts)
+                if result
+                else False,
+            )
+        )
+    return steps
+
+
+def _run(rows: RunRows, blocks: Sequence[BlockAttempt], boards: Sequence[RunAttempt]) -> RunStep:
+    run = rows.run
+    by_id = {boot.id: boot for boot in rows.boots}
+    found = Counter(finding.boot_id for finding in rows.findings)
+    return RunStep(
+        **_job(run),
+        id=run.id,
+        target=run.target,
+        plan=run.plan_name,
+        device_type=run.device_type,
+        emulated=run.device_spec.emulated,
+        device=run.device_name,
+        queue_position=rows.queue_position,
+        done_boots=run.boots_done,
+        total_boots=run.boots_planned,
+        blocks=block_steps(run.blocks, run.state, rows.boots, blocks),
+        boots=[_boot(boot, found) for boot in rows.boots],
+        findings=[finding_view(each, by_id[each.boot_id]) for each in rows.findings if each.boot_id in by_id],
+        devices=[
+            RunAttemptStep(
+                number=board.number,
+                device=board.device_name,
+                holder=board.holder,
+                outcome=board.outcome,
+                failure=board.failure,
+                started_at=board.started_at,
+                finished_at=board.finished_at,
+            )
+            for board in boards
+        ],
+    )
+
+
+def block_steps(
+    planned: Sequence[Sequence[Arm]], state: JobState, boots: Sequence[Boot], attempts: Sequence[BlockAttempt]
+) -> list[BlockStep]:
+    """One per planned block. Pure."""
+    last: dict[int, int] = {}
+    for boot in boots:
+        last[boot.block] = max(boot.attempt, last.get(boot.block, 0))
+    whole = {attempt.block for attempt in attempts if attempt.finished}
+    discarded = Counter(attempt.block for attempt in attempts if not attempt.finished)
+    settled = {(attempt.block, attempt.attempt) for attempt in attempts}
+    steps = []
+    for number, arms in enumerate(planned):
+        begun = last.get(number)
+        if number in whole:
+            stands = BlockState.COMPLETED
+        elif state is JobState.FINISHED:
+            stands = BlockState.LOST
+        elif state is JobState.RUNNING and begun is not None and (number, begun) not in settled:
+            stands = BlockState.RUNNING
+        else:
+            stands = BlockState.PENDING
+        steps.append(BlockStep(block=number, arms=list(arms), state=stands, attempt=begun, discarded=discarded[number]))
+    return steps
+
+
+def _boot(boot: Boot, findings: Mapping[int, int]) -> BootStep:
+    return BootStep(
+        id=boot.id,
+        block=boot.block,
+        position=boot.position,
+        arm=boot.arm,
+        attempt=boot.attempt,
+        device=boot.device_name,
+        state=boot.state,
+        outcome=boot.outcome,
+        valid=boot.valid,
+        failure=_brief(boot.failure),
+        findings=findings.get(boot.id, 0),
+        started_at=boot.started_at,
+        verified_at=boot.verified_at,
+        finished_at=boot.finished_at,
+        console_bytes=boot.console_bytes,
+        console_truncated=boot.console_truncated,
+    )
+
+
+def _brief(failure: Failure | None) -> FailureBrief | None:
+    if failure is None:
+        return None
+    return FailureBrief(kind=failure.kind, summary=failure.summary, advice=failure.advice)

@@ -1,0 +1,82 @@
+"""Versions of a series, and two submissions side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Session, defer
+
+from wqlab_contracts.api import Comparison as ComparisonData
+from wqlab_contracts.api_steps import SubmissionComparison, SubmissionVersion
+from wqlab_contracts.enums import RunPurpose
+
+from ..models import Apply, Comparison, Run, Submission
+from ..problems import invalid
+from ..rows import primary_verdicts, target_summaries
+from ..views import submission_summary
+from .pairing import Side, compare
+
+MOST = 100
+
+
+def of_series(session: Session, submission: Submission) -> list[SubmissionVersion]:
+    """Every submission of the same series, newest first; a settings study alone."""
+    rows: Sequence[Submission] = [submission]
+    if submission.request.series is not None and submission.series_key:
+        rows = session.scalars(
+            select(Submission)
+            .where(Submission.series_key == submission.series_key)
+            .options(defer(Submission.request))
+            .order_by(Submission.id.desc())
+            .limit(MOST)
+        ).all()
+    return _views(session, rows)
+
+
+def _views(session: Session, rows: Sequence[Submission]) -> list[SubmissionVersion]:
+    ids = [row.id for row in rows]
+    verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
+    result = type_coerce(Apply.result, JSONB)
+    sources = {
+        submission_id: (base_commit, tree_oid)
+        for submission_id, base_commit, tree_oid in session.execute(
+            select(
+                Apply.submission_id,
+                result["baseline"]["base_commit"].astext,
+                result["candidate"]["tree_oid"].astext,
+            ).where(Apply.submission_id.in_(ids))
+        )
+    }
+    views = []
+    for row in rows:
+        summary = submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, []))
+        base_commit, tree_oid = sources.get(row.id, (None, None))
+        fields = {name: getattr(summary, name) for name in type(summary).model_fields}
+        views.append(SubmissionVersion(**fields, base_commit=base_commit, tree_oid=tree_oid))
+    return views
+
+
+def side_by_side(session: Session, first: Submission, second: Submission) -> SubmissionComparison:
+    """Raises ApiProblem 422 for a submission and itself."""
+    if first.id == second.id:
+        detail = "compare it with another submission"
+        raise invalid([{"parameter": "other_id", "in": "path", "detail": detail}])
+    versions = _views(session, [first, second])
+    sides = [
+        Side(version, row.request, _figures(session, row.id))
+        for version, row in zip(versions, (first, second), strict=True)
+    ]
+    return compare(*sides)
+
+
+def _figures(session: Session, submission_id: int) -> list[ComparisonData]:
+    return list(
+        session.scalars(
+            select(Comparison.data)
+            .join(Run, Run.id == Comparison.run_id)
+            .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE)
+            .order_by(Comparison.position)
+        )
+    )
