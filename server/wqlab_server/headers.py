@@ -10,12 +10,6 @@ DATA = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors
 DOCUMENT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
 DOCUMENT += "frame-ancestors 'none'; sandbox"
 """For a page that brings all it needs and has no script. What submitted code printed is in it."""
-PAGE = (
-    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "font-src 'self' data:; connect-src 'self'; manifest-src 'self'; worker-src 'self' blob:; base-uri 'none'; "
-    "form-action 'self'; frame-ancestors 'none'"
-)
-"""For the lab's own pages: scripts from its own files only. Their library and figures set styles in place."""
 _INTERACTIVE_DOCS = "frame-ancestors 'none'"
 """FastAPI's /docs comes with a script in place, and loads its viewer from elsewhere."""
 _ALWAYS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"}
@@ -38,14 +32,11 @@ class SafeAnswers:
                 headers = MutableHeaders(scope=message)
                 for name, value in _ALWAYS.items():
                     headers.setdefault(name, value)
-                headers.setdefault("Content-Security-Policy", self._policy(path))
+                policy = _INTERACTIVE_DOCS if path in {"/docs", "/redoc"} else DATA
+                headers.setdefault("Content-Security-Policy", policy)
                 if path.startswith(self.api_prefix):
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
         await self.app(scope, receive, safe)
 
-    def _policy(self, path: str) -> str:
-        if path in {"/docs", "/redoc"}:
-            return _INTERACTIVE_DOCS
-        return DATA if path.startswith(self.api_prefix) else PAGE
