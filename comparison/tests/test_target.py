@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 import pytest
 from literal_samples import one, paired, studied
 
-from wqlab_comparison import Samples, TargetFacts, compare, conclude
+from wqlab_comparison import Samples, Stated, TargetFacts, compare, conclude, summarise
 from wqlab_contracts.api import FindingView, UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Role, Verdict
 from wqlab_contracts.messages import Failure
@@ -53,6 +53,34 @@ def test_the_headline_carries_the_figures():
     assert conclude([FEWER]).headline == "locks falls from 33 to 3, the same in every boot (n=3)"
     assert conclude([FEWER, UNSURE]).headline.startswith("fewer: locks falls from 33 to 3")
     assert "of the others 1 inconclusive" in conclude([FEWER, UNSURE]).headline
+
+
+def test_all_targets_in_a_sentence():
+    def on(device_type, verdict, plan="xfs-fsync", emulated=False, study=False, failure=None):
+        return Stated(plan, device_type, emulated, verdict, study, failure)
+
+    broken = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no power")
+    panicked = Failure(kind=ErrorKind.KERNEL, summary="panic")
+    assert summarise([]) == ""
+    assert (
+        summarise(
+            [
+                on("chromebook", Verdict.INCONCLUSIVE, emulated=True),
+                on("xeon-2s", Verdict.IMPROVEMENT),
+                on("ryzen-3900x", Verdict.EQUIVALENT),
+                on("epyc", Verdict.IMPROVEMENT),
+                on("atom", Verdict.IMPROVEMENT),
+                on("n100", Verdict.FAILED, failure=broken),
+                on("pentium", Verdict.FAILED, failure=panicked),
+            ]
+        )
+        == "not measured on n100, fails on pentium, improves xeon-2s, epyc and atom, no change on ryzen-3900x, "
+        "can't tell on chromebook (emulated)"
+    )
+    assert (
+        summarise([on("tiny", Verdict.REGRESSION), on("tiny", Verdict.IMPROVEMENT, "dm-crypt", study=True)])
+        == "xfs-fsync: regresses tiny; dm-crypt: a setting improves tiny"
+    )
 
 
 class TestKernelFailures:

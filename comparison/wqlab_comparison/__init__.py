@@ -11,7 +11,7 @@ from .csvfile import CsvError, read_csv, write_csv
 from .power import LEAST_BLOCKS, smallest_effect
 from .samples import Samples, SamplesError
 from .significance import ALPHA
-from .target import Conclusion, conclude
+from .target import Conclusion, Stated, conclude, summarise
 
 __all__ = [
     "ALPHA",
@@ -20,11 +20,13 @@ __all__ = [
     "CsvError",
     "Samples",
     "SamplesError",
+    "Stated",
     "TargetFacts",
     "boot_values",
     "compare",
     "conclude",
     "read_csv",
     "smallest_effect",
+    "summarise",
     "write_csv",
 ]

@@ -38,6 +38,57 @@ class Conclusion:
     """What the console showed against the variant; with any, the verdict is `failed`."""
 
 
+@dataclass(frozen=True)
+class Stated:
+    """One target's verdict, to be said beside those of others."""
+
+    plan: str
+    device_type: str
+    emulated: bool
+    verdict: Verdict
+    study: bool
+    """Settings were asked about, not a series."""
+    failure: Failure | None = None
+
+
+_OF_A_SERIES = {
+    Verdict.FAILED: "fails on",
+    Verdict.REGRESSION: "regresses",
+    Verdict.IMPROVEMENT: "improves",
+    Verdict.BELOW_THRESHOLD: "changes less than matters on",
+    Verdict.EQUIVALENT: "no change on",
+    Verdict.INCONCLUSIVE: "can't tell on",
+    Verdict.UNSUPPORTED: "not supported on",
+    Verdict.NO_EVIDENCE: "no evidence from",
+}
+"""In the order in which they are said: the worst that is certain first."""
+_OF_SETTINGS = _OF_A_SERIES | {
+    Verdict.REGRESSION: "no setting is better, some are worse on",
+    Verdict.IMPROVEMENT: "a setting improves",
+    Verdict.BELOW_THRESHOLD: "settings differ less than matters on",
+    Verdict.EQUIVALENT: "settings make no difference on",
+}
+_NOT_MEASURED = "not measured on"
+
+
+def summarise(targets: Sequence[Stated]) -> str:
+    """`improves xeon-2s and ryzen-3900x, can't tell on tiny (emulated)`; plan by plan where there are several."""
+    by_plan: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for target in sorted(targets, key=lambda target: list(_OF_A_SERIES).index(target.verdict)):
+        phrase = (_OF_SETTINGS if target.study else _OF_A_SERIES)[target.verdict]
+        if target.verdict is Verdict.FAILED and target.failure and target.failure.kind is not ErrorKind.KERNEL:
+            phrase = _NOT_MEASURED
+        name = f"{target.device_type}{' (emulated)' if target.emulated else ''}"
+        by_plan[target.plan][phrase].append(name)
+    order = dict.fromkeys(target.plan for target in targets)
+    texts = {plan: ", ".join(f"{phrase} {_and(names)}" for phrase, names in by_plan[plan].items()) for plan in order}
+    return "; ".join(f"{plan}: {text}" for plan, text in texts.items()) if len(texts) > 1 else "".join(texts.values())
+
+
+def _and(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
 def conclude(
     comparisons: Sequence[Comparison],
     findings: Sequence[FindingView] = (),

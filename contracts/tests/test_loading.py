@@ -226,6 +226,12 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
         ),
         (
             "testplans/health-check/plan.yaml",
+            "reference_setting:",
+            "tradeoff: {locality: near, work_conservation: busy}\nreference_setting:",
+            "testplans/health-check/plan.yaml:1: unknown metric near",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
             "checks_health: true",
             "checks_health: false",
             "device-types/tiny.yaml:1: health_check: plan health-check does not say checks_health: true",

@@ -457,6 +457,8 @@ class TargetReport(Message):
     """Of the primary metric over all scenarios: the worst that is certain."""
     headline: str
     """The verdict in one sentence, with the figures that carry it."""
+    reasons: list[str] = Field(default_factory=list)
+    """Why each comparison ended as it did, once per reason; first what speaks against a verdict."""
     comparisons: list[Comparison]
     environment: Environment | None
     values: list[BootValue]
@@ -473,6 +475,8 @@ class Report(Message):
     submission: SubmissionView
     generated_at: datetime
     lab_url: str
+    summary: str = ""
+    """The verdicts of all targets in one sentence: `improves xeon-2s, no change on ryzen-3900x`."""
     targets: list[TargetReport]
     attempts: list[AttemptView]
     config_diff: list[str]

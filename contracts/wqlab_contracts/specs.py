@@ -231,6 +231,13 @@ class Reference(Strict):
     source: str
 
 
+class Tradeoff(Strict):
+    """The two metrics that a plan's settings trade against each other: reports draw the one over the other."""
+
+    locality: Name
+    work_conservation: Name
+
+
 class TestPlan(Strict):
     __test__ = False
 
@@ -247,6 +254,7 @@ class TestPlan(Strict):
     emulated: Profile
     metrics: list[Metric] = Field(min_length=0)
     references: list[Reference] = Field(default_factory=list)
+    tradeoff: Tradeoff | None = None
     checks_health: bool = False
 
     def profile(self, emulated: bool) -> Profile:
@@ -280,6 +288,9 @@ class TestPlan(Strict):
             if reference.scenario not in {s.name for s in self.scenarios}:
                 raise ValueError(f"reference figure for unknown scenario {reference.scenario}")
             self.metric_or_error(reference.metric)
+        if self.tradeoff is not None:
+            self.metric_or_error(self.tradeoff.locality)
+            self.metric_or_error(self.tradeoff.work_conservation)
         return self
 
     def metric_or_error(self, name: str) -> Metric:

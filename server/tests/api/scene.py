@@ -380,6 +380,7 @@ def comparison(
         candidate=api.ArmSummary(mean=locks[Arm.CANDIDATE], stddev=0.0, n=2),
         exact=True,
         verdict=verdict,
+        reason=f"exactly {locks[Arm.BASELINE]:.0f} and {locks[Arm.CANDIDATE]:.0f}",
     )
     return Comparison(
         run_id=run_id, position=position, question=data.question, role=data.role, verdict=verdict, data=data

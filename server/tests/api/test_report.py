@@ -41,6 +41,8 @@ def test_the_report_says_everything_that_was_measured(client: httpx.Client, scen
     # The candidate panicked in a boot that was repeated: that comes before any figure.
     assert target.verdict is Verdict.FAILED
     assert "panic" in target.headline
+    assert found.summary == "fails on tiny (emulated)"
+    assert target.reasons == ["locks: improvement: exactly 33 and 5"]
     assert {(value.arm, value.block, value.value) for value in target.values} == {
         (arm, block, LOCKS[arm]) for arm in Arm for block in range(2)
     }

@@ -9,6 +9,8 @@ from typing import TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_comparison import Stated, summarise
+from wqlab_comparison.reasons import reasons
 from wqlab_contracts import api
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.messages import Artifact
@@ -34,12 +36,14 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
     parts = _Parts(session, [each.run.id for each in measured])
+    targets = [_target(each, parts) for each in measured]
     difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact))
     return api.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
         lab_url=public_url,
-        targets=[_target(each, parts) for each in measured],
+        summary=_summary(targets, study=submission.request.series is None),
+        targets=targets,
         attempts=[*attempts.of_jobs(session, submission.id), *(each for run in measured for each in parts.of_run(run))],
         config_diff=difference,
         config_sha256=config_sha256,
@@ -115,6 +119,7 @@ def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
         failure=run.failure,
         verdict=conclusion.verdict,
         headline=conclusion.headline,
+        reasons=reasons(comparisons),
         comparisons=comparisons,
         environment=_environment(rows.boots),
         values=parts.values[run.id],
@@ -125,6 +130,12 @@ def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
         blocks_completed=rows.blocks_completed,
         discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),
         overhead_s=sum(overheads) / len(overheads) if overheads else None,
+    )
+
+
+def _summary(targets: Sequence[api.TargetReport], study: bool) -> str:
+    return summarise(
+        [Stated(each.plan.name, each.device_type, each.emulated, each.verdict, study, each.failure) for each in targets]
     )
 
 
