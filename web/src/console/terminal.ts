@@ -1,47 +1,78 @@
 /** xterm.js, made to work under the page's policy. Import it from a lazily loaded module only. */
-import { type ITerminalOptions, Terminal } from "@xterm/xterm";
+import { type ITerminalOptions, type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { adoptSheet } from "@/lib/adoptedStyles";
 
-/** A terminal that reads like the page: its colours from the tokens, nothing to type into. `dispose()` drops its styles. */
+/** Consoles are kept by the server up to a size that stays below this in all but absurd cases. */
+const SCROLLBACK_ROWS = 200_000;
+
+/**
+ * A terminal that reads like the page: its colours from the tokens, in either theme, nothing to type into. It does not
+ * speak to screen readers: whoever uses it shows the same lines as text beside it. `dispose()` drops its styles.
+ */
 export function makeTerminal(options: ITerminalOptions = {}): Terminal {
   const { document, drop } = documentWithoutStyleElements();
-  const style = getComputedStyle(window.document.documentElement);
+  const terminal = new Terminal({
+    fontFamily: getComputedStyle(window.document.documentElement).getPropertyValue("--mono"),
+    fontSize: 12,
+    lineHeight: 1.25,
+    convertEol: true,
+    disableStdin: true,
+    cursorStyle: "bar",
+    cursorInactiveStyle: "none",
+    scrollback: SCROLLBACK_ROWS,
+    minimumContrastRatio: 4.5,
+    ...options,
+    documentOverride: document,
+    theme: { ...coloursNow(), ...options.theme },
+  });
+  const forget = whenThemeChanges(() => {
+    terminal.options.theme = { ...coloursNow(), ...options.theme };
+  });
+  const dispose = terminal.dispose.bind(terminal);
+  terminal.dispose = () => {
+    forget();
+    dispose();
+    drop();
+  };
+  return terminal;
+}
+
+function coloursNow(): ITheme {
   const probe = window.document.createElement("span");
   window.document.body.append(probe);
   const colour = (token: string) => {
     probe.style.color = `var(${token})`;
     return getComputedStyle(probe).color;
   };
-  const terminal = new Terminal({
-    fontFamily: style.getPropertyValue("--mono"),
-    fontSize: 13,
-    convertEol: true,
-    disableStdin: true,
-    cursorStyle: "bar",
-    cursorInactiveStyle: "none",
-    screenReaderMode: true,
-    scrollback: 200_000,
-    ...options,
-    documentOverride: document,
-    theme: {
-      background: colour("--surface"),
-      foreground: colour("--ink"),
-      selectionBackground: colour("--same-ground"),
-      red: colour("--bad"),
-      green: colour("--good"),
-      yellow: colour("--unsure"),
-      blue: colour("--arm-a"),
-      ...options.theme,
-    },
-  });
-  probe.remove();
-  const dispose = terminal.dispose.bind(terminal);
-  terminal.dispose = () => {
-    dispose();
-    drop();
+  const theme = {
+    background: colour("--surface"),
+    foreground: colour("--ink"),
+    cursor: colour("--surface"),
+    selectionBackground: colour("--same-ground"),
+    selectionInactiveBackground: colour("--same-ground"),
+    scrollbarSliderBackground: colour("--line"),
+    scrollbarSliderHoverBackground: colour("--line-strong"),
+    scrollbarSliderActiveBackground: colour("--line-strong"),
+    red: colour("--bad"),
+    green: colour("--good"),
+    yellow: colour("--unsure"),
+    blue: colour("--arm-a"),
   };
-  return terminal;
+  probe.remove();
+  return theme;
+}
+
+/** The reader's choice is an attribute of the root element, the system's a media query. */
+function whenThemeChanges(changed: () => void): () => void {
+  const observer = new MutationObserver(changed);
+  observer.observe(window.document.documentElement, { attributeFilter: ["data-mantine-color-scheme"] });
+  const system = window.matchMedia("(prefers-color-scheme: dark)");
+  system.addEventListener("change", changed);
+  return () => {
+    observer.disconnect();
+    system.removeEventListener("change", changed);
+  };
 }
 
 /** The document as xterm.js sees it: a `style` element it makes is a place holder whose text goes to an adopted sheet. */
