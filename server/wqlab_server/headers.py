@@ -39,4 +39,3 @@ class SafeAnswers:
             await send(message)
 
         await self.app(scope, receive, safe)
-
