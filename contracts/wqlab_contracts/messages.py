@@ -276,7 +276,7 @@ class MeasuredTopology(Message):
     node: list[int]
     package: list[int]
     cluster: list[int] | None = None
-    """None when the kernel tells of no clusters."""
+    """None when the kernel tells of no clusters between cores and L3 domains."""
     capacity: list[int] | None = None
     """How much each CPU gets done, the strongest 1024; None when the kernel does not tell."""
 

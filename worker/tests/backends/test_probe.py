@@ -168,3 +168,30 @@ def test_control_characters_of_a_probe_are_not_kept() -> None:
 def test_an_endless_probe() -> None:
     with pytest.raises(probe.ProbeError, match="bytes long"):
         probe.parse(b"x" * (probe.ANSWER_LIMIT + 1))
+
+
+def test_clusters_are_told_where_they_are_neither_cores_nor_l3_domains() -> None:
+    files = sysfs(8, 1, 1, 1)
+    assert probe.topology(files).cluster is None, "the kernel tells of none"
+    for cpu in range(8):
+        files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = "0-3" if cpu < 4 else "4-7"
+    assert probe.topology(files).cluster == [0, 0, 0, 0, 1, 1, 1, 1]
+    for cpu in range(8):
+        del files[f"{CPU}/cpu{cpu}/cache/index3/shared_cpu_list"]
+    without_l3 = probe.topology(files)
+    assert without_l3.l3 == [0, 0, 0, 0, 1, 1, 1, 1], "a cluster takes the place of the L3 domain"
+    assert without_l3.cluster is None
+    smt = sysfs(4, 1, 1, 2)
+    for cpu in range(4):
+        smt[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = "0-1" if cpu < 2 else "2-3"
+    assert probe.topology(smt).cluster is None, "an L2 cache of one core"
+
+
+def test_capacities_are_told_when_every_cpu_has_one() -> None:
+    files = sysfs(4, 1, 1, 1)
+    assert probe.topology(files).capacity is None
+    for cpu, capacity in enumerate((446, 446, 1024, 1024)):
+        files[f"{CPU}/cpu{cpu}/cpu_capacity"] = str(capacity)
+    assert probe.parse(answer(files)).topology.capacity == [446, 446, 1024, 1024]
+    files[f"{CPU}/cpu3/cpu_capacity"] = "much"
+    assert probe.topology(files).capacity is None

@@ -25,6 +25,7 @@ _FILES = (
     f"{_CPU}/cpu[0-9]*/topology/cluster_cpus_list",
     f"{_CPU}/cpu[0-9]*/topology/physical_package_id",
     f"{_CPU}/cpu[0-9]*/cache/index3/shared_cpu_list",
+    f"{_CPU}/cpu[0-9]*/cpu_capacity",
     "/sys/devices/system/node/node[0-9]*/cpulist",
     f"{_CPU}/vulnerabilities/*",
     f"{_CPU}/cpu0/cpufreq/scaling_governor",
@@ -38,6 +39,7 @@ _CONFIG = (
     r"^CONFIG_(HZ|PREEMPT_NONE|PREEMPT_VOLUNTARY|PREEMPT|PREEMPT_LAZY|PREEMPT_RT|PREEMPT_DYNAMIC|KASAN|PROVE_LOCKING)="
 )
 _CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_CAPACITY = re.compile(r"[0-9]{1,4}")
 _NOTES_MARK = b"\n==notes==\n"
 
 # One process each: hundreds of `cat`s would cost seconds on an emulated board.
@@ -122,7 +124,7 @@ def cpu_list(text: str) -> list[int]:
 
 def topology(files: Mapping[str, str]) -> MeasuredTopology:
     """From sysfs. Without an L3 cache the cluster takes its place, else the package (as the kernel's `cache` scope
-    falls back to what it knows)."""
+    falls back to what it knows). Clusters are told where they are neither cores nor L3 domains."""
     cpus = cpu_list(files.get(f"{_CPU}/online", ""))
     if not cpus:
         raise ProbeError(f"{_CPU}/online is empty or missing")
@@ -137,15 +139,22 @@ def topology(files: Mapping[str, str]) -> MeasuredTopology:
         if (name := path.removeprefix("/sys/devices/system/node/").removesuffix("/cpulist")) != path
         for cpu in cpu_list(value)
     }
+    core = _number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus)
+    l3 = _number(
+        of(cpu, "cache/index3/shared_cpu_list", "topology/cluster_cpus_list") or f"package {package[cpu]}"
+        for cpu in cpus
+    )
+    cluster = _number(of(cpu, "topology/cluster_cpus_list") or f"CPU {cpu}" for cpu in cpus)
+    capacities = [of(cpu, "cpu_capacity") for cpu in cpus]
     return MeasuredTopology(
         cpus=len(cpus),
-        core=_number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus),
-        l3=_number(
-            of(cpu, "cache/index3/shared_cpu_list", "topology/cluster_cpus_list") or f"package {package[cpu]}"
-            for cpu in cpus
-        ),
+        core=core,
+        l3=l3,
         node=_number(node.get(cpu, "node0") for cpu in cpus),
         package=_number(package[cpu] for cpu in cpus),
+        # x86 calls the CPUs that share an L2 cache a cluster, and mostly they are one core.
+        cluster=None if cluster in (core, l3, list(range(len(cpus)))) else cluster,
+        capacity=[int(each) for each in capacities] if all(map(_CAPACITY.fullmatch, capacities)) else None,
     )
 
 

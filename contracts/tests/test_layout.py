@@ -1,0 +1,53 @@
+"""A board's CPUs have one shape, whether a device type describes them or a kernel reported them."""
+
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts.layout import LayoutBasis, described, measured
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import Topology
+
+
+def test_what_a_type_describes() -> None:
+    layout = described(Topology(sockets=2, l3_per_socket=1, cores_per_l3=2, threads_per_core=2, numa_nodes=2))
+    assert layout.basis is LayoutBasis.DESCRIBED
+    assert layout.core == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert layout.thread == [0, 1] * 4
+    assert layout.l3 == layout.package == layout.node == [0] * 4 + [1] * 4
+    assert layout.cluster is None
+    assert layout.capacity is None
+
+
+def test_siblings_that_are_numbered_last() -> None:
+    layout = described(Topology(sockets=1, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numbering="smt_last"))
+    assert layout.core == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert layout.thread == [0] * 4 + [1] * 4
+    assert layout.l3 == [0, 0, 1, 1, 0, 0, 1, 1]
+    assert set(layout.package) == set(layout.node) == {0}
+
+
+@pytest.mark.parametrize("numbering", ["contiguous", "smt_last"])
+def test_a_board_that_is_what_its_type_says_is_drawn_the_same(numbering: str) -> None:
+    said = described(
+        Topology.model_validate(
+            {
+                "sockets": 2, "l3_per_socket": 2, "cores_per_l3": 3, "threads_per_core": 2, "numa_nodes": 4,
+                "numbering": numbering,
+            }
+        )
+    )  # fmt: skip
+    seen = measured(MeasuredTopology(cpus=said.cpus, core=said.core, l3=said.l3, node=said.node, package=said.package))
+    assert seen.basis is LayoutBasis.MEASURED
+    assert seen.model_copy(update={"basis": said.basis}) == said
+
+
+def test_big_and_little() -> None:
+    both = MeasuredTopology(
+        cpus=4, core=[0, 1, 2, 3], l3=[0] * 4, node=[0] * 4, package=[0] * 4, cluster=[0, 0, 1, 1],
+        capacity=[446, 446, 1024, 1024],
+    )  # fmt: skip
+    assert measured(both).capacity == [446, 446, 1024, 1024]
+    assert measured(both).cluster == [0, 0, 1, 1]
+    alike = both.model_copy(update={"capacity": [1024] * 4})
+    assert measured(alike).capacity is None, "CPUs that are alike have nothing to draw"

@@ -1,0 +1,117 @@
+"""Mail is read the same way by everyone, and no mail takes long or fails."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wqlab_contracts import mbox
+
+FROM = "From 0123456789abcdef Mon Sep 17 00:00:00 2001\n"
+DIFF = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+
+
+def mail(subject: str, body: str = DIFF, **headers: str) -> str:
+    lines = [f"Subject: {subject}", *(f"{name.replace('_', '-')}: {value}" for name, value in headers.items())]
+    return FROM + "\n".join(lines) + "\n\n" + body
+
+
+@pytest.mark.parametrize(
+    ("subject", "version", "counter", "title", "reply"),
+    [
+        ("[PATCH] wq: faster", 1, None, "wq: faster", False),
+        ("[PATCH v3 02/10] wq: faster", 3, (2, 10), "wq: faster", False),
+        ("[RFC][PATCHv2 1/2] wq: faster", 2, None, "wq: faster", False),
+        ("Re: [PATCH v2 1/2] wq: faster", 1, None, "Re: [PATCH v2 1/2] wq: faster", True),
+        ("AW: [PATCH] wq", 1, None, "AW: [PATCH] wq", True),
+        ("sched: [not a prefix] at all", 1, None, "sched: [not a prefix] at all", False),
+    ],
+)
+def test_what_a_subject_says(
+    subject: str, version: int, counter: tuple[int, int] | None, title: str, reply: bool
+) -> None:
+    (read,) = mbox.mails_of(mail(subject))
+    assert (read.version, read.title, read.is_reply) == (version, title, reply)
+    assert counter is None or read.counter == counter
+
+
+def test_text_in_every_usual_encoding() -> None:
+    name = "Björn <b@example.org>"
+    plain = mail("[PATCH] x", "by Björn\n" + DIFF, From=name)
+    quoted = mail(
+        "=?utf-8?q?=5BPATCH=5D_x?=", "by Bj=C3=B6rn\n" + DIFF,
+        From="=?utf-8?q?Bj=C3=B6rn?= <b@example.org>", Content_Transfer_Encoding="quoted-printable",
+        Content_Type="text/plain; charset=utf-8",
+    )  # fmt: skip
+    latin = mail(
+        "[PATCH] x", "by Bj=F6rn\n" + DIFF, From="=?iso-8859-1?q?Bj=F6rn?= <b@example.org>",
+        Content_Transfer_Encoding="quoted-printable", Content_Type="text/plain; charset=iso-8859-1",
+    )  # fmt: skip
+    for text in (plain, quoted, latin):
+        (read,) = mbox.mails_of(text)
+        assert read.author == name
+        assert read.subject == "[PATCH] x"
+        assert read.body.startswith("by Björn\n")
+        assert read.has_patch
+
+
+def test_a_patch_in_an_attachment() -> None:
+    body = f"--B\nContent-Type: text/plain\n\nsee there\n--B\nContent-Type: text/x-patch\n\n{DIFF}\n--B--\n"
+    (read,) = mbox.mails_of(mail("[PATCH] x", body, Content_Type='multipart/mixed; boundary="B"'))
+    assert read.has_patch
+    assert "see there" in read.body
+
+
+def test_a_mail_of_nothing_but_containers_has_no_body() -> None:
+    nested = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(5_000))
+    (read,) = mbox.mails_of(FROM + "Subject: [PATCH] x\n" + nested + DIFF)
+    assert not read.readable
+    assert not read.has_patch
+    forwarded = "".join("Content-Type: message/rfc822\n\n" for _ in range(5_000))
+    assert not mbox.mails_of(FROM + forwarded)[0].readable
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "Subject: " + "[" * 3_000_000,
+        "Subject: " + "[1/1" * 700_000,
+        "Subject: " + "=?utf-8?q?" * 300_000,
+        "Subject: x\nContent-Type: text/plain; charset=punycode\nContent-Transfer-Encoding: base64\n\n"
+        + "YWFh" * 500_000,
+        "From " + "a " * 1_500_000,
+        "From: " + "\n " * 1_500_000,
+        "content-type:" + " " * 3_000_000,
+        "\n" * 3_000_000,
+    ],
+)
+def test_hostile_mail_is_read_like_any_other(hostile: str) -> None:
+    """A pattern that is worse than linear would take hours over these three million characters."""
+    for read in mbox.mails_of(FROM + hostile):
+        assert len(read.subject) <= mbox.HEADER_LIMIT
+        _ = (read.version, read.counter, read.title, read.is_reply, read.has_patch)
+    mbox.first_of(FROM + hostile)
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_asked(text: str) -> None:
+    for read in mbox.mails_of(FROM + text):
+        assert isinstance(read.has_patch, bool)
+    first = mbox.first_of(text)
+    assert first is None or first.body == ""
+
+
+def test_what_is_missing() -> None:
+    mails = mbox.mails_of(mail("[PATCH 1/4] a") + mail("[PATCH 4/4] d"))
+    assert mbox.missing(mails) == ["2/4", "3/4"]
+    assert mbox.missing(mbox.mails_of(mail("[PATCH] a"))) == []
+
+
+def test_the_first_mail_is_named_without_reading_the_rest() -> None:
+    first = mbox.first_of(
+        "\n" + mail("[PATCH v2 0/2] wq:\n more", "text", From="A <a@example.org>") + mail("[PATCH] b")
+    )
+    assert first is not None
+    assert (first.subject, first.author, first.version) == ("[PATCH v2 0/2] wq: more", "A <a@example.org>", 2)
+    assert mbox.first_of("no mail at all") is None

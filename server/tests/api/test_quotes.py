@@ -1,0 +1,98 @@
+"""A quote over HTTP: the same body and the same mistakes as a submission, and nothing is made."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from sqlalchemy import func, select
+
+from wqlab_contracts.api_quotes import Quote, QuoteBasis
+from wqlab_contracts.enums import Arm, DeviceHealth, Scope
+from wqlab_server.db import SessionFactory, transaction
+from wqlab_server.models import BootValue, Run, Submission
+
+from .conftest import Live
+from .scene import REQUEST, Scene
+
+pytestmark = pytest.mark.integration
+URL = "/api/v1/quotes"
+
+
+def ask(client: httpx.Client, **changes: object) -> Quote:
+    answer = client.post(URL, json=REQUEST | changes)
+    assert answer.status_code == 200, answer.text
+    return Quote.model_validate_json(answer.content)
+
+
+def test_nothing_is_made(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+    scene.devices()
+    quote = ask(client)
+    assert quote.errors == []
+    (target,) = quote.targets
+    assert (target.plan, target.device_type, target.blocks, target.boots) == ("flush", "tiny", 2, 4)
+    assert target.basis is QuoteBasis.PLANNED
+    assert (target.units.good, target.queue_position) == (2, 1)
+    assert target.detectable is not None
+    assert (target.detectable.metric, target.detectable.effect) == ("locks", None)
+    with sessions() as session:
+        assert session.scalar(select(func.count()).select_from(Submission)) == 0
+
+
+def test_what_was_measured_counts(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+    scene.devices()
+    number = scene.submission()
+    scene.builds(number)
+    run_id = scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
+    scene.finish(number)
+    with transaction(sessions) as session:
+        session.get_one(Run, run_id).compared_at = func.now()
+        assert session.scalar(select(func.count()).select_from(BootValue)) == 4
+    quote = ask(client)
+    (target,) = quote.targets
+    assert (target.basis, target.measured_boots) == (QuoteBasis.MEASURED, 4)
+    assert target.boot_s == pytest.approx(30.0, abs=2.0)
+    assert target.device_s == pytest.approx(4 * (target.boot_s or 0), abs=1.0)
+    assert target.detectable is not None
+    assert (target.detectable.blocks_measured, target.detectable.exact) == (2, True)
+    assert (quote.build_s, quote.basis) == (120.0, QuoteBasis.MEASURED)
+    assert quote.starts_at is not None
+    assert quote.ends_at is not None
+    assert (quote.starts_at - quote.at).total_seconds() == pytest.approx(120.0)
+
+
+def test_a_study_boots_one_kernel_only(client: httpx.Client, scene: Scene) -> None:
+    scene.devices()
+    (target,) = ask(client, series=None).targets
+    assert (target.blocks, target.boots, target.settings) == (2, 2, 2)
+
+
+def test_every_mistake_at_once_and_the_rest_is_quoted(client: httpx.Client, scene: Scene) -> None:
+    scene.devices()
+    targets = [{"plan": "flush", "device_type": "tiny"}, {"plan": "flash", "device_type": "huge"}]
+    quote = ask(client, tree="nowhere", targets=targets)
+    refused = client.post("/api/v1/submissions", json=REQUEST | {"tree": "nowhere", "targets": targets})
+    assert refused.status_code == 422
+    assert [error.model_dump() for error in quote.errors] == refused.json()["errors"]
+    assert {error.pointer for error in quote.errors} == {"/tree", "/targets/1/plan", "/targets/1/device_type"}
+    assert [target.index for target in quote.targets] == [0]
+
+
+def test_a_body_of_another_shape_is_refused(client: httpx.Client) -> None:
+    assert client.post(URL, json={"tree": "t"}).status_code == 422
+    assert client.post(URL, content=b"{", headers={"Content-Type": "application/json"}).status_code == 400
+
+
+def test_a_board_in_quarantine(client: httpx.Client, scene: Scene) -> None:
+    scene.devices(DeviceHealth.QUARANTINED)
+    (target,) = ask(client).targets
+    assert target.units.quarantined == 2
+    assert (target.starts_at, target.ends_at) == (None, None)
+    assert "no run can start" in target.notes[0]
+
+
+def test_a_reader_may_ask_and_nobody_without_a_token(live: Live, scene: Scene) -> None:
+    scene.devices()
+    with live.client(Scope.READ) as reader:
+        assert reader.post(URL, json=REQUEST).status_code == 200
+    with live.client(None) as nobody:
+        assert nobody.post(URL, json=REQUEST).status_code == 401

@@ -1,0 +1,93 @@
+"""The diffstat of a mailed patch, against git's own where git can be asked."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wqlab_server.series.diff import files_of
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "init.defaultBranch=master")
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True, errors="replace"
+    ).stdout
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    git(tmp_path, "init", "-q")
+    for name, text in (
+        ("same", "a\nb\nc\n" * 9),
+        ("gone", "x\n"),
+        ("old name", "1\n2\n3\n4\n5\n6\n7\n8\n"),
+        ("ünï", "u\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "commit", "-q", "-m", "base")
+    return tmp_path
+
+
+def test_it_is_gits_own(repository: Path) -> None:
+    (repository / "same").write_text(
+        ("a\nb\nc\n" * 9).replace("a", "-- not a signature", 1) + "--- a/minus\n+++ b/plus\n"
+    )
+    (repository / "gone").unlink()
+    (repository / "old name").rename(repository / "new name")
+    (repository / "ünï").write_text("u\nv")
+    (repository / "fresh").write_text("f\n" * 3)
+    (repository / "blob").write_bytes(bytes(range(256)))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "change")
+    mail = git(repository, "format-patch", "--stdout", "-M", "--binary", "HEAD~1")
+    stat = {}
+    for row in git(repository, "diff", "--numstat", "-z", "--no-renames", "HEAD~1").split("\0"):
+        if row:
+            added, removed, name = row.split("\t")
+            stat[name] = (0 if added == "-" else int(added), 0 if removed == "-" else int(removed))
+    found = {change.path: change for change in files_of(mail)}
+    assert set(found) == {"same", "gone", "new name", "ünï", "fresh", "blob"}
+    for name in ("same", "gone", "ünï", "fresh", "blob"):
+        assert (found[name].insertions, found[name].deletions) == stat[name], name
+    assert {name: change.status for name, change in found.items()} == {
+        "same": "changed", "gone": "deleted", "new name": "renamed", "ünï": "changed", "fresh": "added",
+        "blob": "added",
+    }  # fmt: skip
+    assert found["new name"].old_path == "old name"
+    assert found["blob"].binary
+    assert not found["fresh"].binary
+
+
+def test_a_diff_without_git() -> None:
+    names = "--- linux.orig/kernel/wq.c\t2026-01-01\n+++ linux/kernel/wq.c\t2026-01-02\n"
+    body = f"why\n\n{names}@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n-- \n2.39\n"
+    (change,) = files_of(body)
+    assert (change.path, change.insertions, change.deletions) == ("linux/kernel/wq.c", 2, 1)
+
+
+def test_a_signature_is_no_change() -> None:
+    body = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n--- \n+ plus in a footer\n"
+    (change,) = files_of(body)
+    assert (change.insertions, change.deletions) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "diff --git \n",
+        "diff --git a/" + "x" * 2_000_000 + ' "b/' * 100_000,
+        "@@ -1,999999999 +1,999999999 @@\n+never begun\n",
+        "diff --git a/f b/f\n@@ -1,999999999 +1,999999999 @@\n+one\nno hunk line\n+two\n",
+        "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n",
+        'diff --git "a/\\377\\"" "b/\\1x"\nnew file mode 100644\n',
+    ],
+)
+def test_a_broken_diff_gives_what_it_says_and_no_more(body: str) -> None:
+    for change in files_of(body):
+        assert change.insertions <= 1
+        assert change.deletions == 0

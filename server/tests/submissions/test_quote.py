@@ -1,0 +1,156 @@
+"""What a request would cost: every figure from a measured time or the plan's own, and never from thin air."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.api_quotes import QuoteBasis
+from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
+from wqlab_contracts.specs import DeviceType, Profile, TestPlan
+from wqlab_server.queue_state import QueueState, Unit, Work
+from wqlab_server.submissions.quote import Kernel, Request, Wanted, boot_time, quote
+from wqlab_server.timings import BootTime, Usual
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+BOARD = DeviceType.model_validate(
+    {
+        "name": "tiny",
+        "summary": "s",
+        "arch": "x86_64",
+        "topology": {"sockets": 1, "l3_per_socket": 1, "cores_per_l3": 2, "threads_per_core": 1},
+        "boot": {"power_off_s": 2, "golden_timeout_s": 100, "variant_timeout_s": 100},
+        "units": [{"name": "t1"}],
+    }
+)
+PLAN = TestPlan.model_validate(
+    {
+        "name": "fsync",
+        "summary": "s",
+        "script": "run.sh",
+        "parser": "fio",
+        "scenarios": [{"name": "a", "summary": "s"}, {"name": "b", "summary": "s", "parameters": {"runtime_s": 10}}],
+        "reference_setting": "",
+        "hardware": {
+            "settings": [""],
+            "blocks": 6,
+            "repetitions": {"warmup": 1, "untraced": 2, "traced": 1},
+            "measure_timeout_s": 60,
+        },
+        "emulated": {"settings": [""]},
+        "metrics": [],
+    }
+)
+PAST = BootTime(seconds=50.0, count=12, workload_s=30.0, settings=1.0)
+BUILT = Usual(600.0, 3)
+
+
+def wanted(index: int = 0, measured: BootTime | None = PAST, **profile: Any) -> Wanted:
+    changed = PLAN.hardware.model_copy(update=profile)
+    return Wanted(index, PLAN, BOARD, Profile.model_validate(changed.model_dump()), 2, measured, None)
+
+
+def state(*health: DeviceHealth, work: list[Work] | None = None, leased: dict[str, int] | None = None) -> QueueState:
+    units = [
+        Unit(f"t{number}", "tiny", "local", each, (leased or {}).get(f"t{number}"))
+        for number, each in enumerate(health, 1)
+    ]
+    return QueueState(NOW, units, work or [], {})
+
+
+def other(number: int, **changes: Any) -> Work:
+    fields = {
+        "run_id": number, "submission_id": number, "title": "t", "owner": "bob", "purpose": RunPurpose.MEASURE,
+        "plan": "fsync", "device_type": "tiny", "wanted_device": None, "device": None, "state": JobState.QUEUED,
+        "priority": 50, "created_at": NOW - timedelta(minutes=5), "boots_left": 12, "boot_s": 10.0,
+    }  # fmt: skip
+    return Work(**fields | changes)
+
+
+def request(*targets: Wanted, kernels: tuple[Usual | None, ...] = (BUILT, BUILT), **more: Any) -> Request:
+    return Request("alice", 50, targets, [Kernel("measure", usual) for usual in kernels], **more)
+
+
+GOOD = DeviceHealth.GOOD
+
+
+def test_from_measured_boots() -> None:
+    found = quote(request(wanted()), state(GOOD))
+    (target,) = found.targets
+    assert (target.blocks, target.boots, target.boot_s, target.device_s) == (6, 12, 50.0, 600.0)
+    assert (target.basis, target.measured_boots) == (QuoteBasis.MEASURED, 12)
+    assert found.basis is QuoteBasis.MEASURED
+    assert (found.build_s, found.device_s) == (1200.0, 600.0)
+    assert found.starts_at == NOW + timedelta(seconds=1200), "when its kernels are built"
+    assert found.ends_at == NOW + timedelta(seconds=1800)
+
+
+def test_more_settings_take_longer() -> None:
+    seconds, _, text = boot_time(wanted(settings=["", "", ""]))
+    assert seconds == 20.0 + 3 * 30.0, "booting takes as long as before"
+    assert "scaled from 1 settings to 3" in text
+
+
+def test_from_the_plan_when_nothing_was_measured() -> None:
+    found = quote(request(wanted(measured=None)), state(GOOD))
+    (target,) = found.targets
+    assert target.boot_s == 202 + 4 * 60 + 4 * 10, "limits of booting, the limit of one scenario, the time of the other"
+    assert (target.basis, target.measured_boots, found.basis) == (QuoteBasis.PLANNED, 0, QuoteBasis.PLANNED)
+    assert "never timed here" in target.basis_text
+
+
+def test_kernels_that_were_never_built_have_no_time() -> None:
+    found = quote(request(wanted(), kernels=(None, BUILT)), state(GOOD))
+    assert (found.build_s, found.starts_at, found.ends_at, found.basis) == (None, None, None, QuoteBasis.UNKNOWN)
+    assert found.device_s == 600.0, "the board's time is known all the same"
+    assert "never built here" in found.targets[0].notes[0]
+
+
+def test_others_builds_come_first() -> None:
+    found = quote(request(wanted(), builds_ahead=[Usual(100.0, 1)]), state(GOOD))
+    assert found.starts_at == NOW + timedelta(seconds=1300)
+
+
+def test_who_is_ahead() -> None:
+    work = [
+        other(1, owner="carol", device="t1", state=JobState.RUNNING, boots_left=100),
+        other(2),
+        other(3, state=JobState.WAITING, boots_left=6),
+        other(4, priority=10, created_at=NOW),
+        other(5, device_type="huge"),
+    ]
+    (target,) = quote(request(wanted(), kernels=()), state(GOOD, work=work, leased={"t1": 1})).targets
+    assert target.queue_position == 3, "behind what waits for a board and what waits for kernels, before the humble one"
+    assert (target.ahead_runs, target.ahead_boots) == (3, 118)
+    assert target.starts_at == NOW + timedelta(seconds=1000 + 120 + 60)
+    assert (target.units.good, target.units.busy) == (0, 1)
+
+
+def test_two_targets_share_the_boards_of_their_type() -> None:
+    found = quote(request(wanted(0), wanted(1), kernels=()), state(GOOD))
+    assert [target.starts_at for target in found.targets] == [NOW, NOW + timedelta(seconds=600)]
+    assert (found.starts_at, found.ends_at) == (NOW, NOW + timedelta(seconds=1200))
+    beside = quote(request(wanted(0), wanted(1), kernels=()), state(GOOD, GOOD))
+    assert [target.starts_at for target in beside.targets] == [NOW, NOW]
+
+
+@pytest.mark.parametrize(
+    ("health", "words", "starts"),
+    [
+        ((DeviceHealth.QUARANTINED,), "quarantined: no run can start", False),
+        ((), "no board: no run can start", False),
+        ((DeviceHealth.UNKNOWN,), "health check yet", True),
+    ],
+)
+def test_boards_that_are_not_ready(health: tuple[DeviceHealth, ...], words: str, starts: bool) -> None:
+    (target,) = quote(request(wanted(), kernels=()), state(*health)).targets
+    assert words in target.notes[0]
+    assert (target.starts_at is not None) is starts
+
+
+def test_mistakes_come_along() -> None:
+    found = quote(request(errors=[{"pointer": "/tree", "detail": "no tree"}]), state(GOOD))
+    assert [(error.pointer, error.detail) for error in found.errors] == [("/tree", "no tree")]
+    assert (found.targets, found.device_s, found.ends_at) == ([], None, None)
