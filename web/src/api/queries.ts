@@ -6,7 +6,7 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type { Report } from "./types";
+import type { GitBranches, Report, SubmissionRequest } from "./types";
 
 /** What changes only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
@@ -59,6 +59,46 @@ export const reportQuery = (id: number) =>
       ) as Promise<Report>,
   });
 
+/** The report as text for a mailing list: what one press copies. */
+export const reportTextQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["submission", id, "report", "text"],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/submissions/{submission_id}/report", {
+          params: { path: { submission_id: id }, query: { format: "text" } },
+          parseAs: "text",
+          signal,
+        }),
+      ) as Promise<string>,
+  });
+
+/** Each boot's value of one metric with the repetitions it is the median of. */
+export const cellValuesQuery = (run: number, scenario: string, metric: string) =>
+  queryOptions({
+    queryKey: ["run", run, "values", scenario, metric],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/runs/{run_id}/values", {
+          params: { path: { run_id: run }, query: { scenario, metric } },
+          signal,
+        }),
+      ),
+  });
+
+/** Two submissions' figures beside each other. */
+export const comparisonQuery = (first: number, second: number) =>
+  queryOptions({
+    queryKey: ["submission", first, "compared-with", second],
+    queryFn: ({ signal }) =>
+      dataOf(
+        api.GET("/api/v1/submissions/{submission_id}/compare/{other_id}", {
+          params: { path: { submission_id: first, other_id: second } },
+          signal,
+        }),
+      ),
+  });
+
 /** What the page of a submission draws: its steps, with `event_seq` to follow events from. */
 export const stepsQuery = (id: number) =>
   queryOptions({
@@ -70,6 +110,31 @@ export const stepsQuery = (id: number) =>
           signal,
         }),
       ),
+  });
+
+/**
+ * What a submission asked for and what became of its series. `settled`: when the apply ended; what is asked for never
+ * changes and the rest only then, so this is no part of what events refetch.
+ */
+export const seriesQuery = (id: number, settled: string | null) =>
+  queryOptions({
+    queryKey: ["series", id, settled],
+    queryFn: async ({ signal }) => {
+      const { request, apply } = await dataOf(
+        api.GET("/api/v1/submissions/{submission_id}", { params: { path: { submission_id: id } }, signal }),
+      );
+      return { request, apply };
+    },
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** A build with its warnings and how to do it again. `settled`: when it ended. */
+export const buildQuery = (id: number, settled: string | null) =>
+  queryOptions({
+    queryKey: ["build", id, settled],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/builds/{build_id}", { params: { path: { build_id: id } }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
   });
 
 /** All versions of the series that a submission belongs to. */
@@ -117,3 +182,44 @@ export const queueQuery = queryOptions({
   queryKey: ["queue"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/queue", { signal })),
 });
+
+/** What a request would cost now. `key` names the request: one that holds an mbox is too long to be a key itself. */
+export const quoteQuery = (request: SubmissionRequest, key: string) =>
+  queryOptions({
+    queryKey: ["quote", key],
+    queryFn: ({ signal }) => dataOf(api.POST("/api/v1/quotes", { body: request, signal })),
+    placeholderData: keepPreviousData,
+    refetchInterval: 20_000,
+  });
+
+/** What an mbox holds. `key` names it. */
+export const inspectionQuery = (text: string, key: string) =>
+  queryOptions({
+    queryKey: ["inspection", key],
+    queryFn: ({ signal }) => dataOf(api.POST("/api/v1/series/inspect", { body: { text }, signal })),
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+/** The branches of a repository, once a worker has looked. */
+export const branchesQuery = (url: string) =>
+  queryOptions({
+    queryKey: ["branches", url],
+    queryFn: async ({ signal }) => {
+      for (;;) {
+        // The server holds each answer back until the worker's is there, for some seconds at most.
+        const found: GitBranches = await dataOf(
+          api.GET("/api/v1/git/branches", { params: { query: { url } }, signal }),
+        );
+        if (found.state === "finished") return found;
+      }
+    },
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
+
+export const usersQuery = (filters: { q?: string; cursor?: string; limit?: number }) =>
+  queryOptions({
+    queryKey: ["users", filters],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users", { params: { query: filters }, signal })),
+    placeholderData: keepPreviousData,
+  });

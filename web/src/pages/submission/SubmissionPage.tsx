@@ -1,35 +1,168 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
-import { submissionQuery } from "@/api/queries";
-import { oneLine } from "@/lib/words";
-import { FailureCard } from "@/parts/FailureCard";
+import { useEffect, useRef } from "react";
+import { type StreamState, useEvents } from "@/api/events";
+import { stepsQuery } from "@/api/queries";
+import type { SubmissionSteps } from "@/api/types";
+import { howItStands, oneLine, WHOSE } from "@/lib/words";
+import { announce } from "@/parts/LiveRegion";
 import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
+import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictCounts } from "@/parts/VerdictBadge";
+import { Actions } from "./Actions";
+import { Attempts } from "./Attempts";
+import { BuildPanel } from "./BuildPanel";
+import { RunPanel } from "./RunPanel";
+import { SeriesPanel } from "./SeriesPanel";
+import classes from "./SubmissionPage.module.css";
+import { type Selection, selected } from "./selection";
+import { hasSeries } from "./steps";
+import { Timeline } from "./Timeline";
 
 const route = getRouteApi("/submissions/$id");
 
 export function SubmissionPage() {
   const { id } = route.useParams();
-  const { data: submission } = useSuspenseQuery(submissionQuery(id));
-  const { eta } = submission;
+  const search = route.useSearch();
+  const { data: steps } = useSuspenseQuery(stepsQuery(id));
+  const { submission } = steps;
+  const stream = useEvents(id, { enabled: submission.state !== "finished", after: steps.event_seq });
+  const selection = selected(search, steps);
+  useAnnouncements(steps);
+  const detail = useBroughtIntoSight(
+    selection,
+    search.step !== "" || search.build !== null || search.run !== null,
+  );
   return (
     <Page
       title={`${id}: ${oneLine(submission.title)}`}
       trail={<Link to="/submissions">Submissions</Link>}
-      lead={<StateBadge state={submission.state} outcome={submission.outcome} />}
+      actions={<Actions steps={steps} />}
+      lead={<Lead steps={steps} stream={stream.state} />}
     >
-      <Progress done={eta.done_boots} total={eta.total_boots} noun="boots" finishAt={eta.finish_at}>
-        {eta.what}
-      </Progress>
-      <VerdictCounts verdicts={submission.verdicts} />
-      {submission.failure && <FailureCard failure={submission.failure} />}
-      <p>
-        <Link to="/submissions/$id/report" params={{ id }}>
-          Report
-        </Link>
-      </p>
+      <Result steps={steps} />
+      <div className={classes.columns}>
+        <section className={classes.timeline} aria-label="Steps">
+          <Timeline steps={steps} selection={selection} />
+        </section>
+        <section className={classes.detail} aria-label="Details of the chosen step" ref={detail}>
+          <Detail steps={steps} selection={selection} />
+        </section>
+      </div>
+      <Attempts steps={steps} />
     </Page>
   );
+}
+
+const STREAM: Record<StreamState, string> = {
+  connecting: "connecting",
+  live: "live",
+  reconnecting: "reconnecting",
+  ended: "",
+};
+
+function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }) {
+  const { submission } = steps;
+  return (
+    <span className={classes.lead}>
+      <StateBadge state={submission.state} outcome={submission.outcome} />
+      <span>
+        by {submission.owner}, <RelativeTime at={submission.created_at} />
+      </span>
+      <span>tree {submission.tree}</span>
+      {submission.priority !== 0 && <span>priority {submission.priority}</span>}
+      {submission.retry_of !== null && (
+        <span>
+          retry of{" "}
+          <Link to="/submissions/$id" params={{ id: submission.retry_of }}>
+            {submission.retry_of}
+          </Link>
+        </span>
+      )}
+      {submission.state !== "finished" && (
+        <span className={classes.stream} data-state={stream}>
+          {STREAM[stream]}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** How far it is, or what came of it: in the same room. */
+function Result({ steps }: { steps: SubmissionSteps }) {
+  const { submission, eta } = steps;
+  if (submission.state !== "finished") {
+    return (
+      <div className={classes.result}>
+        <Progress done={eta.done_boots} total={eta.total_boots} noun="boots" finishAt={eta.finish_at}>
+          {steps.cancel_requested_at === null
+            ? oneLine(eta.what)
+            : "canceling: what is at work is told to stop"}
+        </Progress>
+      </div>
+    );
+  }
+  const { failure } = submission;
+  return (
+    <div className={classes.result} data-ended>
+      {failure ? (
+        <p className={classes.failure} data-tone={WHOSE[failure.kind].tone}>
+          <strong>{WHOSE[failure.kind].word}:</strong> {oneLine(failure.summary)}
+          {failure.advice && <span className="muted"> {oneLine(failure.advice)}</span>}
+        </p>
+      ) : (
+        <p>
+          <VerdictCounts verdicts={submission.verdicts} />
+        </p>
+      )}
+      <p className="muted">
+        Ended <RelativeTime at={submission.finished_at} />
+        {steps.exit_code !== null && `, exit code ${steps.exit_code}`}
+      </p>
+    </div>
+  );
+}
+
+function Detail({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {
+  if (selection.kind === "series") return <SeriesPanel apply={steps.apply} series={hasSeries(steps.runs)} />;
+  if (selection.kind === "build") return <BuildPanel key={selection.build.id} selection={selection} />;
+  return <RunPanel selection={selection} />;
+}
+
+/** Says the turns that matter; what moves all the time is there to be read. */
+function useAnnouncements({ submission, runs }: SubmissionSteps) {
+  const told = useRef<Map<string, string> | null>(null);
+  useEffect(() => {
+    const now = new Map([
+      ["Submission", howItStands(submission)],
+      ...runs.map(run => [`${run.plan} on ${run.device_type}`, howItStands(run)] as const),
+    ]);
+    const before = told.current;
+    told.current = now;
+    if (before === null) return;
+    const news = [...now].filter(([name, state]) => before.get(name) !== state);
+    if (news.length > 0) announce(news.map(([name, state]) => `${name}: ${state}`).join("; "));
+  }, [submission, runs]);
+}
+
+/** Where the columns are above each other, what was chosen in one comes into sight in the other. */
+function useBroughtIntoSight(selection: Selection, chosen: boolean) {
+  const detail = useRef<HTMLElement>(null);
+  const name =
+    selection.kind === "run"
+      ? `run ${selection.run.id} ${selection.boot?.id}`
+      : selection.kind === "build"
+        ? `build ${selection.build.id}`
+        : "series";
+  const before = useRef(name);
+  useEffect(() => {
+    if (before.current === name) return;
+    before.current = name;
+    if (!chosen || !detail.current) return;
+    const { top, bottom } = detail.current.getBoundingClientRect();
+    if (top > window.innerHeight * 0.75 || bottom < 0) detail.current.scrollIntoView({ block: "start" });
+  }, [name, chosen]);
+  return detail;
 }

@@ -1,0 +1,260 @@
+import { Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useMemo, useState } from "react";
+import type { BootStep, FindingView, RunStep } from "@/api/types";
+import { LogView } from "@/console/LogView";
+import type { Log } from "@/console/log";
+import { consoleUrl } from "@/console/stream";
+import { useConsole, useLogVersion } from "@/console/useLog";
+import { NativeSelect } from "@/kit";
+import { bytes } from "@/lib/numbers";
+import { duration } from "@/lib/time";
+import { oneLine, spoken } from "@/lib/words";
+import { EmptyState } from "@/parts/EmptyState";
+import { FailureCard } from "@/parts/FailureCard";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { StateBadge } from "@/parts/StateBadge";
+import classes from "./panels.module.css";
+import { type Selection, toBoot, toRun } from "./selection";
+import { bootName, waitText } from "./steps";
+import { useLogAddress } from "./useAddress";
+
+type RunSelection = Extract<Selection, { kind: "run" }>;
+
+/** A run's boots: the console of one of them, and what is known of it. */
+export function RunPanel({ selection }: { selection: RunSelection }) {
+  const { run, boot } = selection;
+  return (
+    <div className={classes.panel}>
+      <BootHead selection={selection} />
+      {boot ? (
+        <BootConsole key={boot.id} selection={selection} boot={boot} />
+      ) : (
+        <div className={classes.nothing}>
+          <EmptyState title={run.state === "finished" ? "This run made no boot" : "No boot yet"}>
+            {run.state === "finished" ? "Its failure says why." : `${waitText(run, "")}.`}
+          </EmptyState>
+        </div>
+      )}
+      {run.failure && <FailureCard failure={run.failure} what={`${run.plan} on ${run.device_type}`} />}
+      {boot && <BootFacts boot={boot} />}
+    </div>
+  );
+}
+
+function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelection }) {
+  const navigate = useNavigate({ from: "/submissions/$id" });
+  const at = run.boots.findIndex(each => each.id === boot?.id);
+  const go = (to: BootStep | undefined) =>
+    to && void navigate({ search: before => ({ ...before, ...toBoot(run.id, to.id) }), resetScroll: false });
+  return (
+    <div className={classes.head}>
+      <div className={classes.title}>
+        <h2>{boot ? `Console of boot ${bootName(boot)}` : "Console"}</h2>
+        {boot && <StateBadge state={boot.state} outcome={boot.outcome} />}
+      </div>
+      <div className={classes.controls}>
+        {run.state !== "finished" && boot && (
+          <span className={classes.following}>
+            {pinned ? (
+              <Link
+                to="/submissions/$id"
+                params={params => params as { id: number }}
+                search={before => ({ ...before, ...toRun(run.id) })}
+                resetScroll={false}
+              >
+                Go on with the newest
+              </Link>
+            ) : (
+              <span className="muted">goes on with the newest</span>
+            )}
+          </span>
+        )}
+        <NativeSelect
+          aria-label="Boot"
+          size="xs"
+          disabled={run.boots.length === 0}
+          value={boot ? String(boot.id) : ""}
+          onChange={event => go(run.boots.find(each => String(each.id) === event.currentTarget.value))}
+          data={
+            run.boots.length === 0
+              ? [{ value: "", label: "no boot yet" }]
+              : run.boots.map(each => ({ value: String(each.id), label: optionOf(each) }))
+          }
+        />
+        <button
+          type="button"
+          className={classes.button}
+          aria-label="Boot before"
+          disabled={at <= 0}
+          onClick={() => go(run.boots[at - 1])}
+        >
+          ←
+        </button>
+        <button
+          type="button"
+          className={classes.button}
+          aria-label="Next boot"
+          disabled={at === -1 || at === run.boots.length - 1}
+          onClick={() => go(run.boots[at + 1])}
+        >
+          →
+        </button>
+      </div>
+    </div>
+  );
+}
+
+function optionOf(boot: BootStep): string {
+  const ended = boot.state === "finished" ? (boot.outcome ?? "") : boot.state;
+  const discarded =
+    boot.state === "finished" && boot.outcome === "passed" && !boot.valid ? ", discarded" : "";
+  return `${bootName(boot)}: ${ended}${discarded}`;
+}
+
+function BootConsole({ selection, boot }: { selection: RunSelection; boot: BootStep }) {
+  const { run } = selection;
+  const [tries, setTries] = useState(0);
+  return (
+    <OpenConsole
+      key={tries}
+      selection={selection}
+      run={run}
+      boot={boot}
+      onRetry={() => setTries(tries + 1)}
+    />
+  );
+}
+
+interface OpenProps {
+  selection: RunSelection;
+  run: RunStep;
+  boot: BootStep;
+  onRetry(): void;
+}
+
+function OpenConsole({ selection, run, boot, onRetry }: OpenProps) {
+  const log = useConsole(run.id, boot.id);
+  const findings = useMemo(
+    () =>
+      run.findings.filter(
+        each => each.block === boot.block && each.attempt === boot.attempt && each.arm === boot.arm,
+      ),
+    [run.findings, boot.block, boot.attempt, boot.arm],
+  );
+  if (!log) return <div className={classes.console} />;
+  return <ReadConsole {...{ selection, run, boot, onRetry, log, findings }} />;
+}
+
+function ReadConsole({
+  selection,
+  run,
+  boot,
+  log,
+  findings,
+  onRetry,
+}: OpenProps & { log: Log; findings: readonly FindingView[] }) {
+  const { address, onAddress, lineHref } = useLogAddress(selection);
+  const version = useLogVersion(log);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lines of the findings come with the text
+  const found = useMemo(
+    () =>
+      findings
+        .filter(each => each.console_offset < log.bytes)
+        .map(finding => ({ finding, line: log.lineAt(finding.console_offset) })),
+    [findings, log, version],
+  );
+  const lines = found.map(each => each.line).join(" ");
+  const marked = useMemo(() => new Set(lines.split(" ").filter(Boolean).map(Number)), [lines]);
+  return (
+    <>
+      <div className={classes.console}>
+        <LogView
+          log={log}
+          name={`Console of boot ${bootName(boot)} of run ${run.id}`}
+          address={address}
+          onAddress={onAddress}
+          lineHref={lineHref}
+          download={{ href: consoleUrl(run.id, boot.id), file: `run-${run.id}-boot-${boot.id}-console.txt` }}
+          marked={marked}
+          terminal
+          note={boot.console_truncated && "The board printed more than the lab keeps; the rest is missing."}
+          empty={boot.state === "finished" ? "The board printed nothing." : "Nothing printed yet."}
+          onRetry={onRetry}
+        />
+      </div>
+      {found.length > 0 && (
+        <Listed title="Seen on this console">
+          {found.map(({ finding, line }) => (
+            <li key={`${finding.kind} ${finding.console_offset}`}>
+              <a
+                href={lineHref(line)}
+                onClick={event => {
+                  if (event.metaKey || event.ctrlKey || event.shiftKey) return;
+                  event.preventDefault();
+                  onAddress({ line }, false);
+                }}
+              >
+                line {line}
+              </a>{" "}
+              <strong>{spoken(finding.kind)}</strong>: {oneLine(finding.title)}{" "}
+              <span className="muted">({finding.fatal ? "stopped the boot" : "the boot went on"})</span>
+            </li>
+          ))}
+        </Listed>
+      )}
+    </>
+  );
+}
+
+export function Listed({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section className={classes.listed}>
+      <h3>{title}</h3>
+      <ul>{children}</ul>
+    </section>
+  );
+}
+
+function BootFacts({ boot }: { boot: BootStep }) {
+  const { failure } = boot;
+  const seconds = (until: string | null) =>
+    until === null ? "\u2013" : duration((Date.parse(until) - Date.parse(boot.started_at)) / 1000);
+  return (
+    <section className={classes.listed}>
+      <h3>This boot</h3>
+      <dl className="facts">
+        <dt>what</dt>
+        <dd>
+          {boot.arm} of block {boot.block + 1}, attempt {boot.attempt + 1}, on {boot.device}
+        </dd>
+        <dt>began</dt>
+        <dd>
+          <RelativeTime at={boot.started_at} />
+        </dd>
+        <dt>kernel proven</dt>
+        <dd>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "not yet, or never"}</dd>
+        <dt>took</dt>
+        <dd>{seconds(boot.finished_at)}</dd>
+        <dt>counts</dt>
+        <dd>{counts(boot)}</dd>
+        <dt>console</dt>
+        <dd>{bytes(boot.console_bytes)}</dd>
+        {failure && (
+          <>
+            <dt>failed</dt>
+            <dd>
+              {oneLine(failure.summary)}
+              {failure.advice && <> What to do: {oneLine(failure.advice)}</>}
+            </dd>
+          </>
+        )}
+      </dl>
+    </section>
+  );
+}
+
+function counts(boot: BootStep): string {
+  if (boot.valid) return "yes: its block is whole";
+  if (boot.state !== "finished") return "when its block is whole";
+  return boot.outcome === "passed" ? "not, unless its block is whole" : "no";
+}

@@ -1,0 +1,198 @@
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
+import { type ReactNode, useMemo, useState } from "react";
+import { seriesQuery } from "@/api/queries";
+import type { ApplyStep, ApplyView, CheckpatchFinding, PatchSummary, SubmissionRequest } from "@/api/types";
+import { fileQuery, seriesUrl } from "@/console/files";
+import { count } from "@/lib/numbers";
+import { clean, oneLine } from "@/lib/words";
+import { CopyButton } from "@/parts/CopyButton";
+import { EmptyState } from "@/parts/EmptyState";
+import { FailureCard } from "@/parts/FailureCard";
+import { Progress } from "@/parts/Progress";
+import { Scroll } from "@/parts/Scroll";
+import { Skeleton } from "@/parts/Skeleton";
+import { StateBadge } from "@/parts/StateBadge";
+import classes from "./panels.module.css";
+import { diffRuns, mailsOf } from "./patch";
+
+const route = getRouteApi("/submissions/$id");
+
+/** The series under test: where it sits, what checkpatch says, its patches. */
+export function SeriesPanel({ apply, series }: { apply: ApplyStep; series: boolean }) {
+  const { id } = route.useParams();
+  const { data, error } = useQuery(seriesQuery(id, apply.finished_at));
+  return (
+    <div className={classes.panel}>
+      <div className={classes.head}>
+        <div className={classes.title}>
+          <h2>{series ? "Series" : "Source"}</h2>
+          <StateBadge state={apply.state} outcome={apply.outcome} />
+        </div>
+        {data?.apply.series_mbox && (
+          <a href={seriesUrl(id)} download={`submission-${id}.mbox`}>
+            Download as mbox
+          </a>
+        )}
+      </div>
+      {apply.failure && <FailureCard failure={apply.failure} what="apply" />}
+      {apply.state !== "finished" && (
+        <Progress done={apply.progress_done} total={apply.progress_total} noun="patches">
+          {oneLine(apply.progress) || (apply.state === "running" ? "begins" : "waits for a builder")}
+        </Progress>
+      )}
+      {data ? (
+        <Read id={id} request={data.request} apply={data.apply} series={series} />
+      ) : error ? (
+        <EmptyState title="The series could not be read">{error.message}</EmptyState>
+      ) : (
+        <Skeleton lines={10} />
+      )}
+    </div>
+  );
+}
+
+interface ReadProps {
+  id: number;
+  request: SubmissionRequest;
+  apply: ApplyView;
+  series: boolean;
+}
+
+function Read({ id, request, apply, series }: ReadProps) {
+  const git = request.series?.git;
+  return (
+    <>
+      <dl className="facts">
+        <dt>tree</dt>
+        <dd>{request.tree}</dd>
+        {git && (
+          <>
+            <dt>branch</dt>
+            <dd>
+              <code>{clean(git.ref)}</code> of <code className={classes.long}>{clean(git.url)}</code>
+            </dd>
+          </>
+        )}
+        <dt>base</dt>
+        <dd>
+          {apply.base_commit ? (
+            <>
+              <code className={classes.long}>{apply.base_commit}</code>{" "}
+              {apply.release && `(${oneLine(apply.release)})`}
+            </>
+          ) : (
+            "not known yet"
+          )}
+        </dd>
+      </dl>
+      {!series && (
+        <p className="muted">A settings study: one kernel, the tree's own, under several settings.</p>
+      )}
+      {series && apply.state === "finished" && apply.outcome === "passed" && (
+        <Checkpatch findings={apply.checkpatch} />
+      )}
+      {apply.patches.length > 0 && <Patches id={id} patches={apply.patches} />}
+    </>
+  );
+}
+
+const SEVERITIES = ["error", "warning", "check"] as const;
+
+function Checkpatch({ findings }: { findings: readonly CheckpatchFinding[] }) {
+  return (
+    <section className={classes.listed}>
+      <h3>checkpatch</h3>
+      {findings.length === 0 ? (
+        <p className="muted">Nothing to complain about.</p>
+      ) : (
+        <ul>
+          {SEVERITIES.flatMap(severity => findings.filter(each => each.severity === severity)).map(
+            (each, at) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: findings may repeat and never change
+              <li key={at}>
+                <strong data-severity={each.severity}>{each.severity}</strong>{" "}
+                <code>{clean(each.where)}</code> {oneLine(each.text)}
+              </li>
+            ),
+          )}
+        </ul>
+      )}
+    </section>
+  );
+}
+
+function Patches({ id, patches }: { id: number; patches: readonly PatchSummary[] }) {
+  return (
+    <section className={classes.listed}>
+      <h3>{count(patches.length, "patch", "patches")}</h3>
+      <ol className={classes.patches}>
+        {patches.map((patch, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a patch is known by its place
+          <li key={at}>
+            <Patch id={id} patch={patch} at={at} of={patches.length} />
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Patch({ id, patch, at, of }: { id: number; patch: PatchSummary; at: number; of: number }) {
+  return (
+    <Details
+      summary={
+        <>
+          <strong>{oneLine(patch.subject)}</strong>{" "}
+          <span className="nowrap">
+            +{patch.insertions} {"\u2212"}
+            {patch.deletions}
+          </span>
+          <span className={classes.author}>
+            {oneLine(patch.author)}: {patch.files.map(oneLine).join(", ")}
+          </span>
+        </>
+      }
+    >
+      <PatchText id={id} at={at} of={of} />
+    </Details>
+  );
+}
+
+/** Its content is made when it is opened, not before. */
+function Details({ summary, children }: { summary: ReactNode; children: ReactNode }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details onToggle={event => setOpen(event.currentTarget.open)}>
+      <summary>{summary}</summary>
+      {open && children}
+    </details>
+  );
+}
+
+function PatchText({ id, at, of }: { id: number; at: number; of: number }) {
+  const { data: mbox, error } = useQuery(fileQuery(seriesUrl(id)));
+  const text = useMemo(() => {
+    if (!mbox) return null;
+    const mails = mailsOf(mbox.whole());
+    // Another number of mails than patches: the whole, rather than the wrong one.
+    return mails.length === of ? (mails[at] as string) : mbox.whole();
+  }, [mbox, at, of]);
+  if (error) return <p>{error.message}</p>;
+  if (text === null) return <Skeleton lines={12} />;
+  return (
+    <>
+      <CopyButton text={text} label="Copy patch" />
+      <Scroll name={`Patch ${at + 1}`} className={classes.patch}>
+        <pre>
+          {diffRuns(clean(text)).map((run, place) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: runs never change
+            <span key={place} data-diff={run.kind}>
+              {run.text}
+            </span>
+          ))}
+        </pre>
+      </Scroll>
+    </>
+  );
+}

@@ -1,0 +1,215 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { queueQuery } from "@/api/queries";
+import type { Arm, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
+import { count } from "@/lib/numbers";
+import { oneLine } from "@/lib/words";
+import { useNow } from "@/parts/RelativeTime";
+import { StateBadge } from "@/parts/StateBadge";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import { BlockStrip, StripLegend } from "./BlockStrip";
+import { type Selection, toBuild, toRun, toSeries } from "./selection";
+import { applyText, buildText, hasSeries, took, waitText } from "./steps";
+import classes from "./Timeline.module.css";
+
+const QUEUE_MS = 15_000;
+
+/** A submission's steps in the order they happen, each a link to its details. All are there from the beginning. */
+export function Timeline({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {
+  const now = useNow(1000);
+  const { apply, builds, runs } = steps;
+  const series = hasSeries(runs);
+  const ended = steps.submission.state === "finished";
+  return (
+    <ol className={classes.steps}>
+      <Step
+        title={series ? "Apply" : "Resolve"}
+        state={apply}
+        text={applyText(apply, series)}
+        time={took(apply, now)}
+        progress={apply.state === "running" ? apply : null}
+        to={toSeries()}
+        current={selection.kind === "series"}
+      />
+      {builds.map(build => (
+        <Step
+          key={`${build.id} ${build.arm}`}
+          title={buildTitle(build, builds)}
+          state={build}
+          text={buildText(build)}
+          time={build.reused ? "" : took(build, now)}
+          progress={build.state === "running" ? build : null}
+          to={toBuild(build.id)}
+          current={selection.kind === "build" && selection.build.id === build.id}
+        />
+      ))}
+      {builds.length === 0 &&
+        (series ? (["baseline", "candidate"] as Arm[]) : (["baseline"] as Arm[])).map(arm => (
+          <Step
+            key={arm}
+            title={`Build ${arm}`}
+            state={ended ? null : { state: "waiting", outcome: null }}
+            text={ended ? "not built" : "waits for its source"}
+          />
+        ))}
+      {runs.map(run => (
+        <Run key={run.id} run={run} steps={steps} selection={selection} now={now} />
+      ))}
+      <li className={classes.legend}>
+        <StripLegend />
+      </li>
+    </ol>
+  );
+}
+
+function buildTitle(build: BuildStep, all: readonly BuildStep[]): string {
+  const alone = all.every(each => each.recipe === build.recipe && each.arch === build.arch);
+  return `Build ${build.arm}${alone ? "" : `, ${build.recipe} ${build.arch}`}`;
+}
+
+interface StepProps {
+  title: string;
+  /** Null: it never came to this. */
+  state: Parameters<typeof StateBadge>[0] | null;
+  text: string;
+  time?: string;
+  progress?: { progress_done: number; progress_total: number } | null;
+  to?: ReturnType<typeof toSeries>;
+  current?: boolean;
+}
+
+function Step({ title, state, text, time = "", progress = null, to, current = false }: StepProps) {
+  const known = progress !== null && progress.progress_total > 0;
+  return (
+    <li className={classes.step} data-current={current || undefined}>
+      <div className={classes.head}>
+        <h3 className={classes.title}>
+          {to ? (
+            <Chooser to={to} current={current}>
+              {title}
+            </Chooser>
+          ) : (
+            title
+          )}
+        </h3>
+        <span className={classes.state}>{state && <StateBadge {...state} />}</span>
+        <span className={classes.time}>{time}</span>
+      </div>
+      <p className={classes.text} title={text}>
+        {text || "\u00a0"}
+      </p>
+      <progress
+        className={classes.bar}
+        data-hidden={!known || undefined}
+        aria-hidden={!known}
+        aria-label={`${title}, done`}
+        max={progress?.progress_total || 1}
+        value={known ? Math.min(progress.progress_done, progress.progress_total) : 0}
+      />
+    </li>
+  );
+}
+
+/** The whole step can be hit, its title is what it is called. */
+function Chooser({
+  to,
+  current,
+  children,
+}: {
+  to: ReturnType<typeof toSeries>;
+  current: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <Link
+      to="/submissions/$id"
+      params={params => params as { id: number }}
+      search={before => ({ ...before, ...to })}
+      resetScroll={false}
+      className={classes.chooser}
+      aria-current={current ? "step" : undefined}
+    >
+      {children}
+    </Link>
+  );
+}
+
+interface RunProps {
+  run: RunStep;
+  steps: SubmissionSteps;
+  selection: Selection;
+  now: Date;
+}
+
+function Run({ run, steps, selection, now }: RunProps) {
+  const current = selection.kind === "run" && selection.run.id === run.id;
+  const target = steps.submission.targets.find(each => each.run_id === run.id);
+  const completed = run.blocks.filter(block => block.state === "completed").length;
+  const discarded = run.blocks.reduce((sum, block) => sum + block.discarded, 0);
+  const text =
+    run.failure !== null
+      ? oneLine(run.failure.summary)
+      : run.state === "running"
+        ? oneLine(run.progress) || "the board is being prepared"
+        : "";
+  return (
+    <li className={classes.step} data-current={current || undefined}>
+      <div className={classes.head}>
+        <h3 className={classes.title}>
+          <Chooser to={toRun(run.id)} current={current}>
+            {run.plan} on {run.device_type}
+          </Chooser>
+        </h3>
+        <span className={classes.state}>
+          <StateBadge state={run.state} outcome={run.outcome} />
+        </span>
+        <span className={classes.time}>{took(run, now)}</span>
+      </div>
+      <dl className={classes.facts}>
+        <dt>board</dt>
+        <dd>
+          <Waiting run={run} />
+        </dd>
+        <dt>now</dt>
+        <dd className={classes.line} title={text}>
+          {text || (run.state === "finished" ? "ended" : "\u2013")}
+        </dd>
+        <dt>blocks</dt>
+        <dd>
+          {completed} of {run.blocks.length} whole
+          {discarded > 0 && `, ${count(discarded, "attempt")} discarded`}
+        </dd>
+      </dl>
+      <div className={classes.strip}>
+        <BlockStrip run={run} boot={selection.kind === "run" ? (selection.boot?.id ?? null) : null} />
+      </div>
+      <p className={classes.verdict}>
+        {target?.verdict ? (
+          <>
+            <VerdictBadge verdict={target.verdict} /> {oneLine(target.headline)}
+          </>
+        ) : (
+          <span className="muted">
+            {steps.submission.state === "finished"
+              ? "No verdict."
+              : "The verdict comes when all boots are compared."}
+          </span>
+        )}
+      </p>
+    </li>
+  );
+}
+
+function Waiting({ run }: { run: RunStep }) {
+  const queued = run.state === "queued";
+  // Others move the queue: no event of this submission tells.
+  const { data } = useQuery({ ...queueQuery, enabled: queued, refetchInterval: queued ? QUEUE_MS : false });
+  const why = data?.entries.find(entry => entry.run_id === run.id)?.why ?? "";
+  const text = waitText(run, oneLine(why));
+  return (
+    <span className={classes.line} title={text}>
+      {text}
+    </span>
+  );
+}
