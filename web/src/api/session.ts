@@ -1,61 +1,25 @@
 /** Who uses the page: the session, what it may do, signing in and out. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
-import { CSRF_HEADER, setCsrf } from "./client";
-import { contactLost } from "./connection";
-import { errorOf, Unreachable } from "./problem";
+import { api, dataOf, setCsrf } from "./client";
+import type { Scope, SessionView } from "./types";
 
-export type Scope = "read" | "submit" | "maintain" | "admin";
-export type UserRole = "viewer" | "submitter" | "maintainer" | "admin";
-
-export interface Session {
-  user: { name: string; role: UserRole; scopes: Scope[] } | null;
-  csrf_token: string | null;
-  expires_at: string | null;
-  /** Whether this lab may be read without signing in. */
-  public_reading: boolean;
-}
-
-const PATH = "/api/v1/session";
-
-async function call(
-  method: "GET" | "POST" | "DELETE",
-  body?: unknown,
-  csrf?: string | null,
-): Promise<Session | null> {
-  let response: Response;
-  try {
-    response = await fetch(PATH, {
-      method,
-      credentials: "same-origin",
-      headers: {
-        Accept: "application/json",
-        ...(body === undefined ? {} : { "Content-Type": "application/json" }),
-        ...(csrf ? { [CSRF_HEADER]: csrf } : {}),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-  } catch (error) {
-    contactLost();
-    throw new Unreachable(error);
-  }
-  const answer: unknown = response.status === 204 ? null : await response.json().catch(() => null);
-  if (!response.ok) throw errorOf(response, answer);
-  return answer as Session | null;
+/** Remembers what the next change must carry. */
+function kept(session: SessionView): SessionView {
+  setCsrf(session.csrf_token ?? "");
+  return session;
 }
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: async () => {
-    const session = (await call("GET")) as Session;
-    setCsrf(session.csrf_token ?? "");
-    return session;
-  },
+  queryFn: async ({ signal }) => kept(await dataOf(api.GET("/api/v1/session", { signal }))),
   staleTime: 60_000,
+  // Another tab may have signed in or out.
+  refetchOnWindowFocus: "always",
 });
 
 /** The session as far as it is known; `null` until the first answer. Never suspends: pages show before it is there. */
-export function useSession(): Session | null {
+export function useSession(): SessionView | null {
   return useQuery(sessionQuery).data ?? null;
 }
 
@@ -68,7 +32,8 @@ export function useMay(): (scope: Scope) => boolean {
 export function useSignIn() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: (who: { name: string; password: string }) => call("POST", who),
+    mutationFn: async (body: { name: string; password: string }) =>
+      kept(await dataOf(api.POST("/api/v1/session", { body }))),
     // Everything was read as somebody else.
     onSuccess: () => client.resetQueries(),
   });
@@ -77,7 +42,17 @@ export function useSignIn() {
 export function useSignOut() {
   const client = useQueryClient();
   return useMutation({
-    mutationFn: () => call("DELETE", undefined, client.getQueryData(sessionQuery.queryKey)?.csrf_token),
+    mutationFn: () => api.DELETE("/api/v1/session"),
     onSuccess: () => client.resetQueries(),
+  });
+}
+
+/** Other browsers of the user are signed out; this one goes on with a new session. */
+export function useChangePassword() {
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (body: { old_password: string; new_password: string }) =>
+      kept(await dataOf(api.PUT("/api/v1/session/password", { body }))),
+    onSuccess: session => client.setQueryData(sessionQuery.queryKey, session),
   });
 }

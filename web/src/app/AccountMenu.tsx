@@ -1,12 +1,13 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useRef, useState } from "react";
-import { type Session, useSignOut } from "@/api/session";
+import { useSignOut } from "@/api/session";
+import type { SessionUser } from "@/api/types";
 import classes from "./AccountMenu.module.css";
 import { toast } from "./toasts";
 import { useDismiss } from "./useDismiss";
 
 /** A disclosure of links, as the pages they lead to are: no menu widget with keys of its own to learn. */
-export function AccountMenu({ user }: { user: NonNullable<Session["user"]> }) {
+export function AccountMenu({ user }: { user: SessionUser }) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();

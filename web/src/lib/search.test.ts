@@ -23,7 +23,7 @@ const search = searchParams({
   diff: flag(),
 });
 
-const read = (raw: Record<string, unknown>) => search.validateSearch(raw as never);
+const { read } = search;
 
 test("an address that says nothing is the defaults", () => {
   expect(read({})).toEqual(search.defaults);

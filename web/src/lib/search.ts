@@ -78,7 +78,10 @@ export function day(): Param<string> {
 type Shape = Record<string, Param<unknown>>;
 export type Values<S extends Shape> = { [K in keyof S]: S[K] extends Param<infer T> ? T : never };
 
-/** What a route takes: `{ ...searchParams({...}) }` in its options. `defaults` is what an address that says nothing means. */
+/**
+ * What a route takes: `{ ...searchParams({...}) }` in its options. `defaults` is what an
+ * address that says nothing means; `read` makes sense of anything else that holds the parameters, such as a stored draft.
+ */
 export function searchParams<S extends Shape>(shape: S) {
   const names = Object.keys(shape) as (keyof S & string)[];
   const values = (of: (param: Param<unknown>, name: string) => unknown) =>
@@ -86,7 +89,8 @@ export function searchParams<S extends Shape>(shape: S) {
   const defaults = values(param => param.fallback);
   const validateSearch = (raw: Partial<Values<S>> & SearchSchemaInput): Values<S> =>
     values((param, name) => param.read((raw as Record<string, unknown>)[name]));
-  return { validateSearch, defaults, search: { middlewares: [withoutDefaults(defaults)] } };
+  const read = (raw: Record<string, unknown>) => validateSearch(raw as Parameters<typeof validateSearch>[0]);
+  return { validateSearch, read, defaults, search: { middlewares: [withoutDefaults(defaults)] } };
 }
 
 /** A router middleware: what says no more than the default stays out of addresses. */
@@ -123,6 +127,7 @@ export function stringifySearch(search: Record<string, unknown>): string {
     .replaceAll("%2C", ",")
     .replaceAll("%3A", ":")
     .replaceAll("%2F", "/")
+    .replaceAll("%3D", "=")
     .replaceAll("%40", "@");
   return text ? `?${text}` : "";
 }

@@ -4,8 +4,8 @@ import classes from "./CopyButton.module.css";
 import { announce } from "./LiveRegion";
 
 interface CopyButtonProps {
-  /** What is copied; a function is called at the press. */
-  text: string | (() => string);
+  /** What is copied; a function is called at the press, and may have to ask the lab. */
+  text: string | (() => string | Promise<string>);
   /** The button's word, and what was copied: `Copy`, `Copy as text`. */
   label?: string;
   /** For screen readers where the word alone says too little: `Copy the command`. */
@@ -21,9 +21,11 @@ export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
   }, [state]);
 
   const copy = async () => {
-    const copied = await copyText(typeof text === "function" ? text() : text);
+    const copied = await Promise.resolve(typeof text === "function" ? text() : text)
+      .then(copyText)
+      .catch(() => false);
     setState(copied ? "copied" : "failed");
-    announce(copied ? "Copied" : "The browser did not allow copying");
+    announce(copied ? "Copied" : "It could not be copied");
   };
   return (
     <button
@@ -34,10 +36,10 @@ export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
     >
       {/* The longest word keeps the room, so that nothing moves. */}
       <span className={classes.room} aria-hidden="true">
-        {label.length > 11 ? label : "Not allowed"}
+        {label.length > 10 ? label : "Not copied"}
       </span>
       <span className={classes.word}>
-        {state === "idle" ? label : state === "copied" ? "Copied" : "Not allowed"}
+        {state === "idle" ? label : state === "copied" ? "Copied" : "Not copied"}
       </span>
     </button>
   );

@@ -29,8 +29,10 @@ export interface Column<Row> {
   /** To the right, tabular digits. */
   numeric?: boolean;
   sortable?: boolean;
-  /** Names the row for screen readers: one column at most. */
+  /** Names the row for screen readers: one column at most. Its text may wrap. */
   rowHeader?: boolean;
+  /** Lets the text of other cells wrap. */
+  wrap?: boolean;
 }
 
 export interface Sort {
@@ -55,6 +57,8 @@ interface DataTableProps<Row> {
   empty?: ReactNode;
   /** Marks rows: `data-mark` in the page's own CSS. */
   mark?(row: Row): string | undefined;
+  /** Where the window is narrow: scrolls sideways, or each row becomes a block of its own with its headers before its values. */
+  narrow?: "scroll" | "stack";
   /** Height of the scrolling area when rows are many. */
   maxHeight?: string;
   copyable?: boolean;
@@ -119,7 +123,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           <span className={captionHidden ? "hidden-visually" : classes.caption} id={id}>
             {caption}
           </span>
-          <span className="row no-print">
+          <span className={`${classes.tools} no-print`}>
             {actions}
             {copyable && rows.length > 0 && (
               <CopyButton label="Copy as text" name={`Copy as text: ${caption}`} text={copied} />
@@ -136,6 +140,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         <table
           className={classes.table}
           data-virtual={virtual || undefined}
+          data-narrow={props.narrow}
           aria-rowcount={virtual ? ordered.length + 1 : undefined}
         >
           <caption className="hidden-visually">{caption}</caption>
@@ -169,7 +174,11 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                       {content}
                     </th>
                   ) : (
-                    <td key={column.id} className={column.numeric ? classes.numeric : undefined}>
+                    <td
+                      data-header={column.header || undefined}
+                      key={column.id}
+                      className={column.numeric ? classes.numeric : column.wrap ? classes.wrap : undefined}
+                    >
                       {content}
                     </td>
                   );

@@ -24,9 +24,19 @@ export function Value({
 type Arm = Comparison["baseline"];
 
 /** Mean and spread of one arm. Of a figure that is no evidence the server sends the mean alone, and that is what shows. */
-export function ArmValue({ arm, of }: { arm: Arm | undefined; of: readonly (Arm | undefined)[] }) {
+export function ArmValue({
+  arm,
+  of,
+  exact = false,
+}: {
+  arm: Arm | undefined;
+  of: readonly (Arm | undefined)[];
+  /** The same count in every boot: it has no spread. */
+  exact?: boolean;
+}) {
   if (arm == null) return <span className="muted">–</span>;
-  return <span className={classes.value}>{spread(arm, placesOfArms(of))}</span>;
+  const decimals = placesOfArms(of);
+  return <span className={classes.value}>{exact ? number(arm.mean, decimals) : spread(arm, decimals)}</span>;
 }
 
 /** Effect and interval of a comparison; nothing where the server computed none. */

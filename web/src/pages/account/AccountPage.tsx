@@ -1,20 +1,24 @@
-import { useQuery } from "@tanstack/react-query";
+import { useSuspenseQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { sessionQuery } from "@/api/session";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
-import { Skeleton } from "@/parts/Skeleton";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { Password } from "./Password";
 import { Tokens } from "./Tokens";
 
+const MAY: Record<string, string> = {
+  read: "read",
+  submit: "submit, cancel and retry your own",
+  maintain: "cancel anyone's, quarantine and release boards",
+  admin: "users and all tokens",
+};
+
 export function AccountPage() {
-  const { data: session, error } = useQuery(sessionQuery);
-  if (error && !session) throw error;
-  const user = session?.user;
-  return (
-    <Page title="Account">
-      {!session ? (
-        <Skeleton lines={6} />
-      ) : !user ? (
+  const { user, expires_at } = useSuspenseQuery(sessionQuery).data;
+  if (!user) {
+    return (
+      <Page title="Account">
         <EmptyState
           title="You are not signed in"
           action={
@@ -23,25 +27,46 @@ export function AccountPage() {
             </Link>
           }
         />
-      ) : (
-        <>
-          <dl className="facts">
-            <dt>User</dt>
-            <dd>{user.name}</dd>
-            <dt>Role</dt>
-            <dd>{user.role}</dd>
-            <dt>May</dt>
-            <dd>{user.scopes.join(", ")}</dd>
-          </dl>
-          <Section
-            id="tokens"
-            title="API tokens"
-            lead="For the wqlab command and CI. A token acts as you, with the scopes you give it."
-          >
-            <Tokens scopes={user.scopes} />
-          </Section>
-        </>
-      )}
+      </Page>
+    );
+  }
+  return (
+    <Page title="Account">
+      <dl className="facts">
+        <dt>User</dt>
+        <dd>{user.name}</dd>
+        <dt>Role</dt>
+        <dd>{user.role}</dd>
+        <dt>May</dt>
+        <dd>{user.scopes.map(scope => MAY[scope] ?? scope).join("; ")}</dd>
+        {expires_at && (
+          <>
+            <dt>Signed in</dt>
+            <dd>
+              until <RelativeTime at={expires_at} /> if you ask for nothing before
+            </dd>
+          </>
+        )}
+      </dl>
+      <Section
+        id="tokens"
+        title="API tokens"
+        lead={
+          <p>
+            For the <code>wqlab</code> command and for CI. A token acts as you, with the scopes you give it,
+            until it is revoked or ends.
+          </p>
+        }
+      >
+        <Tokens scopes={user.scopes} />
+      </Section>
+      <Section
+        id="password"
+        title="Password"
+        lead={<p>A new one signs your other browsers out. Tokens stay.</p>}
+      >
+        <Password name={user.name} />
+      </Section>
     </Page>
   );
 }

@@ -1,16 +1,24 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { type FormEvent, useState } from "react";
+import { type FormEvent, useMemo, useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { tokensQuery } from "@/api/queries";
-import type { Scope } from "@/api/session";
-import type { TokenCreated, TokenView } from "@/api/types";
+import type { Scope, TokenCreated, TokenRequest, TokenView } from "@/api/types";
 import { toast } from "@/app/toasts";
-import { Button, Checkbox, TextInput } from "@/kit";
-import { CommandBlock } from "@/parts/CommandBlock";
+import { Button, Checkbox, NativeSelect, TextInput } from "@/kit";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { FormError } from "@/parts/FormError";
 import { RelativeTime } from "@/parts/RelativeTime";
+import { Secret } from "@/parts/Secret";
 import { Skeleton } from "@/parts/Skeleton";
-import classes from "./Tokens.module.css";
+import classes from "./Account.module.css";
+
+const DAY_MS = 86_400_000;
+const LIVES = [
+  { value: "30", label: "30 days" },
+  { value: "90", label: "90 days" },
+  { value: "365", label: "a year" },
+  { value: "", label: "until revoked" },
+];
 
 export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
   const { data: tokens, error } = useQuery(tokensQuery);
@@ -20,19 +28,17 @@ export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
     <>
       <NewToken scopes={scopes} onMade={setMade} />
       {made && (
-        <div className={classes.made} role="status">
-          <p>
-            <strong>{made.name}</strong> is made. It is shown this once; only its hash is kept.
-          </p>
-          <CommandBlock
-            commands={[
-              { name: "shell", text: `export WQLAB_URL=${location.origin} WQLAB_TOKEN=${made.token}` },
-              { name: "token", text: made.token },
-            ]}
-          />
-        </div>
+        <Secret
+          onDone={() => setMade(null)}
+          commands={[
+            { name: "shell", text: `export WQLAB_URL=${location.origin} WQLAB_TOKEN=${made.token}` },
+            { name: "token", text: made.token },
+          ]}
+        >
+          The token <strong>{made.name}</strong> is made. It is shown this once: the lab keeps only its hash.
+        </Secret>
       )}
-      {tokens ? <TokenList tokens={tokens} /> : <Skeleton lines={3} height="1.5rem" />}
+      {tokens ? <TokenList tokens={tokens} /> : <Skeleton lines={4} height="1.6rem" />}
     </>
   );
 }
@@ -40,7 +46,7 @@ export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
 function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: TokenCreated): void }) {
   const client = useQueryClient();
   const make = useMutation({
-    mutationFn: (body: { name: string; scopes: string[] }) => dataOf(api.POST("/api/v1/tokens", { body })),
+    mutationFn: (body: TokenRequest) => dataOf(api.POST("/api/v1/tokens", { body })),
     onSuccess: made => {
       onMade(made);
       void client.invalidateQueries({ queryKey: tokensQuery.queryKey });
@@ -50,21 +56,29 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
     event.preventDefault();
     const form = event.currentTarget;
     const given = new FormData(form);
+    const days = Number(given.get("days"));
     make.mutate(
-      { name: String(given.get("name")).trim(), scopes: given.getAll("scope").map(String) },
+      {
+        name: String(given.get("name")).trim(),
+        scopes: given.getAll("scope").map(String),
+        expires_at: days > 0 ? new Date(Date.now() + days * DAY_MS).toISOString() : null,
+      },
       { onSuccess: () => form.reset() },
     );
   };
   return (
     <form className={classes.form} onSubmit={submit}>
+      <FormError error={make.error} />
       <TextInput
         name="name"
         label="Name"
-        placeholder="ci of linux-wq"
+        placeholder="what it is for"
         required
+        withAsterisk={false}
         maxLength={100}
         className={classes.name}
       />
+      <NativeSelect name="days" label="Lasts" data={LIVES} defaultValue="365" />
       <fieldset className={classes.scopes}>
         <legend>Scopes</legend>
         {scopes.map(scope => (
@@ -73,18 +87,13 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
             name="scope"
             value={scope}
             label={scope}
-            defaultChecked={scope !== "admin" && scope !== "maintain"}
+            defaultChecked={scope === "read" || scope === "submit"}
           />
         ))}
       </fieldset>
       <Button type="submit" loading={make.isPending}>
         Make a token
       </Button>
-      {make.isError && (
-        <p role="alert" className={classes.failure}>
-          {make.error.message}
-        </p>
-      )}
     </form>
   );
 }
@@ -100,50 +109,65 @@ function TokenList({ tokens }: { tokens: readonly TokenView[] }) {
     },
     onError: error => toast({ tone: "bad", text: `Not revoked: ${error.message}` }),
   });
-  const columns: Column<TokenView>[] = [
-    { id: "name", header: "name", value: of => of.name, rowHeader: true },
-    { id: "scopes", header: "scopes", value: of => of.scopes.join(", ") },
-    {
-      id: "created",
-      header: "made",
-      value: of => of.created_at,
-      cell: of => <RelativeTime at={of.created_at} />,
-    },
-    {
-      id: "used",
-      header: "last used",
-      value: of => of.last_used_at,
-      cell: of => <RelativeTime at={of.last_used_at} />,
-    },
-    {
-      id: "revoked",
-      header: "revoked",
-      value: of => of.revoked_at,
-      cell: of =>
-        of.revoked_at ? (
-          <RelativeTime at={of.revoked_at} />
-        ) : (
-          <Button
-            size="compact-xs"
-            variant="default"
-            aria-label={`Revoke ${of.name}`}
-            loading={revoke.isPending && revoke.variables?.id === of.id}
-            onClick={() => revoke.mutate(of)}
-          >
-            Revoke
-          </Button>
-        ),
-    },
-  ];
+  const { mutate, isPending, variables } = revoke;
+  const several = new Set(tokens.map(token => token.owner)).size > 1;
+  const columns = useMemo(
+    (): Column<TokenView>[] => [
+      { id: "name", header: "name", value: of => of.name, rowHeader: true },
+      ...(several
+        ? [{ id: "owner", header: "acts for", value: (of: TokenView) => of.owner ?? "a worker" }]
+        : []),
+      { id: "scopes", header: "scopes", value: of => of.scopes.join(", ") },
+      {
+        id: "made",
+        header: "made",
+        value: of => of.created_at,
+        cell: of => <RelativeTime at={of.created_at} />,
+      },
+      {
+        id: "used",
+        header: "last used",
+        value: of => of.last_used_at,
+        cell: of => <RelativeTime at={of.last_used_at} />,
+      },
+      {
+        id: "ends",
+        header: "ends",
+        value: of => of.expires_at,
+        cell: of => <RelativeTime at={of.expires_at} absent="when revoked" />,
+      },
+      {
+        id: "revoked",
+        header: "revoked",
+        value: of => of.revoked_at,
+        cell: of =>
+          of.revoked_at ? (
+            <RelativeTime at={of.revoked_at} />
+          ) : (
+            <Button
+              size="compact-xs"
+              variant="default"
+              aria-label={`Revoke ${of.name}`}
+              loading={isPending && variables?.id === of.id}
+              onClick={() => mutate(of)}
+            >
+              Revoke
+            </Button>
+          ),
+      },
+    ],
+    [several, mutate, isPending, variables],
+  );
   return (
     <DataTable
-      caption="Your API tokens"
+      caption="API tokens"
       captionHidden
       copyable={false}
       columns={columns}
       rows={tokens}
       rowKey={of => of.id}
       empty="No token yet."
+      narrow="stack"
     />
   );
 }

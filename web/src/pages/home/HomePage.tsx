@@ -1,33 +1,43 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { submissionsQuery } from "@/api/queries";
-import type { SubmissionSummary } from "@/api/types";
-import { oneLine } from "@/lib/words";
+import { deviceTypesQuery, submissionsQuery } from "@/api/queries";
+import type { DeviceTypeView, SubmissionSummary } from "@/api/types";
+import { count } from "@/lib/numbers";
+import { oneLine, WHOSE } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
+import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
-import { VerdictCounts } from "@/parts/VerdictBadge";
+import { TargetVerdicts } from "@/parts/TargetVerdicts";
+import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./HomePage.module.css";
 
-const LAST = 8;
+const LAST = 10;
+const RUNNING = 5;
+const LOOK_AGAIN_MS = 15_000;
 
 export function HomePage() {
-  const running = useQuery({
-    ...submissionsQuery({ state: "running", limit: LAST }),
-    refetchInterval: 15_000,
+  const finished = useQuery({
+    ...submissionsQuery({ active: false, sort: "ended", limit: LAST }),
+    refetchInterval: LOOK_AGAIN_MS,
   });
-  const finished = useQuery(submissionsQuery({ state: "finished", limit: LAST }));
+  const active = useQuery({
+    ...submissionsQuery({ active: true, limit: RUNNING }),
+    refetchInterval: LOOK_AGAIN_MS,
+  });
+  const types = useQuery(deviceTypesQuery);
   return (
     <Page
       title="wqlab"
       heading="Is your workqueue or scheduler patch better, and where?"
       lead={
-        <>
-          Send a series. The lab builds baseline and candidate, boots both in turns on the same machines, and
-          answers per CPU topology: <strong>better, worse, the same, or can't tell yet, and why.</strong>
-        </>
+        <p>
+          Submit a series. The lab builds the baseline and the candidate kernel, boots them in turns on the
+          same machines, and answers per CPU topology:{" "}
+          <strong className={classes.answer}>better, worse, the same, or can't tell yet, and why.</strong>
+        </p>
       }
     >
       <div className="row">
@@ -36,38 +46,119 @@ export function HomePage() {
         </Link>
         <Link to="/plans">What is measured, and how</Link>
       </div>
-      <Section id="running" title="Running now">
-        <Listed of={running.data?.items} empty="Nothing runs now." />
-      </Section>
-      <Section id="last" title="Last verdicts">
-        <Listed of={finished.data?.items} empty="No verdict yet." />
-      </Section>
+      <div className={classes.columns}>
+        <Section id="verdicts" title="Last verdicts" actions={<Link to="/submissions">All submissions</Link>}>
+          <Verdicts of={finished.data?.items} />
+        </Section>
+        {/* Shown together, so that neither pushes the other when it comes. */}
+        <div className={classes.side}>
+          {active.data && types.data ? (
+            <>
+              <Section id="boards" title="Boards" actions={<Link to="/lab">Lab and queue</Link>}>
+                <Boards of={types.data} />
+              </Section>
+              <Section id="running" title="Now">
+                <Running of={active.data.items} total={active.data.total} />
+              </Section>
+            </>
+          ) : (
+            <Skeleton lines={8} height="5rem" />
+          )}
+        </div>
+      </div>
     </Page>
   );
 }
 
-function Listed({ of, empty }: { of: readonly SubmissionSummary[] | undefined; empty: string }) {
-  if (!of) return <Skeleton lines={3} height="1.5rem" />;
-  if (of.length === 0) return <EmptyState title={empty} />;
+function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
+  if (!of) return <Skeleton lines={LAST} height="2.6rem" />;
+  if (of.length === 0) {
+    return (
+      <EmptyState title="No verdict yet">
+        <code>make demo</code> submits an example series, or submit your own.
+      </EmptyState>
+    );
+  }
   return (
-    <ul className={classes.list}>
+    <ol className={classes.list}>
       {of.map(each => (
         <li key={each.id} className={classes.entry}>
-          <Link to="/submissions/$id" params={{ id: each.id }} className={classes.title}>
-            {oneLine(each.title) || `Submission ${each.id}`}
-          </Link>
-          <span className={classes.verdicts}>
-            {each.state === "finished" && each.outcome === "passed" ? (
-              <VerdictCounts verdicts={each.verdicts} />
-            ) : (
+          <div>
+            <Link
+              to={each.outcome === "passed" ? "/submissions/$id/report" : "/submissions/$id"}
+              params={{ id: each.id }}
+            >
+              {titleOf(each)}
+            </Link>{" "}
+            <span className={`${classes.when} muted`}>
+              {each.owner}, <RelativeTime at={each.finished_at} />
+            </span>
+          </div>
+          {each.outcome === "passed" ? (
+            <TargetVerdicts targets={each.targets} />
+          ) : (
+            <span>
               <StateBadge state={each.state} outcome={each.outcome} />
-            )}
+              {each.failure && each.outcome === "failed" && (
+                <span className="muted">
+                  {" "}
+                  ({WHOSE[each.failure.kind].word}): {oneLine(each.failure.summary)}
+                </span>
+              )}
+            </span>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function Running({ of, total }: { of: readonly SubmissionSummary[]; total: number }) {
+  if (of.length === 0) return <p className="muted">Nothing runs. The next submission starts at once.</p>;
+  return (
+    <>
+      <ul className={classes.list}>
+        {of.map(each => (
+          <li key={each.id} className={classes.entry}>
+            <Link to="/submissions/$id" params={{ id: each.id }}>
+              {titleOf(each)}
+            </Link>
+            <Progress done={each.done_boots} total={each.total_boots} noun="boots">
+              {each.state}
+            </Progress>
+          </li>
+        ))}
+      </ul>
+      {total > of.length && (
+        <Link to="/submissions" search={{ state: "unfinished" }}>
+          {count(total - of.length, "more", "more")}
+        </Link>
+      )}
+    </>
+  );
+}
+
+function Boards({ of }: { of: readonly DeviceTypeView[] }) {
+  return (
+    <ul className={classes.boards}>
+      {of.map(type => (
+        <li key={type.name} className={classes.board}>
+          <span>
+            <Link to="/lab" hash={type.name}>
+              {type.name}
+            </Link>{" "}
+            <span className="muted">
+              {type.free} of {type.devices.length} free{type.emulated && ", emulated"}
+            </span>
           </span>
-          <span className="muted">
-            {each.owner}, <RelativeTime at={each.finished_at ?? each.created_at} />
-          </span>
+          <TopologyDrawing layout={type.layout} name={type.name} />
         </li>
       ))}
     </ul>
   );
+}
+
+function titleOf(each: SubmissionSummary): string {
+  const version = each.version != null && each.version > 1 ? ` (v${each.version})` : "";
+  return (oneLine(each.title) || `Submission ${each.id}`) + version;
 }

@@ -1,9 +1,10 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
-import { type FormEvent, useEffect, useRef } from "react";
+import { type FormEvent, useEffect } from "react";
 import { sessionQuery, useSignIn } from "@/api/session";
 import { Button, PasswordInput, TextInput } from "@/kit";
 import { safeNext } from "@/lib/next";
+import { FormError } from "@/parts/FormError";
 import { Page } from "@/parts/Page";
 import classes from "./SignInPage.module.css";
 
@@ -14,16 +15,11 @@ export function SignInPage() {
   const router = useRouter();
   const { data: session } = useQuery(sessionQuery);
   const signIn = useSignIn();
-  const failure = useRef<HTMLParagraphElement>(null);
 
   // Signed in already, here or in another tab.
   useEffect(() => {
     if (session?.user) router.history.replace(next);
   }, [session, next, router]);
-
-  useEffect(() => {
-    if (signIn.isError) failure.current?.focus();
-  }, [signIn.isError]);
 
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
@@ -32,13 +28,16 @@ export function SignInPage() {
   };
 
   return (
-    <Page title="Sign in">
+    <Page
+      title="Sign in"
+      lead={
+        session?.public_reading
+          ? "Everybody may read here. To submit, sign in."
+          : "This lab is read by those who have an account."
+      }
+    >
       <form className={classes.form} onSubmit={submit}>
-        {signIn.isError && (
-          <p className={classes.failure} role="alert" tabIndex={-1} ref={failure}>
-            {signIn.error.message}
-          </p>
-        )}
+        <FormError error={signIn.error} />
         <TextInput
           name="name"
           label="User name"
@@ -54,15 +53,15 @@ export function SignInPage() {
           autoComplete="current-password"
           required
           withAsterisk={false}
-          visibilityToggleButtonProps={{ "aria-label": "Show or hide the password" }}
+          visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
         />
-        <Button type="submit" loading={signIn.isPending}>
+        <Button type="submit" loading={signIn.isPending} disabled={session === undefined}>
           Sign in
         </Button>
       </form>
       <p className="muted">
-        An administrator of the lab makes accounts. <code>make demo</code> prints the first one when it starts
-        a lab.
+        An administrator of the lab makes accounts. The first one is printed once, by <code>make demo</code>{" "}
+        or <code>make up</code>, when they start a new lab.
       </p>
     </Page>
   );

@@ -2,50 +2,82 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
-import { spoken } from "@/lib/words";
+import { BY_WEIGHT, spoken } from "@/lib/words";
 import classes from "./Filters.module.css";
-import { OUTCOMES, STATES, type submissionsSearch } from "./route";
+import { filtersOf, type ListSearch, SORTS, STATE_CHOICES } from "./search";
 
-type Search = typeof submissionsSearch.defaults;
 const TYPING_MS = 300;
 
-/** Each change is in the address at once; what is typed, when the typing pauses. */
-export function Filters({ search }: { search: Search }) {
+const SORT_WORDS: Record<(typeof SORTS)[number], string> = {
+  newest: "newest first",
+  oldest: "oldest first",
+  ended: "ended last",
+  priority: "priority",
+  title: "title",
+  owner: "owner",
+  tree: "tree",
+};
+
+/** Each choice is in the address at once; what is typed, when the typing pauses. */
+export function Filters({ search }: { search: ListSearch }) {
   const navigate = useNavigate({ from: "/submissions" });
-  const set = (change: Partial<Search>, replace = false) =>
+  const [open, setOpen] = useState(false);
+  const set = (change: Partial<ListSearch>, replace = false) =>
     void navigate({ to: ".", search: before => ({ ...before, ...change, cursor: "" }), replace });
   const trees = useQuery(treesQuery).data?.map(each => each.tree.name);
   const plans = useQuery(plansQuery).data?.map(each => each.plan.name);
   const types = useQuery(deviceTypesQuery).data?.map(each => each.name);
-  const any = Object.entries(search).some(([name, value]) => name !== "cursor" && value !== "");
+  const { q: _q, ...others } = filtersOf(search);
+  const used = Object.keys(others).length;
 
   return (
-    <search className={classes.filters}>
+    <search className={classes.filters} data-open={open}>
       <Typed
         name="q"
         label="Search"
-        hint="title, owner or number"
+        hint="title, author, owner or number"
         value={search.q}
         onValue={q => set({ q }, true)}
       />
-      <Chosen label="State" value={search.state} from={STATES} onValue={state => set({ state })} />
-      <Chosen label="Outcome" value={search.outcome} from={OUTCOMES} onValue={outcome => set({ outcome })} />
-      <Chosen label="Tree" value={search.tree} from={trees} onValue={tree => set({ tree })} />
-      <Chosen label="Plan" value={search.plan} from={plans} onValue={plan => set({ plan })} />
+      <button type="button" className={classes.more} aria-expanded={open} onClick={() => setOpen(!open)}>
+        Filters{used > 0 && ` (${used})`}
+      </button>
+      <Chosen label="State" value={search.state} from={STATE_CHOICES} onValue={state => set({ state })} />
+      <Chosen label="Verdict" value={search.verdict} from={BY_WEIGHT} onValue={verdict => set({ verdict })} />
       <Chosen
         label="Device type"
         value={search.device_type}
         from={types}
         onValue={device_type => set({ device_type })}
       />
+      <Chosen label="Plan" value={search.plan} from={plans} onValue={plan => set({ plan })} />
+      <Chosen label="Tree" value={search.tree} from={trees} onValue={tree => set({ tree })} />
+      <Typed name="author" label="Author" value={search.author} onValue={author => set({ author }, true)} />
       <Typed name="owner" label="Owner" value={search.owner} onValue={owner => set({ owner }, true)} />
       <Day label="From" value={search.since} onValue={since => set({ since })} />
       <Day label="To" value={search.until} onValue={until => set({ until })} />
-      {any && (
-        <Link to="/submissions" className={classes.clear}>
-          Clear
-        </Link>
-      )}
+      <label className={classes.field}>
+        <span>Order</span>
+        <select
+          className={classes.control}
+          value={search.sort}
+          onChange={event => set({ sort: event.target.value as ListSearch["sort"] })}
+        >
+          {SORTS.map(sort => (
+            <option key={sort} value={sort}>
+              {SORT_WORDS[sort]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <Link
+        to="/submissions"
+        className={classes.clear}
+        data-idle={used === 0 && search.q === ""}
+        disabled={used === 0 && search.q === ""}
+      >
+        Clear
+      </Link>
     </search>
   );
 }
@@ -61,14 +93,18 @@ function Chosen<T extends string>({
   value,
   from,
   onValue,
-}: FieldProps<T> & { from: readonly T[] | undefined }) {
+}: FieldProps<T | ""> & { from: readonly T[] | undefined }) {
   // What the address says is offered even before the list is there, or when it is no longer in it.
-  const known = from ?? [];
+  const known: readonly T[] = from ?? [];
   const options = value === "" || known.includes(value) ? known : [value, ...known];
   return (
     <label className={classes.field}>
       <span>{label}</span>
-      <select className={classes.control} value={value} onChange={event => onValue(event.target.value as T)}>
+      <select
+        className={classes.control}
+        value={value}
+        onChange={event => onValue(event.target.value as T | "")}
+      >
         <option value="">any</option>
         {options.map(option => (
           <option key={option} value={option}>

@@ -1,99 +1,65 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
 import { usePaged } from "@/api/paged";
-import { type SubmissionFilters, submissionsQuery } from "@/api/queries";
-import type { SubmissionSummary } from "@/api/types";
-import { count, grouped } from "@/lib/numbers";
-import { oneLine } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
+import { submissionsQuery } from "@/api/queries";
+import { count } from "@/lib/numbers";
+import { DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page } from "@/parts/Page";
-import { RelativeTime } from "@/parts/RelativeTime";
+import { Pager } from "@/parts/Pager";
 import { Skeleton } from "@/parts/Skeleton";
-import { StateBadge } from "@/parts/StateBadge";
-import { VerdictCounts } from "@/parts/VerdictBadge";
+import { columns, compareColumn } from "./columns";
 import { Filters } from "./Filters";
-import { Pager } from "./Pager";
-import type { submissionsSearch } from "./route";
+import classes from "./SubmissionsPage.module.css";
+import { asked, filtersOf } from "./search";
 
 const PAGE = 50;
+const LONGEST_TITLE_IN_A_SENTENCE = 80;
 const route = getRouteApi("/submissions");
-
-const columns: Column<SubmissionSummary>[] = [
-  { id: "id", header: "no.", numeric: true, value: of => of.id },
-  {
-    id: "title",
-    header: "title",
-    rowHeader: true,
-    value: of => of.title,
-    cell: of => (
-      <Link to="/submissions/$id" params={{ id: of.id }}>
-        {oneLine(of.title) || "untitled"}
-      </Link>
-    ),
-  },
-  {
-    id: "state",
-    header: "state",
-    value: of => of.outcome ?? of.state,
-    cell: of => <StateBadge state={of.state} outcome={of.outcome} />,
-  },
-  {
-    id: "verdicts",
-    header: "verdicts",
-    value: of =>
-      Object.entries(of.verdicts)
-        .map(([verdict, many]) => `${verdict} ${many}`)
-        .join(", "),
-    cell: of => <VerdictCounts verdicts={of.verdicts} />,
-  },
-  { id: "tree", header: "tree", value: of => of.tree },
-  { id: "owner", header: "owner", value: of => of.owner },
-  {
-    id: "created",
-    header: "submitted",
-    value: of => of.created_at,
-    cell: of => <RelativeTime at={of.created_at} />,
-  },
-];
 
 export function SubmissionsPage() {
   const search = route.useSearch();
-  const { data: page, isPlaceholderData, error } = useQuery(submissionsQuery(asked(search)));
+  const { data: page, isPlaceholderData, error } = useQuery(submissionsQuery(asked(search, PAGE)));
   const paged = usePaged(search.cursor, page, PAGE);
+  const [chosen, setChosen] = useState<readonly number[]>([]);
+  const inSeries = search.series !== "";
+  const shown = useMemo(
+    () => (inSeries ? [compareColumn(chosen, setChosen), ...columns] : columns),
+    [inSeries, chosen],
+  );
   if (error && !page) throw error;
-  const filtered = Object.entries(search).some(([name, value]) => name !== "cursor" && value !== "");
+  const narrowed = Object.keys(filtersOf(search)).length > 0;
 
   return (
     <Page
       title="Submissions"
       lead={
         page
-          ? `${count(page.total, filtered ? "match" : "submission", filtered ? "matches" : undefined)}, newest first`
+          ? count(page.total, narrowed ? "match" : "submission", narrowed ? "matches" : undefined)
           : "\u00a0"
       }
     >
       <Filters search={search} />
-      <div aria-busy={isPlaceholderData || !page}>
+      {inSeries && <Versions series={search.series} chosen={chosen} />}
+      <div
+        aria-busy={isPlaceholderData || !page}
+        className={classes.list}
+        data-old={isPlaceholderData || undefined}
+      >
         {!page ? (
-          <Skeleton lines={12} height="1.5rem" />
+          <Skeleton lines={25} height="1.5rem" />
         ) : page.items.length === 0 ? (
-          <EmptyState
-            title={filtered ? "No submission matches" : "Nothing was submitted yet"}
-            action={
-              <Link to={filtered ? "/submissions" : "/submit"}>
-                {filtered ? "Clear all filters" : "Submit a series"}
-              </Link>
-            }
-          />
+          <Nothing narrowed={narrowed} />
         ) : (
           <DataTable
-            caption={`Submissions, ${grouped(page.total)} in all`}
+            caption="Submissions"
             captionHidden
-            columns={columns}
+            columns={shown}
             rows={page.items}
             rowKey={of => of.id}
             fixedOrder
+            narrow="stack"
           />
         )}
       </div>
@@ -102,11 +68,38 @@ export function SubmissionsPage() {
   );
 }
 
-function asked(search: typeof submissionsSearch.defaults): SubmissionFilters {
-  const { since, until, ...rest } = search;
-  const given = Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== ""));
-  // Days are the reader's: from midnight of the first to midnight after the last.
-  if (since) given.since = new Date(`${since}T00:00:00`).toISOString();
-  if (until) given.until = new Date(new Date(`${until}T00:00:00`).getTime() + 86_400_000).toISOString();
-  return { ...given, limit: PAGE };
+/** All versions of one series, two of which can be compared. */
+function Versions({ series, chosen }: { series: string; chosen: readonly number[] }) {
+  const [first, second] = chosen.toSorted((a, b) => a - b);
+  const title =
+    series.length > LONGEST_TITLE_IN_A_SENTENCE ? `${series.slice(0, LONGEST_TITLE_IN_A_SENTENCE)}…` : series;
+  return (
+    <div className={classes.versions}>
+      <span>
+        Versions of <strong>{title}</strong>
+      </span>
+      {first !== undefined && second !== undefined ? (
+        <Link to="/compare" search={{ first, second }}>
+          Compare {first} with {second}
+        </Link>
+      ) : (
+        <span className="muted">Choose two to compare.</span>
+      )}
+    </div>
+  );
+}
+
+function Nothing({ narrowed }: { narrowed: boolean }) {
+  if (narrowed) {
+    return (
+      <EmptyState title="No submission matches" action={<Link to="/submissions">Clear all filters</Link>}>
+        Take a filter away, or search for less.
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState title="Nothing was submitted yet" action={<Link to="/submit">Submit a series</Link>}>
+      What anybody submits is listed here, with its verdicts.
+    </EmptyState>
+  );
 }

@@ -25,7 +25,7 @@ export function TopologyDrawing({ layout, name, words = false, highlight }: Topo
       <svg
         className={classes.drawing}
         viewBox={`0 0 ${drawing.width} ${drawing.height}`}
-        style={{ width: drawing.width }}
+        style={{ width: drawing.width * SCALE }}
         role="img"
         aria-labelledby={`${id}-title ${id}-words`}
       >
@@ -87,6 +87,8 @@ export function TopologyDrawing({ layout, name, words = false, highlight }: Topo
   );
 }
 
+/** CSS pixels per unit: its text is 11 px where there is room. */
+const SCALE = 1.2;
 const PAD = 5;
 const GAP = 4;
 const HEAD = 14;

@@ -119,7 +119,14 @@ function labelOf(layout: CpuLayout, kind: Group["kind"], id: number, members: re
   const sizes = new Set(members.map(cpu => sizeOf(layout, cpu)));
   const size = sizes.size === 1 ? [...sizes][0] : null;
   const name = { package: "Package", node: "Node", l3: "L3", cluster: "Cluster" }[kind];
-  return `${name} ${id}${size && kind !== "package" ? `, ${size}` : ""}`;
+  const alsoNode =
+    kind === "package" && distinct(layout.node) > 1 && samePartition(layout.node, layout.package);
+  const more = alsoNode
+    ? `, node ${layout.node[members[0] as number]}`
+    : size && kind !== "package"
+      ? `, ${size}`
+      : "";
+  return `${name} ${id}${more}`;
 }
 
 /** `2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads a core: 32 CPUs`. */

@@ -47,7 +47,7 @@ test("words say how siblings are numbered", () => {
 
 test("a declared board's CPUs are grouped as its kernel will number them", () => {
   const packages = grouped(XEON);
-  expect(packages.map(each => each.label)).toEqual(["Package 0", "Package 1"]);
+  expect(packages.map(each => each.label)).toEqual(["Package 0, node 0", "Package 1, node 1"]);
   expect(packages[1]?.groups[0]?.cores.map(core => core.cpus)[0]).toEqual([8, 24]);
 });
 

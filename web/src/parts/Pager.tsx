@@ -2,6 +2,7 @@ import type { Paged } from "@/api/paged";
 import { Button } from "@/kit";
 import { grouped } from "@/lib/numbers";
 
+/** Leads through the pages of a list that the server cuts; nothing when there is one page. */
 export function Pager({ paged, shown, total }: { paged: Paged; shown: number; total: number }) {
   if (!paged.newer && !paged.older) return null;
   const range =

@@ -1,0 +1,16 @@
+import { useEffect, useRef } from "react";
+import classes from "./FormError.module.css";
+
+/** What the lab said to a form that it refused: heard and seen, and next to the form. Nothing without an error. */
+export function FormError({ error }: { error: Error | null }) {
+  const place = useRef<HTMLParagraphElement>(null);
+  useEffect(() => {
+    if (error) place.current?.focus();
+  }, [error]);
+  if (!error) return null;
+  return (
+    <p className={classes.error} role="alert" tabIndex={-1} ref={place}>
+      {error.message}
+    </p>
+  );
+}

@@ -1,0 +1,39 @@
+import type { TargetSummary } from "@/api/types";
+import { toneOf } from "@/lib/words";
+import { StateBadge } from "./StateBadge";
+import classes from "./TargetVerdicts.module.css";
+import { VerdictBadge } from "./VerdictBadge";
+
+/** A submission's answer per topology: `xeon-2s + improvement`. The plan is named where there is more than one. */
+export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] }) {
+  const plans = new Set(targets.map(target => target.plan));
+  return (
+    <ul className={classes.list}>
+      {targets.map(target => (
+        <li key={target.run_id} className={classes.target} title={target.headline || undefined}>
+          <span className={classes.name}>
+            {plans.size > 1 ? `${target.plan}@${target.device_type}` : target.device_type}
+          </span>{" "}
+          {target.verdict ? (
+            <VerdictBadge verdict={target.verdict} />
+          ) : target.state === "running" && target.total_boots > 0 ? (
+            <span className="muted">
+              {target.done_boots}/{target.total_boots} boots
+            </span>
+          ) : toneOf(target.outcome ?? "") === "none" ? (
+            <span className="muted">{target.outcome ?? target.state}</span>
+          ) : (
+            <StateBadge state={target.state} outcome={target.outcome} />
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The same as copied text. */
+export function targetVerdictsText(targets: readonly TargetSummary[]): string {
+  return targets
+    .map(target => `${target.plan}@${target.device_type} ${target.verdict ?? target.outcome ?? target.state}`)
+    .join(", ");
+}
