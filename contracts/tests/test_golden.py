@@ -13,7 +13,21 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import accounts, api, enums, messages, specs
+from wqlab_contracts import (
+    accounts,
+    api,
+    api_lab,
+    api_quotes,
+    api_series,
+    api_steps,
+    enums,
+    layout,
+    lookups,
+    messages,
+    specs,
+)
+
+MODULES = (messages, lookups, api, api_lab, api_quotes, api_series, api_steps, layout, accounts, specs)
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("WQLAB_WRITE_GOLDEN") == "1"
@@ -23,7 +37,7 @@ def models() -> list[type[BaseModel]]:
     """Every concrete message and resource that the contracts define."""
     found = {
         value
-        for module in (messages, api, accounts, specs)
+        for module in MODULES
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, BaseModel)
