@@ -1,14 +1,99 @@
-import { CommandBlock } from "@/parts/CommandBlock";
-import { Page } from "@/parts/Page";
+import { useSuspenseQuery } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
+import { Page, Section } from "@/parts/Page";
+import { Advanced } from "./Advanced";
+import { DeviceTypeCards, PlanCards, Targets } from "./Cards";
+import { requestOf, wanted } from "./draft";
+import { Fault, FaultsContext } from "./Fault";
+import { faultsOf, missing, spokenOf } from "./faults";
+import { Order } from "./Order";
+import { SeriesFields } from "./SeriesFields";
+import classes from "./SubmitPage.module.css";
+import { TreeField } from "./TreeField";
+import { useDraft, useMbox } from "./useDraft";
+import { useFileDrop } from "./useFileDrop";
+import { fingerprint, useQuote } from "./useQuote";
+import { useSend } from "./useSend";
 
 export function SubmitPage() {
+  const { data: plans } = useSuspenseQuery(plansQuery);
+  const { data: trees } = useSuspenseQuery(treesQuery);
+  const { data: types } = useSuspenseQuery(deviceTypesQuery);
+  const [draft, change] = useDraft();
+  const mbox = useMbox();
+  const [tried, setTried] = useState(false);
+
+  const standard = trees.find(each => each.default) ?? trees[0];
+  const request = useMemo(
+    () => requestOf(draft, mbox.mbox, standard?.tree.name ?? ""),
+    [draft, mbox.mbox, standard],
+  );
+  const mboxKey = useMemo(() => (mbox.mbox ? fingerprint(mbox.mbox.text) : ""), [mbox.mbox]);
+  const quote = useQuote(request, mboxKey);
+  const send = useSend(request, quote.key);
+
+  // What the server refused stands until the form is another one; then its quote says what is still wrong.
+  const incomplete = missing(draft, mbox.mbox !== null);
+  const faults = useMemo(() => {
+    const said = faultsOf(send.mistakes ?? quote.mistakes, draft);
+    return tried ? said : spokenOf(said, draft, mbox.mbox !== null);
+  }, [send.mistakes, quote.mistakes, draft, tried, mbox.mbox]);
+  const shown = useMemo(() => {
+    if (!tried) return faults;
+    // In the page's own words where a field is merely empty.
+    return new Map([...faults, ...faultsOf(missing(draft, mbox.mbox !== null), draft)]);
+  }, [faults, tried, draft, mbox.mbox]);
+
+  const over = useFileDrop(file => {
+    mbox.take(file);
+    change({ source: "mbox" });
+  });
+
   return (
-    <Page title="Submit" lead="A branch, an mbox, or a settings study.">
-      <CommandBlock
-        commands={[
-          { name: "wqlab", text: "wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --wait" },
-        ]}
-      />
+    <Page
+      title="Submit"
+      lead="Say what to test, what to measure and where. The lab builds both kernels, boots them in turns on one board, and answers for each topology."
+    >
+      <FaultsContext value={shown}>
+        <form
+          className={classes.form}
+          data-over={over || undefined}
+          noValidate
+          onSubmit={event => {
+            event.preventDefault();
+            setTried(true);
+            if (incomplete.length === 0) send.submit();
+          }}
+        >
+          <div className={classes.fields}>
+            <Section id="series" title="What to test">
+              <SeriesFields draft={draft} change={change} mbox={mbox} mboxKey={mboxKey} />
+            </Section>
+            <Section id="tree" title="On which tree">
+              <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />
+            </Section>
+            <Section id="plans" title="What to measure">
+              <PlanCards plans={plans} draft={draft} change={change} />
+            </Section>
+            <Section id="boards" title="Where">
+              <DeviceTypeCards types={types} draft={draft} change={change} />
+              <Targets draft={draft} change={change} />
+              <Fault field="targets" />
+            </Section>
+            <Advanced plans={plans} types={types} draft={draft} change={change} />
+          </div>
+          <Order
+            quote={quote}
+            request={request}
+            send={send}
+            file={mbox.mbox?.name ?? ""}
+            complete={incomplete.length === 0}
+            tried={tried}
+            targets={wanted(draft)}
+          />
+        </form>
+      </FaultsContext>
     </Page>
   );
 }

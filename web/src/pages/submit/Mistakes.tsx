@@ -1,0 +1,52 @@
+import { use, useEffect, useRef } from "react";
+import { FaultsContext, fieldId } from "./Fault";
+import classes from "./Order.module.css";
+
+/** After the button: what is wrong, each leading to its field. Whoever pressed it lands here. */
+export function Mistakes({ when }: { when: boolean }) {
+  const faults = use(FaultsContext);
+  const box = useRef<HTMLDivElement>(null);
+  const shown = when && faults.size > 0;
+  useEffect(() => {
+    if (shown) box.current?.focus();
+  }, [shown]);
+  if (!shown) return null;
+  return (
+    <div className={classes.refusal} role="alert" tabIndex={-1} ref={box}>
+      <p>
+        <strong>Not submitted yet.</strong>
+      </p>
+      <ul>
+        {[...faults].flatMap(([field, said]) =>
+          said.map(detail => (
+            <li key={`${field} ${detail}`}>
+              {field === "" ? (
+                detail
+              ) : (
+                <a
+                  href={`#${fieldId(field)}`}
+                  onClick={event => {
+                    event.preventDefault();
+                    goTo(field);
+                  }}
+                >
+                  {detail}
+                </a>
+              )}
+            </li>
+          )),
+        )}
+      </ul>
+    </div>
+  );
+}
+
+/** To the field, or to the first thing of its group that can be used. */
+function goTo(field: string) {
+  const found = document.getElementById(fieldId(field)) ?? document.getElementById("plans");
+  const usable = found?.matches("input, select, textarea, button")
+    ? found
+    : found?.querySelector<HTMLElement>("input, select, textarea, button");
+  usable?.focus();
+  usable?.scrollIntoView({ block: "center" });
+}
