@@ -33,6 +33,8 @@ export interface Column<Row> {
   rowHeader?: boolean;
   /** Lets the text of other cells wrap. */
   wrap?: boolean;
+  /** The values speak for themselves: no header before them where rows are stacked, and none to see if it cannot sort. */
+  bare?: boolean;
 }
 
 export interface Sort {
@@ -91,7 +93,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const setSort = props.onSort ?? setOwnSort;
   const ordered = useSorted(rows, columns, fixedOrder ? null : sort, rowKey);
 
-  const scroller = useRef<HTMLElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
   const printing = usePrinting();
   const virtual = ordered.length >= VIRTUAL_FROM && !printing;
   const virtualizer = useVirtualizer({
@@ -175,7 +177,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
                     </th>
                   ) : (
                     <td
-                      data-header={column.header || undefined}
+                      data-header={column.bare ? undefined : column.header}
                       key={column.id}
                       className={column.numeric ? classes.numeric : column.wrap ? classes.wrap : undefined}
                     >
@@ -266,7 +268,9 @@ function HeaderCell<Row>({ column, sort, onSort }: HeaderCellProps<Row>) {
           </span>
         </button>
       ) : (
-        column.header
+        <span className={column.bare && column.sortable === false ? "hidden-visually" : undefined}>
+          {column.header}
+        </span>
       )}
     </th>
   );

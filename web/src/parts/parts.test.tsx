@@ -102,7 +102,7 @@ test("where copying is not allowed the button says so", async () => {
   document.execCommand = () => false;
   await renderPart(<CopyButton text="x" />);
   fireEvent.click(screen.getByRole("button"));
-  expect(await screen.findByText("Not allowed", { selector: ":not([aria-hidden])" })).toBeTruthy();
+  expect(await screen.findByText("Not copied", { selector: ":not([aria-hidden])" })).toBeTruthy();
   vi.unstubAllGlobals();
 });
 

@@ -41,9 +41,9 @@ export function AccountPage() {
         <dd>{user.scopes.map(scope => MAY[scope] ?? scope).join("; ")}</dd>
         {expires_at && (
           <>
-            <dt>Signed in</dt>
+            <dt>Session</dt>
             <dd>
-              until <RelativeTime at={expires_at} /> if you ask for nothing before
+              ends <RelativeTime at={expires_at} /> unless you ask for something before
             </dd>
           </>
         )}

@@ -1,4 +1,4 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
 import { type FormEvent, useMemo, useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { tokensQuery } from "@/api/queries";
@@ -9,7 +9,6 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { FormError } from "@/parts/FormError";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Secret } from "@/parts/Secret";
-import { Skeleton } from "@/parts/Skeleton";
 import classes from "./Account.module.css";
 
 const DAY_MS = 86_400_000;
@@ -21,9 +20,8 @@ const LIVES = [
 ];
 
 export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
-  const { data: tokens, error } = useQuery(tokensQuery);
+  const { data: tokens } = useSuspenseQuery(tokensQuery);
   const [made, setMade] = useState<TokenCreated | null>(null);
-  if (error && !tokens) throw error;
   return (
     <>
       <NewToken scopes={scopes} onMade={setMade} />
@@ -38,7 +36,7 @@ export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
           The token <strong>{made.name}</strong> is made. It is shown this once: the lab keeps only its hash.
         </Secret>
       )}
-      {tokens ? <TokenList tokens={tokens} /> : <Skeleton lines={4} height="1.6rem" />}
+      <TokenList tokens={tokens} />
     </>
   );
 }

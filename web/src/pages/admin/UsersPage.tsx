@@ -136,19 +136,22 @@ function UserList({ users, self, onPassword }: UserListProps) {
         id: "role",
         header: "role",
         value: of => ROLES.indexOf(of.role),
-        cell: of => (
-          <select
-            className={classes.role}
-            aria-label={`Role of ${of.name}`}
-            value={of.role}
-            disabled={of.name === self || of.disabled_at !== null}
-            onChange={event => set({ name: of.name, role: event.target.value as UserRole })}
-          >
-            {ROLES.map(role => (
-              <option key={role}>{role}</option>
-            ))}
-          </select>
-        ),
+        cell: of =>
+          of.name === self ? (
+            of.role
+          ) : (
+            <select
+              className={classes.role}
+              aria-label={`Role of ${of.name}`}
+              value={of.role}
+              disabled={of.disabled_at !== null}
+              onChange={event => set({ name: of.name, role: event.target.value as UserRole })}
+            >
+              {ROLES.map(role => (
+                <option key={role}>{role}</option>
+              ))}
+            </select>
+          ),
       },
       {
         id: "made",
@@ -171,7 +174,8 @@ function UserList({ users, self, onPassword }: UserListProps) {
       },
       {
         id: "actions",
-        header: "",
+        header: "actions",
+        bare: true,
         sortable: false,
         value: () => null,
         cell: of =>

@@ -8,7 +8,7 @@ import { TargetVerdicts, targetVerdictsText } from "@/parts/TargetVerdicts";
 import classes from "./SubmissionsPage.module.css";
 
 export const columns: Column<SubmissionSummary>[] = [
-  { id: "id", header: "no.", numeric: true, value: of => of.id },
+  { id: "id", header: "no.", numeric: true, bare: true, value: of => of.id },
   {
     id: "title",
     header: "title",
@@ -45,6 +45,7 @@ export const columns: Column<SubmissionSummary>[] = [
   {
     id: "state",
     header: "state",
+    bare: true,
     value: of => of.outcome ?? of.state,
     cell: of => (
       <>
@@ -55,7 +56,7 @@ export const columns: Column<SubmissionSummary>[] = [
       </>
     ),
   },
-  { id: "tree", header: "tree", value: of => of.tree },
+  { id: "tree", header: "tree", bare: true, value: of => of.tree },
   {
     id: "owner",
     header: "owner",
@@ -69,6 +70,7 @@ export const columns: Column<SubmissionSummary>[] = [
   {
     id: "created",
     header: "submitted",
+    bare: true,
     value: of => of.created_at,
     cell: of => <RelativeTime at={of.created_at} />,
   },
@@ -86,6 +88,7 @@ export function compareColumn(
     cell: of => (
       <input
         type="checkbox"
+        className={classes.choose}
         aria-label={`Compare submission ${of.id}`}
         checked={chosen.includes(of.id)}
         onChange={event =>

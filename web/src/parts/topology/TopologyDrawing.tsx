@@ -8,6 +8,8 @@ interface TopologyDrawingProps {
   name: string;
   /** Writes the words under the drawing; otherwise they are its description only. */
   words?: boolean;
+  /** One package below the other, for a narrow place. */
+  stacked?: boolean;
   /** CPUs to point out, such as those that an affinity scope holds together. */
   highlight?: ReadonlySet<number>;
 }
@@ -16,10 +18,10 @@ interface TopologyDrawingProps {
  * A board's CPUs: packages, NUMA nodes, L3 domains, clusters, cores, SMT threads. Drawn to scale with its own text and
  * never wider than the room it has.
  */
-export function TopologyDrawing({ layout, name, words = false, highlight }: TopologyDrawingProps) {
+export function TopologyDrawing({ layout, name, words = false, stacked = false, highlight }: TopologyDrawingProps) {
   const id = useId();
   const said = [inWords(layout), numbering(layout)].filter(Boolean).join(". ");
-  const drawing = useMemo(() => draw(layout), [layout]);
+  const drawing = useMemo(() => draw(layout, stacked ? 1 : 2), [layout, stacked]);
   return (
     <div className={classes.whole}>
       <svg
@@ -118,7 +120,8 @@ interface Block {
   put(x: number, y: number): void;
 }
 
-function draw(layout: CpuLayout): Drawing {
+/** `packages`: how many stand in a row. */
+function draw(layout: CpuLayout, packages: number): Drawing {
   const numbered = layout.cpus <= NUMBERED_UP_TO;
   const drawing: Drawing = { width: 0, height: 0, numbered, boxes: [], cores: [], threads: [] };
   const cell = numbered ? { width: 18, height: 16 } : { width: 7, height: 9 };
@@ -164,7 +167,7 @@ function draw(layout: CpuLayout): Drawing {
     };
   }
 
-  const all = rows(grouped(layout).map(groupBlock), 2);
+  const all = rows(grouped(layout).map(groupBlock), packages);
   all.put(0.5, 0.5);
   return { ...drawing, width: Math.ceil(all.width + 1), height: Math.ceil(all.height + 1) };
 }
