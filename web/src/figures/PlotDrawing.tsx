@@ -3,7 +3,7 @@ import * as Plot from "@observablehq/plot";
 import { useEffect, useRef, useState } from "react";
 import { adoptSheet } from "@/lib/adoptedStyles";
 
-interface PlotDrawingProps {
+export interface PlotDrawingProps {
   /** The figure for a width in CSS pixels; keep it stable (`useCallback`), it is drawn again whenever it changes. */
   draw(width: number, plot: typeof Plot): Plot.PlotOptions;
   /** Its height before it is drawn: nothing may move when it comes. */

@@ -1,74 +1,114 @@
+/** The report of a submission: the verdict in words, then ever more of what it rests on. */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { useEvents } from "@/api/events";
 import { reportQuery } from "@/api/queries";
-import type { Comparison } from "@/api/types";
+import type { Report } from "@/api/types";
+import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
-import { type Column, DataTable } from "@/parts/DataTable";
-import { Page, Section } from "@/parts/Page";
-import { ArmValue, Effect } from "@/parts/Value";
-import { VerdictBadge } from "@/parts/VerdictBadge";
+import { EmptyState } from "@/parts/EmptyState";
+import { FailureCard } from "@/parts/FailureCard";
+import { Page } from "@/parts/Page";
+import { Progress } from "@/parts/Progress";
+import { RelativeTime } from "@/parts/RelativeTime";
+import { Attempts } from "./Attempts";
+import { CellSection } from "./CellSection";
+import { Kernels } from "./Kernels";
+import { MailText } from "./MailText";
+import { Matrices } from "./Matrices";
+import { Method } from "./Method";
+import { cellsOf, firstCell } from "./model";
+import { Numbers } from "./Numbers";
+import { OnThisPage } from "./OnThisPage";
+import { Share } from "./Share";
+import { TargetSection } from "./TargetSection";
+import { Verdicts } from "./Verdicts";
 
 const route = getRouteApi("/submissions/$id/report");
 
-const columns: Column<Comparison>[] = [
-  { id: "scenario", header: "scenario", value: of => of.scenario, rowHeader: true },
-  { id: "setting", header: "setting", value: of => of.setting },
-  { id: "metric", header: "metric", value: of => of.metric },
-  {
-    id: "baseline",
-    header: "baseline",
-    numeric: true,
-    value: of => of.baseline?.mean,
-    cell: of => <ArmValue arm={of.baseline} of={[of.baseline, of.candidate]} />,
-  },
-  {
-    id: "candidate",
-    header: "candidate",
-    numeric: true,
-    value: of => of.candidate?.mean,
-    cell: of => <ArmValue arm={of.candidate} of={[of.baseline, of.candidate]} />,
-  },
-  { id: "effect", header: "change", numeric: true, value: of => of.effect, cell: of => <Effect of={of} /> },
-  {
-    id: "verdict",
-    header: "verdict",
-    value: of => of.verdict,
-    cell: of => <VerdictBadge verdict={of.verdict} />,
-  },
-];
-
 export function ReportPage() {
   const { id } = route.useParams();
+  const search = route.useSearch();
   const { data: report } = useSuspenseQuery(reportQuery(id));
+  const { submission } = report;
+  const finished = submission.state === "finished";
+  useEvents(id, { enabled: !finished });
+
+  const cells = useMemo(() => cellsOf(report), [report]);
+  const selected = useMemo(
+    () => cells.find(cell => cell.key === search.cell) ?? firstCell(cells),
+    [cells, search.cell],
+  );
+  const title = oneLine(submission.title) || `submission ${id}`;
   return (
     <Page
-      title={`Report ${id}: ${oneLine(report.submission.title)}`}
+      title={`Report ${id}: ${title}`}
+      heading={title}
       trail={
-        <Link to="/submissions/$id" params={{ id }}>
-          Submission {id}
-        </Link>
+        <>
+          <Link to="/submissions">Submissions</Link>
+          <span aria-hidden="true">/</span>
+          <Link to="/submissions/$id" params={{ id }}>
+            {id}
+          </Link>
+        </>
       }
+      lead={<Lead report={report} />}
+      actions={<Share report={report} />}
     >
-      {report.targets.map(target => (
-        <Section
-          key={target.run_id}
-          id={`run-${target.run_id}`}
-          title={`${target.plan.name} on ${target.device_type}`}
-          lead={
-            <>
-              <VerdictBadge verdict={target.verdict} /> {target.headline}
-            </>
-          }
+      {!finished && (
+        <Progress
+          done={submission.eta.done_boots}
+          total={submission.eta.total_boots}
+          noun="boots"
+          finishAt={submission.eta.finish_at}
         >
-          <DataTable
-            caption={`Comparisons of ${target.plan.name} on ${target.device_type}`}
-            captionHidden
-            columns={columns}
-            rows={target.comparisons}
-            rowKey={of => `${of.question} ${of.kernel} ${of.scenario} ${of.setting} ${of.metric}`}
-          />
-        </Section>
+          Not finished: this is what there is so far. {submission.eta.what}
+        </Progress>
+      )}
+      <Verdicts report={report} />
+      {submission.failure && <FailureCard failure={submission.failure} what="the submission" />}
+      <OnThisPage report={report} />
+      {selected ? (
+        <>
+          <Matrices report={report} cells={cells} selected={selected} search={search} />
+          <CellSection cells={cells} selected={selected} />
+          <Numbers cells={cells} search={search} />
+        </>
+      ) : (
+        <EmptyState title="Nothing was compared">
+          {finished
+            ? "No run of this submission brought figures. What went wrong is said below."
+            : "There are figures as soon as a run has whole blocks of boots."}
+        </EmptyState>
+      )}
+      {report.targets.map(target => (
+        <TargetSection key={target.run_id} target={target} cells={cells} />
       ))}
+      <Kernels report={report} />
+      <Attempts report={report} />
+      <MailText id={id} finished={finished} />
+      <Method report={report} />
     </Page>
+  );
+}
+
+function Lead({ report: { submission, generated_at } }: { report: Report }) {
+  const { apply } = submission;
+  const what =
+    submission.request.series === null
+      ? `settings of ${submission.tree}`
+      : `${apply.patches.length > 0 ? count(apply.patches.length, "patch", "patches") : "a series"} on ${submission.tree}`;
+  return (
+    <>
+      {submission.version !== null && `v${submission.version}, `}
+      {what}
+      {apply.release && ` (${apply.release})`}
+      {submission.author && `, by ${oneLine(submission.author)}`}
+      {", "}
+      {submission.finished_at ? "finished " : "as of "}
+      <RelativeTime at={submission.finished_at ?? generated_at} />
+    </>
   );
 }

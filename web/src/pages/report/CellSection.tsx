@@ -1,0 +1,219 @@
+/** One comparison: what is said of it, every boot behind it, the same on other topologies, and what else these boots say. */
+import { Link, useNavigate } from "@tanstack/react-router";
+import { type ReactNode, useMemo } from "react";
+import type { Comparison } from "@/api/types";
+import { BootsFigure } from "@/figures/BootsFigure";
+import { ForestFigure } from "@/figures/ForestFigure";
+import { change, interval, pValue, unitOfEffect } from "@/lib/numbers";
+import { EVIDENCE, oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { EvidenceMark } from "@/parts/EvidenceMark";
+import { Section } from "@/parts/Page";
+import { ArmValue } from "@/parts/Value";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import classes from "./CellSection.module.css";
+import {
+  armColumn,
+  changeColumn,
+  evidenceColumn,
+  intervalColumn,
+  roleColumn,
+  unitColumn,
+  verdictColumn,
+} from "./columns";
+import { acrossTopologies, besides, type Cell, publishedOf, sidesOf } from "./model";
+import { PublishedFigure } from "./Published";
+import { nearest, type Place, places } from "./pick";
+
+export function CellSection({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
+  const { of, target } = selected;
+  const sides = useMemo(() => sidesOf(selected), [selected]);
+  const across = useMemo(
+    () =>
+      acrossTopologies(cells, selected).map(cell => ({
+        key: cell.key,
+        name: cell.target.device_type,
+        of: cell.of,
+      })),
+    [cells, selected],
+  );
+  const others = useMemo(() => besides(cells, selected), [cells, selected]);
+  const published = useMemo(
+    () =>
+      publishedOf(target).filter(
+        each =>
+          each.reference.scenario === of.scenario &&
+          each.reference.metric === of.metric &&
+          (each.reference.setting === of.setting || each.reference.setting === of.reference),
+      ),
+    [target, of],
+  );
+  const summary = target.plan.metrics.find(each => each.name === of.metric)?.summary;
+  const none = of.evidence === "none";
+  return (
+    <Section
+      id="cell"
+      title={
+        <>
+          {of.scenario}: {of.metric} on {target.device_type}
+        </>
+      }
+      lead={summary && `${oneLine(summary)}.`}
+    >
+      <Pick cells={cells} selected={selected} />
+      <div className={classes.verdict}>
+        <VerdictBadge verdict={of.verdict} /> <EvidenceMark evidence={of.evidence} />
+        <span>{oneLine(of.reason)}</span>
+        {none && <span>{EVIDENCE.none.meaning}</span>}
+      </div>
+      <Figures selected={selected} />
+      {published.map(row => (
+        <PublishedFigure key={row.key} row={row} />
+      ))}
+      <div className={classes.figures}>
+        <BootsFigure
+          title={none ? "Values of every boot" : `${of.metric} of every boot`}
+          metric={of.metric}
+          unit={of.unit}
+          baseline={{ ...sides.baseline, summary: of.baseline }}
+          candidate={{ ...sides.candidate, summary: of.candidate }}
+          drawn={!none}
+          description={
+            none && "Values only: they are not drawn, because a picture of them would look like a result."
+          }
+        />
+        {!none && (
+          <ForestFigure
+            title={`Change of ${of.metric} by topology`}
+            rows={across}
+            names="topology"
+            description={of.setting && `Setting ${of.setting}.`}
+          />
+        )}
+      </div>
+      {others.length > 0 && (
+        <DataTable
+          caption="Why: what else these boots show"
+          columns={OTHERS(of)}
+          rows={others}
+          rowKey={cell => cell.key}
+        />
+      )}
+    </Section>
+  );
+}
+
+const OTHERS = ({ question }: Comparison): Column<Cell>[] => [
+  {
+    id: "metric",
+    header: "metric",
+    rowHeader: true,
+    value: cell => cell.of.metric,
+    cell: cell => (
+      <Link
+        from="/submissions/$id/report"
+        to="."
+        search={before => ({ ...before, cell: cell.key })}
+        resetScroll={false}
+        title={cell.target.plan.metrics.find(each => each.name === cell.of.metric)?.summary}
+      >
+        {cell.of.metric}
+      </Link>
+    ),
+  },
+  roleColumn,
+  evidenceColumn,
+  armColumn("baseline", question === "kernel" ? "baseline" : "reference"),
+  armColumn("candidate", question === "kernel" ? "candidate" : "setting"),
+  unitColumn,
+  changeColumn,
+  intervalColumn,
+  verdictColumn,
+];
+
+/** What the server computed of it; of what is no evidence there are two means. */
+function Figures({ selected: { of, column } }: { selected: Cell }) {
+  const [first, second] = of.question === "kernel" ? ["baseline", "candidate"] : ["reference", "setting"];
+  const unit = <span className="muted"> {of.unit}</span>;
+  const items: [string, ReactNode][] = [
+    [
+      first as string,
+      <>
+        <ArmValue arm={of.baseline} of={column} exact={of.exact} />
+        {unit}
+      </>,
+    ],
+    [
+      second as string,
+      <>
+        <ArmValue arm={of.candidate} of={column} exact={of.exact} />
+        {unit}
+      </>,
+    ],
+  ];
+  if (of.effect != null) items.push(["change", `${change(of)} ${unitOfEffect(of)}`]);
+  if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
+  if (of.delta != null) items.push(["threshold", `${Number(of.delta.toPrecision(3))} ${unitOfEffect(of)}`]);
+  if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
+  if (of.p_signflip != null) items.push(["p, sign-flip", pValue(of.p_signflip)]);
+  items.push([
+    "n",
+    `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} boots${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
+  ]);
+  if (of.blocks_needed != null && of.blocks_needed > 0)
+    items.push(["would decide", `${of.blocks_needed} more blocks`]);
+  return (
+    <dl className={classes.numbers}>
+      {items.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const LABELS: Record<Place, string> = {
+  target: "Topology",
+  scenario: "Scenario",
+  setting: "Setting",
+  metric: "Metric",
+  question: "Compared",
+};
+
+/** Each part of what is looked at, to change one and keep the others as far as they exist. */
+function Pick({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
+  const navigate = useNavigate({ from: "/submissions/$id/report" });
+  const choices = useMemo(() => places(cells, selected), [cells, selected]);
+  return (
+    <div className={`${classes.pick} no-print`}>
+      {choices.map(({ place, value, options }) =>
+        options.length < 2 ? null : (
+          <label key={place}>
+            <span>{LABELS[place]}</span>
+            <select
+              value={value}
+              onChange={event =>
+                void navigate({
+                  to: ".",
+                  search: before => ({
+                    ...before,
+                    cell: nearest(cells, selected, place, event.target.value).key,
+                  }),
+                  resetScroll: false,
+                })
+              }
+            >
+              {options.map(option => (
+                <option key={option.value} value={option.value}>
+                  {option.name}
+                </option>
+              ))}
+            </select>
+          </label>
+        ),
+      )}
+    </div>
+  );
+}

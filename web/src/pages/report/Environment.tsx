@@ -1,0 +1,91 @@
+/** What a run's boots reported of themselves: the topology, the versions, the command lines. */
+import type { TargetReport } from "@/api/types";
+import { clean, oneLine } from "@/lib/words";
+import { CopyButton } from "@/parts/CopyButton";
+import { Scroll } from "@/parts/Scroll";
+import { declared, inWords, measured } from "@/parts/topology/layout";
+import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
+import classes from "./Environment.module.css";
+import { commandLines } from "./model";
+
+export function Environment({ target }: { target: TargetReport }) {
+  const { environment, declared_topology, device_type } = target;
+  const reported = environment?.topology ? measured(environment.topology) : null;
+  const expected = declared(declared_topology);
+  const differs =
+    reported !== null && inWords({ ...reported, cluster: null, capacity: null }) !== inWords(expected);
+  return (
+    <div className={classes.whole}>
+      <h3>Environment</h3>
+      <div className={classes.columns}>
+        <div className={classes.topology}>
+          <TopologyDrawing layout={reported ?? expected} name={environment?.device ?? device_type} words />
+          <p className={classes.note}>
+            {reported ? "As the booted kernel reported it." : "As declared: no boot has reported its own."}
+            {differs && ` Declared is ${inWords(expected)}.`}
+          </p>
+        </div>
+        <dl className={`facts ${classes.facts}`}>
+          {factsOf(target).map(([name, value]) => (
+            <Fact key={name} name={name} value={value} />
+          ))}
+        </dl>
+      </div>
+      {environment &&
+        Object.entries(environment.commands).map(([scenario, command]) => (
+          <Line key={scenario} name={`${scenario} ran`} text={command} />
+        ))}
+      {environment &&
+        commandLines(environment.cmdline).map(({ of, text, shortened }) => (
+          <Line
+            key={of}
+            name={`Kernel command line of ${of}${shortened ? ", without the lab's wqlab.token and wqlab.ssh" : ""}`}
+            text={text}
+          />
+        ))}
+    </div>
+  );
+}
+
+function Fact({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt>{oneLine(name)}</dt>
+      <dd>{oneLine(value)}</dd>
+    </>
+  );
+}
+
+function Line({ name, text }: { name: string; text: string }) {
+  return (
+    <div className={classes.line}>
+      <div className={classes.head}>
+        <span className="muted">{name}</span>
+        <CopyButton text={text} name={`Copy: ${name}`} />
+      </div>
+      <Scroll name={name} className={classes.text}>
+        <pre>{clean(text)}</pre>
+      </Scroll>
+    </div>
+  );
+}
+
+function factsOf({ environment, device_summary, device_type, overhead_s }: TargetReport): [string, string][] {
+  const facts: [string, string][] = [
+    ["board", [environment?.device ?? device_type, device_summary].filter(Boolean).join(", ")],
+  ];
+  if (!environment) return facts;
+  facts.push(...perArm("kernel", environment.release), ...perArm("build-id", environment.build_id_gnu));
+  facts.push(...Object.entries(environment.facts).filter(([, value]) => value !== ""));
+  if (overhead_s !== null)
+    facts.push(["lab overhead", `${overhead_s.toFixed(1)} s per boot, neither boot nor workload`]);
+  return facts;
+}
+
+/** One line where the arms agree. */
+function perArm(name: string, values: Record<string, string>): [string, string][] {
+  const entries = Object.entries(values).filter(([, value]) => value !== "");
+  const [first] = entries;
+  if (first && entries.every(([, value]) => value === first[1])) return [[name, first[1]]];
+  return entries.map(([arm, value]) => [`${name}, ${arm}`, value]);
+}

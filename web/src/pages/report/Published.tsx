@@ -1,0 +1,80 @@
+/** What others published of the same scenario, beside what was measured here. Never a part of a verdict, never a difference. */
+import type { TargetReport } from "@/api/types";
+import { placesOfArms, spread } from "@/lib/numbers";
+import { EVIDENCE } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { EvidenceMark } from "@/parts/EvidenceMark";
+import { type PublishedRow, publishedOf } from "./model";
+import classes from "./Published.module.css";
+
+export function Published({ target }: { target: TargetReport }) {
+  const rows = publishedOf(target).filter(row => row.measured !== null);
+  if (rows.length === 0) return null;
+  const sources = [...Map.groupBy(rows, ({ reference }) => sourceOf(reference)).keys()];
+  return (
+    <div className={classes.whole}>
+      <DataTable
+        caption="Published figures: another kernel, another machine"
+        columns={COLUMNS}
+        rows={rows}
+        rowKey={row => row.key}
+      />
+      <ul className={classes.sources}>
+        {sources.map(source => (
+          <li key={source}>{source}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+/** One published figure in words. */
+export function PublishedFigure({ row: { reference, unit } }: { row: PublishedRow }) {
+  return (
+    <p className={classes.one}>
+      Published{reference.setting && <> for {reference.setting}</>}: {figure(reference)} {unit}
+      {reference.n != null && `, ${reference.n} runs`}. Another kernel, another machine: {sourceOf(reference)}
+      . Not part of the verdict.
+    </p>
+  );
+}
+
+function figure({ mean, stddev }: PublishedRow["reference"]): string {
+  return spread({ mean, stddev: stddev ?? null });
+}
+
+function sourceOf({ kernel, machine, source }: PublishedRow["reference"]): string {
+  return `${kernel}; ${machine}; ${source}`;
+}
+
+const COLUMNS: Column<PublishedRow>[] = [
+  { id: "scenario", header: "scenario", value: row => row.reference.scenario },
+  {
+    id: "setting",
+    header: "setting",
+    value: row => row.reference.setting,
+    cell: row => <code>{row.reference.setting}</code>,
+  },
+  { id: "metric", header: "metric", rowHeader: true, value: row => row.reference.metric },
+  {
+    id: "published",
+    header: "published",
+    numeric: true,
+    value: row => row.reference.mean,
+    text: row => figure(row.reference),
+  },
+  {
+    id: "measured",
+    header: "measured here",
+    numeric: true,
+    value: row => row.measured?.mean,
+    text: row => (row.measured ? spread(row.measured, placesOfArms([row.measured])) : ""),
+  },
+  { id: "unit", header: "unit", value: row => row.unit },
+  {
+    id: "evidence",
+    header: "evidence of ours",
+    value: row => row.evidence && EVIDENCE[row.evidence].word,
+    cell: row => row.evidence && <EvidenceMark evidence={row.evidence} />,
+  },
+];

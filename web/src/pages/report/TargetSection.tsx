@@ -1,0 +1,81 @@
+/** Everything about one plan on one topology: what was asked of it, why it ended so, and what it ran on. */
+import type { TargetReport } from "@/api/types";
+import { count } from "@/lib/numbers";
+import { oneLine, spoken } from "@/lib/words";
+import { FailureCard } from "@/parts/FailureCard";
+import { Section } from "@/parts/Page";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import { Environment } from "./Environment";
+import { Findings } from "./Findings";
+import type { Cell } from "./model";
+import { Published } from "./Published";
+import { Studies } from "./Study";
+import classes from "./TargetSection.module.css";
+
+export function TargetSection({ target, cells }: { target: TargetReport; cells: readonly Cell[] }) {
+  const { plan, device_type, emulated } = target;
+  return (
+    <div className={classes.target}>
+      <Section
+        id={`run-${target.run_id}`}
+        title={
+          <>
+            {plan.name} on {device_type} {emulated && <span className={classes.emulated}>emulated</span>}
+          </>
+        }
+        lead={oneLine(plan.summary)}
+      >
+        <div className={classes.verdict}>
+          <VerdictBadge verdict={target.verdict} />
+          <span>{oneLine(target.headline)}</span>
+        </div>
+        <p className={classes.blocks}>{blocks(target)}</p>
+        {target.failure && <FailureCard failure={target.failure} what={`the run on ${device_type}`} />}
+        <Studies target={target} cells={cells} />
+        {target.reasons.length > 0 && (
+          <div>
+            <h3>Why</h3>
+            <ul className={classes.reasons}>
+              {target.reasons.map(reason => (
+                <li key={reason}>{oneLine(reason)}</li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <Published target={target} />
+        {target.unsupported.length > 0 && (
+          <div>
+            <h3>Not supported here</h3>
+            <ul className={classes.reasons}>
+              {target.unsupported.map(each => (
+                <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
+                  {[each.scenario, each.setting, each.metric].filter(Boolean).join(" ")}, {each.arm}:{" "}
+                  {oneLine(each.reason)}
+                </li>
+              ))}
+            </ul>
+          </div>
+        )}
+        <Findings findings={target.findings} />
+        <Environment target={target} />
+      </Section>
+    </div>
+  );
+}
+
+function blocks(target: TargetReport): string {
+  const discarded = Object.entries(target.discarded).filter(([, many]) => many > 0);
+  const {
+    warmup = 1,
+    untraced = 5,
+    traced = 1,
+  } = (target.emulated ? target.plan.emulated : target.plan.hardware).repetitions ?? {};
+  return [
+    `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed`,
+    discarded.length > 0
+      ? `discarded and repeated: ${discarded.map(([arm, many]) => `${arm} ${many}`).join(", ")}`
+      : "none discarded",
+    `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
+    ...(target.outcome && target.outcome !== "passed" ? [`the run ${spoken(target.outcome)}`] : []),
+  ].join("; ");
+}

@@ -1,0 +1,44 @@
+import { Link } from "@tanstack/react-router";
+import type { Report, TargetReport } from "@/api/types";
+import { oneLine } from "@/lib/words";
+import { EvidenceMark } from "@/parts/EvidenceMark";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import classes from "./Verdicts.module.css";
+
+/** The answer: one sentence for all topologies, then one for each. Every word of it is the server's. */
+export function Verdicts({ report }: { report: Report }) {
+  if (report.targets.length === 0) return null;
+  return (
+    <section className={classes.whole} aria-label="Verdict">
+      <p className={classes.summary}>{sentence(report.summary)}</p>
+      <ul className={classes.list}>
+        {report.targets.map(target => (
+          <li key={target.run_id} className={classes.target}>
+            <span className={classes.badge}>
+              <VerdictBadge verdict={target.verdict} />
+            </span>
+            <span className={classes.name}>
+              <Link to="." search hash={`run-${target.run_id}`}>
+                {target.plan.name} on {target.device_type}
+              </Link>
+              {target.emulated && <span className="muted"> emulated</span>}
+            </span>
+            <span className={classes.headline}>
+              {oneLine(target.headline)} <Carried by={target} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** What kind of evidence the headline's figures are. */
+function Carried({ by }: { by: TargetReport }) {
+  const primary = by.comparisons.find(of => of.role === "primary");
+  return primary ? <EvidenceMark evidence={primary.evidence} /> : null;
+}
+
+function sentence(text: string): string {
+  return text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
+}
