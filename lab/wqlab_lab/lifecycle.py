@@ -48,19 +48,24 @@ class Lab:
     # --- up ---------------------------------------------------------------------------------------------------
 
     def up(self) -> None:
-        """Starts what does not run. On a running lab: applies device types that were added or changed."""
+        """Starts what does not run. On a running lab: applies device types that were added or changed.
+
+        One that was cut short is done again: each step leaves alone what is there.
+        """
         layout = self.layout
         layout.create()
-        if self.running():
+        if self.running() and self._seen_device_types.exists():
             self._apply_device_types()
             return
+        self._seen_device_types.unlink(missing_ok=True)
         self._make_database()
         self._make_ssh_key()
         redis = layout.run / "redis-server"
         if not redis.is_symlink():
             redis.symlink_to("/usr/bin/redis-check-rdb")
-        self._write_config(stores(layout))
-        subprocess.run(["supervisord", "-c", self.config], check=True, env=layout.environment(), cwd=layout.state)
+        if not self.running():
+            self._write_config(stores(layout))
+            subprocess.run(["supervisord", "-c", self.config], check=True, env=layout.environment(), cwd=layout.state)
         self._start("postgres")
         self._start("redis")
         self._wait("postgres", self._postgres_answers)
@@ -71,16 +76,17 @@ class Lab:
         self._start("bench")
         self._wait("bench", layout.bench.exists)
         # The bench knows how many boards this host can run at once: as many sessions may run.
-        self._write_config([*stores(layout), *services(layout, self._capacity())])
+        programs = services(layout, self._capacity())
+        self._write_config([*stores(layout), *programs])
         self._start("api")
         self._wait("api", self._api_answers)
         self._start("coordinator")
         self._export_boards()
-        for name in ("server", "build", "boards", "beat"):
-            self._start(name)
+        for program in programs:
+            self._start(program.name)
         self._check_all_run()
+        self._make_admin()
         self._remember_device_types()
-        self._make_admin()  # last: a password that is made will be shown
 
     def _make_database(self) -> None:
         data = self.layout.state / "postgres"
@@ -132,12 +138,16 @@ class Lab:
         folder = self.layout.data / "device-types"
         return "\n".join(f"{path.name} {path.read_text()}" for path in sorted(folder.glob("*.yaml")))
 
+    @property
+    def _seen_device_types(self) -> Path:
+        """What the running lab was started with; there is none until all of it runs."""
+        return self.layout.run / "device-types"
+
     def _remember_device_types(self) -> None:
-        (self.layout.run / "device-types").write_text(self._device_types())
+        self._seen_device_types.write_text(self._device_types())
 
     def _apply_device_types(self) -> None:
-        seen = self.layout.run / "device-types"
-        if seen.exists() and seen.read_text() == self._device_types():
+        if self._seen_device_types.read_text() == self._device_types():
             self.say("the lab is running; device types are unchanged")
             return
         self.say("device types changed: restarting the bench and labgrid's exporter (running boards are cut off)")
