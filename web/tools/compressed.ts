@@ -16,7 +16,7 @@ export function compressed(): Plugin {
     configResolved(config) {
       folder = join(config.root, config.build.outDir);
     },
-    closeBundle() {
+    writeBundle() {
       for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
         const path = join(folder, name);
         if (!TEXT.test(name) || statSync(path).size < SMALLEST) continue;
