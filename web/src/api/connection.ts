@@ -43,13 +43,15 @@ export function whenRegained(listener: () => void): () => void {
 }
 
 /** Asks whether the lab is there, now. */
-export async function probe(): Promise<void> {
+export async function probe(): Promise<boolean> {
   try {
     const answer = await fetch("/healthz", { cache: "no-store" });
     if (answer.ok) contactMade();
     else contactLost();
+    return answer.ok;
   } catch {
     contactLost();
+    return false;
   }
 }
 

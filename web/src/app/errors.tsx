@@ -1,6 +1,12 @@
 /** What stands in a page's place when it cannot be shown: still loading, gone, refused, unreachable, broken. */
 import { useQueryErrorResetBoundary } from "@tanstack/react-query";
-import { type ErrorComponentProps, Link, useRouter, useRouterState } from "@tanstack/react-router";
+import {
+  type AsyncRouteComponent,
+  type ErrorComponentProps,
+  Link,
+  useRouter,
+  useRouterState,
+} from "@tanstack/react-router";
 import { useEffect } from "react";
 import { whenRegained } from "@/api/connection";
 import { ApiError, Unreachable } from "@/api/problem";
@@ -41,12 +47,16 @@ export function NotFound() {
 export function RouteError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   const queries = useQueryErrorResetBoundary();
-  const again = () => {
+  const again = async () => {
+    // The page's code, where that is what was missing; the router itself asks for it once.
+    await Promise.all(
+      router.state.matches.map(match => preloadOf(router.routesById[match.routeId].options.component)),
+    );
     queries.reset();
     reset();
-    void router.invalidate();
+    await router.invalidate();
   };
-  useEffect(() => (error instanceof Unreachable ? whenRegained(again) : undefined));
+  useEffect(() => (error instanceof Unreachable ? whenRegained(() => void again()) : undefined));
 
   if (error instanceof ApiError) {
     if (error.status === 404) return <Gone error={error} />;
@@ -100,9 +110,13 @@ function SignInFirst() {
   );
 }
 
-function Again({ again }: { again: () => void }) {
+function preloadOf(component: unknown): Promise<unknown> | undefined {
+  return (component as AsyncRouteComponent<object> | undefined)?.preload?.();
+}
+
+function Again({ again }: { again: () => Promise<void> }) {
   return (
-    <button type="button" className={classes.again} onClick={again}>
+    <button type="button" className={classes.again} onClick={() => void again()}>
       Try again
     </button>
   );

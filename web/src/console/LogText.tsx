@@ -15,7 +15,7 @@ const ROW_REM = 1.125;
 export function LogText(props: LogViewProps) {
   const { log, name, line, following, onFollow, onLine, marked } = props;
   useLogVersion(log);
-  const box = useRef<HTMLElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   const many = log.lineCount;
   const digits = Math.max(4, String(many).length);
 

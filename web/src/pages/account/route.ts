@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 
 export const accountRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/account",
-  component: lazyRouteComponent(() => import("./AccountPage"), "AccountPage"),
+  component: lazyPage(() => import("./AccountPage"), "AccountPage"),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { searchParams, text } from "@/lib/search";
 
@@ -6,5 +7,5 @@ export const adminUsersRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/admin/users",
   ...searchParams({ q: text(100), cursor: text(100) }),
-  component: lazyRouteComponent(() => import("./UsersPage"), "UsersPage"),
+  component: lazyPage(() => import("./UsersPage"), "UsersPage"),
 });

@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 
 export const labRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/lab",
-  component: lazyRouteComponent(() => import("./LabPage"), "LabPage"),
+  component: lazyPage(() => import("./LabPage"), "LabPage"),
 });

@@ -1,14 +1,15 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 
 export const plansRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/plans",
-  component: lazyRouteComponent(() => import("./PlansPage"), "PlansPage"),
+  component: lazyPage(() => import("./PlansPage"), "PlansPage"),
 });
 
 export const planRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/plans/$name",
-  component: lazyRouteComponent(() => import("./PlanPage"), "PlanPage"),
+  component: lazyPage(() => import("./PlanPage"), "PlanPage"),
 });

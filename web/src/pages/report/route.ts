@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { reportQuery } from "@/api/queries";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";
 import { oneOf, searchParams, someOf, text } from "@/lib/search";
@@ -41,5 +42,5 @@ export const reportRoute = createRoute({
   ...idParam,
   ...reportSearch,
   loader: ({ context, params }) => void context.client.prefetchQuery(reportQuery(params.id)),
-  component: lazyRouteComponent(() => import("./ReportPage"), "ReportPage"),
+  component: lazyPage(() => import("./ReportPage"), "ReportPage"),
 });

@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { searchParams, text } from "@/lib/search";
 
@@ -9,5 +10,5 @@ export const signInRoute = createRoute({
     /** Where to go then: a path of this lab. */
     next: text(2000),
   }),
-  component: lazyRouteComponent(() => import("./SignInPage"), "SignInPage"),
+  component: lazyPage(() => import("./SignInPage"), "SignInPage"),
 });

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { stepsQuery } from "@/api/queries";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";
 import { oneOf, searchParams, text, whole } from "@/lib/search";
@@ -23,5 +24,5 @@ export const submissionRoute = createRoute({
   search: submissionSearch.search,
   // Begins with the page's code, not after it; the page itself waits and shows what goes wrong.
   loader: ({ context, params }) => void context.client.prefetchQuery(stepsQuery(params.id)),
-  component: lazyRouteComponent(() => import("./SubmissionPage"), "SubmissionPage"),
+  component: lazyPage(() => import("./SubmissionPage"), "SubmissionPage"),
 });

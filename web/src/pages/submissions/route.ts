@@ -1,4 +1,5 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { searchParams } from "@/lib/search";
 import { LIST } from "./search";
@@ -7,5 +8,5 @@ export const submissionsRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/submissions",
   ...searchParams(LIST),
-  component: lazyRouteComponent(() => import("./SubmissionsPage"), "SubmissionsPage"),
+  component: lazyPage(() => import("./SubmissionsPage"), "SubmissionsPage"),
 });

@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { oneOf, searchParams, text, texts } from "@/lib/search";
 
@@ -35,5 +36,5 @@ export const submitRoute = createRoute({
     void client.prefetchQuery(treesQuery);
     void client.prefetchQuery(deviceTypesQuery);
   },
-  component: lazyRouteComponent(() => import("./SubmitPage"), "SubmitPage"),
+  component: lazyPage(() => import("./SubmitPage"), "SubmitPage"),
 });

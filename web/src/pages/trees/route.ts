@@ -1,8 +1,9 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 
 export const treesRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/trees",
-  component: lazyRouteComponent(() => import("./TreesPage"), "TreesPage"),
+  component: lazyPage(() => import("./TreesPage"), "TreesPage"),
 });
