@@ -70,7 +70,7 @@ const STATES: Record<LogState, string> = {
   loading: "reading",
   live: "live",
   reconnecting: "reconnecting",
-  ended: "whole",
+  ended: "complete",
   failed: "not read",
 };
 
@@ -105,15 +105,17 @@ export function LogView(props: Props) {
         <Finder search={search} address={address} onAddress={onAddress} />
         <div className={classes.group}>
           <LineField key={address.line} line={address.line} last={log.lineCount} onLine={onLine} />
-          <button
-            type="button"
-            className={classes.button}
-            aria-pressed={following}
-            disabled={!live}
-            onClick={follow}
-          >
-            Follow
-          </button>
+          {terminal && (
+            <button
+              type="button"
+              className={classes.button}
+              aria-pressed={following}
+              disabled={!live}
+              onClick={follow}
+            >
+              Follow
+            </button>
+          )}
           {terminal && (
             <fieldset className={classes.choice}>
               <legend className="hidden-visually">Shown as</legend>
@@ -169,9 +171,9 @@ export function LogView(props: Props) {
           <CopyButton
             text={() => new URL(lineHref(address.line), location.href).href}
             label="Copy link"
-            name={address.line === null ? "Copy a link to this" : `Copy a link to line ${address.line}`}
+            name={address.line === null ? "Copy link to this" : `Copy link to line ${address.line}`}
           />
-          <CopyButton text={() => log.whole()} label="Copy all" name="Copy the whole text" />
+          <CopyButton text={() => log.whole()} label="Copy all" name="Copy all of the text" />
           <a className={classes.button} href={download.href} download={download.file}>
             Download
           </a>

@@ -2,6 +2,7 @@
 import { FitAddon } from "@xterm/addon-fit";
 import type { Terminal } from "@xterm/xterm";
 import { type MouseEvent, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import type { LogViewProps } from "./LogView";
 import type { Log } from "./log";
 import { lastRow, lineOfRow, rowsOfLine } from "./rows";
@@ -28,6 +29,8 @@ export default function TerminalView(props: LogViewProps) {
     if (!host.current) return;
     const screen = new Screen(host.current, log, name, {
       onSight: () => setSight(screen.sight(callbacks.current.line)),
+      // In the same frame as the rows, or the numbers would trail behind them.
+      onRows: () => flushSync(() => setSight(screen.sight(callbacks.current.line))),
       onFollow: atEnd => callbacks.current.onFollow(atEnd),
     });
     setShown(screen);
@@ -85,8 +88,10 @@ export default function TerminalView(props: LogViewProps) {
 }
 
 interface ScreenEvents {
-  /** What is in sight may have changed. */
+  /** What is marked in sight may have changed. */
   onSight(): void;
+  /** The rows in sight were drawn anew. */
+  onRows(): void;
   /** The reader scrolled away from the end, or back to it. */
   onFollow(atEnd: boolean): void;
 }
@@ -105,7 +110,6 @@ class Screen {
   private fed = 0;
   private wanted: { line: number; find: string } | null = null;
   private atEnd = true;
-  private frame = 0;
 
   constructor(host: HTMLElement, log: Log, name: string, events: ScreenEvents) {
     this.host = host;
@@ -116,7 +120,10 @@ class Screen {
     this.terminal.open(host);
     this.terminal.textarea?.setAttribute("aria-label", `${name}. The same lines are under Text.`);
     this.terminal.attachCustomKeyEventHandler(event => this.key(event));
-    this.terminal.onRender(() => this.look());
+    this.terminal.onRender(() => {
+      this.watchEnd();
+      this.events.onRows();
+    });
     this.resize = new ResizeObserver(() => this.fit.fit());
     this.resize.observe(host);
     // The reader moves: what was still to be gone to is not.
@@ -128,7 +135,6 @@ class Screen {
   }
 
   dispose() {
-    cancelAnimationFrame(this.frame);
     this.unsubscribe();
     this.resize.disconnect();
     this.terminal.dispose();
@@ -152,16 +158,15 @@ class Screen {
   }
 
   look() {
-    cancelAnimationFrame(this.frame);
-    this.frame = requestAnimationFrame(() => {
-      const buffer = this.terminal.buffer.active;
-      const atEnd = buffer.viewportY >= buffer.baseY;
-      if (atEnd !== this.atEnd) {
-        this.atEnd = atEnd;
-        this.events.onFollow(atEnd);
-      }
-      this.events.onSight();
-    });
+    this.events.onSight();
+  }
+
+  private watchEnd() {
+    const { viewportY, baseY } = this.terminal.buffer.active;
+    const atEnd = viewportY >= baseY;
+    if (atEnd === this.atEnd) return;
+    this.atEnd = atEnd;
+    this.events.onFollow(atEnd);
   }
 
   sight(chosen: number | null): Sight {

@@ -18,7 +18,7 @@ export function Attempts({ steps }: { steps: SubmissionSteps }) {
       title="What went wrong on the way"
       lead={
         attempts.length > 0
-          ? `${count(attempts.length, "attempt")} failed, those that were made up for included; the latest first.`
+          ? `${count(attempts.length, "failed attempt")}, also what a later one made up for; the latest first.`
           : undefined
       }
     >

@@ -38,7 +38,11 @@ const Block = memo(
   ({ block, boots, run, chosen }: BlockProps) => {
     const again = block.discarded > 0 ? `, ${block.discarded} discarded` : "";
     return (
-      <li className={classes.block} data-state={block.state} aria-label={`Block ${block.block + 1}${again}`}>
+      <li
+        className={classes.block}
+        data-arms={block.arms.length}
+        aria-label={`Block ${block.block + 1}${again}`}
+      >
         {cellsOf(block, boots).map((cell, position) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a block's cells are known by their position
           <CellView key={position} cell={cell} run={run} block={block} chosen={chosen} />
@@ -109,6 +113,7 @@ export function StripLegend() {
     { state: "measuring", word: "measuring" },
     { state: "passed", word: "passed" },
     { state: "failed", word: "failed" },
+    { state: "lost", word: "will not come" },
   ];
   return (
     <p className={classes.legend}>

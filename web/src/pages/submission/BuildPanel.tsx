@@ -92,9 +92,11 @@ function ReadLog({
   log: Log;
 }) {
   const { build } = selection;
-  const { address, onAddress, lineHref } = useLogAddress(selection);
+  const { address: chosen, onAddress, lineHref } = useLogAddress(selection);
   const excerpt = build.failure?.excerpt ?? "";
   const errors = useMemo(() => linesWith(log, errorLines(clean(excerpt))), [log, excerpt]);
+  // A log that tells why the build failed opens there, unless the address says where.
+  const address = { ...chosen, line: chosen.line ?? errors[0] ?? null };
   const warnings = useMemo(() => view?.new_warnings ?? [], [view]);
   const placed = useMemo(
     () => warnings.map(each => ({ warning: each, line: linesWith(log, [warningText(each)])[0] ?? null })),

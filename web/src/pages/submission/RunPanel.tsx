@@ -36,7 +36,7 @@ export function RunPanel({ selection }: { selection: RunSelection }) {
         </div>
       )}
       {run.failure && <FailureCard failure={run.failure} what={`${run.plan} on ${run.device_type}`} />}
-      {boot && <BootFacts boot={boot} />}
+      {boot && <BootFacts boot={boot} known={run.failure?.summary} />}
     </div>
   );
 }
@@ -153,7 +153,7 @@ function ReadConsole({
   findings,
   onRetry,
 }: OpenProps & { log: Log; findings: readonly FindingView[] }) {
-  const { address, onAddress, lineHref } = useLogAddress(selection);
+  const { address: chosen, onAddress, lineHref } = useLogAddress(selection);
   const version = useLogVersion(log);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the lines of the findings come with the text
   const found = useMemo(
@@ -163,6 +163,9 @@ function ReadConsole({
         .map(finding => ({ finding, line: log.lineAt(finding.console_offset) })),
     [findings, log, version],
   );
+  // A console that tells why the boot died opens there, unless the address says where.
+  const fatal = boot.state === "finished" ? found.find(each => each.finding.fatal)?.line : undefined;
+  const address = { ...chosen, line: chosen.line ?? fatal ?? null };
   const lines = found.map(each => each.line).join(" ");
   const marked = useMemo(() => new Set(lines.split(" ").filter(Boolean).map(Number)), [lines]);
   return (
@@ -215,8 +218,9 @@ export function Listed({ title, children }: { title: string; children: ReactNode
   );
 }
 
-function BootFacts({ boot }: { boot: BootStep }) {
-  const { failure } = boot;
+/** `known`: a failure that is already said above. */
+function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined }) {
+  const failure = boot.failure?.summary === known ? null : boot.failure;
   const seconds = (until: string | null) =>
     until === null ? "\u2013" : duration((Date.parse(until) - Date.parse(boot.started_at)) / 1000);
   return (

@@ -9,7 +9,6 @@ import { clean, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { EmptyState } from "@/parts/EmptyState";
 import { FailureCard } from "@/parts/FailureCard";
-import { Progress } from "@/parts/Progress";
 import { Scroll } from "@/parts/Scroll";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
@@ -37,9 +36,7 @@ export function SeriesPanel({ apply, series }: { apply: ApplyStep; series: boole
       </div>
       {apply.failure && <FailureCard failure={apply.failure} what="apply" />}
       {apply.state !== "finished" && (
-        <Progress done={apply.progress_done} total={apply.progress_total} noun="patches">
-          {oneLine(apply.progress) || (apply.state === "running" ? "begins" : "waits for a builder")}
-        </Progress>
+        <p>{oneLine(apply.progress) || (apply.state === "running" ? "Begins." : "Waits for a builder.")}</p>
       )}
       {data ? (
         <Read id={id} request={data.request} apply={data.apply} series={series} />
