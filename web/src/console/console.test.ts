@@ -15,6 +15,11 @@ function logOf(text: string): Log {
 
 test.each([
   ["\x1b[1;31mred\x1b[0m", "\x1b[1;31mred\x1b[0m", "colours stay"],
+  [
+    "\x1b[38;2;9;9;9mx\x1b[0;58;5;1my\x1b[38;5;2mz\x1b[4:3mw",
+    "xy\x1b[38;5;2mzw",
+    "but not those of no theme",
+  ],
   ["\x1bc\x1b[?7l\x1b[2Jboot", "boot", "a firmware that clears the screen hides nothing"],
   ["\x1b]0;title\x07text\x1b]8;;http://x\x1b\\link", "textlink", "titles and links are taken out"],
   ["\x1b]0;never ended\nnext", "]0;never ended\nnext", "a string that does not end keeps its line feed"],

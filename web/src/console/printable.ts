@@ -13,15 +13,21 @@ const SEQUENCE =
 const BEGUN = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b\n]*\x1b?|[ -/]*)$/;
 const LONGEST_SEQUENCE = 256;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const COLOUR = /^\x1b\[[0-9;:]*m$/;
+const COLOUR = /^\x1b\[[0-9;]*m$/;
+/** One of 16 million colours: unreadable in one theme or the other, and it takes a style of its own. */
+const OWN_COLOUR = /(?:^|[[;])(?:[34]8;2|58)(?:;|m)/;
 /** Controls but backspace, tab, line feed, carriage return and escape; C1 ones would feed lines too. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL = /[\0-\x07\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f-\x9f]/g;
 /** An escape that belongs to nothing known. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const STRAY_ESCAPE = /\x1b(?!\[[0-9;:]*m)/g;
+const STRAY_ESCAPE = /\x1b(?!\[[0-9;]*m)/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
-const COLOURS = /\x1b\[[0-9;:]*m/g;
+const COLOURS = /\x1b\[[0-9;]*m/g;
+
+function keeps(sequence: string): boolean {
+  return COLOUR.test(sequence) && !OWN_COLOUR.test(sequence);
+}
 
 /** Decodes a console that comes in pieces. The text it gives has colours, tabs, carriage returns and backspaces left. */
 export class Printable {
@@ -47,7 +53,7 @@ export class Printable {
       text = text.slice(0, -this.held.length);
     }
     return text
-      .replace(SEQUENCE, sequence => (COLOUR.test(sequence) ? sequence : ""))
+      .replace(SEQUENCE, sequence => (keeps(sequence) ? sequence : ""))
       .replace(STRAY_ESCAPE, "")
       .replace(CONTROL, "");
   }

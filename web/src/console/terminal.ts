@@ -21,7 +21,6 @@ export function makeTerminal(options: ITerminalOptions = {}): Terminal {
     cursorStyle: "bar",
     cursorInactiveStyle: "none",
     scrollback: SCROLLBACK_ROWS,
-    minimumContrastRatio: 4.5,
     ...options,
     documentOverride: document,
     theme: { ...coloursNow(), ...options.theme },
@@ -45,7 +44,7 @@ function coloursNow(): ITheme {
     probe.style.color = `var(${token})`;
     return getComputedStyle(probe).color;
   };
-  const theme = {
+  const theme: ITheme = {
     background: colour("--surface"),
     foreground: colour("--ink"),
     cursor: colour("--surface"),
@@ -54,10 +53,23 @@ function coloursNow(): ITheme {
     scrollbarSliderBackground: colour("--line"),
     scrollbarSliderHoverBackground: colour("--line-strong"),
     scrollbarSliderActiveBackground: colour("--line-strong"),
+    // Each is a colour for text on every ground, in either theme.
+    black: colour("--muted"),
     red: colour("--bad"),
     green: colour("--good"),
     yellow: colour("--unsure"),
     blue: colour("--arm-a"),
+    magenta: colour("--arm-b"),
+    cyan: colour("--same"),
+    white: colour("--ink"),
+    brightBlack: colour("--muted"),
+    brightRed: colour("--bad"),
+    brightGreen: colour("--good"),
+    brightYellow: colour("--unsure"),
+    brightBlue: colour("--arm-a"),
+    brightMagenta: colour("--arm-b"),
+    brightCyan: colour("--same"),
+    brightWhite: colour("--ink"),
   };
   probe.remove();
   return theme;
@@ -75,16 +87,17 @@ function whenThemeChanges(changed: () => void): () => void {
   };
 }
 
-/** The document as xterm.js sees it: a `style` element it makes is a place holder whose text goes to an adopted sheet. */
+/** The document as xterm.js sees it: where it makes a `style` element it gets a place holder, whose text goes to an adopted sheet. */
 function documentWithoutStyleElements() {
   const sheets: ReturnType<typeof adoptSheet>[] = [];
   const make = (name: string, options?: ElementCreationOptions) => {
-    const element = window.document.createElement(name, options);
-    if (name !== "style") return element;
+    if (name !== "style") return window.document.createElement(name, options);
     const sheet = adoptSheet();
     sheets.push(sheet);
-    Object.defineProperty(element, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
-    return element;
+    const holder = window.document.createElement("span");
+    holder.hidden = true;
+    Object.defineProperty(holder, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
+    return holder;
   };
   const document = new Proxy(window.document, {
     get(target, name) {
