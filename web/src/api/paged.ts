@@ -5,7 +5,7 @@
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 
 declare module "@tanstack/react-router" {
-  interface HistoryStateT {
+  interface HistoryState {
     /** Cursors of the pages before this one; "" is the first page. */
     trail?: string[];
   }
@@ -29,12 +29,12 @@ export interface Paged {
 /** `cursor`: the address's; `page`: what the server answered for it. Works on the `cursor` parameter of the current route. */
 export function usePaged(cursor: string, page: Page<unknown> | undefined, size: number): Paged {
   const navigate = useNavigate();
-  const trail = useRouterState({ select: state => (state.location.state as { trail?: string[] }).trail });
+  const trail = useRouterState({ select: state => state.location.state.trail });
   const to = (target: string, trailAfter: string[]) => () =>
     void navigate({
       to: ".",
       search: ((search: Record<string, unknown>) => ({ ...search, cursor: target })) as never,
-      state: ((state: object) => ({ ...state, trail: trailAfter })) as never,
+      state: state => ({ ...state, trail: trailAfter }),
     });
   const next = page?.next;
   return {

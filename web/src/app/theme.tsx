@@ -41,6 +41,7 @@ export type ThemeChoice = "auto" | "light" | "dark";
 
 /** What the reader chose, and how to choose: `auto` is what the system says. */
 export function useThemeChoice(): [ThemeChoice, (choice: ThemeChoice) => void] {
-  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  // Otherwise Mantine writes a style element to hold transitions back, which the page's policy refuses.
+  const { colorScheme, setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   return [colorScheme, setColorScheme];
 }
