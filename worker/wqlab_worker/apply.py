@@ -28,7 +28,8 @@ from . import series as mails
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
 from .failures import InfrastructureError, JobError, UserError
-from .git import Git, GitError, create_bare, fetch
+from .fetch import fetch
+from .git import Git, GitError, create_bare
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter
 from .toolchain import toolchain_identity
@@ -88,14 +89,12 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
 
 
 def _from_git(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> _Candidate:
-    progress(f"fetching {series.ref} of {series.url}", 0, 0)
     git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
-    wanted = [f"+{_source_reference(series.ref)}:{_FETCHED}"]
-    fetch(git, series.url, wanted, private_network=False)
+    _fetch(git, series, series.ref, _FETCHED, progress)
     commit = git.commit(_FETCHED)
     if commit is None:
         raise UserError(f"{series.url} has no branch, tag or commit {series.ref!r}")
-    base = _base_of(series, job, mirror, git, commit)
+    base = _base_of(series, job, mirror, git, commit, progress=progress)
     if git.run("rev-list", "--count", f"{base}..{commit}").strip() == "0":
         raise UserError(
             f"{series.ref} has nothing on top of {base[:12]}",
@@ -108,13 +107,22 @@ def _from_git(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, pr
     return _Candidate(git, base, commit, title, texts)
 
 
+def _fetch(git: Git, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
+    """Progress is said every second, which is also how a cancelled or lost job ends a fetch."""
+    fetch(
+        *(git, series.url, [f"+{_source_reference(ref)}:{into}"]),
+        private_network=False,
+        on_tick=lambda: progress(f"fetching {ref} of {series.url}", 0, 0),
+    )
+
+
 def _source_reference(ref: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*", ref) or ".." in ref or ref.endswith((".lock", "/")):
         raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
     return ref
 
 
-def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str) -> str:
+def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str, *, progress: Progress) -> str:
     """The commit the branch is compared with: the one that was named, or the merge-base with the tree."""
     if series.base is None:
         try:
@@ -128,7 +136,7 @@ def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit:
     base = git.commit(_source_reference(series.base))
     if base is None:
         try:
-            fetch(git, series.url, [f"+{series.base}:{_FETCHED_BASE}"], private_network=False)
+            _fetch(git, series, series.base, _FETCHED_BASE, progress)
             base = git.commit(_FETCHED_BASE)
         except UserError:
             base = None

@@ -74,10 +74,10 @@ def apply(id_: int, settings: Settings) -> None:
     if claim is None:
         return
     ref = JobRef("applies", id_, claim.fence)
-    workspace = Workspace.from_environment()
     stop = Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
         try:
+            workspace = Workspace.from_environment()
             result = apply_series(claim.job, workspace, ProgressTeller(server, ref, stop))
             for artifact in _of_apply(result):
                 server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
@@ -101,10 +101,10 @@ def build(id_: int, settings: Settings) -> None:
     if claim is None:
         return
     ref = JobRef("builds", id_, claim.fence)
-    workspace = Workspace.from_environment()
     stop = Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
         try:
+            workspace = Workspace.from_environment()
             if claim.job.source.bundle:
                 server.fetch(claim.job.source.bundle, workspace.fetched)
             result = build_kernel(claim.job, workspace, ProgressTeller(server, ref, stop))
