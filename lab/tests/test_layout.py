@@ -51,3 +51,19 @@ def test_supervisor_reads_back_what_was_meant(layout: Layout) -> None:
     assert 'WQLAB_DATA_DIR="/checkout with space/50%%"' in config["program:api"]["environment"]
     assert "-c 3" in config["program:boards"]["command"]
     assert "secret" not in config["program:api"]["environment"]
+
+
+def test_what_the_operator_sets_reaches_the_workers_and_no_proxy_comes_between_the_labs_parts(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "WQLAB_PRIVATE_GIT_HOSTS": "git.lab.example,10.1.2.3:8443",
+        "SSL_CERT_FILE": "/etc/our-ca.pem",
+        "https_proxy": "http://proxy.lab.example:3128",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("no_proxy", "lab.example")
+    worker = next(service for service in services(layout, capacity=1) if service.name == "build")
+    assert {name: worker.environment[name] for name in given} == given
+    assert worker.environment["no_proxy"] == "lab.example,127.0.0.1,localhost"

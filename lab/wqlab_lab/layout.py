@@ -10,6 +10,12 @@ from pathlib import Path
 LAB = "local"
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
+PASSED_ON = (
+    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS"),
+    *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
+)
+"""What an operator sets in the environment of `make up` and the lab's processes read in theirs."""
+LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
 """sun_path of unix(7), less its terminating zero."""
 
@@ -83,9 +89,10 @@ class Layout:
 
     def environment(self) -> dict[str, str]:
         """What every process of the lab is started with."""
-        passed = {name: os.environ[name] for name in ("WQLAB_LOCAL_GIT_PATHS",) if name in os.environ}
+        passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
         return {
             **passed,
+            "no_proxy": _no_proxy(),
             "HOME": os.environ.get("HOME", "/"),
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -115,7 +122,12 @@ class Layout:
 
     def user_environment(self) -> dict[str, str]:
         """For the `wqlab` command."""
-        return {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token("admin")}
+        return {**os.environ, "no_proxy": _no_proxy(), "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token("admin")}
+
+
+def _no_proxy() -> str:
+    """The lab's own parts talk on loopback, where no proxy reaches them."""
+    return ",".join(filter(None, (os.environ.get("no_proxy"), LOOPBACK)))
 
 
 def free_port(preferred: int) -> int:

@@ -208,7 +208,7 @@ class Lab:
 
     def _api_answers(self) -> bool:
         try:
-            return httpx.get(f"{self.layout.url}/readyz", timeout=5).is_success
+            return httpx.get(f"{self.layout.url}/readyz", timeout=5, trust_env=False).is_success
         except httpx.TransportError:
             return False
 
