@@ -41,6 +41,8 @@ class Series(Message):
 class Target(Message):
     plan: Name
     device_type: Name
+    scenarios: list[Name] | None = None
+    """Scenarios to measure instead of all of the plan's."""
     settings: list[str] | None = None
     """Canonical settings to measure instead of the plan's default."""
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
