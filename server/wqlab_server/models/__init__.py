@@ -6,6 +6,7 @@ Importing the package registers every table, so that foreign keys and relationsh
 from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
+from .faults import TickFault
 from .job import Job
 from .lab import Device, Lab, Lease
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
@@ -35,6 +36,7 @@ __all__ = [
     "Sample",
     "Submission",
     "SubmissionBuild",
+    "TickFault",
     "Token",
     "Typed",
     "Unsupported",

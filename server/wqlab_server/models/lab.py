@@ -36,6 +36,8 @@ class Device(Base):
     health: Mapped[DeviceHealth] = mapped_column(default=DeviceHealth.UNKNOWN)
     health_reason: Mapped[str] = mapped_column(default="")
     health_checked_at: Mapped[datetime | None]
+    check_wanted: Mapped[bool] = mapped_column(default=False)
+    """A maintainer has released it: it is checked at once, whether or not a run waits for it."""
     measured_topology: Mapped[MeasuredTopology | None]
     dirty: Mapped[bool] = mapped_column(default=False)
     """Its last holder did not give it back; the next one releases the place and power-cycles first."""
