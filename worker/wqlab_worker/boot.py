@@ -1,4 +1,4 @@
-"""One boot of a run: brought up and verified, measured cell by cell, told while it happens, and ended as what it was."""
+"""One boot of a run: brought up, verified, measured cell by cell, told while it happens, and ended as what it was."""
 
 from __future__ import annotations
 
