@@ -12,23 +12,9 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
+from wqlab_contracts import enums
 from wqlab_contracts.api import Comparison as ComparisonData
 from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.enums import (
-    Arm,
-    ArtifactKind,
-    BootState,
-    DeviceHealth,
-    EventKind,
-    FindingKind,
-    JobState,
-    Outcome,
-    Question,
-    Role,
-    RunPurpose,
-    SubmissionState,
-    Verdict,
-)
 from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
@@ -77,19 +63,19 @@ _COLUMN_TYPES: dict[Any, Any] = {
     **{
         enum: closed(enum)
         for enum in (
-            Arm,
-            ArtifactKind,
-            BootState,
-            DeviceHealth,
-            EventKind,
-            FindingKind,
-            JobState,
-            Outcome,
-            Question,
-            Role,
-            RunPurpose,
-            SubmissionState,
-            Verdict,
+            enums.Arm,
+            enums.ArtifactKind,
+            enums.BootState,
+            enums.DeviceHealth,
+            enums.EventKind,
+            enums.FindingKind,
+            enums.JobState,
+            enums.Outcome,
+            enums.Question,
+            enums.Role,
+            enums.RunPurpose,
+            enums.SubmissionState,
+            enums.Verdict,
         )
     },
     **{
@@ -110,7 +96,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Tree,
             dict[str, str],
             dict[str, Any],
-            list[list[Arm]],
+            list[list[enums.Arm]],
         )
     },
 }
