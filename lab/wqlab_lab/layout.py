@@ -80,6 +80,11 @@ class Layout:
             kept.write_text(str(free_port(PREFERRED_PORTS[service])))
         return int(kept.read_text())
 
+    def forget_ports(self) -> None:
+        """Others are chosen at the next start."""
+        for service in PREFERRED_PORTS:
+            (self.run / f"{service}.port").unlink(missing_ok=True)
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port('api')}"
