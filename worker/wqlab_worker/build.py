@@ -177,7 +177,7 @@ class _Build:
             "CCACHE_TEMPDIR": "/tmp",  # noqa: S108 - the sandbox's own
             "CCACHE_MAXSIZE": CCACHE_SIZE,
             "CCACHE_COMPILERCHECK": "content",
-            # Kbuild has gcc list each file's headers anyway: with that list there is no need to preprocess a file twice.
+            # Kbuild has gcc list each file's headers anyway: with that list no file is preprocessed twice.
             "CCACHE_DEPEND": "1",
             "CCACHE_STATSLOG": f"{OUT}/ccache.log",
             **({} if self.trusted else {"CCACHE_READONLY": "1"}),

@@ -59,8 +59,9 @@ class _Draft:
 def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
     """Targets from options in command-line order.
 
-    A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to every target,
-    and a target's own --param wins over them. Raises UsageError for malformed ones and when there is no target.
+    A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to
+    every target, and a target's own --param wins over them. Raises UsageError for malformed ones and when there is
+    no target.
     """
     common = _Draft("", "")
     drafts: list[_Draft] = []
@@ -214,7 +215,8 @@ def submit(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Submit a series, or a study of settings.
 
-    A --scenario, --setting or --param belongs to the --target before it; given before the first --target, to every target:
+    A --scenario, --setting or --param belongs to the --target before it; given before the first --target, to every
+    target:
 
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
     scope=cache,strict=1 --param fio_runtime=5 --wait
