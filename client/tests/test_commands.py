@@ -11,7 +11,17 @@ from fakelab import APPLIED, FakeLab, Reply, Seen, at, boot, build, problem, run
 from test_progress import STORY
 
 from wqlab_client.config import resolve
-from wqlab_contracts.api import DeviceTypeView, DeviceView, LeaseView, Page, PlanView, SubmissionSummary, TreeView
+from wqlab_contracts import layout
+from wqlab_contracts.api import (
+    DeviceTypeView,
+    DeviceView,
+    LeaseView,
+    Page,
+    PlanView,
+    SubmissionSummary,
+    TreeView,
+    UnitCounts,
+)
 from wqlab_contracts.enums import Arm, DeviceHealth, ErrorKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import CompilerWarning, Failure
 from wqlab_contracts.specs import TestPlan, Topology, Tree
@@ -337,7 +347,9 @@ def test_device_types(wqlab: Wqlab, lab: FakeLab) -> None:
                 arch="x86_64",
                 emulated=True,
                 topology=topology,
+                layout=layout.described(topology),
                 devices=["a", "b"],
+                units=UnitCounts(good=1, busy=1, unchecked=0, quarantined=0),
                 free=1,
                 queued_runs=3,
                 problems=["device-types/new.yaml:3: unknown key 'cpus'"],

@@ -52,6 +52,23 @@ def test_too_few_blocks_are_no_regression(run):
     assert "1 more block" in out
 
 
+@pytest.mark.parametrize(
+    ("candidate", "missing", "code", "word"),
+    [
+        (1100, ["candidate6"], ExitCode.DONE, "IMPROVEMENT"),
+        (1100, ["candidate6", "candidate7"], ExitCode.DONE, "INCONCLUSIVE"),
+        (1100, ["candidate6", "baseline7"], ExitCode.DONE, "IMPROVEMENT"),
+        (900, ["candidate6", "candidate7"], ExitCode.REGRESSION, "REGRESSION"),
+        (900, ["baseline6", "baseline7"], ExitCode.DONE, "INCONCLUSIVE"),
+    ],
+)
+def test_an_arm_that_blocks_lack_is_not_flattered(run, candidate, missing, code, word):
+    kept = [row for row in rows(candidate, blocks=8) if not any(f",{boot}," in row for boot in missing)]
+    found, out, _ = run([HEADER, *kept])
+    assert (found, out.splitlines()[0]) == (code, f"unnamed on unnamed: {word}")
+    assert ("discards lean to the" in out) is (word == "INCONCLUSIVE")
+
+
 def test_json_is_a_list_of_comparisons(run):
     found, out, _ = run([HEADER, *rows(900)], as_json=True)
     assert found is ExitCode.REGRESSION

@@ -31,7 +31,7 @@ def test_settings_and_parameters_belong_to_the_target_before_them(wqlab: Wqlab, 
     sent = request(
         wqlab, *GIT, "--blocks", "8", "--priority", "60",
         "--target", "xfs-fsync@xeon-2s",
-        "--target=dm-crypt-affinity@ryzen-3900x",
+        "--target=dm-crypt-affinity@ryzen-3900x", "--scenario", "HIGH", "--scenario=LOW",
         "--setting", "scope=cache,strict=1", "--setting=strict=0,scope=system", "--param", "fio_runtime=5",
         "--param", "size=32k",
         "--target", "dm-crypt-affinity@tiny", "--param", "fio_runtime=0.5",
@@ -40,14 +40,21 @@ def test_settings_and_parameters_belong_to_the_target_before_them(wqlab: Wqlab, 
         "series": {"git": {"url": "https://git.example.org/l.git", "ref": "wq", "base": None}, "mbox": None},
         "tree": "linux-6.12",
         "targets": [
-            {"plan": "xfs-fsync", "device_type": "xeon-2s", "settings": None, "parameters": {}},
+            {"plan": "xfs-fsync", "device_type": "xeon-2s", "scenarios": None, "settings": None, "parameters": {}},
             {
                 "plan": "dm-crypt-affinity",
                 "device_type": "ryzen-3900x",
+                "scenarios": ["HIGH", "LOW"],
                 "settings": ["scope=cache,strict=1", "scope=system,strict=0"],
                 "parameters": {"fio_runtime": 5, "size": "32k"},
             },
-            {"plan": "dm-crypt-affinity", "device_type": "tiny", "settings": None, "parameters": {"fio_runtime": 0.5}},
+            {
+                "plan": "dm-crypt-affinity",
+                "device_type": "tiny",
+                "scenarios": None,
+                "settings": None,
+                "parameters": {"fio_runtime": 0.5},
+            },
         ],
         "blocks": 8,
         "priority": 60,
@@ -70,7 +77,7 @@ def test_values_that_look_like_options_are_values(wqlab: Wqlab) -> None:
     sent = request(wqlab, *GIT[:4], "--target", *GIT[5:], "--target", "a@x", "--param", "note=--target b@y")
     assert sent["series"]["git"]["ref"] == "--target"
     assert sent["targets"] == [
-        {"plan": "a", "device_type": "x", "settings": None, "parameters": {"note": "--target b@y"}}
+        {"plan": "a", "device_type": "x", "scenarios": None, "settings": None, "parameters": {"note": "--target b@y"}}
     ]
 
 

@@ -38,12 +38,11 @@ class Terminal:
         self._fd, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
         self.process = subprocess.Popen(
-            [*COMMAND, *arguments],
+            ["setsid", "--ctty", *COMMAND, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
             env=environment,
-            preexec_fn=lambda: _own_terminal(theirs),
         )
         os.close(theirs)
         self.text = ""
@@ -73,11 +72,6 @@ class Terminal:
 def plain(text: str) -> str:
     """Without the sequences that move the cursor and set colours."""
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-
-
-def _own_terminal(fd: int) -> None:
-    os.setsid()
-    fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
 
 
 def test_watch_on_a_terminal_is_a_picture_and_ctrl_c_detaches(lab: FakeLab, tmp_path: Path) -> None:

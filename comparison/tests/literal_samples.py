@@ -1,12 +1,14 @@
-"""Samples for tests: literal arrays in, a table out."""
+"""Samples for tests: literal arrays in, a table out; and a plan that they could come from."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from wqlab_comparison import Samples, compare
+from wqlab_comparison import Samples, TargetFacts, compare
 from wqlab_contracts.api import Comparison
+from wqlab_contracts.enums import Arm
+from wqlab_contracts.specs import TestPlan
 
 DEFAULTS: dict[str, Any] = {
     "device_type": "ryzen-3900x",
@@ -70,3 +72,52 @@ def with_moments(mean: float, deviation: float, shape: Sequence[float]) -> list[
     z = np.array(shape, float)
     z = (z - z.mean()) / z.std(ddof=1)
     return [float(value) for value in mean + deviation * z]
+
+
+PLAN = TestPlan.model_validate(
+    {
+        "name": "dm-crypt",
+        "summary": "",
+        "script": "run.sh",
+        "parser": "fio",
+        "scenarios": [{"name": "HIGH", "summary": ""}, {"name": "LOW", "summary": ""}],
+        "axes": [{"name": "scope", "values": ["system", "cache", "cache_shard"]}],
+        "reference_setting": "scope=system",
+        "hardware": {"settings": ["scope=system", "scope=cache"]},
+        "emulated": {"settings": ["scope=system", "scope=cache"]},
+        "metrics": [
+            {
+                "name": "l3_share",
+                "summary": "",
+                "unit": "%",
+                "scale": "difference",
+                "direction": "higher_is_better",
+                "class": "mechanism",
+                "taken_from": "traced",
+                "role_emulated": "primary",
+            },
+            {
+                "name": "bandwidth",
+                "summary": "",
+                "unit": "MiB/s",
+                "scale": "ratio",
+                "direction": "higher_is_better",
+                "class": "performance",
+                "taken_from": "untraced",
+                "role_hardware": "primary",
+            },
+        ],
+    }
+)
+
+
+def target(**changes: Any) -> TargetFacts:
+    """PLAN on the device type that samples have by default: a settings study, unless `changes` say otherwise."""
+    facts: dict[str, Any] = {
+        "plan": PLAN,
+        "device_type": "ryzen-3900x",
+        "emulated": True,
+        "arms": [Arm.BASELINE],
+        "settings": ["scope=system", "scope=cache", "scope=cache_shard"],
+    }
+    return TargetFacts(**{**facts, **changes})

@@ -1,13 +1,12 @@
 from datetime import UTC, datetime
 
 import pytest
-from literal_samples import one, paired, studied
+from literal_samples import one, paired, studied, target
 
-from wqlab_comparison import Samples, Stated, TargetFacts, compare, conclude, summarise
+from wqlab_comparison import Samples, Stated, compare, conclude, summarise
 from wqlab_contracts.api import FindingView, UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Role, Verdict
 from wqlab_contracts.messages import Failure
-from wqlab_contracts.specs import TestPlan
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LOCKS = {"metric": "locks", "unit": "", "evidence": "mechanism", "direction": "lower_is_better"}
@@ -153,54 +152,6 @@ class TestStudies:
         found = conclude(self.study(ref=[50.0] * 3, other=[50.0] * 3), [finding(arm=Arm.BASELINE)])
         assert found.verdict is Verdict.FAILED
         assert found.headline.startswith("the kernel showed panic in 1 boot")
-
-
-PLAN = TestPlan.model_validate(
-    {
-        "name": "dm-crypt",
-        "summary": "",
-        "script": "run.sh",
-        "parser": "fio",
-        "scenarios": [{"name": "HIGH", "summary": ""}, {"name": "LOW", "summary": ""}],
-        "axes": [{"name": "scope", "values": ["system", "cache", "cache_shard"]}],
-        "reference_setting": "scope=system",
-        "hardware": {"settings": ["scope=system", "scope=cache"]},
-        "emulated": {"settings": ["scope=system", "scope=cache"]},
-        "metrics": [
-            {
-                "name": "l3_share",
-                "summary": "",
-                "unit": "%",
-                "scale": "difference",
-                "direction": "higher_is_better",
-                "class": "mechanism",
-                "taken_from": "traced",
-                "role_emulated": "primary",
-            },
-            {
-                "name": "bandwidth",
-                "summary": "",
-                "unit": "MiB/s",
-                "scale": "ratio",
-                "direction": "higher_is_better",
-                "class": "performance",
-                "taken_from": "untraced",
-                "role_hardware": "primary",
-            },
-        ],
-    }
-)
-
-
-def target(**changes):
-    facts = {
-        "plan": PLAN,
-        "device_type": "ryzen-3900x",
-        "emulated": True,
-        "arms": [Arm.BASELINE],
-        "settings": ["scope=system", "scope=cache", "scope=cache_shard"],
-    }
-    return TargetFacts(**{**facts, **changes})
 
 
 class TestNothingIsDropped:

@@ -58,14 +58,25 @@ class BootTable:
         return self.metrics[cell.plan, cell.device_type, cell.metric]
 
 
+class Lost(NamedTuple):
+    """Pairs (blocks, or boots for settings) that are no figures, by the side that failed or is missing."""
+
+    reference: int = 0
+    candidate: int = 0
+
+    @property
+    def pairs(self) -> int:
+        return self.reference + self.candidate
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Values that were measured side by side, in block order; `reference[i]` and `candidate[i]` belong together."""
 
     reference: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
-    alone: int = 0
-    """Blocks (or boots, for settings) left out because the other half is missing."""
+    lost: Lost = field(default_factory=Lost)
+    """Left out because the other half is missing."""
 
 
 def boot_table(samples: Samples) -> BootTable:
@@ -101,17 +112,20 @@ def block_pairs(boots: dict[Boot, float]) -> Pairs:
     for boot, value in boots.items():
         blocks[boot.device, boot.block][boot.arm] = value
     whole = [blocks[key] for key in sorted(blocks) if len(blocks[key]) == 2]
-    return Pairs(
-        [block[Arm.BASELINE] for block in whole], [block[Arm.CANDIDATE] for block in whole], len(blocks) - len(whole)
+    lost = Lost(
+        sum(Arm.BASELINE not in block for block in blocks.values()),
+        sum(Arm.CANDIDATE not in block for block in blocks.values()),
     )
+    return Pairs([block[Arm.BASELINE] for block in whole], [block[Arm.CANDIDATE] for block in whole], lost)
 
 
 def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], arm: Arm) -> Pairs:
     """The reference setting with another one, measured in the same boot of `arm`."""
     boots = sorted(boot for boot in reference.keys() | candidate.keys() if boot.arm is arm)
     both = [boot for boot in boots if boot in reference and boot in candidate]
-    alone = len(boots) - len(both) if both else 0  # a setting that was never measured discards nothing
-    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], alone)
+    lost = Lost(sum(boot not in reference for boot in boots), sum(boot not in candidate for boot in boots))
+    # A setting that was never measured has lost nothing.
+    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost if both else Lost())
 
 
 def boot_values(samples: Samples) -> list[BootValue]:

@@ -16,13 +16,15 @@ from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import Metric, TestPlan
 
 from . import significance
-from .boots import Boot, BootTable, Cell, MetricFacts, Pairs, block_pairs, boot_table, setting_pairs
+from .boots import Boot, BootTable, Cell, Lost, MetricFacts, Pairs, block_pairs, boot_table, setting_pairs
 from .judge import Decision, Measured, decide, measure, summary, value_only
 from .power import LEAST_BLOCKS
 from .samples import Samples
+from .survivors import withheld
 
 BASELINE = "baseline"
 """`Comparison.reference` of the question about the kernel."""
+CANDIDATE = "candidate"
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class TargetFacts:
     failure: Failure | None = None
     """Why the run ended early, if it did."""
     discarded: Mapping[Arm, int] = field(default_factory=dict)
-    """Boots discarded per arm (blocks that were repeated are not in the samples)."""
+    """Blocks discarded because a boot of this arm failed; not in the samples, even when they were repeated."""
     blocks_discarded: int = 0
+    """All of them, those that no boot's failure ended too."""
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,8 @@ def _answer(
         decision = _unmeasured(question, target)
     else:
         decision = decide(facts, figures, p_adjusted, family)
+        other = CANDIDATE if question.question is Question.KERNEL else cell.setting
+        decision = withheld(decision, _lost(question, target), question.question, question.reference, other)
     if explanatory and decision.verdict not in {Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}:
         text = "" if figures.n else decision.reason
         decision = Decision(None, text)
@@ -227,8 +232,18 @@ def _answer(
         verdict=decision.verdict,
         reason=decision.reason,
         blocks_needed=decision.blocks_needed,
-        blocks_discarded=question.pairs.alone + (target.blocks_discarded if target else 0),
+        blocks_discarded=question.pairs.lost.pairs + (target.blocks_discarded if target else 0),
     )
+
+
+def _lost(question: _Question, target: TargetFacts | None) -> Lost:
+    """Blocks without one of their halves, here and in the whole run. A boot that failed took every setting with it, so
+    between settings only the figures that a boot lacks count."""
+    lost = question.pairs.lost
+    if target is None or question.question is Question.SETTING:
+        return lost
+    baseline, candidate = (target.discarded.get(arm, 0) for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    return Lost(lost.reference + baseline, lost.candidate + candidate)
 
 
 def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
@@ -242,7 +257,7 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
             return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
     if question.facts.evidence is Evidence.NONE:
         return Decision(Verdict.NO_EVIDENCE, "not measured; on an emulated board it would be a value only")
-    lone = question.pairs.alone
+    lone = question.pairs.lost.pairs
     text = f"not measured together in any block ({lone} unpaired)" if lone else "not measured"
     return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)
 

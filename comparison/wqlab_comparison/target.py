@@ -219,7 +219,7 @@ def _phrase(comparison: Comparison, scenario: bool, setting: bool) -> str:
     )
     metric = f"{where}: {comparison.metric}" if where else comparison.metric
     before, after = comparison.baseline, comparison.candidate
-    if comparison.exact and before and after:
+    if comparison.exact and before and after and comparison.verdict is not Verdict.INCONCLUSIVE:
         if before.mean == after.mean:
             return f"{metric} is {words.number(before.mean)} in every boot of both kernels (n={before.n})"
         moves = "falls" if after.mean < before.mean else "rises"

@@ -41,7 +41,7 @@ def models() -> list[type[BaseModel]]:
         for value in vars(module).values()
         if isinstance(value, type)
         and issubclass(value, BaseModel)
-        and value.__module__ == module.__name__
+        and f"{value.__module__}.".startswith(f"{module.__name__}.")
         and value not in (messages.Message, specs.Strict, api.Page)
     }
     return sorted(found, key=lambda model: model.__name__)

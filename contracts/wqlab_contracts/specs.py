@@ -6,6 +6,7 @@ violation into an error with file, line and key. Unknown fields are rejected eve
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
@@ -259,6 +260,15 @@ class TestPlan(Strict):
 
     def profile(self, emulated: bool) -> Profile:
         return self.emulated if emulated else self.hardware
+
+    def narrowed(self, scenarios: Sequence[str]) -> TestPlan:
+        """This plan with only these scenarios, in its own order, and the reference figures that belong to them."""
+        return self.model_copy(
+            update={
+                "scenarios": [each for each in self.scenarios if each.name in scenarios],
+                "references": [each for each in self.references if each.scenario in scenarios],
+            }
+        )
 
     def metric(self, name: str) -> Metric:
         """Raises KeyError for a metric the plan does not define."""

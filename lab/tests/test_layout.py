@@ -61,3 +61,19 @@ def test_the_lab_on_this_machine_is_read_without_signing_in_unless_told_otherwis
     monkeypatch.setenv("WQLAB_PUBLIC_READING", "false")
     assert layout.server_environment()["WQLAB_PUBLIC_READING"] == "false"
     assert "WQLAB_PUBLIC_READING" not in layout.worker_environment()
+
+
+def test_what_the_operator_sets_reaches_the_workers_and_no_proxy_comes_between_the_labs_parts(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = {
+        "WQLAB_PRIVATE_GIT_HOSTS": "git.lab.example,10.1.2.3:8443",
+        "SSL_CERT_FILE": "/etc/our-ca.pem",
+        "https_proxy": "http://proxy.lab.example:3128",
+    }
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("no_proxy", "lab.example")
+    worker = next(service for service in services(layout, capacity=1) if service.name == "build")
+    assert {name: worker.environment[name] for name in given} == given
+    assert worker.environment["no_proxy"] == "lab.example,127.0.0.1,localhost"

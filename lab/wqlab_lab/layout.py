@@ -14,6 +14,12 @@ ADMIN = "admin"
 """The user that a new lab has."""
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
+PASSED_ON = (
+    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS"),
+    *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
+)
+"""What an operator sets in the environment of `make up` and the lab's processes read in theirs."""
+LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
 """sun_path of unix(7), less its terminating zero."""
 
@@ -78,6 +84,11 @@ class Layout:
             kept.write_text(str(free_port(PREFERRED_PORTS[service])))
         return int(kept.read_text())
 
+    def forget_ports(self) -> None:
+        """Others are chosen at the next start."""
+        for service in PREFERRED_PORTS:
+            (self.run / f"{service}.port").unlink(missing_ok=True)
+
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port('api')}"
@@ -87,9 +98,10 @@ class Layout:
 
     def environment(self) -> dict[str, str]:
         """What every process of the lab is started with."""
-        passed = {name: os.environ[name] for name in ("WQLAB_LOCAL_GIT_PATHS",) if name in os.environ}
+        passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
         return {
             **passed,
+            "no_proxy": _no_proxy(),
             "HOME": os.environ.get("HOME", "/"),
             "PATH": os.environ["PATH"],
             "LANG": "C.UTF-8",
@@ -122,7 +134,12 @@ class Layout:
 
     def user_environment(self) -> dict[str, str]:
         """For the `wqlab` command."""
-        return {**os.environ, "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token(ADMIN)}
+        return {**os.environ, "no_proxy": _no_proxy(), "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token(ADMIN)}
+
+
+def _no_proxy() -> str:
+    """The lab's own parts talk on loopback, where no proxy reaches them."""
+    return ",".join(filter(None, (os.environ.get("no_proxy"), LOOPBACK)))
 
 
 def free_port(preferred: int) -> int:

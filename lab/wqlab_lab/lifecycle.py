@@ -25,6 +25,10 @@ class LabError(Exception):
     """The lab could not be started or stopped; the text says what failed and where its log is."""
 
 
+class PortTakenError(LabError):
+    """Another lab, started at the same time, listens where this one was to."""
+
+
 class Lab:
     def __init__(self, layout: Layout, say: Callable[[str], None]) -> None:
         self.layout = layout
@@ -58,6 +62,16 @@ class Lab:
             self._apply_device_types()
             return
         self._seen_device_types.unlink(missing_ok=True)
+        try:
+            self._start_all()
+        except PortTakenError as error:
+            self.say(f"{error}: starting again on a port of its own")
+            self.stop()
+            layout.forget_ports()
+            self._start_all()
+
+    def _start_all(self) -> None:
+        layout = self.layout
         self._make_database()
         self._make_ssh_key()
         redis = layout.run / "redis-server"
@@ -79,7 +93,7 @@ class Lab:
         programs = services(layout, self._capacity())
         self._write_config([*stores(layout), *programs])
         self._start("api")
-        self._wait("api", self._api_answers)
+        self._wait("api", lambda: api_answers(layout.url, layout.token("worker")))
         self._start("coordinator")
         self._export_boards()
         for program in programs:
@@ -229,12 +243,6 @@ class Lab:
         command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.layout.run)]
         return subprocess.run(command, check=False).returncode == 0
 
-    def _api_answers(self) -> bool:
-        try:
-            return httpx.get(f"{self.layout.url}/readyz", timeout=5).is_success
-        except httpx.TransportError:
-            return False
-
     def _run(self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None) -> str:
         result = subprocess.run(
             command,
@@ -252,6 +260,20 @@ class Lab:
         path = self.layout.log / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines()[-15:] if path.exists() else []
         return "\n".join([*lines, f"(the whole log: {path})"])
+
+
+def api_answers(url: str, token: str) -> bool:
+    """Whether the API is ready. Raises PortTakenError when the one that answers does not know this lab's token."""
+    try:
+        with httpx.Client(base_url=url, timeout=5, trust_env=False) as api:
+            if not api.get("/readyz").is_success:
+                return False
+            answer = api.get(f"/api/worker/v1/labs/{LAB}/leases", headers={"Authorization": f"Bearer {token}"})
+    except httpx.TransportError:
+        return False
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        raise PortTakenError(f"the API at {url} is another lab's")
+    return answer.is_success
 
 
 def _own_ancestry() -> set[int]:

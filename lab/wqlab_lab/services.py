@@ -114,6 +114,9 @@ chmod=0700
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
+
+[supervisorctl]
+serverurl=unix://{_escaped(str(layout.run))}/supervisor.sock
 """
     ]
     for program in programs:

@@ -68,6 +68,11 @@ def held(session: Session, job: Job, fence: int) -> datetime:
     return now
 
 
+def ran_out(session: Session, job: Job) -> bool:
+    """Whether its holder has not said in time that it lives."""
+    return job.state is JobState.RUNNING and job.expires_at is not None and job.expires_at <= clock(session)
+
+
 def extend(job: Job, now: datetime, seconds: float) -> None:
     job.expires_at = now + timedelta(seconds=seconds)
 
@@ -98,9 +103,9 @@ def nudge(session: Session, job: Job, task: str, queue: str, now: datetime) -> N
     post(session, Message(task, job.id, queue))
 
 
-def nudge_due(job: Job, now: datetime, settings: Settings) -> bool:
-    """Whether a message is due: at once for a new job, then with doubling waits, so that ticks never flood."""
-    if job.nudged_at is None:
+def nudge_due(nudged_at: datetime | None, nudges: int, now: datetime, settings: Settings) -> bool:
+    """Whether a job's message is due: at once for a new one, then with doubling waits, so that ticks never flood."""
+    if nudged_at is None:
         return True
-    wait_s = min(settings.nudge_first_s * 2 ** max(job.nudges - 1, 0), settings.nudge_longest_s)
-    return now >= job.nudged_at + timedelta(seconds=wait_s)
+    wait_s = min(settings.nudge_first_s * 2 ** max(nudges - 1, 0), settings.nudge_longest_s)
+    return now >= nudged_at + timedelta(seconds=wait_s)

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import EventKind
 
-from .models import Event, Submission
+from .models import Event, Run, Submission
 
 SUBMISSION_CHANNEL = "wqlab_submission"
 """Payload: the submission's id. New events are there."""
@@ -64,6 +64,21 @@ def emit_to_all(
     """One event in each stream: a build may serve many submissions."""
     for submission_id in sorted(submission_ids):
         emit(session, submission_id, kind, build_id=build_id, **data)
+
+
+def tell_run(session: Session, run: Run, **more: Any) -> None:
+    """That a run is in the state it is in, with its device and, at its end, how it ended."""
+    emit(
+        session,
+        run.submission_id,
+        EventKind.RUN_STATE,
+        run_id=run.id,
+        state=run.state,
+        device=run.device_name,
+        outcome=run.outcome,
+        failure=run.failure.model_dump(mode="json") if run.failure else None,
+        **more,
+    )
 
 
 def notify(session: Session, channel: str, id_: int) -> None:

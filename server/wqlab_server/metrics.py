@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import structlog
 from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from sqlalchemy import func, select
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,7 +17,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wqlab_contracts.enums import JobState, SubmissionState
 
 from .db import SessionFactory
-from .models import Apply, Build, Device, Lease, Run, Submission
+from .faults import WHATS
+from .models import Apply, Build, Device, Lease, Run, Submission, TickFault
 
 log = structlog.get_logger(__name__)
 
@@ -28,9 +29,9 @@ class LabCollector(Collector):
     def __init__(self, sessions: SessionFactory) -> None:
         self._sessions = sessions
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("wqlab_database_up", "Whether the last scrape could read the database")
-        families: list[GaugeMetricFamily] = []
+        families: list[Metric] = []
         try:
             with self._sessions() as session:
                 families = list(_lab_families(session))
@@ -41,11 +42,11 @@ class LabCollector(Collector):
         yield up
         yield from families
 
-    def describe(self) -> list[GaugeMetricFamily]:
+    def describe(self) -> list[Metric]:
         return []  # registering must not query the database
 
 
-def _lab_families(session: Session) -> Iterator[GaugeMetricFamily]:
+def _lab_families(session: Session) -> Iterator[Metric]:
     jobs = GaugeMetricFamily("wqlab_jobs", "Applies, builds and runs by state", labels=["kind", "state"])
     for kind, table in (("apply", Apply), ("build", Build), ("run", Run)):
         counts = dict(session.execute(select(table.state, func.count()).group_by(table.state)).all())
@@ -83,6 +84,12 @@ def _lab_families(session: Session) -> Iterator[GaugeMetricFamily]:
     leases = GaugeMetricFamily("wqlab_leased_devices", "Boards that a run has")
     leases.add_metric([], session.scalar(select(func.count()).select_from(Lease)) or 0)
     yield leases
+
+    faults = CounterMetricFamily("wqlab_tick_faults", "Items that raised in a tick, by kind", labels=["what"])
+    counted = dict(session.execute(select(TickFault.what, func.sum(TickFault.count)).group_by(TickFault.what)).all())
+    for what in WHATS:
+        faults.add_metric([what], int(counted.get(what, 0)))
+    yield faults
 
 
 class Metrics:

@@ -1,51 +1,40 @@
-"""The order of steps. `advance` looks at a submission's rows and does the next possible things; `tick` does it for
-everything, finds what was lost, and gives boards to runs. Both may be called at any time, by anyone, any number of
-times: they only ever act on what they see under a lock.
+"""The order of steps. `advance` looks at a submission's rows and does the next possible things. It may be called at any
+time, by anyone, any number of times: it only ever acts on what it sees under a lock.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from contextlib import ExitStack
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from wqlab_contracts import api
 from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, Outcome, SubmissionState
-from wqlab_contracts.loading import DataError
 from wqlab_contracts.messages import ApplyResult, Failure
-from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
 
-from . import claims, pipeline_boards, pipeline_health, pipeline_sessions
+from . import claims, pipeline_health
 from .artifacts import ArtifactStore
 from .builds import service as builds
 from .comparisons import service as comparisons
 from .conclusion import conclusion_of, kernel_failure
 from .db import SessionFactory, clock, transaction
 from .errors import canceled, infrastructure
-from .events import emit
+from .events import emit, tell_run
 from .jobs import move
+from .lab import lease
 from .lab import service as lab
-from .livedata import LiveData
-from .models import Apply, Build, Comparison, Device, Lease, Run, Submission, SubmissionBuild
+from .models import Apply, Build, Comparison, Run, Submission, SubmissionBuild
 from .reports.keep import keep
 from .rows import run_rows
-from .runs.service import lock_run
 from .settings import Settings
 from .submissions import service as submissions
 from .submissions.state import end
 
 log = structlog.get_logger(__name__)
-
-_TICK_LOCK = 0x77716C62
-"""Key of the advisory lock that keeps two ticks apart."""
-
-
-# --- one submission ---------------------------------------------------------------------------------------------
 
 
 def advance(factory: SessionFactory, settings: Settings, submission_id: int) -> None:
@@ -90,7 +79,7 @@ def _advance(session: Session, submission: Submission, settings: Settings) -> No
     if apply.outcome is not Outcome.PASSED or apply.result is None:
         failure = apply.failure or infrastructure("the series was not applied")
         for run in runs:
-            _end_run(session, run, Outcome.FAILED, failure)
+            lease.end_unclaimed(session, run, Outcome.FAILED, failure)
         _end(session, submission, settings, [failure])
         return
     if submission.cancel_requested_at is None:
@@ -183,11 +172,11 @@ def _check_inputs(session: Session, run: Run) -> None:
     found = [(session.get_one(Build, build_id), is_baseline) for build_id, is_baseline in kernels]
     for build, is_baseline in found:
         if build.outcome is Outcome.FAILED:
-            _end_run(session, run, Outcome.FAILED, builds.blamed_on(build, is_baseline))
+            lease.end_unclaimed(session, run, Outcome.FAILED, builds.blamed_on(build, is_baseline))
             return
     if all(build.outcome is Outcome.PASSED for build, _ in found):
         move(run, JobState.QUEUED)
-        emit(session, run.submission_id, EventKind.RUN_STATE, run_id=run.id, state=run.state)
+        tell_run(session, run)
 
 
 def _check_units(session: Session, runs: Sequence[Run], settings: Settings) -> None:
@@ -197,26 +186,7 @@ def _check_units(session: Session, runs: Sequence[Run], settings: Settings) -> N
             reason = lab.out_of_service(session, run.device_type) or pipeline_health.hopeless(session, run, settings)
             if reason is not None:
                 advice = "a maintainer mends or releases a unit (`wqlab devices`), then `wqlab retry`"
-                _end_run(session, run, Outcome.FAILED, infrastructure(reason, advice=advice))
-
-
-def _end_run(session: Session, run: Run, outcome: Outcome, failure: Failure) -> None:
-    """Ends a run that no worker holds; an offered device goes back as it is."""
-    if run.state not in {JobState.WAITING, JobState.QUEUED}:
-        return
-    offered = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
-    if offered is not None:
-        session.delete(offered)
-    claims.finish(session, run, outcome, failure)
-    emit(
-        session,
-        run.submission_id,
-        EventKind.RUN_STATE,
-        run_id=run.id,
-        state=run.state,
-        outcome=outcome,
-        failure=failure.model_dump(mode="json"),
-    )
+                lease.end_unclaimed(session, run, Outcome.FAILED, infrastructure(reason, advice=advice))
 
 
 # --- cancel -----------------------------------------------------------------------------------------------------
@@ -233,7 +203,7 @@ def _cancel(session: Session, submission: Submission, apply: Apply, runs: Sequen
         if run.state is JobState.RUNNING:
             run.cancel_requested_at = run.cancel_requested_at or submission.cancel_requested_at
         else:
-            _end_run(session, run, Outcome.CANCELED, canceled())
+            lease.end_unclaimed(session, run, Outcome.CANCELED, canceled())
     mine = select(SubmissionBuild.build_id).where(SubmissionBuild.submission_id == submission.id)
     for build in session.scalars(
         select(Build).where(Build.id.in_(mine), Build.state != JobState.FINISHED).order_by(Build.id).with_for_update()
@@ -303,100 +273,3 @@ def _end(session: Session, submission: Submission, settings: Settings, failures:
         failure=result.failure.model_dump(mode="json") if result.failure else None,
         exit_code=submission.exit_code,
     )
-
-
-# --- everything -------------------------------------------------------------------------------------------------
-
-
-def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
-    """One round over the whole lab; False when another tick is at it. A submission that cannot be advanced does not
-    hold up the others."""
-    with ExitStack() as stack:
-        guard = stack.enter_context(transaction(factory))
-        if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
-            return False
-        _expire(factory, settings)
-        with transaction(factory) as session:
-            unfinished = session.scalars(
-                select(Submission.id).where(Submission.state != SubmissionState.FINISHED).order_by(Submission.id)
-            ).all()
-        for submission_id in unfinished:
-            try:
-                advance(factory, settings, submission_id)
-            except Exception:
-                log.exception("advance_failed", submission=submission_id)
-        _keep_pool(factory, settings, data)
-        pipeline_boards.give_boards(factory, settings)
-        _nudge(factory, settings)
-    return True
-
-
-def _keep_pool(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
-    try:
-        current = data.current()
-    except DataError as error:
-        log.error("data_folder_broken", error=str(error))
-        return
-    with transaction(factory) as session:
-        lab.sync_devices(session, current)
-    with transaction(factory) as session:
-        pipeline_health.order(session, current, settings)
-    with transaction(factory) as session:
-        pipeline_health.advance(session, current, settings)
-
-
-def _expire(factory: SessionFactory, settings: Settings) -> None:
-    """Takes back what workers that stopped answering held."""
-    with transaction(factory) as session:
-        now = clock(session)
-        late = {
-            table: session.scalars(
-                select(table.id).where(table.state == JobState.RUNNING, table.expires_at <= now).order_by(table.id)
-            ).all()
-            for table in (Apply, Build, Run)
-        }
-        lab.drop_expired_offers(session)
-    for apply_id in late[Apply]:
-        with transaction(factory) as session:
-            apply = builds.lock_apply(session, apply_id)
-            if _ran_out(session, apply):
-                builds.end_apply(session, apply, builds.lost(apply, settings))
-    for build_id in late[Build]:
-        with transaction(factory) as session:
-            build, users = builds.lock_build(session, build_id)
-            if _ran_out(session, build):
-                builds.end_build(session, build, users, builds.lost(build, settings))
-    for run_id in late[Run]:
-        with transaction(factory) as session:
-            run = lock_run(session, run_id)
-            if _ran_out(session, run):
-                pipeline_sessions.lost(session, run, settings)
-
-
-def _ran_out(session: Session, job: claims.Job) -> bool:
-    return job.state is JobState.RUNNING and job.expires_at is not None and job.expires_at <= clock(session)
-
-
-def _nudge(factory: SessionFactory, settings: Settings) -> None:
-    """Says again what nobody has reacted to: a message may be lost, a worker may have been away."""
-    with transaction(factory) as session:
-        now = clock(session)
-        applies = select(Apply).where(Apply.state == JobState.QUEUED).order_by(Apply.id)
-        for apply in session.scalars(applies.with_for_update(skip_locked=True)):
-            if claims.nudge_due(apply, now, settings):
-                claims.nudge(session, apply, APPLY, BUILD_QUEUE, now)
-        queued = select(Build).where(Build.state == JobState.QUEUED).order_by(Build.id)
-        for build in session.scalars(queued.with_for_update(skip_locked=True)):
-            if claims.nudge_due(build, now, settings):
-                claims.nudge(session, build, BUILD, BUILD_QUEUE, now)
-        offered = session.execute(
-            select(Run, Device.lab)
-            .join(Lease, Lease.run_id == Run.id)
-            .join(Device, Device.name == Lease.device_name)
-            .where(Run.state == JobState.QUEUED, Lease.holder == "", Lease.expires_at > now)
-            .order_by(Run.id)
-            .with_for_update(of=Run, skip_locked=True)
-        )
-        for run, lab_name in offered:
-            if claims.nudge_due(run, now, settings):
-                claims.nudge(session, run, RUN, lab_queue(lab_name), now)

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts.enums import JobState
 
 from .db import SessionFactory, clock, transaction
+from .faults import contained
 from .lab import allocate, lease
 from .models import Device, Lease, Run
 from .queue_state import capacities
@@ -24,7 +25,7 @@ def give_boards(factory: SessionFactory, settings: Settings) -> int:
         assignments = _decide(session, settings)
     offered = 0
     for assignment in assignments:
-        with transaction(factory) as session:
+        with contained(factory, "run", assignment.run_id), transaction(factory) as session:
             run = runs.lock_run(session, assignment.run_id)
             device = session.get(Device, assignment.device)
             offered += device is not None and lease.offer(session, run, device, settings)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
@@ -21,7 +21,8 @@ from .builds import service as builds
 from .db import clock, pairs
 from .errors import infrastructure
 from .jobs import move
-from .lab import health
+from .lab import health, lease
+from .lab import service as lab
 from .models import Apply, Build, Device, Lease, Run, Submission
 from .settings import Settings
 from .submissions import service as submissions
@@ -33,8 +34,8 @@ HEALTH_CHECK_PRIORITY = 100
 _OWNER = "lab"
 
 
-def order(session: Session, data: DataFolder, settings: Settings) -> list[Run]:
-    """Creates the checks that are wanted now. Their kernel may still be on its way: they wait for it."""
+def wanted(session: Session, data: DataFolder, settings: Settings) -> list[str]:
+    """The devices to order a check of now."""
     now = clock(session)
     pending = set(
         session.scalars(
@@ -48,6 +49,10 @@ def order(session: Session, data: DataFolder, settings: Settings) -> list[Run]:
         .group_by(Run.wanted_device),
     )
     leased = set(session.scalars(select(Lease.device_name)))
+    known = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at)
+    devices = session.execute(
+        select(*known, Device.check_requested_at).where(Device.retired_at.is_(None)).order_by(Device.name)
+    )
     units = [
         health.Unit(
             name=device.name,
@@ -59,8 +64,9 @@ def order(session: Session, data: DataFolder, settings: Settings) -> list[Run]:
             checked_at=device.health_checked_at if device.health is DeviceHealth.GOOD else None,
             check_failed_at=inconclusive.get(device.name),
             interval=timedelta(hours=data.device_types[device.device_type].health_check_interval_h),
+            asked=device.check_requested_at is not None,
         )
-        for device in session.scalars(select(Device).where(Device.retired_at.is_(None)).order_by(Device.name))
+        for device in devices
         if device.device_type in data.device_types
     ]
     demand = pairs(
@@ -74,22 +80,7 @@ def order(session: Session, data: DataFolder, settings: Settings) -> list[Run]:
         .group_by(Run.device_type),
     )
     retry_after = timedelta(seconds=settings.health_retry_s)
-    chosen = health.checks_wanted(units, demand, now, retry_after, idle=_idle(session, now, settings))
-    types = {unit.name: data.device_types[unit.device_type] for unit in units}
-    chosen += [name for name in _requested(session, pending | set(chosen)) if name in types]
-    return [_order_one(session, data, types[name], name) for name in chosen]
-
-
-def _requested(session: Session, pending: Container[str | None]) -> list[str]:
-    """Boards that a maintainer wants checked and that nothing else has checked; each is told once."""
-    asked = session.scalars(
-        select(Device).where(Device.check_requested_at.is_not(None)).order_by(Device.name).with_for_update()
-    ).all()
-    for device in asked:
-        device.check_requested_at = None
-    return [
-        device.name for device in asked if device.name not in pending and device.health is not DeviceHealth.QUARANTINED
-    ]
+    return health.checks_wanted(units, demand, now, retry_after, idle=_idle(session, now, settings))
 
 
 def _idle(session: Session, now: datetime, settings: Settings) -> bool:
@@ -102,7 +93,10 @@ def _idle(session: Session, now: datetime, settings: Settings) -> bool:
     return last is not None and now >= last + timedelta(seconds=settings.idle_check_after_s)
 
 
-def _order_one(session: Session, data: DataFolder, device_type: DeviceType, device: str) -> Run:
+def order(session: Session, data: DataFolder, device: str) -> Run:
+    """Creates a check of the device. Its kernel may still be on its way: the check waits for it."""
+    type_name = session.scalars(select(Device.device_type).where(Device.name == device)).one()
+    device_type = data.device_types[type_name]
     plan = data.plans[device_type.health_check]
     profile = plan.profile(device_type.emulated)
     run = Run(
@@ -117,32 +111,60 @@ def _order_one(session: Session, data: DataFolder, device_type: DeviceType, devi
         **submissions.snapshot(data, device_type, plan),
     )
     session.add(run)
+    session.execute(
+        update(Device)
+        .where(Device.name == device)
+        .values(check_requested_at=None)
+        .execution_options(synchronize_session=False)
+    )
     session.flush()
     log.info("health_check_ordered", device=device, run=run.id)
     return run
 
 
-def advance(session: Session, data: DataFolder, settings: Settings) -> None:
-    """Gives waiting checks the golden kernel once it is built; ends those that can have none."""
-    waiting = session.scalars(
-        select(Run)
-        .where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.state == JobState.WAITING)
+def to_advance(session: Session) -> Sequence[int]:
+    """Checks that no worker holds and that wait for something else than a board: a kernel, or their end."""
+    return session.scalars(
+        select(Run.id)
+        .join(Device, Device.name == Run.wanted_device)
+        .where(
+            Run.purpose == RunPurpose.HEALTH_CHECK,
+            or_(
+                Run.state == JobState.WAITING,
+                and_(
+                    Run.state == JobState.QUEUED,
+                    or_(Device.health == DeviceHealth.QUARANTINED, Device.retired_at.is_not(None)),
+                ),
+            ),
+        )
         .order_by(Run.id)
-        .with_for_update()
     ).all()
-    for run in waiting:
-        build = golden_build(session, data, run.device_spec, settings)
-        if isinstance(build, Failure):
-            claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel's source: {build.summary}"))
-            continue
-        if build is None or build.state is not JobState.FINISHED:
-            continue
-        if build.outcome is Outcome.PASSED:
-            run.baseline_build_id = build.id
-            move(run, JobState.QUEUED)
-        else:
-            reason = build.failure.summary if build.failure else f"build {build.id} did not pass"
-            claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel: {reason}"))
+
+
+def advance(session: Session, data: DataFolder, run_id: int, settings: Settings) -> None:
+    """Gives a waiting check the golden kernel once it is built. Ends it when it can have none, and when its device is
+    out of the pool."""
+    run = session.scalar(select(Run).where(Run.id == run_id).with_for_update())
+    if run is None or run.state not in {JobState.WAITING, JobState.QUEUED}:
+        return
+    device = session.get(Device, run.wanted_device)
+    if device is not None and (device.health is DeviceHealth.QUARANTINED or device.retired_at is not None):
+        lease.end_unclaimed(session, run, Outcome.CANCELED, lab.uncheckable(device))
+        return
+    if run.state is not JobState.WAITING:
+        return
+    build = golden_build(session, data, run.device_spec, settings)
+    if isinstance(build, Failure):
+        claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel's source: {build.summary}"))
+        return
+    if build is None or build.state is not JobState.FINISHED:
+        return
+    if build.outcome is Outcome.PASSED:
+        run.baseline_build_id = build.id
+        move(run, JobState.QUEUED)
+    else:
+        reason = build.failure.summary if build.failure else f"build {build.id} did not pass"
+        claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel: {reason}"))
 
 
 def unanswered(session: Session, device: Device) -> int:
@@ -200,7 +222,9 @@ def golden_build(
     built once for both. None while its source is being resolved, a failure when that went wrong a while ago.
     """
     tree = data.trees[settings.default_tree or data.default_tree]
-    recipe = data.recipes[device_type.recipe]
+    recipe = data.recipes.get(device_type.recipe)
+    if recipe is None:  # the check was ordered before an operator took the recipe away
+        return infrastructure(f"there is no recipe {device_type.recipe} any more")
     toolchain = recipe.toolchain
     newest = session.scalar(
         select(Apply)

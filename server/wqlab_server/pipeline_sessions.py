@@ -6,17 +6,17 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import ErrorKind, EventKind, Outcome, RunPurpose
+from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, RunPurpose
 from wqlab_contracts.messages import RunJob, RunResult
 
 from . import claims, pipeline_health
 from .db import clock
 from .errors import StaleFence, infrastructure
-from .events import emit
+from .events import emit, tell_run
 from .jobs import Again, Ended
 from .lab import health, lease
-from .lab.service import note as note_health
-from .models import Boot, Run, RunAttempt
+from .lab import service as lab
+from .models import Boot, Device, Run, RunAttempt
 from .runs import service as runs
 from .runs.state import judge_run
 from .settings import Settings
@@ -31,16 +31,7 @@ def claim(
     """(job, fence, completed blocks). Raises NotClaimable, ApiProblem 404."""
     run = runs.lock_run(session, run_id, whole=True)
     device, was_left = lease.take(session, run, holder, lab, settings)
-    emit(
-        session,
-        run.submission_id,
-        EventKind.RUN_STATE,
-        run_id=run.id,
-        state=run.state,
-        device=device.name,
-        holder=holder,
-        attempt=run.attempts,
-    )
+    tell_run(session, run, holder=holder, attempt=run.attempts)
     return runs.job(session, run, device, was_left), run.fence or 0, runs.completed_blocks(session, run.id)
 
 
@@ -94,24 +85,10 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         ended = Ended(Outcome.PASSED, None)
     device = lease.release(session, run, given_back=not lost)
     if device is not None:
-        over = run.purpose is RunPurpose.HEALTH_CHECK and isinstance(ended, Ended)
-        before = health.Health(device.health, device.health_reason)
-        after = health.after_attempt(
-            before,
-            run.purpose,
-            ended.outcome if isinstance(ended, Ended) else result.outcome,
-            result.failure,
-            suspect=result.device_suspect,
-            lost=lost,
-            given_up=over and pipeline_health.unanswered(session, device) + 1 >= settings.health_checks,
-        )
-        note_health(session, device, after, f"run {run.id}", run.id)
-        if over and after.state in health.ANSWERS:
-            device.health_checked_at = now
-            topology = session.scalar(
-                select(Boot.topology).where(Boot.run_id == run.id, Boot.valid).order_by(Boot.id.desc()).limit(1)
-            )
-            device.measured_topology = topology or device.measured_topology
+        _judge_board(session, run, device, result, ended, settings=settings, lost=lost)
+        out_of_pool = device.health is DeviceHealth.QUARANTINED
+        if isinstance(ended, Again) and out_of_pool and run.purpose is RunPurpose.HEALTH_CHECK:
+            ended = Ended(Outcome.CANCELED, lab.uncheckable(device))
     if isinstance(ended, Again) or (ended.outcome is Outcome.FAILED):
         emit(
             session,
@@ -128,16 +105,37 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
-    emit(
-        session,
-        run.submission_id,
-        EventKind.RUN_STATE,
-        run_id=run.id,
-        state=run.state,
-        device=run.device_name,
-        outcome=run.outcome,
-        failure=run.failure.model_dump(mode="json") if run.failure else None,
+    tell_run(session, run)
+
+
+def _judge_board(
+    session: Session,
+    run: Run,
+    device: Device,
+    result: RunResult,
+    ended: Again | Ended,
+    *,
+    settings: Settings,
+    lost: bool,
+) -> None:
+    """What the attempt says of the device's health."""
+    over = run.purpose is RunPurpose.HEALTH_CHECK and isinstance(ended, Ended)
+    after = health.after_attempt(
+        health.Health(device.health, device.health_reason),
+        run.purpose,
+        ended.outcome if isinstance(ended, Ended) else result.outcome,
+        result.failure,
+        suspect=result.device_suspect,
+        lost=lost,
+        given_up=over and pipeline_health.unanswered(session, device) + 1 >= settings.health_checks,
     )
+    lab.note(session, device, after, f"run {run.id}", run.id)
+    if over and after.state in health.ANSWERS:
+        device.health_checked_at = clock(session)
+        topology = session.scalar(
+            select(Boot.topology).where(Boot.run_id == run.id, Boot.valid).order_by(Boot.id.desc()).limit(1)
+        )
+        device.measured_topology = topology or device.measured_topology
 
 
 def _only_the_end_was_lost(session: Session, run: Run, ended: Again | Ended) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 
 from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
 
-from . import pipeline, pipeline_boards
+from . import pipeline, pipeline_boards, pipeline_tick
 from .db import SessionFactory, make_engine, make_factory
 from .livedata import LiveData
 from .nudge import Sender, celery_app
@@ -54,4 +54,4 @@ def advance(submission_id: int) -> None:
 
 @app.task(name=TICK)  # type: ignore[untyped-decorator]
 def tick(*_: Any) -> None:
-    pipeline.tick(process.sessions, process.settings, process.data)
+    pipeline_tick.tick(process.sessions, process.settings, process.data)

@@ -31,13 +31,13 @@ class BootTime(Usual):
     """One boot, power cycle to result."""
 
     workload_s: float
-    """The part of it that grows with the settings measured."""
-    settings: float
-    """How many were measured in a boot."""
+    """The part of it that grows with what is measured."""
+    cells: float
+    """How many scenarios times settings were measured in a boot."""
 
-    def with_settings(self, settings: int) -> float:
+    def with_cells(self, cells: int) -> float:
         """Seconds of a boot that measures so many."""
-        return self.seconds + self.workload_s * (settings / self.settings - 1)
+        return self.seconds + self.workload_s * (cells / self.cells - 1)
 
 
 def boots(session: Session, pairs: Collection[tuple[str, str]]) -> dict[tuple[str, str], BootTime]:
@@ -55,7 +55,10 @@ def boots(session: Session, pairs: Collection[tuple[str, str]]) -> dict[tuple[st
             select(
                 func.extract("epoch", Boot.finished_at - Boot.started_at).label("seconds"),
                 func.coalesce(Boot.workload_s, 0.0).label("workload"),
-                func.jsonb_array_length(type_coerce(Run.profile, JSONB)["settings"]).label("settings"),
+                (
+                    func.jsonb_array_length(type_coerce(Run.profile, JSONB)["settings"])
+                    * func.jsonb_array_length(type_coerce(Run.plan, JSONB)["scenarios"])
+                ).label("cells"),
             )
             .join(Run, Run.id == Boot.run_id)
             .where(Boot.run_id.in_(runs), Boot.outcome == Outcome.PASSED, Boot.finished_at.is_not(None))
@@ -65,11 +68,11 @@ def boots(session: Session, pairs: Collection[tuple[str, str]]) -> dict[tuple[st
         )
         columns = newest.c
         count, *means = session.execute(
-            select(func.count(), func.avg(columns.seconds), func.avg(columns.workload), func.avg(columns.settings))
+            select(func.count(), func.avg(columns.seconds), func.avg(columns.workload), func.avg(columns.cells))
         ).one()
         if count:
-            seconds, workload_s, settings = map(float, means)
-            found[plan, device_type] = BootTime(seconds, count, workload_s, settings)
+            seconds, workload_s, cells = map(float, means)
+            found[plan, device_type] = BootTime(seconds, count, workload_s, cells)
     return found
 
 

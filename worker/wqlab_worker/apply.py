@@ -18,17 +18,17 @@ from wqlab_contracts.messages import (
     ApplyJob,
     ApplyResult,
     Artifact,
-    GitSeries,
     MboxSeries,
     PatchSummary,
     Source,
     normalised_subject,
 )
 
+from .branch import fetch_branch
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
 from .failures import InfrastructureError, JobError, UserError
-from .git import Git, GitError, create_bare, fetch
+from .git import Git, create_bare
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter
 from .series import check_complete, read_mbox
@@ -39,8 +39,6 @@ _LIMITS = Limits(wall_s=600.0, disk_bytes=2 * GIB, log_bytes=4 * MIB, processes=
 _BUNDLE_LIMIT = 1 * GIB
 _MBOX_LIMIT = 64 * MIB
 _B4 = "from b4.command import cmd; cmd()"
-_FETCHED = "refs/fetched/series"
-_FETCHED_BASE = "refs/fetched/base"
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
             )
         with workspace.temporary("apply") as folder:
             if job.series.git is not None:
-                candidate = _from_git(job.series.git, job, mirror, folder, progress)
+                candidate = _Candidate(*fetch_branch(job.series.git, job, mirror, folder, progress))
             elif job.series.mbox is not None:
                 candidate = _from_mbox(job.series.mbox, job, mirror, folder, progress)
             else:
@@ -83,91 +81,6 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
             return _result(candidate, job, mirror, folder, toolchain=toolchain, progress=progress)
     except JobError as error:
         return ApplyResult(outcome=Outcome.FAILED, failure=error.failure)
-
-
-# --- a git branch -----------------------------------------------------------------------------------------------
-
-
-def _from_git(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> _Candidate:
-    progress(f"fetching {series.ref} of {series.url}", 0, 0)
-    git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
-    wanted = [f"+{_source_reference(series.ref)}:{_FETCHED}"]
-    fetch(git, series.url, wanted, private_network=False)
-    commit = git.commit(_FETCHED)
-    if commit is None:
-        raise UserError(f"{series.url} has no branch, tag or commit {series.ref!r}")
-    base = _base_of(series, job, mirror, git, commit)
-    if git.run("rev-list", "--count", f"{base}..{commit}").strip() == "0":
-        raise UserError(
-            f"{series.ref} has nothing on top of {base[:12]}",
-            advice="The branch is already in the tree, or --base names its last commit.",
-        )
-    base, commit = _onto_mirror(job, mirror, git, base, commit)
-    texts = git.run("log", "--format=%B%x00", f"{base}..{commit}").split("\0")
-    subjects = git.run("log", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").splitlines()
-    title = subjects[0] if len(subjects) == 1 else f"{series.ref} ({len(subjects)} patches)"
-    return _Candidate(git, base, commit, title, texts)
-
-
-def _source_reference(ref: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*", ref) or ".." in ref or ref.endswith((".lock", "/")):
-        raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
-    return ref
-
-
-def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str) -> str:
-    """The commit the branch is compared with: the one that was named, or the merge-base with the tree."""
-    if series.base is None:
-        try:
-            return git.run("merge-base", commit, mirror.head).strip()
-        except GitError:
-            raise UserError(
-                f"{series.ref} and tree {job.tree.name} have no commit in common",
-                advice="Choose the tree that the branch is based on, or name the commit it starts from with --base"
-                f" (its files must be those of a commit of {job.tree.name}).",
-            ) from None
-    base = git.commit(_source_reference(series.base))
-    if base is None:
-        try:
-            fetch(git, series.url, [f"+{series.base}:{_FETCHED_BASE}"], private_network=False)
-            base = git.commit(_FETCHED_BASE)
-        except UserError:
-            base = None
-    if base is None:
-        raise UserError(
-            f"base {series.base!r} is neither in tree {job.tree.name} nor in {series.url}",
-            advice="Give --base as a commit id (at least 7 digits), a branch or a tag.",
-        )
-    try:
-        git.run("merge-base", "--is-ancestor", base, commit)
-    except GitError:
-        raise UserError(f"base {series.base} is not an ancestor of {series.ref}") from None
-    return base
-
-
-def _onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str) -> tuple[str, str]:
-    """The same range of commits on top of the tree's own commit with the base's content.
-
-    Two imports of one source archive have different commits but equal files; kernels are made of files.
-    """
-    if mirror.git.commit(base) is not None:
-        return base, commit
-    own = mirror.head
-    if git.tree(base) != git.tree(own):
-        raise UserError(
-            f"base {base[:12]} is not in tree {job.tree.name}, and its files are not those of {own[:12]}",
-            advice="Choose the tree that the branch is based on.",
-        )
-    parent = own
-    commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()
-    for each in commits:
-        author = git.run("log", "-1", "--format=%an%n%ae%n%aI%n%cn%n%ce%n%cI", each).splitlines()
-        names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL", "COMMITTER_DATE")
-        identity = {f"GIT_{name}": value for name, value in zip(names, author, strict=True)}
-        message = git.run("log", "-1", "--format=%B", each)
-        arguments = ("commit-tree", f"{each}^{{tree}}", "-p", parent, "-m", message)
-        parent = git.run(*arguments, environment=identity).strip()
-    return own, parent
 
 
 # --- an mbox ----------------------------------------------------------------------------------------------------

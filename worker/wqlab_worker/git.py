@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
-import socket
+import selectors
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import SplitResult, urljoin, urlsplit
+from typing import IO
 
-import httpx
-
-from .failures import InfrastructureError, JobError, UserError
+from .failures import InfrastructureError
 from .workspace import Workspace
 
 QUICK_S = 120.0
-_FETCH_FILE_LIMIT = 6 << 30
-_REDIRECTS = 5
+_TICK_S = 1.0
+_CHUNK = 1 << 20
+_ERRORS_KEPT = 64 << 10
+"""Bytes of standard error, the last ones: a server may say what it likes there, for as long as it likes."""
+_LAB_MARKS = ("WQLAB_STATE", "WQLAB_DATA_DIR")
+"""By these `wqlab-lab stop` knows a lab's processes; git is in a process group of its own."""
 
 _SETTINGS = """\
 [user]
@@ -82,6 +86,10 @@ class GitError(Exception):
         super().__init__(f"git {command[0]}: {self.output}")
 
 
+class GitTimeout(InfrastructureError):
+    """git did not end in time, and was killed with all its helpers."""
+
+
 @dataclass(frozen=True)
 class Git:
     """git on one repository. `directory` is its .git or bare folder."""
@@ -94,30 +102,33 @@ class Git:
         *arguments: str,
         environment: Mapping[str, str] | None = None,
         timeout_s: float = QUICK_S,
-        file_limit: int | None = None,
+        bounds: Sequence[str] = (),
         check: bool = True,
+        on_tick: Callable[[], None] = lambda: None,
     ) -> str:
-        """Standard output as text. Raises GitError, or InfrastructureError after `timeout_s` seconds.
+        """Standard output as text. Raises GitError, or GitTimeout after `timeout_s` seconds.
 
-        `file_limit` bounds, in bytes, each file that git may write (a fetched pack is one file).
+        `bounds` are options of prlimit(1), for git and each of its helpers. `on_tick` is called about once a second;
+        if it raises, git and its helpers are killed and the exception goes on.
         """
-
         # Not a preexec_fn: a fork of a process that holds gRPC threads (labgrid's) crashes before it reaches git.
-        limit = [] if file_limit is None else ["prlimit", f"--fsize={file_limit}"]
-        try:
-            done = subprocess.run(
-                [*limit, "git", f"--git-dir={self.directory}", *arguments],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                env={**git_environment(self.workspace), **(environment or {})},
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise InfrastructureError(f"git {arguments[0]} took longer than {timeout_s:.0f} s") from error
-        if check and done.returncode != 0:
-            raise GitError(arguments, done.stderr.decode(errors="replace"))
-        return done.stdout.decode(errors="replace")
+        # timeout(1) ends git's helpers too, and still does when this process has been killed.
+        command = ["timeout", "--signal=KILL", f"{timeout_s}", *(["prlimit", *bounds] if bounds else [])]
+        started = time.monotonic()
+        with subprocess.Popen(
+            [*command, "git", f"--git-dir={self.directory}", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**git_environment(self.workspace), **(environment or {})},
+            process_group=0,
+        ) as process:
+            output, errors = _outputs(process, on_tick)
+        if process.returncode == -signal.SIGKILL and time.monotonic() - started >= timeout_s:
+            raise GitTimeout(f"git {arguments[0]} took longer than {timeout_s:.0f} s")
+        if check and process.returncode != 0:
+            raise GitError(arguments, errors.decode(errors="replace"))
+        return output.decode(errors="replace")
 
     def commit(self, name: str) -> str | None:
         """The commit that `name` stands for, or None."""
@@ -132,6 +143,48 @@ class Git:
     def file(self, commit: str, path: str) -> str:
         """Text of a file in a commit. Raises GitError when there is none."""
         return self.run("cat-file", "blob", f"{commit}:{path}")
+
+
+def _outputs(process: subprocess.Popen[bytes], on_tick: Callable[[], None]) -> tuple[bytes, bytes]:
+    """All of standard output and the end of standard error. When this returns or raises, the whole group is dead."""
+    output, errors = bytearray(), bytearray()
+    ended = os.pidfd_open(process.pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(ended, selectors.EVENT_READ, None)
+            selector.register(pipe(process.stdout), selectors.EVENT_READ, output)
+            selector.register(pipe(process.stderr), selectors.EVENT_READ, errors)
+            next_tick = time.monotonic() + _TICK_S
+            while selector.get_map():
+                for key, _ in selector.select(max(0.0, next_tick - time.monotonic())):
+                    if key.data is None:
+                        _kill_group(process)  # a helper that stayed behind would keep the pipes open
+                        selector.unregister(ended)
+                    elif chunk := os.read(key.fd, _CHUNK):
+                        key.data.extend(chunk)
+                    else:
+                        selector.unregister(key.fileobj)
+                del errors[:-_ERRORS_KEPT]
+                if time.monotonic() >= next_tick:
+                    on_tick()
+                    next_tick = time.monotonic() + _TICK_S
+    finally:
+        os.close(ended)
+        _kill_group(process)
+    return bytes(output), bytes(errors)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """While the leader is not reaped, the number of its group is nobody else's."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    """What `Popen(..., PIPE)` made, known to be there."""
+    if stream is None:
+        raise ValueError("not a pipe")
+    return stream
 
 
 def git_environment(workspace: Workspace) -> dict[str, str]:
@@ -150,6 +203,7 @@ def git_environment(workspace: Workspace) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ATTR_NOSYSTEM": "1",
         "GIT_NO_LAZY_FETCH": "1",
+        **{name: os.environ[name] for name in _LAB_MARKS if name in os.environ},
     }
 
 
@@ -162,143 +216,3 @@ def create_bare(workspace: Workspace, directory: Path, borrow_from: Sequence[Pat
         alternates.parent.mkdir(exist_ok=True)
         alternates.write_text("".join(f"{path / 'objects'}\n" for path in borrow_from))
     return git
-
-
-def fetch(git: Git, url: str, refspecs: Sequence[str], *, private_network: bool, timeout_s: float = 3600.0) -> None:
-    """Fetches over https or git, or from a local path that the operator lists; nothing else.
-
-    Unless `private_network`, every address that the URL leads to, redirects included, must be a public one, and git
-    is pinned to the address that was checked. Raises UserError for a URL that may not or cannot be fetched.
-    """
-    remote = resolve_remote(url, git.workspace, private_network=private_network)
-    try:
-        git.run(
-            *remote.settings,
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--no-auto-maintenance",
-            remote.url,
-            *refspecs,
-            environment=remote.environment,
-            timeout_s=timeout_s,
-            file_limit=_FETCH_FILE_LIMIT,
-        )
-    except GitError as error:
-        raise UserError(f"cannot fetch {url}", excerpt=error.output, advice=_FETCH_ADVICE) from error
-
-
-_FETCH_ADVICE = "Check the URL and the branch with: git ls-remote URL"
-
-
-@dataclass(frozen=True)
-class Remote:
-    """What to hand to git: the URL, and the settings and environment that allow just this one."""
-
-    url: str
-    settings: tuple[str, ...]
-    environment: Mapping[str, str]
-
-
-Resolve = Callable[[str, int], list[str]]
-
-
-def _addresses(host: str, port: int) -> list[str]:
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
-def resolve_remote(
-    url: str,
-    workspace: Workspace,
-    *,
-    private_network: bool,
-    resolve: Resolve = _addresses,
-    client: httpx.Client | None = None,
-) -> Remote:
-    """Decides whether, and how exactly, `url` may be fetched. Raises UserError when it may not."""
-    if url.startswith("/") or url.startswith("file://"):
-        return _local(Path(url.removeprefix("file://")), workspace)
-    parts = _checked(url)
-    if parts.scheme == "git":
-        address = _public_address(parts, 9418, private_network, resolve)
-        host = f"[{address}]" if ":" in address else address
-        # The address is pinned; the server still learns the name it was asked for.
-        return Remote(
-            parts._replace(netloc=f"{host}:{parts.port or 9418}").geturl(),
-            ("-c", "protocol.git.allow=always"),
-            {"GIT_OVERRIDE_VIRTUAL_HOST": parts.netloc},
-        )
-    with client or httpx.Client(timeout=30, trust_env=private_network, follow_redirects=False) as http:
-        for _ in range(_REDIRECTS):
-            address = _public_address(parts, 443, private_network, resolve)
-            target = _redirect(http, parts)
-            if target is None:
-                pin = f"http.curloptResolve={parts.hostname}:{parts.port or 443}:{address}"
-                settings = ("-c", "protocol.https.allow=always", *(() if private_network else ("-c", pin)))
-                return Remote(parts.geturl(), settings, _proxy(private_network))
-            parts = _checked(target)
-            if parts.scheme != "https":
-                raise UserError(f"{url} redirects to {target}, which is not https")
-    raise UserError(f"{url} redirects more than {_REDIRECTS} times")
-
-
-def _local(path: Path, workspace: Workspace) -> Remote:
-    real = path.resolve()
-    if not any(real == listed.resolve() or listed.resolve() in real.parents for listed in workspace.local_git_paths):
-        listed_text = ", ".join(str(listed) for listed in workspace.local_git_paths) or "none"
-        raise UserError(
-            f"the local path {path} is not one that this lab may fetch from",
-            advice=f"Use an https:// or git:// URL, or ask the operator to list it (listed: {listed_text}).",
-        )
-    return Remote(str(real), ("-c", "protocol.file.allow=always"), {})
-
-
-def _checked(url: str) -> SplitResult:
-    parts = urlsplit(url)
-    if parts.scheme not in ("https", "git") or not parts.hostname:
-        raise UserError(f"cannot fetch {url}: only https:// and git:// URLs are fetched")
-    if parts.username is not None or parts.password is not None:
-        raise UserError("a git URL must not contain a user name or password")
-    return parts
-
-
-def _public_address(parts: SplitResult, default_port: int, private_network: bool, resolve: Resolve) -> str:
-    """One address of the host; all of them must be public unless `private_network`."""
-    host = parts.hostname or ""
-    try:
-        addresses = resolve(host, parts.port or default_port)
-    except (OSError, UnicodeError) as error:
-        if private_network:
-            return host
-        raise UserError(f"cannot fetch {parts.geturl()}: no address for {host}", excerpt=str(error)) from error
-    for address in addresses:
-        if not private_network and not ipaddress.ip_address(address.partition("%")[0]).is_global:
-            raise UserError(f"cannot fetch {parts.geturl()}: {host} is the private address {address}")
-    return addresses[0]
-
-
-def _redirect(client: httpx.Client, parts: SplitResult) -> str | None:
-    """Where the repository's reference list redirects to, as a repository URL; None when it does not."""
-    suffix = "/info/refs?service=git-upload-pack"
-    asked = parts.geturl().rstrip("/") + suffix
-    try:
-        with client.stream("GET", asked, headers={"User-Agent": "git/2.39"}) as answer:
-            status, location = answer.status_code, answer.headers.get("location", "")
-    except httpx.HTTPError as error:
-        raise InfrastructureError(f"cannot reach {parts.geturl()}", excerpt=str(error)) from error
-    if status not in (301, 302, 303, 307, 308):
-        return None
-    return str(urljoin(asked, location)).removesuffix(suffix)
-
-
-def _proxy(private_network: bool) -> dict[str, str]:
-    """A proxy of the lab's environment serves the operator's own trees; a user's URL never goes through it."""
-    names = ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE", "GIT_SSL_CAINFO")
-    return {name: os.environ[name] for name in names if private_network and name in os.environ}
-
-
-def as_infrastructure(error: JobError) -> InfrastructureError:
-    """The same failure as the lab's own: fetching an operator's tree is not the submitter's business."""
-    failure = error.failure
-    return InfrastructureError(failure.summary, excerpt=failure.excerpt, advice=failure.advice)

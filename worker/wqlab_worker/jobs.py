@@ -69,52 +69,57 @@ def server_of(settings: Settings) -> Server:
 def apply(id_: int, settings: Settings) -> None:
     from .apply import apply as apply_series
 
-    server = server_of(settings)
-    claimed_at = time.monotonic()
+    server, claimed_at = server_of(settings), time.monotonic()
     claim = server.claim_apply(id_)
     if claim is None:
         return
-    ref = JobRef("applies", id_, claim.fence)
-    workspace = Workspace.from_environment()
-    stop = Stop()
+
+    def work(workspace: Workspace, tell: ProgressTeller) -> tuple[ApplyResult, list[Artifact]]:
+        result = apply_series(claim.job, workspace, tell)
+        bundle = result.candidate.bundle if result.candidate else None
+        return result, [artifact for artifact in (bundle, result.series_mbox) if artifact]
+
+    ref, stop = JobRef("applies", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        try:
-            result = apply_series(claim.job, workspace, ProgressTeller(server, ref, stop))
-            for artifact in _of_apply(result):
-                server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
-        except Exception as error:
-            failure = failure_of(error)
-            result = ApplyResult(outcome=_outcome(failure), failure=failure)
-        finish(server.finish_apply, ref, result)
-
-
-def _of_apply(result: ApplyResult) -> list[Artifact]:
-    bundle = result.candidate.bundle if result.candidate else None
-    return [artifact for artifact in (bundle, result.series_mbox) if artifact]
+        finish(server.finish_apply, ref, _uploaded(server, ref, stop, work, ApplyResult))
 
 
 def build(id_: int, settings: Settings) -> None:
     from .build import build as build_kernel
 
-    server = server_of(settings)
-    claimed_at = time.monotonic()
+    server, claimed_at = server_of(settings), time.monotonic()
     claim = server.claim_build(id_)
     if claim is None:
         return
-    ref = JobRef("builds", id_, claim.fence)
-    workspace = Workspace.from_environment()
-    stop = Stop()
+
+    def work(workspace: Workspace, tell: ProgressTeller) -> tuple[BuildResult, list[Artifact]]:
+        if claim.job.source.bundle:
+            server.fetch(claim.job.source.bundle, workspace.fetched)
+        result = build_kernel(claim.job, workspace, tell)
+        return result, result.artifacts
+
+    ref, stop = JobRef("builds", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        try:
-            if claim.job.source.bundle:
-                server.fetch(claim.job.source.bundle, workspace.fetched)
-            result = build_kernel(claim.job, workspace, ProgressTeller(server, ref, stop))
-            for artifact in result.artifacts:
-                server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
-        except Exception as error:
-            failure = failure_of(error)
-            result = BuildResult(outcome=_outcome(failure), failure=failure)
-        finish(server.finish_build, ref, result)
+        finish(server.finish_build, ref, _uploaded(server, ref, stop, work, BuildResult))
+
+
+def _uploaded(
+    server: Server,
+    ref: JobRef,
+    stop: Stop,
+    work: Callable[[Workspace, ProgressTeller], tuple[ResultT, list[Artifact]]],
+    kind: type[ResultT],
+) -> ResultT:
+    """What `work` makes in this machine's workspace, its artifacts sent up; or why that failed."""
+    try:
+        workspace = Workspace.from_environment()
+        result, artifacts = work(workspace, ProgressTeller(server, ref, stop))
+        for artifact in artifacts:
+            server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
+        return result
+    except Exception as error:
+        failure = failure_of(error)
+        return kind(outcome=_outcome(failure), failure=failure)
 
 
 def lookup(id_: int, settings: Settings) -> None:

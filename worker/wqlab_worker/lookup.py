@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import tempfile
-
-import httpx
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.lookups import BRANCH_LIMIT, GitBranch, LookupJob, LookupResult
 
 from .failures import JobError, UserError
-from .git import git_environment, resolve_remote
+from .fetch import resolve_remote
+from .git import git_environment
 from .workspace import Workspace
 
 TIME_LIMIT_S = 20
 OUTPUT_LIMIT = 8 << 20
-MEMORY_LIMIT = 2 << 30
-"""Bytes of address space; git keeps every reference that a server tells it of."""
-_PROBE_S = 5.0
-_TIMED_OUT = (124, 137)
-"""Exit codes of timeout(1)."""
-_FILE_FULL = 128 + 25
-"""Killed by SIGXFSZ: there is more than `OUTPUT_LIMIT`."""
+MEMORY_LIMIT = 1 << 30
+"""Bytes, of each process; git keeps every reference that a server tells it of."""
+ASK_LIMIT_S = 15.0
+"""For the questions about a URL before git sees it."""
 _HEAD = re.compile(r"ref: refs/heads/(\S{1,250})\tHEAD")
 _BRANCH = re.compile(r"([0-9a-f]{40})\trefs/heads/(\S{1,250})")
 _ADVICE = "Check the URL with: git ls-remote --heads URL"
@@ -38,13 +35,12 @@ def look_up(job: LookupJob, workspace: Workspace) -> LookupResult:
 
 
 def _branches(url: str, workspace: Workspace) -> LookupResult:
-    client = httpx.Client(timeout=_PROBE_S, trust_env=False, follow_redirects=False)
-    remote = resolve_remote(url, workspace, private_network=False, client=client)
+    remote = resolve_remote(url, workspace, private_network=False, ask_s=ASK_LIMIT_S)
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
         done = subprocess.run(
             [
-                "timeout", "--kill-after=1", str(TIME_LIMIT_S),
-                "prlimit", f"--fsize={OUTPUT_LIMIT}", f"--as={MEMORY_LIMIT}",
+                "timeout", "--signal=KILL", str(TIME_LIMIT_S),
+                "prlimit", f"--fsize={OUTPUT_LIMIT}", f"--data={MEMORY_LIMIT}",
                 "git", *remote.settings, "ls-remote", "--symref", "--", remote.url, "HEAD", "refs/heads/*",
             ],
             stdin=subprocess.DEVNULL,
@@ -58,9 +54,9 @@ def _branches(url: str, workspace: Workspace) -> LookupResult:
         said.seek(0)
         text = answer.read(OUTPUT_LIMIT).decode(errors="replace")
         complaint = said.read(1 << 16).decode(errors="replace")
-    if done.returncode in _TIMED_OUT:
+    if done.returncode == -signal.SIGKILL:
         raise UserError(f"{url} did not list its branches within {TIME_LIMIT_S} s", excerpt=complaint, advice=_ADVICE)
-    full = done.returncode in (_FILE_FULL, -25)
+    full = done.returncode == -signal.SIGXFSZ
     if done.returncode != 0 and not full:
         raise UserError(f"cannot list the branches of {url}", excerpt=complaint, advice=_ADVICE)
     return _parsed(text, cut=full)

@@ -19,7 +19,8 @@ from wqlab_contracts.messages import Source
 from wqlab_contracts.specs import Tree
 
 from .failures import InfrastructureError, UserError
-from .git import Git, GitError, as_infrastructure, create_bare, fetch, git_environment
+from .fetch import MIRROR, as_infrastructure, fetch
+from .git import Git, GitError, create_bare, git_environment, pipe
 from .workspace import Progress, Workspace, no_progress
 
 DEBIAN_SOURCES = Path("/usr/src")
@@ -45,6 +46,7 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
 
     with workspace.lock(f"mirror-{tree.name}", waiting):
         git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
+        _sweep(git)
         if tree.debian_source is not None:
             head = _import_debian(git, tree.debian_source, progress)
         else:
@@ -52,11 +54,22 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
     return Mirror(git, head)
 
 
+def _sweep(git: Git) -> None:
+    """Removes what a killed git left: half a pack, and locks; only we write here, under the tree's own lock."""
+    for pattern in ("objects/pack/tmp_*", "refs/**/*.lock", "*.lock"):
+        for leftover in git.directory.glob(pattern):
+            leftover.unlink(missing_ok=True)
+
+
 def _fetch_branch(git: Git, tree: Tree, progress: Progress) -> str:
-    progress(f"fetching {tree.url} {tree.branch}", 0, 0)
     reference = f"refs/heads/{tree.branch}"
     try:
-        fetch(git, tree.url or "", [f"+{reference}:{reference}"], private_network=True, timeout_s=4 * 3600.0)
+        fetch(
+            *(git, tree.url or "", [f"+{reference}:{reference}"]),
+            private_network=True,
+            limits=MIRROR,
+            on_tick=lambda: progress(f"fetching {tree.url} {tree.branch}", 0, 0),
+        )
     except UserError as error:
         raise as_infrastructure(error) from error
     head = git.commit(reference)
@@ -73,8 +86,6 @@ def _import_debian(git: Git, package: str, progress: Progress) -> str:
     reference = f"refs/imports/{re.sub(r'[^A-Za-z0-9.+-]', '_', version)}"
     commit = git.commit(reference)
     if commit is None:
-        for leftover in (git.directory / "objects" / "pack").glob("tmp_*"):
-            leftover.unlink()
         progress(f"importing {package} {version}", 0, archive.stat().st_size)
         _fast_import(git, archive, reference, f"Import {package} {version}\n", progress)
         commit = git.commit(reference)
@@ -113,27 +124,21 @@ def _fast_import(git: Git, archive: Path, reference: str, message: str, progress
         ) as importer,
     ):
         try:
-            target = _pipe(importer.stdin)
+            target = pipe(importer.stdin)
             target.write(_commit_header(reference, message))
-            _write_files(_pipe(unpacked.stdout), target, packed, archive.stat().st_size, progress)
+            _write_files(pipe(unpacked.stdout), target, packed, archive.stat().st_size, progress)
             said = importer.communicate()[1].decode(errors="replace")
         except tarfile.TarError as error:
             importer.kill()
             raise InfrastructureError(f"{archive} is damaged: {error}") from error
         except BrokenPipeError:
-            said = _pipe(importer.stderr).read().decode(errors="replace")
+            said = pipe(importer.stderr).read().decode(errors="replace")
         except BaseException:
             importer.kill()
             unpacked.kill()
             raise
         if importer.wait() != 0 or unpacked.wait() != 0:
             raise InfrastructureError(f"importing {archive} failed", excerpt=said)
-
-
-def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise ValueError("not a pipe")
-    return stream
 
 
 def _commit_header(reference: str, message: str) -> bytes:
@@ -154,7 +159,7 @@ def _write_files(source: IO[bytes], target: IO[bytes], packed: IO[bytes], total:
             if member.isreg():
                 mode = b"100755" if member.mode & 0o100 else b"100644"
                 target.write(b"M %s inline %s\ndata %d\n" % (mode, _quoted(name), member.size))
-                shutil.copyfileobj(_pipe(archive.extractfile(member)), target)
+                shutil.copyfileobj(pipe(archive.extractfile(member)), target)
                 target.write(b"\n")
             elif member.issym():
                 link = member.linkname.encode()

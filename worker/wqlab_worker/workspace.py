@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import re
 import secrets
 import stat
 import subprocess
@@ -32,6 +33,8 @@ Progress = Callable[[str, int, int], None]
 """Called with what is happening, how much is done and how much there is (0: not known). May raise to cancel."""
 
 LOCK_RETRY_S = 1.0
+SYSTEM_CA = Path("/etc/ssl/certs/ca-certificates.crt")
+_GIT_HOST = re.compile(r"(?:[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 _CHUNK = 1 << 20
 
 
@@ -47,19 +50,30 @@ class Workspace:
     local_git_paths: tuple[Path, ...] = ()
     jobs: int = 1
     """How many compilers run at once."""
+    private_git_hosts: frozenset[str] = frozenset()
+    """`host` or `host:port`, in lower case: on the lab's own network, and submitters may fetch from them."""
+    ca_file: Path = SYSTEM_CA
+    """Certificates (PEM) that https servers of git repositories are checked with."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """Reads WQLAB_CACHE, WQLAB_LOCAL_GIT_PATHS (colon list) and WQLAB_BUILD_JOBS (default: all CPUs).
+        """Reads WQLAB_CACHE, WQLAB_LOCAL_GIT_PATHS (colon list), WQLAB_PRIVATE_GIT_HOSTS (comma list), SSL_CERT_FILE
+        and WQLAB_BUILD_JOBS (default: all CPUs).
 
-        Raises InfrastructureError when WQLAB_CACHE is not set.
+        Raises InfrastructureError when WQLAB_CACHE is not set, or a git host is not one.
         """
         cache = environment.get("WQLAB_CACHE")
         if not cache:
             raise InfrastructureError("WQLAB_CACHE is not set", advice="Set it to a folder that this user can write.")
         paths = environment.get("WQLAB_LOCAL_GIT_PATHS", "")
         jobs = environment.get("WQLAB_BUILD_JOBS") or str(len(os.sched_getaffinity(0)))
-        return cls(Path(cache).resolve(), tuple(Path(path) for path in paths.split(":") if path), int(jobs))
+        return cls(
+            Path(cache).resolve(),
+            tuple(Path(path) for path in paths.split(":") if path),
+            int(jobs),
+            _git_hosts(environment.get("WQLAB_PRIVATE_GIT_HOSTS", "")),
+            Path(environment.get("SSL_CERT_FILE") or SYSTEM_CA),
+        )
 
     @property
     def mirrors(self) -> Path:
@@ -147,6 +161,18 @@ class Workspace:
                 f"cannot create {folder}: {error.strerror}", advice="WQLAB_CACHE must be writable by the lab's user."
             ) from error
         return folder
+
+
+def _git_hosts(text: str) -> frozenset[str]:
+    hosts = frozenset(filter(None, (entry.strip().lower() for entry in text.split(","))))
+    for host in sorted(hosts):
+        if not _GIT_HOST.fullmatch(host):
+            raise InfrastructureError(
+                f"WQLAB_PRIVATE_GIT_HOSTS: {host!r} is no host",
+                advice="Write names or addresses, with a port unless it is the usual one:"
+                " git.lab.example,10.1.2.3,git.lab.example:8443,[fd00::1]",
+            )
+    return hosts
 
 
 def _locked(descriptor: int) -> bool:

@@ -21,7 +21,7 @@ from ..errors import UsageError
 from . import watch
 from .session import JsonFlag, Session, of
 
-PER_TARGET = ("--target", "--setting", "--param")
+PER_TARGET = ("--target", "--scenario", "--setting", "--param")
 _META = "wqlab.targets"
 
 
@@ -51,6 +51,7 @@ class OrderedTargets(TyperCommand):
 class _Draft:
     plan: str
     device_type: str
+    scenarios: list[str] = field(default_factory=list)
     settings: list[str] = field(default_factory=list)
     parameters: dict[str, str | int | float] = field(default_factory=dict)
 
@@ -58,8 +59,9 @@ class _Draft:
 def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
     """Targets from options in command-line order.
 
-    A --setting or --param belongs to the --target before it; those before the first --target belong to every target,
-    and a target's own --param wins over them. Raises UsageError for malformed ones and when there is no target.
+    A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to
+    every target, and a target's own --param wins over them. Raises UsageError for malformed ones and when there is
+    no target.
     """
     common = _Draft("", "")
     drafts: list[_Draft] = []
@@ -73,6 +75,8 @@ def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
                     "write for example --target xfs-fsync@xeon-2s; `wqlab plans` and `wqlab devices` list the names",
                 )
             drafts.append(_Draft(plan, device_type))
+        elif name == "--scenario":
+            draft.scenarios.append(value)
         elif name == "--setting":
             draft.settings.append(_setting(value))
         else:
@@ -87,6 +91,7 @@ def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
             Target(
                 plan=draft.plan,
                 device_type=draft.device_type,
+                scenarios=list(dict.fromkeys(common.scenarios + draft.scenarios)) or None,
                 settings=list(dict.fromkeys(common.settings + draft.settings)) or None,
                 parameters=common.parameters | draft.parameters,
             )
@@ -186,6 +191,10 @@ def submit(  # noqa: PLR0917 - the options of a command
     target: Annotated[
         list[str] | None, typer.Option(metavar="PLAN@DEVICE_TYPE", help="What to measure where; repeatable")
     ] = None,
+    scenario: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Scenario to measure, for the --target before it; repeatable"),
+    ] = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(metavar="K=V,...", help="Setting to measure, for the --target before it; repeatable"),
@@ -206,7 +215,8 @@ def submit(  # noqa: PLR0917 - the options of a command
 ) -> None:
     """Submit a series, or a study of settings.
 
-    A --setting or --param belongs to the --target before it; given before the first --target, to every target:
+    A --scenario, --setting or --param belongs to the --target before it; given before the first --target, to every
+    target:
 
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
     scope=cache,strict=1 --param fio_runtime=5 --wait

@@ -31,7 +31,6 @@ from wqlab_contracts.messages import ApplyResult, BuildResult, CompilerWarning, 
 from wqlab_server.artifacts import ArtifactStore
 from wqlab_server.db import SessionFactory, clock, transaction
 from wqlab_server.events import RUN_CHANNEL, emit, notify
-from wqlab_server.lab.service import sync_devices
 from wqlab_server.livedata import LiveData
 from wqlab_server.models import (
     Apply,
@@ -53,6 +52,8 @@ from wqlab_server.models import (
 )
 from wqlab_server.settings import Settings
 from wqlab_server.submissions import service
+
+from ..support.lab import fill_pool
 
 TINY = """\
 name: tiny
@@ -112,7 +113,7 @@ class Scene:
 
     def devices(self, health: DeviceHealth = DeviceHealth.GOOD) -> None:
         with transaction(self.sessions) as session:
-            sync_devices(session, self.data.current())
+            fill_pool(session, self.data.current())
             session.flush()
             for device in session.scalars(select(Device)):
                 device.health = health

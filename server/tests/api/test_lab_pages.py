@@ -210,8 +210,11 @@ def test_a_check_on_request(client: httpx.Client, scene: Scene, sessions: Sessio
 
 
 def order(scene: Scene, sessions: SessionFactory) -> list[Run]:
+    data = scene.data.current()
     with transaction(sessions) as session:
-        return pipeline_health.order(session, scene.data.current(), scene.settings)
+        return [
+            pipeline_health.order(session, data, name) for name in pipeline_health.wanted(session, data, scene.settings)
+        ]
 
 
 def test_a_check_that_cannot_be_had(client: httpx.Client, scene: Scene, sessions: SessionFactory, live: Live) -> None:

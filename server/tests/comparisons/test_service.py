@@ -55,6 +55,39 @@ def test_boots_of_discarded_blocks_are_no_figures(lab: LabUnderTest) -> None:
     assert {row.data.candidate.n for row in rows if row.data.candidate} == {2}
 
 
+@pytest.mark.parametrize(
+    ("loser", "value", "alone"),
+    [(Arm.CANDIDATE, 5.0, "improvement"), (Arm.CANDIDATE, 33.0, "equivalent"), (Arm.BASELINE, 99.0, "regression")],
+)
+def test_discards_that_follow_one_arm_withhold_what_they_flatter(
+    lab: LabUnderTest, loser: Arm, value: float, alone: str
+) -> None:
+    """Two blocks are lost to boots of one arm by failures of the lab, and repeated; all that is left agrees."""
+
+    def loses_two(run: RunSession) -> RunResult:
+        for number, plan in enumerate(run.remaining):
+            run.dead_boot(plan, loser, failed(ErrorKind.INFRASTRUCTURE, f"the connection broke, way {number}"))
+            run.block(plan.model_copy(update={"first_attempt": 1}))
+        return RunResult(outcome=Outcome.PASSED)
+
+    lab.worker.on_run = loses_two
+    lab.worker.value = lambda arm, setting, metric, block: value if arm is Arm.CANDIDATE else 33.0
+    run_id = measured_run(lab)
+    with lab.transaction() as session:
+        facts = service.target_facts(session, session.get_one(Run, run_id))
+        row = session.scalars(
+            select(Comparison).where(Comparison.run_id == run_id, Comparison.role == Role.PRIMARY)
+        ).one()
+    assert (facts.discarded, facts.blocks_discarded) == ({loser: 2}, 2)
+    assert row.verdict is Verdict.INCONCLUSIVE
+    assert f"discards lean to the {loser}: 2 blocks lost to its boots" in row.data.reason
+    assert f"which alone would say {alone}: exactly 33" in row.data.reason
+    (target,) = lab.report(1).targets
+    assert (target.verdict, target.discarded) == (Verdict.INCONCLUSIVE, {loser: 2})
+    assert "discards lean to" in target.headline
+    assert lab.submission(1).exit_code == 0
+
+
 def test_what_a_kernel_lacks_becomes_a_verdict(lab: LabUnderTest) -> None:
     def lacks_cpu(run: RunSession) -> RunResult:
         for plan in run.remaining:

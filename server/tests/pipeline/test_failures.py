@@ -19,7 +19,7 @@ from wqlab_contracts.enums import (
     SubmissionState,
     Verdict,
 )
-from wqlab_contracts.messages import ApplyResult, BlockFinished, BootKey, BuildResult, Finding, RunResult
+from wqlab_contracts.messages import ApplyResult, BlockFinished, BootKey, BootStarted, BuildResult, Finding, RunResult
 from wqlab_server.models import Apply, BlockAttempt, Boot, Build, Comparison, Device, Lease, Run, RunAttempt
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_apply, passing_build, passing_run, results
@@ -415,8 +415,30 @@ def test_a_lease_that_runs_out_keeps_whole_blocks_and_tells_the_next_holder(lab:
         discarded = session.scalars(select(BlockAttempt).where(~BlockAttempt.finished)).one()
         assert discarded.failure is not None
         assert "stopped answering" in discarded.failure.summary
+        assert discarded.arm is None, "no boot was under way"
         figures = session.scalars(select(Comparison).where(Comparison.run_id == run_id)).all()
         assert {row.data.baseline.n for row in figures if row.data.baseline} == {2}
+
+
+def test_a_boot_under_way_when_its_worker_is_lost_counts_for_its_arm(lab: LabUnderTest) -> None:
+    lab.all_good()
+
+    def dies_in_a_boot(run: RunSession) -> None:
+        plan = run.remaining[0]
+        position = plan.arms.index(Arm.CANDIDATE)
+        for arm in plan.arms[:position]:
+            run.send(*run.boot_events(BootKey(block=plan.block, position=0, arm=arm, attempt=0)))
+        key = BootKey(block=plan.block, position=position, arm=Arm.CANDIDATE, attempt=0)
+        run.send(BootStarted(at=NOW, boot=key))
+
+    lab.worker.on_run = results(dies_in_a_boot, passing_run)
+    submission_id = lab.submit("locks@board")
+    lab.until_idle()
+    lab.expire("runs", lab.runs(submission_id)[0].id)
+    lab.until_idle()
+    assert lab.submission(submission_id).outcome is Outcome.PASSED
+    (target,) = lab.report(submission_id).targets
+    assert target.discarded == {Arm.CANDIDATE: 1}
 
 
 def test_a_worker_that_dies_while_building_loses_its_claim_not_the_build(lab: LabUnderTest) -> None:

@@ -256,6 +256,7 @@ def target(
         settings=settings,
         unsupported=unsupported,
         failure=failure,
+        discarded=more.get("discarded", {}),
         blocks_discarded=sum(more.get("discarded", {}).values()),
     )
     comparisons = compare(measured, [facts])

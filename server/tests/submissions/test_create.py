@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from sqlalchemy import select
 
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_server.models import Apply
 from wqlab_server.problems import ApiProblem
@@ -17,6 +20,7 @@ from wqlab_server.submissions.service import block_plan
 
 from ..support.lab import LabUnderTest
 
+CHECKOUT = Path(__file__).parents[3]
 MBOX = """From 1234 Mon Sep 17 00:00:00 2001
 From: Dev <dev@example.org>
 Subject: [PATCH v2 1/2] workqueue: take
@@ -81,6 +85,29 @@ def test_runs_keep_what_was_asked_for(lab: LabUnderTest) -> None:
     assert (run.priority, len(run.blocks), run.profile.blocks) == (70, 4, 4)
     assert run.files == {"run.sh": "#!/bin/sh\n"}
     assert run.fragments == {"base": "CONFIG_SMP=y\n"}
+
+
+@pytest.mark.integration
+def test_only_the_scenarios_that_were_asked_for_are_measured(lab: LabUnderTest) -> None:
+    crypt = load_data(CHECKOUT)
+    target = Target(plan="dm-crypt-affinity", device_type="ryzen-3900x", scenarios=["LOW", "HIGH"])
+    request = SubmissionRequest(series=None, tree="linux-6.12", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, crypt, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert [scenario.name for scenario in run.plan.scenarios] == ["HIGH", "LOW"]
+    assert {reference.scenario for reference in run.plan.references} == {"HIGH", "LOW"}
+
+    wrong = target.model_copy(update={"scenarios": ["HIHG", "LOW", "LOW"]})
+    with pytest.raises(ApiProblem) as caught, lab.transaction() as session:
+        service.create(session, crypt, lab.settings, request.model_copy(update={"targets": [wrong]}), "dev")
+    assert caught.value.errors == [
+        {
+            "pointer": "/targets/0/scenarios/0",
+            "detail": "plan dm-crypt-affinity has no scenario 'HIHG'; did you mean HIGH?",
+        },
+        {"pointer": "/targets/0/scenarios/2", "detail": "'LOW' is listed twice"},
+    ]
 
 
 @pytest.mark.integration

@@ -103,7 +103,7 @@ def test_what_only_one_has() -> None:
         ({"tree_oid": "1" * 40}, "the same code"),
         ({"target": {"device": "x2"}}, "two units, x1 and x2"),
         ({"target": {"total_boots": 24}}, "12 boots planned in the one and 24"),
-        ({"request": {"parameters": {"jobs": 8}}}, "other settings or parameters"),
+        ({"request": {"parameters": {"jobs": 8}}}, "other scenarios, settings or parameters"),
     ],
 )
 def test_what_must_be_known_to_read_it(changes: dict[str, Any], words: str) -> None:

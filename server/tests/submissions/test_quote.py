@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -43,7 +44,7 @@ PLAN = TestPlan.model_validate(
         "metrics": [],
     }
 )
-PAST = BootTime(seconds=50.0, count=12, workload_s=30.0, settings=1.0)
+PAST = BootTime(seconds=50.0, count=12, workload_s=30.0, cells=2.0)
 BUILT = Usual(600.0, 3)
 
 
@@ -90,7 +91,13 @@ def test_from_measured_boots() -> None:
 def test_more_settings_take_longer() -> None:
     seconds, _, text = boot_time(wanted(settings=["", "", ""]))
     assert seconds == 20.0 + 3 * 30.0, "booting takes as long as before"
-    assert "scaled from 1 settings to 3" in text
+    assert "scaled from 2 scenarios times settings to 6" in text
+
+
+def test_fewer_scenarios_take_less() -> None:
+    narrow = replace(wanted(), plan=PLAN.narrowed(["b"]))
+    assert boot_time(narrow)[0] == 20.0 + 15.0
+    assert boot_time(replace(narrow, measured=None))[0] == 202 + 4 * 10
 
 
 def test_from_the_plan_when_nothing_was_measured() -> None:

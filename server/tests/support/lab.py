@@ -27,6 +27,7 @@ from wqlab_contracts.enums import (
     Scope,
     UserRole,
 )
+from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import (
     ApplyJob,
     ApplyResult,
@@ -53,11 +54,11 @@ from wqlab_contracts.messages import (
     Target,
 )
 from wqlab_contracts.queue import ADVANCE, APPLY, BUILD, RUN, TICK
-from wqlab_server import pipeline, pipeline_boards
+from wqlab_server import pipeline, pipeline_boards, pipeline_tick
 from wqlab_server.app import create_app
 from wqlab_server.auth import create_token
 from wqlab_server.db import Message, make_factory, transaction
-from wqlab_server.lab.service import sync_devices
+from wqlab_server.lab.service import change_pool, pool_changes
 from wqlab_server.models import Device, Event, Run, Submission
 from wqlab_server.settings import Settings
 from wqlab_server.submissions import service as submissions
@@ -77,6 +78,12 @@ def failed(kind: ErrorKind, summary: str) -> Failure:
     return Failure(kind=kind, summary=summary, excerpt=f"excerpt of: {summary}")
 
 
+def fill_pool(session: Session, data: DataFolder) -> None:
+    """The devices of the data folder, as the first tick enters them."""
+    for change in pool_changes(session, data):
+        change_pool(session, change)
+
+
 class LabUnderTest:
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self.settings = settings
@@ -87,7 +94,7 @@ class LabUnderTest:
         with transaction(self.sessions) as session:
             _, self.worker_token = create_token(session, "worker", [Scope.WORKER])
             _, self.token = create_token(session, "dev", [Scope.ADMIN], user=add_user(session, "dev", UserRole.ADMIN))
-            sync_devices(session, self.data)
+            fill_pool(session, self.data)
         self.worker = ScriptedWorker(self.client, self.worker_token)
 
     @property
@@ -117,7 +124,7 @@ class LabUnderTest:
             return submissions.create(session, self.data, self.settings, request, owner).id
 
     def tick(self) -> None:
-        assert pipeline.tick(self.sessions, self.settings, self.app.state.data)
+        assert pipeline_tick.tick(self.sessions, self.settings, self.app.state.data)
 
     def work(self, *tasks: str, limit: int = 200) -> None:
         """Handles messages, the ones it causes included, until there is none left. Only `tasks`, when given: the
@@ -298,6 +305,7 @@ class RunSession:
         attempt = plan.first_attempt if attempt is None else attempt
         key = BootKey(block=plan.block, position=plan.arms.index(arm), arm=arm, attempt=attempt)
         kernel = failure.kind is ErrorKind.KERNEL
+        failed = None if failure.kind is ErrorKind.CANCELED else arm
         finding = Finding(
             at=NOW, boot=key, kind=FindingKind.PANIC, title=failure.summary, excerpt=failure.excerpt,
             console_offset=17, fatal=True,
@@ -306,7 +314,7 @@ class RunSession:
             BootStarted(at=NOW, boot=key),
             *([finding] if kernel else []),
             BootFinished(at=NOW, boot=key, outcome=Outcome.FAILED, failure=failure),
-            BlockDiscarded(at=NOW, block=plan.block, attempt=attempt, arm=arm if kernel else None, failure=failure),
+            BlockDiscarded(at=NOW, block=plan.block, attempt=attempt, arm=failed, failure=failure),
         )
 
     def console(self, key: BootKey, offset: int, data: bytes, expect: int = 200) -> dict[str, Any]:

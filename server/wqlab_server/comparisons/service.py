@@ -69,19 +69,12 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
         .where(Unsupported.run_id == run.id)
         .group_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm)
     ).all()
-    discarded = (
-        select(BlockAttempt.block, BlockAttempt.attempt)
-        .where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
-        .subquery()
-    )
-    boots = pairs(
+    discarded = pairs(
         session,
-        select(Boot.arm, func.count())
-        .join(discarded, (discarded.c.block == Boot.block) & (discarded.c.attempt == Boot.attempt))
-        .where(Boot.run_id == run.id)
-        .group_by(Boot.arm),
+        select(BlockAttempt.arm, func.count())
+        .where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
+        .group_by(BlockAttempt.arm),
     )
-    blocks = session.scalar(select(func.count()).select_from(discarded))
     return TargetFacts(
         plan=run.plan,
         device_type=run.device_type,
@@ -93,8 +86,8 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
             for scenario, setting, metric, arm, reason in lacking
         ],
         failure=run.failure,
-        discarded=boots,
-        blocks_discarded=blocks or 0,
+        discarded={arm: blocks for arm, blocks in discarded.items() if arm is not None},
+        blocks_discarded=sum(discarded.values()),
     )
 
 

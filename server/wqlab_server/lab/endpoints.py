@@ -47,7 +47,8 @@ def _view(session: Db, name: str) -> DeviceView:
 
 @router.post("/devices/{name}/quarantine", responses=documented(400, 404))
 def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Maintainer) -> DeviceView:
-    """Take a board out of the pool. A run that has it keeps it until it ends; no other gets it."""
+    """Take a board out of the pool. A run that has it keeps it until it ends, no other gets it, and health checks that
+    wait for it are canceled."""
     reason = plain_text("reason", body.reason, "body")
     queries.device(session, name)
     service.quarantine(session, name, reason, who.owner)
@@ -56,7 +57,7 @@ def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Mai
 
 @router.post("/devices/{name}/release", responses=documented(404))
 def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
-    """Put a quarantined board back; a health check comes before its first run."""
+    """Put a quarantined board back. A health check is ordered at once, and comes before its first run."""
     queries.device(session, name)
     service.release(session, name, who.owner)
     return _view(session, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome, RunPurpose
@@ -78,6 +78,8 @@ class Unit:
     check_failed_at: datetime | None
     """When the last check that gave no answer ended."""
     interval: timedelta
+    asked: bool = False
+    """A maintainer wants to see it checked, or has released it."""
 
 
 def checks_wanted(
@@ -87,10 +89,16 @@ def checks_wanted(
 
     `demand`: device type -> runs that wait for such a unit. For each of them without a good unit one unit of unknown
     or doubtful health is checked, so that a run never goes to a board that nobody has seen working. When the lab is
-    `idle`, one unit at a time is checked that never was, or not within its type's interval.
+    `idle`, one unit at a time is checked that never was, or not within its type's interval. A unit that is `asked` for
+    is checked whoever waits. Its check is ordered though a run has it: the check's priority then gives it the board.
     """
-    chosen: list[str] = []
     ordered = sorted(units, key=lambda unit: unit.name)
+
+    def is_asked(unit: Unit) -> bool:
+        return unit.asked and not unit.check_pending and unit.health is not DeviceHealth.QUARANTINED
+
+    chosen = [unit.name for unit in ordered if is_asked(unit)]
+    ordered = [replace(unit, check_pending=True) if is_asked(unit) else unit for unit in ordered]
 
     def may(unit: Unit) -> bool:
         waited = unit.check_failed_at is None or now >= unit.check_failed_at + retry_after

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import EventKind, JobState
+from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages import Failure
 from wqlab_contracts.queue import RUN, lab_queue
 
 from .. import claims
 from ..db import clock
 from ..errors import NotClaimable
-from ..events import emit
+from ..events import tell_run
 from ..models import Device, Lease, Run, RunAttempt
 from ..settings import Settings
 
@@ -48,7 +49,7 @@ def offer(session: Session, run: Run, device: Device, settings: Settings) -> boo
     run.device_name = locked.name
     run.nudged_at, run.nudges = None, 0
     claims.nudge(session, run, RUN, lab_queue(locked.lab), now)
-    emit(session, run.submission_id, EventKind.RUN_STATE, run_id=run.id, state=run.state, device=locked.name)
+    tell_run(session, run)
     return True
 
 
@@ -71,6 +72,20 @@ def take(session: Session, run: Run, holder: str, lab: str | None, settings: Set
     )
     was_left, device.dirty = device.dirty, True
     return device, was_left
+
+
+def end_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure) -> None:
+    """Ends a run that no worker holds, and nothing else; a device that was offered for it goes back as it is.
+
+    The caller holds the run's lock (and its submission's).
+    """
+    if run.state not in {JobState.WAITING, JobState.QUEUED}:
+        return
+    offered = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
+    if offered is not None:
+        session.delete(offered)
+    claims.finish(session, run, outcome, failure)
+    tell_run(session, run)
 
 
 def extend(session: Session, run: Run, now: datetime, settings: Settings) -> None:

@@ -2,52 +2,85 @@
 
 from __future__ import annotations
 
-import structlog
-from sqlalchemy import func, select
-from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.orm import Session
+from dataclasses import dataclass
+from typing import Any
 
-from wqlab_contracts.enums import DeviceHealth
+import structlog
+from sqlalchemy import Select, func, select, type_coerce, update
+from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.orm import Session, defer
+
+from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import DeviceFacts
+from wqlab_contracts.messages import DeviceFacts, Failure
 from wqlab_contracts.queue import SERVER_QUEUE, TICK
 from wqlab_contracts.specs import DeviceType, Unit
 
 from ..db import Message, clock, post
-from ..models import Device, HealthChange, Lab, Lease
+from ..errors import canceled
+from ..models import Device, HealthChange, Lab, Lease, Run
 from ..problems import ApiProblem, not_found
-from . import health
+from . import health, lease
 
 log = structlog.get_logger(__name__)
 
 # --- devices ----------------------------------------------------------------------------------------------------
 
 
-def sync_devices(session: Session, data: DataFolder) -> None:
-    """Brings the devices table to what the device-types folder says; a unit that is gone is retired, not deleted.
+@dataclass(frozen=True)
+class PoolChange:
+    """A unit of the data folder that the devices table does not have, or has otherwise. No facts: it is gone."""
 
-    A unit whose board was described differently is checked again before its next run.
-    """
-    known = {device.name: device for device in session.scalars(select(Device).order_by(Device.name).with_for_update())}
-    now = clock(session)
-    declared: set[str] = set()
-    for device_type in data.device_types.values():
-        for unit in device_type.units:
-            declared.add(unit.name)
-            facts = device_facts(device_type, unit)
-            device = known.get(unit.name)
-            if device is None:
-                session.add(Device(name=unit.name, device_type=device_type.name, lab=unit.lab, facts=facts))
-                continue
-            if device.facts != facts or device.retired_at is not None:
-                device.facts, device.device_type, device.lab = facts, device_type.name, unit.lab
-                device.retired_at = None
-                if device.health is not DeviceHealth.QUARANTINED:
-                    note(session, device, health.Health(DeviceHealth.UNKNOWN, ""), "device-types")
-                    device.measured_topology, device.health_checked_at = None, None
-    for device in known.values():
-        if device.name not in declared and device.retired_at is None:
-            device.retired_at = now
+    name: str
+    facts: DeviceFacts | None
+
+
+def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
+    """What `change_pool` has to do to bring the devices table to what the device-types folder says."""
+    # As JSON and not as models: a row that no model reads any more differs, and is written anew.
+    known = {
+        row.name: row
+        for row in session.execute(
+            select(Device.name, Device.retired_at, type_coerce(Device.facts, JSONB).label("facts"))
+        )
+    }
+    declared = {
+        unit.name: device_facts(device_type, unit)
+        for device_type in data.device_types.values()
+        for unit in device_type.units
+    }
+    changes = [
+        PoolChange(name, facts)
+        for name, facts in sorted(declared.items())
+        if name not in known
+        or known[name].retired_at is not None
+        or known[name].facts != facts.model_dump(mode="json", by_alias=True)
+    ]
+    gone = [name for name, row in sorted(known.items()) if name not in declared and row.retired_at is None]
+    return [*changes, *(PoolChange(name, None) for name in gone)]
+
+
+def change_pool(session: Session, change: PoolChange) -> None:
+    """A unit that is gone is retired, not deleted. One whose board was described differently is checked again before
+    its next run."""
+    facts = change.facts
+    row = update(Device).where(Device.name == change.name).execution_options(synchronize_session=False)
+    if facts is None:
+        session.execute(row.values(retired_at=clock(session), check_requested_at=None))
+        return
+    described: dict[str, Any] = {"device_type": facts.device_type, "lab": facts.lab, "facts": facts}
+    before = session.execute(
+        select(Device.health, Device.health_reason).where(Device.name == change.name).with_for_update()
+    ).one_or_none()
+    if before is None:
+        session.add(Device(name=change.name, **described))
+        return
+    if before.health is not DeviceHealth.QUARANTINED:
+        fresh = health.Health(DeviceHealth.UNKNOWN, "")
+        _keep_change(session, change.name, health.Health(*before), fresh, by="device-types")
+        described |= {"health": fresh.state, "health_reason": fresh.reason}
+        described |= {"measured_topology": None, "health_checked_at": None}
+    session.execute(row.values(retired_at=None, **described))
 
 
 def device_facts(device_type: DeviceType, unit: Unit) -> DeviceFacts:
@@ -74,42 +107,84 @@ def publish_capacity(session: Session, lab: str, capacity: int) -> None:
 
 
 def quarantine(session: Session, name: str, reason: str, by: str) -> Device:
-    """Takes a device out of the pool; a run that it has goes on to its end. Raises ApiProblem 404."""
+    """Takes a device out of the pool. A run that it has goes on to its end; checks that wait for it end now.
+
+    Raises ApiProblem 404.
+    """
+    # Runs before devices, as everywhere. A check that is ordered meanwhile is found by the tick.
+    checks = session.scalars(waiting_checks().where(Run.wanted_device == name).with_for_update()).all()
     device = _lock_device(session, name)
     note(session, device, health.move(device.health, DeviceHealth.QUARANTINED, f"{reason} ({by})"), by)
     device.check_requested_at = None
+    for check in checks:
+        lease.end_unclaimed(session, check, Outcome.CANCELED, uncheckable(device))
     return device
 
 
 def release(session: Session, name: str, by: str) -> Device:
-    """Brings a quarantined device back; it is checked before its next run. Raises ApiProblem 404."""
+    """Brings a quarantined device back; a health check of it is ordered at once. Raises ApiProblem 404."""
     device = _lock_device(session, name)
     if device.health is DeviceHealth.QUARANTINED:
         note(session, device, health.move(device.health, DeviceHealth.UNKNOWN, ""), by)
+        _want_check(session, device)
     return device
 
 
 def request_check(session: Session, name: str) -> Device:
-    """Has a device checked as soon as it is free; the pipeline orders the check. Raises ApiProblem 404, 409 for one in
-    quarantine."""
+    """Has a device checked as soon as it is free; the check that it waits for already is that check.
+
+    Raises ApiProblem 404, 409 for a device that is out of the pool.
+    """
     device = _lock_device(session, name)
     if device.retired_at is not None:
         raise ApiProblem(409, f"{name} is no longer in the device-types folder")
     if device.health is DeviceHealth.QUARANTINED:
         raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then have it checked")
+    pending = select(Run.id).where(
+        Run.wanted_device == name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED
+    )
+    if session.scalar(pending.limit(1)) is None:
+        _want_check(session, device)
+    return device
+
+
+def _want_check(session: Session, device: Device) -> None:
+    """The next tick, which comes at once, orders it."""
     if device.check_requested_at is None:
         device.check_requested_at = clock(session)
         post(session, Message(TICK, None, SERVER_QUEUE))
-    return device
 
 
 def note(session: Session, device: Device, after: health.Health, by: str, run_id: int | None = None) -> None:
     """Gives a device its health, and keeps in its history that and by whom it changed."""
-    if (device.health, device.health_reason) != (after.state, after.reason):
-        device.health, device.health_reason = after.state, after.reason
-        session.add(
-            HealthChange(device_name=device.name, health=after.state, reason=after.reason, by=by, run_id=run_id)
-        )
+    before = health.Health(device.health, device.health_reason)
+    device.health, device.health_reason = after.state, after.reason
+    _keep_change(session, device.name, before, after, by=by, run_id=run_id)
+
+
+def _keep_change(
+    session: Session, name: str, before: health.Health, after: health.Health, *, by: str, run_id: int | None = None
+) -> None:
+    if before != after:
+        session.add(HealthChange(device_name=name, health=after.state, reason=after.reason, by=by, run_id=run_id))
+
+
+def waiting_checks() -> Select[Run]:
+    """Health checks that no worker holds, without the columns that ending one does not need."""
+    lean = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.recipe, Run.fragments)]
+    return (
+        select(Run)
+        .where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.state.in_([JobState.WAITING, JobState.QUEUED]))
+        .order_by(Run.id)
+        .options(*lean)
+    )
+
+
+def uncheckable(device: Device) -> Failure:
+    """Why a health check of a device that is out of the pool ends."""
+    if device.retired_at is not None:
+        return canceled(f"{device.name} is no longer in the device-types folder")
+    return canceled(f"{device.name} was quarantined: {device.health_reason}")
 
 
 def _lock_device(session: Session, name: str) -> Device:

@@ -7,6 +7,7 @@ from .accounts import BrowserSession, SignInThrottle, Token, User
 from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
+from .faults import TickFault
 from .job import Job
 from .lab import Device, HealthChange, Lab, Lease
 from .lookups import Lookup
@@ -42,6 +43,7 @@ __all__ = [
     "SignInThrottle",
     "Submission",
     "SubmissionBuild",
+    "TickFault",
     "Token",
     "Typed",
     "Unsupported",

@@ -12,24 +12,9 @@ from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
+from wqlab_contracts import enums
 from wqlab_contracts.api import Comparison as ComparisonData
 from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.enums import (
-    Arm,
-    ArtifactKind,
-    BootState,
-    DeviceHealth,
-    EventKind,
-    FindingKind,
-    JobState,
-    Outcome,
-    Question,
-    Role,
-    RunPurpose,
-    SubmissionState,
-    UserRole,
-    Verdict,
-)
 from wqlab_contracts.lookups import LookupResult
 from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
@@ -79,20 +64,20 @@ _COLUMN_TYPES: dict[Any, Any] = {
     **{
         enum: closed(enum)
         for enum in (
-            Arm,
-            ArtifactKind,
-            BootState,
-            DeviceHealth,
-            EventKind,
-            FindingKind,
-            JobState,
-            Outcome,
-            Question,
-            Role,
-            RunPurpose,
-            SubmissionState,
-            UserRole,
-            Verdict,
+            enums.Arm,
+            enums.ArtifactKind,
+            enums.BootState,
+            enums.DeviceHealth,
+            enums.EventKind,
+            enums.FindingKind,
+            enums.JobState,
+            enums.Outcome,
+            enums.Question,
+            enums.Role,
+            enums.RunPurpose,
+            enums.SubmissionState,
+            enums.UserRole,
+            enums.Verdict,
         )
     },
     **{
@@ -114,7 +99,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Tree,
             dict[str, str],
             dict[str, Any],
-            list[list[Arm]],
+            list[list[enums.Arm]],
         )
     },
 }

@@ -36,9 +36,10 @@ class Device(Base):
     health: Mapped[DeviceHealth] = mapped_column(default=DeviceHealth.UNKNOWN)
     health_reason: Mapped[str] = mapped_column(default="")
     health_checked_at: Mapped[datetime | None]
-    measured_topology: Mapped[MeasuredTopology | None]
     check_requested_at: Mapped[datetime | None]
-    """A maintainer asked for a health check that has not been ordered yet."""
+    """A maintainer asked for a health check, or released it, and the check has not been ordered yet. It is ordered
+    whether or not a run waits for the device."""
+    measured_topology: Mapped[MeasuredTopology | None]
     dirty: Mapped[bool] = mapped_column(default=False)
     """Its last holder did not give it back; the next one releases the place and power-cycles first."""
     retired_at: Mapped[datetime | None]

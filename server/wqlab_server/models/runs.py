@@ -103,6 +103,7 @@ class BlockAttempt(Base):
     """False: discarded."""
     device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
     arm: Mapped[Arm | None]
+    """Whose boot failed, for whatever reason; null when none did."""
     failure: Mapped[Failure | None]
     at: Mapped[datetime] = mapped_column(server_default=func.now())
 

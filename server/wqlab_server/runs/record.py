@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
@@ -170,9 +170,9 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
         failure = Failure(kind=ErrorKind.KERNEL, summary=f"{died.kind}: {died.title}", excerpt=died.excerpt)
         _settle(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
         return
-    doubt = _doubt(session, run, run.blocks[event.block], boots)
-    if doubt is not None:
-        _settle(session, run, event.block, event.attempt, finished=False, arm=None, failure=infrastructure(doubt))
+    if doubt := _doubt(session, run, run.blocks[event.block], boots):
+        failure = infrastructure(doubt.reason)
+        _settle(session, run, event.block, event.attempt, finished=False, arm=doubt.arm, failure=failure)
         return
     if _settle(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
         for boot in boots:
@@ -181,24 +181,30 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
         count_done(session, run.id)
 
 
-def _doubt(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> str | None:
+class _Doubt(NamedTuple):
+    arm: Arm | None
+    """Whose boot it is that proves nothing; None when it is the block as a whole."""
+    reason: str
+
+
+def _doubt(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> _Doubt | None:
     """Why these boots are not the block that was planned; None when they are.
 
     The worker has checked all of this on the board. Checking the record again here means that no figure is ever shown
     whose boot does not carry its own proof.
     """
     if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):
-        return f"{len(boots)} boots are not the {len(arms)} of this block"
+        return _Doubt(None, f"{len(boots)} boots are not the {len(arms)} of this block")
     builds = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
     for boot in boots:
         build = session.get(Build, builds[boot.arm])
         expected = build.result.build_id_gnu if build and build.result else None
         if boot.verified_at is None or boot.build_id_gnu != expected:
-            return f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}"
+            return _Doubt(boot.arm, f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}")
         if not (boot.kernel_boot_id and boot.token):
-            return f"a {boot.arm} boot has no boot id or token of its own"
+            return _Doubt(boot.arm, f"a {boot.arm} boot has no boot id or token of its own")
     if len({boot.kernel_boot_id for boot in boots}) != len(boots):
-        return "two boots carry the same kernel boot id"
+        return _Doubt(None, "two boots carry the same kernel boot id")
     return None
 
 

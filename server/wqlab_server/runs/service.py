@@ -176,7 +176,8 @@ def baseline_failures(session: Session, run_id: int) -> list[Failure]:
 
 
 def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) -> None:
-    """Boots of blocks that will never be whole are no figures: the block is discarded with the reason."""
+    """Boots of blocks that will never be whole are no figures: the block is discarded with the reason, and with the arm
+    whose boot failed or was under way, unless it was canceled."""
     settled = {
         (block, attempt)
         for block, attempt in session.execute(
@@ -192,10 +193,11 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
             if reason.kind is ErrorKind.CANCELED:
                 boot.outcome = Outcome.CANCELED
     for (block, number), boots in open_attempts.items():
+        failed = next((boot.arm for boot in boots if boot.outcome is Outcome.FAILED), None)
         session.add(
             BlockAttempt(
                 run_id=run.id, block=block, attempt=number, finished=False, device_name=boots[0].device_name,
-                arm=None, failure=reason,
+                arm=failed, failure=reason,
             )
         )  # fmt: skip
         emit(
@@ -205,6 +207,7 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
             run_id=run.id,
             block=block,
             attempt=number,
+            arm=failed,
             failure=reason.model_dump(mode="json"),
         )
 

@@ -45,7 +45,7 @@ def ask(session: Session, url: str, owner: str, settings: Settings) -> int:
     if last is not None:
         _settle(session, last, now)
         if _answers(last, now):
-            if last.state is JobState.QUEUED and claims.nudge_due(last, now, settings):
+            if last.state is JobState.QUEUED and claims.nudge_due(last.nudged_at, last.nudges, now, settings):
                 claims.nudge(session, last, LOOKUP, LOOKUP_QUEUE, now)
             return last.id
     unfinished = select(func.count()).where(Lookup.owner == owner, Lookup.state != JobState.FINISHED)

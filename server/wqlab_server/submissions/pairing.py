@@ -122,7 +122,10 @@ def _notes(first: Side, second: Side) -> list[str]:
     if one.tree_oid and one.tree_oid == other.tree_oid:
         notes.append("Both are the same code: whatever differs between them is noise, or the lab.")
     asked = [
-        {(target.plan, target.device_type): (target.settings, target.parameters) for target in side.request.targets}
+        {
+            (target.plan, target.device_type): (target.settings, target.parameters, target.scenarios)
+            for target in side.request.targets
+        }
         for side in (first, second)
     ]
     for (plan, device_type), left, right in _joined(_targets(first), _targets(second)):
@@ -132,7 +135,7 @@ def _notes(first: Side, second: Side) -> list[str]:
         if left.device and right.device and left.device != right.device:
             notes.append(f"{name} ran on two units, {left.device} and {right.device}.")
         if asked[0].get((plan, device_type)) != asked[1].get((plan, device_type)):
-            notes.append(f"{name} was asked for with other settings or parameters.")
+            notes.append(f"{name} was asked for with other scenarios, settings or parameters.")
         if left.total_boots != right.total_boots:
             notes.append(
                 f"{name} had {left.total_boots} boots planned in the one and {right.total_boots} in the other."

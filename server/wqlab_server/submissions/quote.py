@@ -131,11 +131,12 @@ def units_of(state: QueueState, device_type: str) -> UnitCounts:
 def boot_time(wanted: Wanted) -> tuple[float, QuoteBasis, str]:
     """Seconds of one boot, where that comes from, and the same in words."""
     past, settings = wanted.measured, len(wanted.profile.settings)
+    cells = settings * len(wanted.plan.scenarios)
     if past is not None:
         text = f"mean of {past.count} boots of {wanted.plan.name} on {wanted.device_type.name}"
-        if settings != past.settings:
-            text += f", their workload scaled from {past.settings:g} settings to {settings}"
-        return past.with_settings(settings), QuoteBasis.MEASURED, text
+        if cells != past.cells:
+            text += f", their workload scaled from {past.cells:g} scenarios times settings to {cells}"
+        return past.with_cells(cells), QuoteBasis.MEASURED, text
     boot = wanted.device_type.boot
     starting_s = boot.power_off_s + boot.golden_timeout_s + boot.variant_timeout_s
     repetitions = wanted.profile.repetitions

@@ -33,6 +33,8 @@ def make(session: Session, data: DataFolder, settings: Settings, request: Submis
     wanted = []
     for index, target in good:
         plan, device_type = data.plans[target.plan], data.device_types[target.device_type]
+        if target.scenarios:
+            plan = plan.narrowed(target.scenarios)
         profile = target_profile(plan, device_type, target, request.blocks)
         metric = detectable.primary(plan, device_type.emulated)
         effect = None

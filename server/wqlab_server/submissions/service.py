@@ -84,6 +84,8 @@ def create(
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:
     """The run of one target, with everything it will use copied from the data folder."""
     device_type, plan = data.device_types[target.device_type], data.plans[target.plan]
+    if target.scenarios:
+        plan = plan.narrowed(target.scenarios)
     profile = target_profile(plan, device_type, target, submission.request.blocks)
     seed = secrets.randbits(48)
     return Run(

@@ -115,10 +115,27 @@ def _target(target: Target, pointer: str, data: DataFolder, settings_only: bool)
     if plan is None:
         hint = known_or_hint(target.plan, set(data.plans))
         return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
+    found += _scenarios(target, plan, pointer)
     found += _settings(target, plan, pointer)
     if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
         found += _comparable(target, plan, device_type.emulated, pointer)
     found += _parameters(target, plan, pointer)
+    return found
+
+
+def _scenarios(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
+    if target.scenarios is None:
+        return []
+    known = {scenario.name for scenario in plan.scenarios}
+    if not target.scenarios:
+        return [_mistake(f"{pointer}/scenarios", "name a scenario, or leave the list out to measure all of the plan's")]
+    found = []
+    for index, name in enumerate(target.scenarios):
+        where = f"{pointer}/scenarios/{index}"
+        if name not in known:
+            found.append(_mistake(where, f"plan {plan.name} has no scenario {name!r}; {known_or_hint(name, known)}"))
+        elif target.scenarios.index(name) != index:
+            found.append(_mistake(where, f"{name!r} is listed twice"))
     return found
 
 

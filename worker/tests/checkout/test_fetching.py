@@ -14,7 +14,7 @@ from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import Tree
 from wqlab_worker import mirror
 from wqlab_worker.failures import InfrastructureError, UserError
-from wqlab_worker.git import Remote, resolve_remote
+from wqlab_worker.fetch import Remote, resolve_remote
 from wqlab_worker.mirror import release_of, update_mirror
 from wqlab_worker.workspace import Workspace
 
@@ -32,7 +32,8 @@ ADDRESSES = {
 
 def resolved(workspace: Workspace, url: str, redirects: dict[str, str] | None = None, private: bool = False) -> Remote:
     def answer(request: httpx.Request) -> httpx.Response:
-        location = (redirects or {}).get(str(request.url))
+        assert private or request.url.host in {"93.184.215.14"}, "only the address that was checked is connected to"
+        location = (redirects or {}).get(f"https://{request.headers['host']}{request.url.raw_path.decode()}")
         return httpx.Response(301, headers={"Location": location}) if location else httpx.Response(200)
 
     def resolve(host: str, port: int) -> list[str]:
@@ -40,8 +41,8 @@ def resolved(workspace: Workspace, url: str, redirects: dict[str, str] | None = 
             raise OSError("no such host")
         return ADDRESSES[host]
 
-    client = httpx.Client(transport=httpx.MockTransport(answer), follow_redirects=False)
-    return resolve_remote(url, workspace, private_network=private, resolve=resolve, client=client)
+    transport = httpx.MockTransport(answer)
+    return resolve_remote(url, workspace, private_network=private, resolve=resolve, transport=transport)
 
 
 def test_a_public_https_url_is_pinned_to_the_address_that_was_checked(workspace: Workspace) -> None:
@@ -70,6 +71,7 @@ def test_a_git_url_is_fetched_from_the_address_that_was_checked(workspace: Works
             "ftp://public.example/x",
         ),
         *("https://user:pw@public.example/x", "https:///x", "fd::7", "-oProxyCommand=id", ""),
+        *("https://public.example:99999/x", "https://[::1/x", "git://public.example:x/y"),
     ],
 )
 def test_what_may_not_be_fetched(workspace: Workspace, url: str) -> None:
@@ -95,6 +97,30 @@ def test_an_operators_tree_may_be_on_the_private_network(workspace: Workspace) -
     assert (
         resolved(workspace, "https://inside.example/linux.git", private=True).url == "https://inside.example/linux.git"
     )
+
+
+def test_hosts_are_listed_by_name_or_address_with_or_without_a_port() -> None:
+    environment = {
+        "WQLAB_CACHE": "/c",
+        "WQLAB_PRIVATE_GIT_HOSTS": "Git.Lab.example, 10.1.2.3:8443,[fd00::1]:9418,,[::1]",
+    }
+    assert Workspace.from_environment(environment).private_git_hosts == {
+        *("git.lab.example", "10.1.2.3:8443", "[fd00::1]:9418", "[::1]")
+    }
+
+
+@pytest.mark.parametrize(
+    "entry", ["https://git.lab.example", "git.lab.example/linux", "*.example", "fd00::1", "a b", "x:"]
+)
+def test_an_entry_that_is_no_host_is_named(entry: str) -> None:
+    with pytest.raises(InfrastructureError) as caught:
+        Workspace.from_environment({"WQLAB_CACHE": "/c", "WQLAB_PRIVATE_GIT_HOSTS": f"good.example,{entry}"})
+    assert repr(entry) in caught.value.failure.summary
+
+
+def test_the_systems_certificates_are_what_counts_when_none_are_named(tmp_path: Path) -> None:
+    known = Workspace.from_environment({"WQLAB_CACHE": str(tmp_path)})
+    assert subprocess.run(["openssl", "x509", "-noout", "-in", known.ca_file], check=False).returncode == 0
 
 
 def test_a_tree_that_cannot_be_fetched_is_the_labs(workspace: Workspace, tmp_path: Path) -> None:

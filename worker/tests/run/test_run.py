@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from types import ModuleType
 
@@ -24,8 +25,10 @@ from wqlab_contracts.messages import (
 )
 from wqlab_worker import collect, parsers
 from wqlab_worker.boards import BoardFailure
+from wqlab_worker.boot import cells, repetitions
 from wqlab_worker.leases import Stop, canceled
-from wqlab_worker.run import cells, measure, repetitions
+from wqlab_worker.rawoutput import RAW_OUTPUT_LIMIT
+from wqlab_worker.run import measure
 
 from .scripted import AB, ScriptedBoard, Told, answer, job, kernel_death, lab_failure
 
@@ -116,6 +119,25 @@ def test_raw_output_is_kept_per_boot() -> None:
     assert b"value\tspeed\t12.5" in told.artifacts[0][2]
 
 
+def test_a_board_that_prints_without_end_is_kept_in_part_and_measured_in_full() -> None:
+    """Each of 16 repetitions prints a MiB around its figures; the boot fails in its last script."""
+
+    def chatter(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action == "teardown":
+            return "failed\tinfrastructure\tthe last word\n"
+        return answer(environment) + " " * 1_000_000 + "\n" if action == "measure" else None
+
+    _, told = run(job(blocks=1), ScriptedBoard(on_script=chatter))
+    _, _, kept = told.artifacts[0]
+    assert RAW_OUTPUT_LIMIT <= len(kept) < RAW_OUTPUT_LIMIT + 100
+    assert kept.startswith(b"# setup ")
+    assert kept.rstrip().endswith(b"the last word")
+    (said,) = re.findall(rb"\n# (\d+) bytes are left out here\n", kept)
+    assert int(said) > 16 * 1_000_000 - RAW_OUTPUT_LIMIT
+    first = key(0, 0, Arm.BASELINE)
+    assert sum(len(event.samples) for event in told.of(Samples) if event.boot == first) == 16
+
+
 @given(st.integers(), st.integers(0, 50))
 def test_order_is_shuffled_by_block_and_the_same_for_both_arms(seed: int, block: int) -> None:
     work = job(seed=seed)
@@ -203,7 +225,7 @@ def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> 
     result, told = run(job(blocks=1), board)
     assert result.outcome is Outcome.PASSED
     (discarded,) = told.of(BlockDiscarded)
-    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, None)
+    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, Arm.CANDIDATE), "whose boot it was is kept"
     assert board.boots == [
         key(0, 0, Arm.BASELINE, 0),
         key(0, 1, Arm.CANDIDATE, 0),
@@ -429,6 +451,7 @@ def test_cancel_at_any_point_ends_canceled_with_the_board_off(at: int) -> None:
     assert result.outcome is Outcome.CANCELED
     assert result.failure and result.failure.kind is ErrorKind.CANCELED
     assert len(told.of(BlockFinished)) == at // 36
+    assert [event.arm for event in told.of(BlockDiscarded)] == [None], "a boot that was stopped did not fail"
     assert len(told.of(BootStarted)) == len(told.of(BootFinished))
 
 

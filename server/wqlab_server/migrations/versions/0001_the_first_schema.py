@@ -60,8 +60,8 @@ def upgrade() -> None:
     sa.Column('health', sa.Enum('unknown', 'good', 'suspect', 'quarantined', name='device_health', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('health_reason', sa.Text(), nullable=False),
     sa.Column('health_checked_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
-    sa.Column('measured_topology', postgresql.JSONB(), nullable=True),
     sa.Column('check_requested_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('measured_topology', postgresql.JSONB(), nullable=True),
     sa.Column('dirty', sa.Boolean(), nullable=False),
     sa.Column('retired_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
@@ -147,6 +147,15 @@ def upgrade() -> None:
     sa.UniqueConstraint('digest', name=op.f('uq_browser_sessions_digest'))
     )
     op.create_index(op.f('ix_browser_sessions_user_id'), 'browser_sessions', ['user_id'], unique=False)
+    op.create_table('tick_faults',
+    sa.Column('what', sa.Text(), nullable=False),
+    sa.Column('item', sa.Text(), nullable=False),
+    sa.Column('count', sa.BigInteger(), nullable=False),
+    sa.Column('error', sa.Text(), nullable=False),
+    sa.Column('first_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('last_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.PrimaryKeyConstraint('what', 'item', name=op.f('pk_tick_faults'))
+    )
     op.create_table('tokens',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
@@ -521,6 +530,7 @@ def downgrade() -> None:
     op.drop_index(op.f('ix_sign_in_throttles_since'), table_name='sign_in_throttles')
     op.drop_table('sign_in_throttles')
     op.drop_table('kept_reports')
+    op.drop_table('tick_faults')
     op.drop_index('ix_submissions_unfinished', table_name='submissions', postgresql_where=sa.text("state <> 'finished'"))
     op.drop_index(op.f('ix_submissions_series_key'), table_name='submissions')
     op.drop_index(op.f('ix_submissions_owner'), table_name='submissions')

@@ -213,7 +213,8 @@ export interface paths {
         put?: never;
         /**
          * Quarantine Device
-         * @description Take a board out of the pool. A run that has it keeps it until it ends; no other gets it.
+         * @description Take a board out of the pool. A run that has it keeps it until it ends, no other gets it, and health checks that
+         *     wait for it are canceled.
          */
         post: operations["quarantine_device"];
         delete?: never;
@@ -233,7 +234,7 @@ export interface paths {
         put?: never;
         /**
          * Release Device
-         * @description Put a quarantined board back; a health check comes before its first run.
+         * @description Put a quarantined board back. A health check is ordered at once, and comes before its first run.
          */
         post: operations["release_device"];
         delete?: never;
@@ -2861,6 +2862,8 @@ export interface components {
             };
             /** Plan */
             plan: string;
+            /** Scenarios */
+            scenarios?: string[] | null;
             /** Settings */
             settings?: string[] | null;
         };

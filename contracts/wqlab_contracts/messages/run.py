@@ -1,0 +1,65 @@
+"""A run as it is handed to a worker, and how it ended."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from ..enums import Arm, Outcome, RunPurpose
+from ..specs import BootMethod, CpuArch, Name, Profile, TestPlan, Topology
+from .base import Artifact, Failure, Message
+
+
+class Kernel(Message):
+    build_id_gnu: str
+    release: str
+    image: Artifact
+    """The kernel image; fetched by hash."""
+    figures: bool = True
+
+
+class BlockPlan(Message):
+    """One block: its boots in order. A settings study has one boot a block."""
+
+    block: int
+    arms: list[Arm]
+    first_attempt: int = 0
+    """Attempt number to start from; earlier ones were discarded by earlier holders of the run."""
+
+
+class DeviceFacts(Message):
+    """What a worker must know of the board it was given."""
+
+    name: Name
+    device_type: Name
+    lab: Name
+    arch: CpuArch
+    topology: Topology
+    boot: BootMethod
+    emulated: bool
+    scratch: list[str] = Field(default_factory=list)
+
+
+class RunJob(Message):
+    run_id: int
+    purpose: RunPurpose
+    device: DeviceFacts
+    previous_holder: bool
+    """A holder before this one may have left the place acquired: release it and power-cycle first."""
+    plan: TestPlan
+    profile: Profile
+    """The plan's profile for this board with the submission's settings and parameters applied."""
+    files: dict[str, str]
+    """The plan's files that go to the board: relative name -> text."""
+    kernels: dict[Arm, Kernel]
+    """A health check has the baseline (golden) kernel only."""
+    blocks: list[BlockPlan]
+    seed: int
+    """Shuffles the order of settings inside each boot."""
+
+
+class RunResult(Message):
+    outcome: Outcome
+    failure: Failure | None = None
+    """kind infrastructure: retried; kind kernel: the variant could not finish any block."""
+    device_suspect: bool = False
+    """The board itself is in doubt; a health check follows."""

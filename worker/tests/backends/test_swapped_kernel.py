@@ -1,0 +1,161 @@
+"""A kernel image that is replaced behind the lab's back never measures: in the artifact store, in the worker's cache,
+between two boots. Real files, a real bench, real labgrid; only the server's HTTP is played, from a folder."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind, Outcome
+from wqlab_contracts.messages import (
+    Artifact,
+    BlockDiscarded,
+    BlockFinished,
+    BootVerified,
+    Failure,
+    RunClaim,
+    RunEvent,
+    RunJob,
+    RunResult,
+    Samples,
+)
+from wqlab_worker.backends.labgrid import LabgridBackend
+from wqlab_worker.jobs import run_claimed
+from wqlab_worker.leases import Stop
+from wqlab_worker.server import JobRef, Server, sha256_of
+
+from .conftest import DeviceLab, Told
+
+pytestmark = [pytest.mark.board, pytest.mark.timeout(600)]
+
+PIECE = 1 << 20
+
+
+class Swaps:
+    """A lab whose worker fetches kernels from `store` into `cache`, both named by hash, as the real folders are."""
+
+    def __init__(self, lab: DeviceLab, folder: Path) -> None:
+        self.lab = lab
+        self.store, self.cache = folder / "store", folder / "cache"
+        self.store.mkdir()
+        self.sha256 = sha256_of(lab.kernel)
+        self.put(self.store, lab.kernel.read_bytes())
+        self.server = Server(
+            "http://lab", "secret", worker="w/1", lab="local", patience_s=5, transport=httpx.MockTransport(self.answer)
+        )
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        """The worker API: artifacts from the store, everything else is taken."""
+        if request.method == "GET":
+            return httpx.Response(200, content=(self.store / request.url.path.rsplit("/", 1)[1]).read_bytes())
+        return httpx.Response(204)
+
+    def put(self, folder: Path, image: bytes) -> None:
+        """As an intruder would: under the old name, by a rename, and with the old time and mode."""
+        target = folder / self.sha256
+        before = target.stat() if target.exists() else None
+        fresh = folder / "fresh"
+        fresh.write_bytes(image)
+        if before:
+            os.utime(fresh, ns=(before.st_atime_ns, before.st_mtime_ns))
+        fresh.replace(target)
+
+    def swap(self, folder: Path) -> None:
+        """Another image that boots as well, of the same build-id: nothing but its bytes gives it away."""
+        self.put(folder, self.lab.kernel.read_bytes() + b"\0" * 512)
+
+    def fetch(self, artifact: Artifact) -> Path:
+        return self.server.fetch(artifact, self.cache)
+
+    def backend(self) -> LabgridBackend:
+        return LabgridBackend(
+            coordinator=self.lab.coordinator,
+            state=self.lab.state,
+            ssh_key=self.lab.ssh_key,
+            logs=self.lab.state / "sessions",
+            fence=1,
+            fetch=self.fetch,
+        )
+
+    def execute(self, job: RunJob, told: Told) -> RunResult:
+        stop = Stop()
+        stop.extend(time.monotonic() + 500)
+        result = self.backend().execute(job, job.blocks, told, stop)
+        assert self.lab.holder(job.device.name) is None
+        assert not self.lab.powered(job.device.name)
+        return result
+
+
+@pytest.fixture
+def swaps(device_lab: DeviceLab, tmp_path: Path) -> Iterator[Swaps]:
+    device_lab.faults("tiny-1")
+    swaps = Swaps(device_lab, tmp_path)
+    yield swaps
+    swaps.server.close()
+
+
+def lab_failure(result: RunResult) -> Failure:
+    assert result.outcome is Outcome.FAILED
+    assert not result.device_suspect, "the board did nothing"
+    assert result.failure
+    assert result.failure.kind is ErrorKind.INFRASTRUCTURE
+    return result.failure
+
+
+def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
+    """It never comes as far as a board."""
+    swaps.swap(swaps.store)
+    job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
+    claim = RunClaim(job=job, fence=1, expires_in_s=500, completed_blocks=[])
+    result = run_claimed(claim, JobRef("runs", 201, 1), swaps.server, swaps.backend(), Stop())
+    failure = lab_failure(result)
+    assert f"not {swaps.sha256}" in failure.summary
+    assert "artifact store was changed" in failure.advice
+    assert list(swaps.cache.iterdir()) == []
+
+
+def test_swapped_in_the_cache_before_a_run_is_fetched_again(swaps: Swaps) -> None:
+    path = swaps.fetch(swaps.lab.job([[Arm.CANDIDATE]], run_id=202).kernels[Arm.CANDIDATE].image)
+    swaps.swap(swaps.cache)
+    assert sha256_of(path) != swaps.sha256
+    told = Told()
+    assert swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=202), told).outcome is Outcome.PASSED
+    assert sha256_of(path) == swaps.sha256, "what booted is what was built"
+    assert len(told.of(BootVerified)) == 1
+
+
+def test_swapped_between_two_boots(swaps: Swaps) -> None:
+    def intrude(event: RunEvent) -> None:
+        if isinstance(event, BlockFinished) and event.block == 0:
+            swaps.swap(swaps.cache)
+
+    told = Told(intrude)
+    job = swaps.lab.job([[Arm.BASELINE], [Arm.CANDIDATE]], run_id=203)
+    failure = lab_failure(swaps.execute(job, told))
+    assert "the kernel image on this worker was changed" in failure.summary
+    assert f"not {swaps.sha256}" in failure.summary
+    assert [event.block for event in told.of(BlockFinished)] == [0]
+    assert {boot.boot.block for boot in told.of(BootVerified)} == {0}, "the other image was never started"
+    assert {event.boot.block for event in told.of(Samples)} <= {0}
+    assert {(event.block, event.arm) for event in told.of(BlockDiscarded)} == {(1, Arm.CANDIDATE)}
+
+
+def test_swapped_between_fetch_and_boot(swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetch = swaps.server.fetch
+
+    def fetch_and_intrude(artifact: Artifact, folder: Path) -> Path:
+        path = fetch(artifact, folder)
+        swaps.swap(swaps.cache)
+        return path
+
+    monkeypatch.setattr(swaps.server, "fetch", fetch_and_intrude)
+    told = Told()
+    failure = lab_failure(swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=204), told))
+    assert "the kernel image on this worker was changed" in failure.summary
+    assert not told.of(BootVerified)
+    assert not told.of(BlockFinished)

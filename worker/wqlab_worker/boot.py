@@ -1,0 +1,326 @@
+"""One boot of a run: brought up, verified, measured cell by cell, told while it happens, and ended as what it was."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, NoReturn
+
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, RunPurpose, TraceMode
+from wqlab_contracts.messages import (
+    EXCERPT_LIMIT,
+    BootFinished,
+    BootKey,
+    BootStarted,
+    BootVerified,
+    Failure,
+    Finding,
+    RunJob,
+    Sample,
+    Samples,
+    Unsupported,
+)
+from wqlab_contracts.specs import Scenario, parse_setting
+
+from .backends.base import Cancel, Emit
+from .boards import Board, BoardFailure, Booted, ScriptOutput
+from .collect import Measurement, Records, collect, read_records
+from .rawoutput import RawOutput
+
+SETUP_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a boot failed."""
+
+    arm: Arm
+    failure: Failure
+    signature: str
+    at_boot: bool
+    """Before the kernel under test was verified."""
+    suspect: bool
+    of_variant: bool
+
+
+class Cell(NamedTuple):
+    """What is measured together within a boot."""
+
+    setting: str
+    scenario: Scenario
+
+    def __str__(self) -> str:
+        return f"{self.scenario.name} {self.setting}".strip()
+
+
+class Repetition(NamedTuple):
+    number: int
+    """Counted through the whole cell: samples of a boot are unique by it."""
+    warmup: bool
+    traced: bool
+
+
+def cells(job: RunJob, block: int) -> list[Cell]:
+    """In the order of this block: shuffled by the run's seed, the same for both arms."""
+    order = [Cell(setting, scenario) for setting in job.profile.settings for scenario in job.plan.scenarios]
+    random.Random(f"{job.seed}/{block}").shuffle(order)  # noqa: S311 - an order, not a secret
+    return order
+
+
+def repetitions(job: RunJob) -> Iterator[Repetition]:
+    """Warm-ups (untraced), then untraced, then traced ones."""
+    counts = job.profile.repetitions
+    phases = [(True, False)] * counts.warmup + [(False, False)] * counts.untraced + [(False, True)] * counts.traced
+    for number, (warmup, traced) in enumerate(phases):
+        yield Repetition(number, warmup, traced)
+
+
+@dataclass
+class _Boot:
+    key: BootKey
+    started: float
+    booted: Booted | None = None
+    workload_s: float = 0.0
+    raw: RawOutput = field(default_factory=RawOutput)
+    commands: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def overhead_s(self, ended: float) -> float:
+        """Seconds that were neither golden boot, kexec boot nor workload."""
+        boots = self.booted.golden_s + self.booted.kexec_s if self.booted else 0.0
+        return max(0.0, ended - self.started - boots - self.workload_s)
+
+
+@dataclass(frozen=True)
+class Boots:
+    """Makes a run's boots on its board, one at a time. `say` tells people what happens now."""
+
+    job: RunJob
+    board: Board
+    emit: Emit
+    cancel: Cancel
+    say: Callable[[str], None]
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+
+    def make(self, key: BootKey, *, measured: bool = True) -> Death | None:
+        """From the cold board to power off; None when all went well. Without `measured` the kernel only has to come
+        up."""
+        boot = _Boot(key, self.clock())
+        self.emit.event(BootStarted(at=self.now(), boot=key))
+        self.say(f"{self._where(key)}: cold boot")
+        failed: BoardFailure | None = None
+        at_boot = True
+        try:
+            self._check_canceled()
+            boot.booted = self.board.boot(key, self.job.kernels[key.arm])
+            at_boot = False
+            self._setup(boot, boot.booted, run_script=measured)
+            if measured:
+                self._measure(boot, boot.booted)
+        except BoardFailure as error:
+            failed = error
+        finished = self.clock()
+        # The power goes off before the boot is called finished: a report that the console still holds belongs to it.
+        self.board.off()
+        self._keep_raw_output(boot)
+        self.emit.event(
+            BootFinished(
+                at=self.now(),
+                boot=key,
+                outcome=outcome_of(failed.failure) if failed else Outcome.PASSED,
+                failure=failed.failure if failed else None,
+                workload_s=round(boot.workload_s, 3),
+                overhead_s=round(boot.overhead_s(finished), 3),
+            )
+        )
+        if failed is None:
+            return None
+        return Death(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
+
+    def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> None:
+        """Tells that the boot was verified, with what the plan's setup found out about the environment."""
+        facts: dict[str, str] = {}
+        try:
+            if run_script:
+                self.say(f"{self._where(boot.key)}: setup")
+                facts = dict(self._plain_script(boot, "setup").facts)
+        finally:
+            self.emit.event(
+                BootVerified(
+                    at=self.now(),
+                    boot=boot.key,
+                    kernel_boot_id=booted.kernel_boot_id,
+                    token=booted.token,
+                    build_id_gnu=booted.build_id_gnu,
+                    release=booted.release,
+                    cmdline=booted.cmdline,
+                    topology=booted.topology,
+                    environment={**booted.environment, **facts},
+                    golden_s=round(booted.golden_s, 3),
+                    kexec_s=round(booted.kexec_s, 3),
+                )
+            )
+
+    def _measure(self, boot: _Boot, booted: Booted) -> None:
+        order = cells(self.job, boot.key.block)
+        for number, cell in enumerate(order, start=1):
+            self.say(f"{self._where(boot.key)}: {cell} ({number} of {len(order)})")
+            self._cell(boot, booted, cell)
+        self._plain_script(boot, "teardown")
+
+    def _cell(self, boot: _Boot, booted: Booted, cell: Cell) -> None:
+        told: set[str] = set()
+        for repetition in repetitions(self.job):
+            self._check_canceled()
+            output = self._script(boot, "measure", self._parameters(cell, repetition.traced), cell)
+            measurement = collect(
+                output.stdout,
+                self.job.plan.parser,
+                self.job.plan,
+                booted.topology,
+                repetition.traced,
+                setting=cell.setting,
+            )
+            self._check(boot, f"measure {cell}", output, measurement.failure)
+            for metric, reason in measurement.unsupported:
+                if metric is None:
+                    self._unsupported(boot, cell, None, reason)
+                    return
+                if metric not in told:
+                    told.add(metric)
+                    self._unsupported(boot, cell, metric, reason)
+            self._samples(boot, cell, repetition, measurement)
+
+    def _samples(self, boot: _Boot, cell: Cell, repetition: Repetition, measurement: Measurement) -> None:
+        mode = TraceMode.TRACED if repetition.traced else TraceMode.UNTRACED
+        samples = [
+            Sample(
+                scenario=cell.scenario.name,
+                setting=cell.setting,
+                repetition=repetition.number,
+                metric=metric.name,
+                value=measurement.values[metric.name],
+                warmup=repetition.warmup,
+            )
+            for metric in self.job.plan.metrics
+            if metric.taken_from is mode and metric.name in measurement.values
+        ]
+        commands = {}
+        if measurement.command and cell.scenario.name not in boot.commands:
+            boot.commands[cell.scenario.name] = commands[cell.scenario.name] = measurement.command
+        facts = {name: value for name, value in measurement.facts.items() if boot.facts.get(name) != value}
+        boot.facts |= facts
+        if samples or commands or facts:
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples, commands=commands, facts=facts))
+
+    # --- the script ---------------------------------------------------------------------------------------------
+
+    def _parameters(self, cell: Cell | None = None, traced: bool = False) -> dict[str, str]:
+        """Environment of the script: profile parameters, the scenario's over them, and what is being measured."""
+        chosen = {**self.job.profile.parameters, **(cell.scenario.parameters if cell else {})}
+        environment = {name.upper(): str(value) for name, value in chosen.items()}
+        environment["WQLAB_SCRATCH"] = " ".join(self.job.device.scratch)
+        if cell:
+            environment["SCENARIO"] = cell.scenario.name
+            environment["TRACE"] = "1" if traced else "0"
+            for knob, value in parse_setting(cell.setting).items():
+                environment[f"SETTING_{knob.upper()}"] = value
+        return environment
+
+    def _script(
+        self, boot: _Boot, action: str, environment: Mapping[str, str], cell: Cell | None = None
+    ) -> ScriptOutput:
+        limit_s = float(self.job.profile.measure_timeout_s) if cell else SETUP_TIMEOUT_S
+        started = self.clock()
+        try:
+            output = self.board.script(action, environment, limit_s)
+        finally:
+            boot.workload_s += self.clock() - started
+        wanted = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
+        boot.raw.add(f"# {action} {wanted}\n# exit status {output.status}, {output.seconds:.2f} s\n")
+        boot.raw.add(output.stdout + "\n")
+        if output.stderr:
+            boot.raw.add(f"# stderr\n{output.stderr}\n")
+        return output
+
+    def _plain_script(self, boot: _Boot, action: str) -> Records:
+        """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
+        output = self._script(boot, action, self._parameters())
+        records = read_records(output.stdout)
+        self._check(boot, action, output, records.failure)
+        return records
+
+    def _check(self, boot: _Boot, what: str, output: ScriptOutput, failure: Failure | None) -> None:
+        """A failure that was told says more than the exit status."""
+        if failure:
+            self._fail(
+                boot, failure if failure.excerpt else failure.model_copy(update={"excerpt": output.stderr[-4000:]})
+            )
+        if output.status:
+            raise BoardFailure(
+                Failure(
+                    kind=ErrorKind.INFRASTRUCTURE,
+                    summary=f"the plan's script did not measure: `{what}` ended with exit status {output.status}",
+                    excerpt=(output.stderr or output.stdout)[-4000:],
+                ),
+                suspect=checks_health(self.job),
+                of_variant=True,
+            )
+
+    def _fail(self, boot: _Boot, failure: Failure) -> NoReturn:
+        """A workload whose own verification failed is a finding against the kernel."""
+        if failure.kind is not ErrorKind.KERNEL:
+            raise BoardFailure(failure, suspect=checks_health(self.job), of_variant=True)
+        self.emit.event(
+            Finding(
+                at=self.now(),
+                boot=boot.key,
+                kind=FindingKind.WRONG_RESULT,
+                title=failure.summary[:300],
+                excerpt=failure.excerpt[-EXCERPT_LIMIT:],
+                console_offset=0,
+                fatal=True,
+            )
+        )
+        raise BoardFailure(failure, signature=FindingKind.WRONG_RESULT.value)
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def _check_canceled(self) -> None:
+        if self.cancel.failure:
+            raise BoardFailure(self.cancel.failure)
+
+    def _unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
+        self.emit.event(
+            Unsupported(
+                at=self.now(),
+                boot=boot.key,
+                scenario=cell.scenario.name,
+                setting=cell.setting,
+                metric=metric,
+                reason=reason,
+            )
+        )
+
+    def _keep_raw_output(self, boot: _Boot) -> None:
+        if not boot.raw:
+            return
+        key = boot.key
+        name = f"output-block{key.block}-{key.position}-{key.arm.value}-attempt{key.attempt}.txt"
+        self.emit.artifact(ArtifactKind.RAW_OUTPUT, name, boot.raw.text())
+
+    def _where(self, key: BootKey) -> str:
+        again = f", attempt {key.attempt + 1}" if key.attempt else ""
+        return f"block {key.block + 1} of {len(self.job.blocks)}, {key.arm.value}{again}"
+
+
+def checks_health(job: RunJob) -> bool:
+    """The script's complaints are about the board then."""
+    return job.purpose is RunPurpose.HEALTH_CHECK
+
+
+def outcome_of(failure: Failure) -> Outcome:
+    return Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED
