@@ -80,7 +80,7 @@ export function DeviceTypeCards({ types, draft, change }: CardsProps & { types: 
         >
           <p className={classes.fine}>{type.summary}</p>
           <div className={classes.drawing}>
-            <TopologyDrawing layout={type.layout} name={type.name} />
+            <TopologyDrawing layout={type.layout} name={type.name} stacked />
           </div>
           <Units type={type} />
         </Card>

@@ -8,15 +8,17 @@ import { fieldId, useFault } from "./Fault";
 import { Inspection } from "./Inspection";
 import classes from "./MboxField.module.css";
 import type { MboxState } from "./useDraft";
+import { useIsVisitor } from "./useQuote";
 
 /** A file, chosen or dropped anywhere on the page, or pasted mails; what is in it is read at once. */
 export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mboxKey }: MboxProps) {
   const input = useRef<HTMLInputElement>(null);
   const refused = useFault("mbox");
   const error = problem ?? refused;
+  const visitor = useIsVisitor();
   const inspection = useQuery({
     ...inspectionQuery(mbox?.text ?? "", mboxKey),
-    enabled: (mbox?.text.trim() ?? "") !== "",
+    enabled: (mbox?.text.trim() ?? "") !== "" && !visitor,
   });
   return (
     <div className="stack">
@@ -78,7 +80,9 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
         </p>
       )}
       {mbox &&
-        (inspection.data ? (
+        (visitor ? (
+          <p className="muted">Once you are signed in, its patches and what is wrong with them stand here.</p>
+        ) : inspection.data ? (
           <Inspection of={inspection.data} />
         ) : inspection.error ? (
           <p className={classes.error}>It could not be read: {inspection.error.message}</p>

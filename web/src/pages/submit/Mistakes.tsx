@@ -44,9 +44,12 @@ export function Mistakes({ when }: { when: boolean }) {
 /** To the field, or to the first thing of its group that can be used. */
 function goTo(field: string) {
   const found = document.getElementById(fieldId(field)) ?? document.getElementById("plans");
+  // What is folded away is unfolded.
+  for (let fold = found?.closest("details"); fold; fold = fold.parentElement?.closest("details"))
+    fold.open = true;
   const usable = found?.matches("input, select, textarea, button")
     ? found
     : found?.querySelector<HTMLElement>("input, select, textarea, button");
-  usable?.focus();
-  usable?.scrollIntoView({ block: "center" });
+  usable?.focus({ preventScroll: true });
+  (usable ?? found)?.scrollIntoView({ block: "center" });
 }

@@ -10,7 +10,7 @@ import { commandsOf } from "./commands";
 import type { Pair } from "./draft";
 import { Mistakes } from "./Mistakes";
 import classes from "./Order.module.css";
-import { QuotePanel } from "./QuotePanel";
+import { QuoteSums, QuoteTargets } from "./QuotePanel";
 import type { LiveQuote } from "./useQuote";
 import type { Sending } from "./useSend";
 
@@ -31,10 +31,11 @@ interface OrderProps {
 export function Order({ quote, request, send, file, complete, tried, targets }: OrderProps) {
   return (
     <aside className={classes.order} aria-label="Quote and submit">
-      <QuotePanel live={quote} request={request} />
+      <QuoteSums live={quote} request={request} />
       <Mistakes when={tried} />
       {send.error && !send.mistakes && <Refusal error={send.error} />}
       <SubmitButton pending={send.pending} targets={targets} />
+      <QuoteTargets live={quote} request={request} />
       <div className={classes.command}>
         <h2>The same for CI</h2>
         {complete ? (

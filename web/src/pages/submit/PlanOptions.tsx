@@ -1,10 +1,10 @@
-import { useState } from "react";
+import { use, useState } from "react";
 import type { DeviceTypeView, Profile, TestPlan } from "@/api/types";
 import { Checkbox, NativeSelect, TextInput } from "@/kit";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Advanced.module.css";
 import { chosen, type Draft, nameOf, type Options, parameters, withChosen, withParameter } from "./draft";
-import { Fault, fieldId, useFault } from "./Fault";
+import { Fault, FaultsContext, fieldId, useFault } from "./Fault";
 import { combinations } from "./settings";
 import type { ChangeDraft } from "./useDraft";
 
@@ -39,11 +39,48 @@ export function PlanOptions({ plan, types, draft, change }: PlanOptionsProps) {
           ]}
         />
       )}
+      {!type && <Differing plan={plan} types={types} draft={draft} onShow={setOnly} />}
       {plan.scenarios.length > 1 && <Scenarios {...part} />}
       {(plan.axes ?? []).length > 0 && <Settings {...part} />}
       <ParameterFields {...part} />
     </fieldset>
   );
+}
+
+interface DifferingProps extends Pick<PlanOptionsProps, "plan" | "types" | "draft"> {
+  onShow(type: string): void;
+}
+
+/** Device types with choices of their own, and what is wrong with those: they would not be seen here. */
+function Differing({ plan, types, draft, onShow }: DifferingProps) {
+  const faults = use(FaultsContext);
+  const differing = types.filter(type => hasOwn(draft, nameOf({ plan: plan.name, type: type.name })));
+  return differing.map(type => {
+    const own = nameOf({ plan: plan.name, type: type.name });
+    const said = [...faults.keys()].filter(field => isOf(field, own));
+    return (
+      <div key={type.name} className={classes.group}>
+        <button type="button" className={classes.back} onClick={() => onShow(type.name)}>
+          {type.name} has choices of its own
+        </button>
+        {said.map(field => (
+          <div key={field} id={fieldId(field)}>
+            <Fault field={field} />
+          </div>
+        ))}
+      </div>
+    );
+  });
+}
+
+const OPTIONS: readonly Options[] = ["scenario", "setting", "param"];
+
+function isOf(field: string, holder: string): boolean {
+  return OPTIONS.some(option => field === `${option}:${holder}` || field.startsWith(`${option}:${holder}:`));
+}
+
+function hasOwn(draft: Draft, holder: string): boolean {
+  return OPTIONS.some(option => chosen(draft, option, holder) !== null);
 }
 
 interface PartProps {

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from "react";
-import type { DetectableEffect, Quote, SubmissionRequest, TargetQuote } from "@/api/types";
+import type { DetectableEffect, Quote, QuoteBasis, SubmissionRequest, TargetQuote } from "@/api/types";
 import { count, number } from "@/lib/numbers";
 import { rough } from "@/lib/time";
 import { oneLine } from "@/lib/words";
@@ -9,18 +9,25 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./QuotePanel.module.css";
 import type { LiveQuote } from "./useQuote";
 
-/** What the request would cost the lab and when it would be done, as the server sees it now. */
-export function QuotePanel({ live, request }: { live: LiveQuote; request: SubmissionRequest }) {
-  const { quote, current, error } = live;
+interface QuoteProps {
+  live: LiveQuote;
+  request: SubmissionRequest;
+}
+
+/** What the request would cost the lab and when it would be done, as the server sees it now: the sums. */
+export function QuoteSums({ live, request }: QuoteProps) {
+  const { quote, current, visitor, error, mistakes } = live;
+  const asking = request.targets.length > 0 && !visitor && !error && !current;
   useAnnounced(live);
   return (
-    <section
-      className={classes.quote}
-      aria-labelledby="quote-title"
-      aria-busy={request.targets.length > 0 && !current}
-    >
+    <section className={classes.quote} aria-labelledby="quote-title" aria-busy={asking}>
       <h2 id="quote-title">If it were submitted now</h2>
-      {request.targets.length === 0 ? (
+      {visitor ? (
+        <p className={classes.fine}>
+          Once you are signed in: the time it takes, its place in the queue, when the report would be there
+          and the smallest difference it can find. What you fill in before stays.
+        </p>
+      ) : request.targets.length === 0 ? (
         <p className={classes.fine}>
           Choose a plan and a device type: the time it takes, its place in the queue and the smallest
           difference it can find appear here.
@@ -28,16 +35,16 @@ export function QuotePanel({ live, request }: { live: LiveQuote; request: Submis
       ) : quote ? (
         <div className={classes.content} data-stale={!current || undefined}>
           <Sums quote={quote} />
-          <ul className={classes.targets}>
-            {quote.targets.map(target => (
-              <li key={`${target.plan}@${target.device_type}`}>
-                <Target of={target} at={quote.at} />
-              </li>
-            ))}
-          </ul>
+          {notesOfAll(quote).map(note => (
+            <Note key={note} text={note} />
+          ))}
         </div>
       ) : error ? (
-        <p className={classes.fine}>There is no quote: {error.message}</p>
+        <p className={classes.fine}>
+          {mistakes.length > 0
+            ? "There is no quote until what is marked in the form is mended."
+            : `There is no quote: ${error.message}`}
+        </p>
       ) : (
         <p className={classes.fine}>Asking the lab …</p>
       )}
@@ -45,17 +52,44 @@ export function QuotePanel({ live, request }: { live: LiveQuote; request: Submis
   );
 }
 
+/** The same, target by target. */
+export function QuoteTargets({ live, request }: QuoteProps) {
+  const { quote, current } = live;
+  if (!quote || request.targets.length === 0 || quote.targets.length === 0) return null;
+  const said = notesOfAll(quote);
+  return (
+    <ul className={classes.targets} aria-label="Quote for each target" data-stale={!current || undefined}>
+      {quote.targets.map(target => (
+        <li key={`${target.plan}@${target.device_type}`}>
+          <Target of={target} at={quote.at} notes={target.notes.filter(note => !said.includes(note))} />
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** What is said of every target is said once. */
+function notesOfAll({ targets }: Quote): string[] {
+  return (targets[0]?.notes ?? []).filter(note => targets.every(target => target.notes.includes(note)));
+}
+
+function Note({ text }: { text: string }) {
+  return <p className={classes.note}>{oneLine(text)}</p>;
+}
+
 function Sums({ quote }: { quote: Quote }) {
   const kernels = quote.builds.reduce((sum, build) => sum + build.kernels, 0);
   return (
     <dl className={classes.sums}>
       <div>
-        <dt>Report</dt>
+        <dt>{weakest(quote) === "planned" ? "Report by" : "Report"}</dt>
         <dd>{quote.ends_at ? <When at={quote.ends_at} now={quote.at} /> : <Unknown />}</dd>
       </div>
       <div>
         <dt>Board time</dt>
-        <dd>{quote.device_s == null ? <Unknown /> : rough(quote.device_s)}</dd>
+        <dd>
+          <Seconds s={quote.device_s} basis={weakest(quote)} />
+        </dd>
       </div>
       <div>
         <dt>{kernels === 1 ? "Kernel" : `${kernels} kernels`}</dt>
@@ -65,6 +99,11 @@ function Sums({ quote }: { quote: Quote }) {
       </div>
     </dl>
   );
+}
+
+/** Of the boards' time alone: the quote's own basis is that of the kernels too. */
+function weakest({ targets }: Quote): QuoteBasis {
+  return targets.some(target => target.basis === "planned") ? "planned" : "measured";
 }
 
 const Unknown = () => (
@@ -79,7 +118,7 @@ function When({ at, now }: { at: string; now: string }) {
   return <RelativeTime at={at} />;
 }
 
-function Target({ of, at }: { of: TargetQuote; at: string }) {
+function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonly string[] }) {
   return (
     <>
       <h3 className={classes.target}>
@@ -88,21 +127,20 @@ function Target({ of, at }: { of: TargetQuote; at: string }) {
       <dl className={classes.facts}>
         <dt>Takes</dt>
         <dd>
-          {of.device_s == null ? <Unknown /> : rough(of.device_s)}
-          {of.boot_s != null && (
-            <span className="muted">
-              : {count(of.boots, "boot")} in {count(of.blocks, "block")}
-              {of.settings > 1 && `, ${of.settings} settings each`}
-            </span>
-          )}
+          <Seconds s={of.device_s} basis={of.basis} />
+          <span className="muted">
+            {" "}
+            for {count(of.boots, "boot")} in {count(of.blocks, "block")}
+            {of.settings > 1 && `, ${of.settings} settings each`}
+          </span>
         </dd>
         <dt>Queue</dt>
         <dd>
           {ordinal(of.queue_position)}
           <span className="muted">
             {of.ahead_runs === 0
-              ? `; ${of.units.good > 0 ? `${count(of.units.good, "board")} free` : "no board is free"}`
-              : `; ${count(of.ahead_runs, "run")} with ${count(of.ahead_boots, "boot")} ahead`}
+              ? `, ${of.units.good > 0 ? `${count(of.units.good, "board")} free` : "no board is free"}`
+              : `, ${count(of.ahead_runs, "run")} with ${count(of.ahead_boots, "boot")} ahead`}
           </span>
         </dd>
         <dt>From, to</dt>
@@ -123,16 +161,25 @@ function Target({ of, at }: { of: TargetQuote; at: string }) {
             </dd>
           </>
         )}
-        <dt>Basis</dt>
-        <dd className="muted">{oneLine(of.basis_text)}</dd>
       </dl>
-      {of.notes.map(note => (
-        <p key={note} className={classes.note}>
-          {oneLine(note)}
-        </p>
+      {notes.map(note => (
+        <Note key={note} text={note} />
       ))}
+      <details className={classes.basis}>
+        <summary>
+          Basis: {of.basis === "measured" ? `measured, ${count(of.measured_boots, "boot")}` : of.basis}
+        </summary>
+        <p>Time: {oneLine(of.basis_text)}.</p>
+        {of.detectable && <p>Difference: {oneLine(of.detectable.why)}.</p>}
+      </details>
     </>
   );
+}
+
+/** A bound where nothing was timed: the plan's own times and limits. */
+function Seconds({ s, basis }: { s: number | null; basis: QuoteBasis }) {
+  if (s == null) return <Unknown />;
+  return <>{basis === "planned" ? `≤ ${rough(s)}` : rough(s)}</>;
 }
 
 /** The smallest difference that so many blocks can find, and what would be worth finding. */
@@ -152,11 +199,10 @@ function Detectable({ of }: { of: DetectableEffect }) {
       {of.delta != null && (
         <span className="muted">
           {" "}
-          (worth attention from {number(of.delta)} {unit})
+          (worth attention from {of.delta} {unit})
         </span>
       )}{" "}
       <EvidenceMark evidence={of.evidence} />
-      <span className={classes.why}>{oneLine(of.why)}</span>
     </>
   );
 }

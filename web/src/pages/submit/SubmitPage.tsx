@@ -19,7 +19,7 @@ import { useSend } from "./useSend";
 export function SubmitPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
   const { data: trees } = useSuspenseQuery(treesQuery);
-  const { data: types } = useSuspenseQuery(deviceTypesQuery);
+  const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: 20_000 });
   const [draft, change] = useDraft();
   const mbox = useMbox();
   const [tried, setTried] = useState(false);

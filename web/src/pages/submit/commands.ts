@@ -18,19 +18,21 @@ export function commandsOf(request: SubmissionRequest, place: Place): Command[] 
   ];
 }
 
+const OF_A_TARGET = new Set(["--scenario", "--setting", "--param"]);
+
 /** Waits, so that its exit code is the verdict. */
 function wqlab(request: SubmissionRequest, lab: string, file: string): string {
   const git = request.series?.git;
   const series = git
-    ? ["--git", git.url, "--ref", git.ref, ...(git.base ? ["--base", git.base] : [])]
+    ? [["--git", git.url], ["--ref", git.ref], ...(git.base ? [["--base", git.base]] : [])]
     : request.series
-      ? ["--mbox", file]
-      : ["--settings-only"];
+      ? [["--mbox", file]]
+      : [["--settings-only"]];
   const lines = [
     ["wqlab", "--url", lab, "submit"],
-    series,
+    ...series,
     ["--tree", request.tree],
-    ...request.targets.map(optionsOf),
+    ...request.targets.flatMap(optionsOf),
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
@@ -39,16 +41,19 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
       "--wait",
     ],
   ];
-  return lines.map(words => words.map(quoted).join(" ")).join(" \\\n  ");
+  const indent = (word: string | undefined) => (OF_A_TARGET.has(word ?? "") ? "    " : "  ");
+  return lines
+    .map((words, at) => (at > 0 ? indent(words[0]) : "") + words.map(quoted).join(" "))
+    .join(" \\\n");
 }
 
-function optionsOf(target: Target & { scenarios?: string[] | null }): string[] {
+/** A target and, line by line, what belongs to it. */
+function optionsOf(target: Target & { scenarios?: string[] | null }): string[][] {
   return [
-    "--target",
-    `${target.plan}@${target.device_type}`,
-    ...(target.scenarios ?? []).flatMap(name => ["--scenario", name]),
-    ...(target.settings ?? []).flatMap(setting => ["--setting", setting]),
-    ...Object.entries(target.parameters ?? {}).flatMap(([name, value]) => [
+    ["--target", `${target.plan}@${target.device_type}`],
+    ...(target.scenarios ?? []).map(name => ["--scenario", name]),
+    ...(target.settings ?? []).map(setting => ["--setting", setting]),
+    ...Object.entries(target.parameters ?? {}).map(([name, value]) => [
       "--param",
       `${name}=${typeof value === "number" ? decimal(value) : value}`,
     ]),

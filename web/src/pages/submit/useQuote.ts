@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { ApiError } from "@/api/problem";
 import { quoteQuery } from "@/api/queries";
+import { useSession } from "@/api/session";
 import type { Quote, SubmissionRequest } from "@/api/types";
 import type { Mistake } from "./faults";
 
@@ -13,6 +14,8 @@ export interface LiveQuote {
   quote: Quote | undefined;
   /** It is for this very request. */
   current: boolean;
+  /** Quotes are for those who are signed in. */
+  visitor: boolean;
   error: Error | null;
   mistakes: readonly Mistake[];
   /** Names the request. */
@@ -28,7 +31,8 @@ export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote
     return () => clearTimeout(timer);
   }, [request, key]);
 
-  const enabled = asked.request.targets.length > 0;
+  const visitor = useIsVisitor();
+  const enabled = asked.request.targets.length > 0 && !visitor;
   const { data, error, isPlaceholderData } = useQuery({
     ...quoteQuery(shortened(asked.request), asked.key),
     enabled,
@@ -38,10 +42,17 @@ export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote
   return {
     quote: enabled ? data : undefined,
     current,
+    visitor,
     error: enabled ? error : null,
     mistakes: refused.length > 0 ? refused : enabled ? (data?.errors ?? []) : [],
     key,
   };
+}
+
+/** Known not to be signed in: what only those may ask who are is not asked. */
+export function useIsVisitor(): boolean {
+  const session = useSession();
+  return session !== null && !session.user;
 }
 
 function shortened(request: SubmissionRequest): SubmissionRequest {

@@ -18,7 +18,13 @@ interface TopologyDrawingProps {
  * A board's CPUs: packages, NUMA nodes, L3 domains, clusters, cores, SMT threads. Drawn to scale with its own text and
  * never wider than the room it has.
  */
-export function TopologyDrawing({ layout, name, words = false, stacked = false, highlight }: TopologyDrawingProps) {
+export function TopologyDrawing({
+  layout,
+  name,
+  words = false,
+  stacked = false,
+  highlight,
+}: TopologyDrawingProps) {
   const id = useId();
   const said = [inWords(layout), numbering(layout)].filter(Boolean).join(". ");
   const drawing = useMemo(() => draw(layout, stacked ? 1 : 2), [layout, stacked]);

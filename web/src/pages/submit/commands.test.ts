@@ -1,0 +1,88 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { SubmissionRequest } from "@/api/types";
+import { commandsOf, quoted } from "./commands";
+
+const place = { lab: "http://lab.example:8750", file: "" };
+const request: SubmissionRequest = {
+  series: { git: { url: "https://git.example/it's here.git", ref: "mine" } },
+  tree: "linux-6.12",
+  targets: [
+    {
+      plan: "crypt",
+      device_type: "ryzen",
+      settings: ["scope=cache,strict=1"],
+      parameters: { ios: 64, tiny: 1e-7, large: 1e21, verify: "sha512; rm -rf $HOME `x`" },
+    },
+    { plan: "fsync", device_type: "xeon" },
+  ],
+  blocks: 3,
+  priority: 70,
+};
+
+/** Runs a command as a shell would, with `wqlab`, `curl` and `jq` replaced by what prints their words or their input. */
+function run(text: string, stubs: string, files: Record<string, string> = {}): string {
+  const folder = mkdtempSync(join(tmpdir(), "wqlab-commands-"));
+  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+  return execFileSync("sh", ["-c", `${stubs}\n${text}`], { cwd: folder, encoding: "utf8" });
+}
+
+const WORDS = "() { for word; do printf '%s\\n' \"$word\"; done; }";
+const command = (name: string, of = request, at = place) =>
+  commandsOf(of, at).find(each => each.name === name)?.text as string;
+
+test("a shell reads the wqlab line as the request's own words", () => {
+  expect(run(command("wqlab"), `wqlab${WORDS}`).trimEnd().split("\n")).toEqual([
+    ...["--url", "http://lab.example:8750", "submit"],
+    ...["--git", "https://git.example/it's here.git", "--ref", "mine", "--tree", "linux-6.12"],
+    ...["--target", "crypt@ryzen", "--setting", "scope=cache,strict=1", "--param", "ios=64"],
+    ...["--param", "tiny=0.0000001", "--param", "large=1000000000000000000000"],
+    ...["--param", "verify=sha512; rm -rf $HOME `x`"],
+    ...["--target", "fsync@xeon", "--blocks", "3", "--priority", "70", "--wait"],
+  ]);
+});
+
+test("a shell hands curl the very request", () => {
+  expect(JSON.parse(run(command("curl"), "curl() { cat; }"))).toEqual(request);
+});
+
+test("an mbox comes from its file, in both forms", () => {
+  const text = 'From a\nSubject: it\'s $HOME \\n "quoted"\n\ndiff --git a/x b/x\n';
+  const mailed = { ...request, series: { mbox: { text } } };
+  const at = { ...place, file: "-it's v2.mbox" };
+  expect(run(command("wqlab", mailed, at), `wqlab${WORDS}`)).toContain("--mbox\n./-it's v2.mbox\n");
+  const { series: _, ...rest } = request;
+  const words = run(command("curl", mailed, at), `jq${WORDS}\ncurl() { cat; }`)
+    .trimEnd()
+    .split("\n");
+  expect(words.slice(0, 3)).toEqual(["--raw-input", "--slurp", "{series: {mbox: {text: .}}} + $request"]);
+  expect(JSON.parse(words[5] as string)).toEqual(rest);
+  expect(words[6]).toBe("./-it's v2.mbox");
+});
+
+test("without a series it is a settings study; what is as usual is not written", () => {
+  const plain = { series: null, tree: "linux", targets: request.targets.slice(1), priority: 50 };
+  expect(command("wqlab", plain)).toBe(
+    [
+      "wqlab --url http://lab.example:8750 submit",
+      "--settings-only",
+      "--tree linux",
+      "--target fsync@xeon",
+      "--wait",
+    ].join(" \\\n  "),
+  );
+});
+
+test.each([
+  ["a=b,c=1@x:/y", "a=b,c=1@x:/y"],
+  ["it's", "'it'\\''s'"],
+  ["", "''"],
+  ["a b", "'a b'"],
+  ["$x", "'$x'"],
+  ["a\nb", "'a\nb'"],
+])("%j is quoted as %j", (word, expected) => {
+  expect(quoted(word)).toBe(expected);
+});
