@@ -43,6 +43,9 @@ T = TypeVar("T")
 class Page(Message, Generic[T]):
     items: list[T]
     total: int
+    """Without paging."""
+    at_least: bool = False
+    """There are more than `total`, and nobody counted how many."""
     next: str | None = None
     """Opaque cursor for the next page; pass it as `cursor`."""
 

@@ -13,7 +13,7 @@ from wqlab_contracts.api import Page, SubmissionSummary
 from wqlab_contracts.enums import Arm, JobState, Outcome, SubmissionState, Verdict
 from wqlab_server.db import SessionFactory, clock, transaction
 from wqlab_server.models import Run, Submission
-from wqlab_server.submissions import service
+from wqlab_server.submissions import queries, service
 
 from .scene import MBOX, REQUEST, Scene
 
@@ -198,3 +198,14 @@ def test_bad_filters_are_named(client: httpx.Client, query: dict[str, str]) -> N
     answer = client.get(URL, params=query)
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["parameter"] in query
+
+
+def test_more_than_anyone_pages_through_is_not_counted(
+    client: httpx.Client, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "COUNTED", 3)
+    for number in range(1, 6):
+        scene.submission()
+        page = listed(client, limit=1)
+        assert (page.total, page.at_least) == (min(number, 3), number > 3)
+    assert len(page.items) == 1

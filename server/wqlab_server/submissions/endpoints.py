@@ -133,7 +133,8 @@ def list_submissions(
     verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
     return Page[SubmissionSummary](
         items=[submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, [])) for row in rows],
-        total=total,
+        total=min(total, queries.COUNTED),
+        at_least=total > queries.COUNTED,
         next=None if last is None else encode_cursor(last),
     )
 

@@ -20,6 +20,9 @@ from ..problems import not_found
 EVENT_BATCH = 500
 """How many events are read at once; a stream reads on until it gets fewer."""
 
+COUNTED = 10_000
+"""Nobody pages through more; counting on would cost more than the page."""
+
 
 class Sort(StrEnum):
     NEWEST = "newest"
@@ -68,14 +71,16 @@ def get(session: Session, submission_id: int) -> Submission:
 def page(
     session: Session, wanted: Filter, sort: Sort, after: int | None, limit: int
 ) -> tuple[Sequence[Submission], int, int | None]:
-    """At most `limit` rows behind the submission `after`, the total without paging, and the id to go on behind (None on
-    the last page). Rows come without their request, which can hold a whole mailbox.
+    """At most `limit` rows behind the submission `after`, the total without paging (COUNTED + 1 stands for any number
+    above COUNTED), and the id to go on behind (None on the last page). Rows come without their request, which can hold
+    a whole mailbox.
 
     A page begins behind a row and not at a number, so that rows that come or go shift nothing. Where that row stands is
     looked up, so a cursor stays good for any order.
     """
     conditions = _conditions(wanted)
-    total = session.scalar(select(func.count()).select_from(Submission).where(*conditions)) or 0
+    fitting = select(Submission.id).where(*conditions).limit(COUNTED + 1).subquery()
+    total = session.scalar(select(func.count()).select_from(fitting)) or 0
     key, falling = _ORDER[sort]
     columns = [Submission.id] if key is None else [key, Submission.id]
     query = select(Submission).where(*conditions).options(defer(Submission.request, raiseload=True))
