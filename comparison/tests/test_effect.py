@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wqlab_comparison import effect, significance
-from wqlab_comparison.power import blocks_that_decide
+from wqlab_comparison.power import blocks_that_decide, smallest_effect
 from wqlab_contracts.enums import Scale
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
@@ -126,3 +126,20 @@ def test_blocks_that_decide():
     # A hundred blocks do not see a hundredth of a sd.
     assert blocks_that_decide(6, 0.01, 1.0, (-0.01, 0.01), 0.05) is None
     assert blocks_that_decide(2, 10.0, 0.1, (-1.0, 1.0), 0.05) == 6
+
+
+@pytest.mark.parametrize("blocks", [6, 8, 20, 90])
+def test_the_smallest_effect_is_the_one_for_which_so_many_blocks_decide(blocks: int) -> None:
+    """The two formulas are each other's inverse: a shade more is found with these blocks, a shade less needs more."""
+    smallest = smallest_effect(blocks, 0.01, significance.ALPHA)
+    assert smallest is not None
+
+    def deciding(mean: float) -> int | None:
+        return blocks_that_decide(blocks - 1, mean, 0.01, (-1.0, mean), significance.ALPHA)  # never equivalent
+
+    assert deciding(smallest * 1.001) == blocks
+    assert (deciding(smallest * 0.999) or 101) > blocks
+
+
+def test_too_few_blocks_find_no_effect_of_any_size() -> None:
+    assert smallest_effect(5, 0.01, significance.ALPHA) is None
