@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,15 @@ def test_a_script_sees_the_schema_and_not_the_checkout(checkout: Path, tmp_path:
         assert checkout not in place.parents
         web.npm(["run", "hello"], place)
     assert (cache / "web" / "said").read_text() == "{}"
+
+
+def test_packages_that_nobody_uses_are_forgotten(checkout: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    for name, days in (("packages-old", 31), ("packages-recent", 29)):
+        (cache / "web" / name).mkdir(parents=True)
+        os.utime(cache / "web" / name, (0, time.time() - days * 86400))
+    with web.workplace(cache, checkout):
+        pass
+    kept = {path.name for path in (cache / "web").glob("packages-*")}
+    assert "packages-old" not in kept
+    assert len(kept) == 2
