@@ -1,16 +1,26 @@
 import type { TargetSummary } from "@/api/types";
-import { toneOf } from "@/lib/words";
+import { oneLine, toneOf } from "@/lib/words";
 import { StateBadge } from "./StateBadge";
 import classes from "./TargetVerdicts.module.css";
 import { VerdictBadge } from "./VerdictBadge";
 
+interface TargetVerdictsProps {
+  targets: readonly TargetSummary[];
+  /** A line for each, with its verdict in a sentence. */
+  headlines?: boolean;
+}
+
 /** A submission's answer per topology: `xeon-2s + improvement`. The plan is named where there is more than one. */
-export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] }) {
+export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsProps) {
   const plans = new Set(targets.map(target => target.plan));
   return (
-    <ul className={classes.list}>
+    <ul className={classes.list} data-lines={headlines || undefined}>
       {targets.map(target => (
-        <li key={target.run_id} className={classes.target} title={target.headline || undefined}>
+        <li
+          key={target.run_id}
+          className={classes.target}
+          title={headlines ? undefined : target.headline || undefined}
+        >
           <span className={classes.name}>
             {plans.size > 1 ? `${target.plan}@${target.device_type}` : target.device_type}
           </span>{" "}
@@ -24,6 +34,9 @@ export function TargetVerdicts({ targets }: { targets: readonly TargetSummary[] 
             <span className="muted">{target.outcome ?? target.state}</span>
           ) : (
             <StateBadge state={target.state} outcome={target.outcome} />
+          )}
+          {headlines && target.headline && (
+            <span className={classes.headline}>{oneLine(target.headline)}</span>
           )}
         </li>
       ))}

@@ -15,12 +15,14 @@ import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./HomePage.module.css";
 
 const LAST = 10;
+/** More are asked for, since what somebody canceled says nothing. */
+const ASKED = 25;
 const RUNNING = 5;
 const LOOK_AGAIN_MS = 15_000;
 
 export function HomePage() {
   const finished = useQuery({
-    ...submissionsQuery({ active: false, sort: "ended", limit: LAST }),
+    ...submissionsQuery({ active: false, sort: "ended", limit: ASKED }),
     refetchInterval: LOOK_AGAIN_MS,
   });
   const active = useQuery({
@@ -48,7 +50,7 @@ export function HomePage() {
       </div>
       <div className={classes.columns}>
         <Section id="verdicts" title="Last verdicts" actions={<Link to="/submissions">All submissions</Link>}>
-          <Verdicts of={finished.data?.items} />
+          <Verdicts of={finished.data?.items.filter(each => each.outcome !== "canceled").slice(0, LAST)} />
         </Section>
         {/* Shown together, so that neither pushes the other when it comes. */}
         <div className={classes.side}>
@@ -95,7 +97,7 @@ function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
             </span>
           </div>
           {each.outcome === "passed" ? (
-            <TargetVerdicts targets={each.targets} />
+            <TargetVerdicts targets={each.targets} headlines />
           ) : (
             <span>
               <StateBadge state={each.state} outcome={each.outcome} />
