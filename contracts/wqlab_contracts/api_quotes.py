@@ -55,8 +55,10 @@ class BuildQuote(Message):
 
     recipe: str
     kernels: int
+    reused: int
+    """Of these, how many exist already, if the series sits on the tree's last known commit."""
     build_s: float | None
-    """All of them, one after another; fewer when one with the same content exists."""
+    """The others, one after another."""
     basis: QuoteBasis
     measured_builds: int
 

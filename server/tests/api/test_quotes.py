@@ -9,10 +9,10 @@ from sqlalchemy import func, select
 from wqlab_contracts.api_quotes import Quote, QuoteBasis
 from wqlab_contracts.enums import Arm, DeviceHealth, Scope
 from wqlab_server.db import SessionFactory, transaction
-from wqlab_server.models import BootValue, Run, Submission
+from wqlab_server.models import Apply, BootValue, Run, Submission
 
 from .conftest import Live
-from .scene import REQUEST, Scene
+from .scene import MBOX, REQUEST, Scene
 
 pytestmark = pytest.mark.integration
 URL = "/api/v1/quotes"
@@ -96,3 +96,23 @@ def test_a_reader_may_ask_and_nobody_without_a_token(live: Live, scene: Scene) -
         assert reader.post(URL, json=REQUEST).status_code == 200
     with live.client(None) as nobody:
         assert nobody.post(URL, json=REQUEST).status_code == 401
+
+
+def test_the_trees_own_kernel_is_built_once(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+    scene.devices()
+    number = scene.submission(request=REQUEST | {"series": None})
+    scene.builds(number)
+    with transaction(sessions) as session:
+        apply = session.scalars(select(Apply).where(Apply.submission_id == number)).one()
+        assert apply.result is not None
+        apply.result = apply.result.model_copy(
+            update={"candidate": None}
+        )  # the tree's head: commit aaa..., files bbb...
+    (build,) = ask(client, series=None).builds
+    assert (build.kernels, build.reused, build.build_s) == (1, 1, 0.0)
+    (build,) = ask(client).builds
+    assert (build.kernels, build.reused, build.build_s) == (2, 1, 60.0)
+    for commit, reused in (("a" * 40, 1), ("f" * 40, 0)):
+        text = f"{MBOX}\nbase-commit: {commit}\n"
+        (build,) = ask(client, series={"mbox": {"text": text}}).builds
+        assert build.reused == reused

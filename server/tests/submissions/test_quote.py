@@ -115,6 +115,14 @@ def test_kernels_that_were_never_built_have_no_time() -> None:
     assert "never built here" in found.targets[0].notes[0]
 
 
+def test_a_kernel_that_exists_is_not_built_again() -> None:
+    kernels = [Kernel("measure", None, exists=True), Kernel("measure", BUILT)]
+    found = quote(replace(request(wanted()), kernels=kernels), state(GOOD))
+    (build,) = found.builds
+    assert (build.kernels, build.reused, build.build_s, build.basis) == (2, 1, 600.0, QuoteBasis.MEASURED)
+    assert found.starts_at == NOW + timedelta(seconds=600)
+
+
 def test_others_builds_come_first() -> None:
     found = quote(request(wanted(), builds_ahead=[Usual(100.0, 1)]), state(GOOD))
     assert found.starts_at == NOW + timedelta(seconds=1300)

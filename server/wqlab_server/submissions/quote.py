@@ -34,10 +34,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One kernel that the request needs, if none with the same content exists."""
+    """One kernel that the request needs."""
 
     recipe: str
     usual: Usual | None
+    exists: bool = False
+    """It was built for somebody else, if the series sits where the tree was last."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,8 @@ def boot_time(wanted: Wanted) -> tuple[float, QuoteBasis, str]:
     past, settings = wanted.measured, len(wanted.profile.settings)
     cells = settings * len(wanted.plan.scenarios)
     if past is not None:
-        text = f"mean of {past.count} boots of {wanted.plan.name} on {wanted.device_type.name}"
+        boots = f"{past.count} boot{'' if past.count == 1 else 's'}"
+        text = f"mean of {boots} of {wanted.plan.name} on {wanted.device_type.name}"
         if cells != past.cells:
             text += f", their workload scaled from {past.cells:g} scenarios times settings to {cells}"
         return past.with_cells(cells), QuoteBasis.MEASURED, text
@@ -158,17 +161,19 @@ def repetition_s(profile: Profile, scenario: Scenario) -> float:
 
 
 def _builds(kernels: Sequence[Kernel]) -> list[BuildQuote]:
-    by_recipe: dict[str, list[Usual | None]] = {}
+    by_recipe: dict[str, list[Kernel]] = {}
     for kernel in kernels:
-        by_recipe.setdefault(kernel.recipe, []).append(kernel.usual)
+        by_recipe.setdefault(kernel.recipe, []).append(kernel)
     quotes = []
-    for recipe, usual in by_recipe.items():
-        known = [each for each in usual if each is not None]
-        complete = len(known) == len(usual)
+    for recipe, needed in by_recipe.items():
+        missing = [kernel.usual for kernel in needed if not kernel.exists]
+        known = [usual for usual in missing if usual is not None]
+        complete = len(known) == len(missing)
         quotes.append(
             BuildQuote(
                 recipe=recipe,
-                kernels=len(usual),
+                kernels=len(needed),
+                reused=len(needed) - len(missing),
                 build_s=round(sum(each.seconds for each in known), 1) if complete else None,
                 basis=QuoteBasis.MEASURED if complete else QuoteBasis.UNKNOWN,
                 measured_builds=sum(each.count for each in known),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy import select
+from sqlalchemy import select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
+from wqlab_contracts import mbox
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.api_quotes import Quote
-from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.enums import Arm, JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 
 from .. import queue_state, timings
-from ..models import Boot, BootValue, Build, Run
+from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable
 from .quote import Kernel, Request, Wanted, quote
@@ -64,7 +66,7 @@ def make(session: Session, data: DataFolder, settings: Settings, request: Submis
             owner=owner,
             priority=request.priority,
             wanted=wanted,
-            kernels=_kernels(data, [target for _, target in good], series, built),
+            kernels=_kernels(session, data, request, [target for _, target in good], built),
             builds_ahead=_builds_ahead(session, built),
             errors=errors,
         ),
@@ -81,12 +83,47 @@ def _is_good(index: int, errors: Sequence[Mistake]) -> bool:
 _Built = dict[tuple[str, str, Arm], timings.Usual]
 
 
-def _kernels(data: DataFolder, targets: Sequence[Target], series: bool, built: _Built) -> list[Kernel]:
+def _kernels(
+    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], built: _Built
+) -> list[Kernel]:
     """One baseline, and with a series one candidate, per recipe, architecture and kind of board."""
-    arms = list(Arm) if series else [Arm.BASELINE]
+    arms = list(Arm) if request.series is not None else [Arm.BASELINE]
     types = [data.device_types[target.device_type] for target in targets]
     kinds = dict.fromkeys((spec.recipe, spec.arch, spec.emulated) for spec in types)
-    return [Kernel(recipe, _usual(built, recipe, arch, arm)) for recipe, arch, _ in kinds for arm in arms]
+    there = _baselines(session, request) if targets else set()
+    return [
+        Kernel(recipe, _usual(built, recipe, arch, arm), arm is Arm.BASELINE and (recipe, arch, emulated) in there)
+        for recipe, arch, emulated in kinds
+        for arm in arms
+    ]
+
+
+def _baselines(session: Session, request: SubmissionRequest) -> set[tuple[str, str, bool]]:
+    """(recipe, arch, emulated) of the kernels there are of the tree's last known commit, where the request may sit."""
+    result = type_coerce(Apply.result, JSONB)
+    head = session.execute(
+        select(result["baseline"]["tree_oid"].astext, result["baseline"]["base_commit"].astext)
+        .where(
+            Apply.outcome == Outcome.PASSED,
+            result["candidate"].astext.is_(None),
+            type_coerce(Apply.tree, JSONB)["name"].astext == request.tree,
+        )
+        .order_by(Apply.id.desc())
+        .limit(1)
+    ).one_or_none()
+    if head is None:
+        return set()
+    tree_oid, commit = head
+    if request.series is not None and request.series.mbox is not None:
+        named = mbox.base_commit([request.series.mbox.text])
+        if named is not None and named != commit:
+            return set()
+    found = session.execute(
+        select(Build.recipe, Build.arch, Build.emulated).where(
+            Build.outcome == Outcome.PASSED, type_coerce(Build.source, JSONB)["tree_oid"].astext == tree_oid
+        )
+    )
+    return {(recipe.name, arch, emulated) for recipe, arch, emulated in found}
 
 
 def _usual(built: _Built, recipe: str, arch: str, arm: Arm) -> timings.Usual | None:

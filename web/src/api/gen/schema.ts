@@ -1301,6 +1301,8 @@ export interface components {
             measured_builds: number;
             /** Recipe */
             recipe: string;
+            /** Reused */
+            reused: number;
         };
         /** BuildStep */
         BuildStep: {
@@ -2006,6 +2008,11 @@ export interface components {
         Outcome: "passed" | "failed" | "canceled";
         /** Page[DeviceRun] */
         Page_DeviceRun_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
             /** Items */
             items: components["schemas"]["DeviceRun"][];
             /** Next */
@@ -2015,6 +2022,11 @@ export interface components {
         };
         /** Page[SubmissionSummary] */
         Page_SubmissionSummary_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
             /** Items */
             items: components["schemas"]["SubmissionSummary"][];
             /** Next */
@@ -2024,6 +2036,11 @@ export interface components {
         };
         /** Page[UserView] */
         Page_UserView_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
             /** Items */
             items: components["schemas"]["UserView"][];
             /** Next */
