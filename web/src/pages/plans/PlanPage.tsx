@@ -1,7 +1,17 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link, notFound } from "@tanstack/react-router";
 import { plansQuery } from "@/api/queries";
-import { Page } from "@/parts/Page";
+import type { TestPlan } from "@/api/types";
+import { oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Page, Section } from "@/parts/Page";
+import { Metrics } from "./Metrics";
+import classes from "./PlanPage.module.css";
+import { Profiles } from "./Profiles";
+import { Prose } from "./Prose";
+import { References } from "./References";
+import { SourceFile } from "./SourceFile";
+import { parametersOf } from "./words";
 
 const route = getRouteApi("/plans/$name");
 
@@ -10,9 +20,129 @@ export function PlanPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
   const found = plans.find(each => each.plan.name === name);
   if (!found) throw notFound();
+  const { plan, script, files = {}, readme } = found;
+  const measures = plan.metrics.length > 0;
   return (
-    <Page title={found.plan.name} lead={found.plan.summary} trail={<Link to="/plans">Plans</Link>}>
-      <pre>{found.script}</pre>
+    <Page
+      title={plan.name}
+      lead={oneLine(plan.summary)}
+      trail={<Link to="/plans">Plans</Link>}
+      actions={
+        !plan.checks_health && (
+          <>
+            <Link to="/submit" search={{ plan: [plan.name] }}>
+              Submit with it
+            </Link>
+            <Link to="/submissions" search={{ plan: plan.name }}>
+              What it found
+            </Link>
+          </>
+        )
+      }
+    >
+      <nav aria-label="On this page" className={`${classes.contents} no-print`}>
+        {readme && <a href="#about">What it does</a>}
+        {measures && <a href="#metrics">Metrics</a>}
+        <a href="#scenarios">Scenarios</a>
+        {plan.axes.length > 0 && <a href="#settings">Settings</a>}
+        <a href="#profiles">How it is run</a>
+        {plan.references.length > 0 && <a href="#references">Published figures</a>}
+        <a href="#script">Script</a>
+      </nav>
+      {readme && (
+        <Section id="about" title="What it does">
+          <Prose markdown={readme} />
+        </Section>
+      )}
+      {measures && (
+        <Section
+          id="metrics"
+          title="Metrics"
+          lead="One metric decides a verdict. Others are compared beside it, and the rest explains; on an emulated board only what the kernel counts is evidence, never speed."
+        >
+          <Metrics plan={plan} />
+        </Section>
+      )}
+      <Section id="scenarios" title="Scenarios">
+        <Scenarios plan={plan} />
+      </Section>
+      {plan.axes.length > 0 && (
+        <Section
+          id="settings"
+          title="Settings"
+          lead={
+            <>
+              Knobs that are switched inside a boot and read back before and after each repetition. Settings
+              are compared with <code>{plan.reference_setting}</code>.
+            </>
+          }
+        >
+          <dl className="facts">
+            {plan.axes.map(axis => [
+              <dt key={`${axis.name} name`}>
+                <code>{axis.name}</code>
+              </dt>,
+              <dd key={`${axis.name} values`} className="mono">
+                {axis.values.join(" ")}
+              </dd>,
+            ])}
+          </dl>
+        </Section>
+      )}
+      <Section
+        id="profiles"
+        title="How it is run"
+        lead="Unless a submission says otherwise. A block is one boot of each kernel on the same board."
+      >
+        <Profiles plan={plan} />
+      </Section>
+      {plan.references.length > 0 && (
+        <Section
+          id="references"
+          title="Published figures"
+          lead="Shown beside what is measured here, never part of a verdict: other machines, other kernels."
+        >
+          <References plan={plan} />
+        </Section>
+      )}
+      <Section
+        id="script"
+        title="Script"
+        lead="As it runs on the board. A number links to its line; shift and another number, to the lines between."
+      >
+        <SourceFile name={plan.script} text={script} open />
+        {Object.entries(files).map(([file, text]) => (
+          <SourceFile key={file} name={file} text={text} open={false} />
+        ))}
+      </Section>
     </Page>
+  );
+}
+
+type Scenario = TestPlan["scenarios"][number];
+
+const SCENARIOS: readonly Column<Scenario>[] = [
+  { id: "name", header: "scenario", rowHeader: true, value: row => row.name },
+  { id: "summary", header: "what it is", value: row => oneLine(row.summary) },
+  {
+    id: "parameters",
+    header: "its parameters",
+    value: row => parametersOf(row.parameters),
+    cell: row => <code>{parametersOf(row.parameters)}</code>,
+  },
+];
+
+function Scenarios({ plan }: { plan: TestPlan }) {
+  const some = plan.scenarios.some(scenario => Object.keys(scenario.parameters).length > 0);
+  return (
+    <DataTable
+      caption={`Scenarios of ${plan.name}`}
+      captionHidden
+      copyable={false}
+      fixedOrder
+      columns={some ? SCENARIOS : SCENARIOS.slice(0, 2)}
+      rows={plan.scenarios}
+      rowKey={row => row.name}
+    />
   );
 }

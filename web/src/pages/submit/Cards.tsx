@@ -17,9 +17,7 @@ interface CardsProps {
 export function PlanCards({ plans, draft, change }: CardsProps & { plans: readonly PlanView[] }) {
   const known = plans.map(each => each.plan.name);
   // What checks boards stands behind what measures kernels.
-  const ordered = plans.toSorted(
-    (a, b) => Number(a.plan.checks_health ?? false) - Number(b.plan.checks_health ?? false),
-  );
+  const ordered = plans.toSorted((a, b) => Number(a.plan.checks_health) - Number(b.plan.checks_health));
   return (
     <div className={classes.cards}>
       {ordered.map(({ plan }) => (

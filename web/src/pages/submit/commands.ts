@@ -48,7 +48,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
 }
 
 /** A target and, line by line, what belongs to it. */
-function optionsOf(target: Target & { scenarios?: string[] | null }): string[][] {
+function optionsOf(target: Target): string[][] {
   return [
     ["--target", `${target.plan}@${target.device_type}`],
     ...(target.scenarios ?? []).map(name => ["--scenario", name]),

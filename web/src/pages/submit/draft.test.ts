@@ -19,9 +19,7 @@ test("a choice is a plan's for every device type, or one device type's", () => {
     "MED",
   ]);
   const { targets } = requestOf(some, null, "linux");
-  expect(
-    targets.map(each => [each.plan, each.device_type, (each as { scenarios?: string[] }).scenarios]),
-  ).toEqual([
+  expect(targets.map(each => [each.plan, each.device_type, each.scenarios])).toEqual([
     ["crypt", "ryzen", ["HIGH"]],
     ["crypt", "xeon", ["LOW", "MED"]],
     ["fsync", "ryzen", undefined],

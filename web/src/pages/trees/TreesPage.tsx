@@ -1,17 +1,105 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { treesQuery } from "@/api/queries";
-import { Page } from "@/parts/Page";
+import type { TreeView } from "@/api/types";
+import { oneLine } from "@/lib/words";
+import { CopyButton } from "@/parts/CopyButton";
+import { EmptyState } from "@/parts/EmptyState";
+import { FailureCard } from "@/parts/FailureCard";
+import { Page, Section } from "@/parts/Page";
+import { RelativeTime } from "@/parts/RelativeTime";
+import classes from "./TreesPage.module.css";
 
 export function TreesPage() {
   const { data: trees } = useSuspenseQuery(treesQuery);
   return (
-    <Page title="Trees">
-      <dl className="facts">
-        {trees.map(({ tree }) => [
-          <dt key={`${tree.name} name`}>{tree.name}</dt>,
-          <dd key={`${tree.name} summary`}>{tree.summary}</dd>,
-        ])}
-      </dl>
+    <Page
+      title="Trees"
+      lead="The kernels that a series may be for. The baseline of a branch is its merge base with the tree's branch; an mbox goes on the base commit that it names, else on the tree's head."
+    >
+      {trees.length === 0 ? (
+        <EmptyState title="This lab has no tree yet">
+          A tree is an entry in <code>kernels/trees.yaml</code>.
+        </EmptyState>
+      ) : (
+        trees.map(view => <Tree key={view.tree.name} view={view} />)
+      )}
     </Page>
+  );
+}
+
+function Tree({ view }: { view: TreeView }) {
+  const { tree, failure } = view;
+  return (
+    <Section
+      id={tree.name}
+      title={
+        <>
+          {tree.name}
+          {view.default && <span className={classes.default}>default</span>}
+        </>
+      }
+      lead={oneLine(tree.summary)}
+      actions={
+        <>
+          <Link to="/submit" search={{ tree: tree.name }}>
+            Submit for it<span className="hidden-visually">: {tree.name}</span>
+          </Link>
+          <Link to="/submissions" search={{ tree: tree.name }}>
+            Its submissions<span className="hidden-visually">: {tree.name}</span>
+          </Link>
+        </>
+      }
+    >
+      <dl className={`facts ${classes.facts}`}>
+        {tree.debian_source ? (
+          <>
+            <dt>From</dt>
+            <dd>
+              Debian source package <code>{tree.debian_source}</code>
+            </dd>
+          </>
+        ) : (
+          <>
+            <dt>From</dt>
+            <dd className={classes.long}>
+              {/^https?:\/\//.test(tree.url ?? "") ? (
+                <a href={tree.url ?? ""} rel="noreferrer">
+                  {tree.url}
+                </a>
+              ) : (
+                <code>{tree.url}</code>
+              )}
+            </dd>
+            <dt>Branch</dt>
+            <dd>
+              <code>{tree.branch}</code>
+            </dd>
+          </>
+        )}
+        <dt>Head</dt>
+        <dd className={classes.head}>
+          {view.base_commit ? (
+            <>
+              <code className={classes.long}>{view.base_commit}</code>
+              <CopyButton text={view.base_commit} name={`Copy the head commit of ${tree.name}`} />
+            </>
+          ) : (
+            <span className="muted">never looked at here: the first submission for it does</span>
+          )}
+        </dd>
+        {view.base_commit && (
+          <>
+            <dt>Release</dt>
+            <dd>{view.release ? oneLine(view.release) : <span className="muted">not known</span>}</dd>
+            <dt>Looked at</dt>
+            <dd>
+              <RelativeTime at={view.resolved_at} absent="at an unknown time" />
+            </dd>
+          </>
+        )}
+      </dl>
+      {failure && <FailureCard failure={failure} what="when it was last looked at" />}
+    </Section>
   );
 }

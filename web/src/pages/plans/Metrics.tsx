@@ -1,0 +1,75 @@
+import type { Metric, TestPlan } from "@/api/types";
+import { EVIDENCE, oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import classes from "./Metrics.module.css";
+import { BETTER, deltaOf, ROLES, TAKEN } from "./words";
+
+/** Those that decide first. */
+const RANK = { primary: 0, secondary: 1, explanatory: 2 } as const;
+
+const COLUMNS: readonly Column<Metric>[] = [
+  {
+    id: "name",
+    header: "metric",
+    rowHeader: true,
+    value: row => row.name,
+    cell: row => <code>{row.name}</code>,
+  },
+  {
+    id: "summary",
+    header: "what it is",
+    sortable: false,
+    value: row => oneLine(row.summary),
+    cell: row => <span className={classes.meaning}>{oneLine(row.summary)}</span>,
+  },
+  { id: "unit", header: "unit", value: row => row.unit },
+  { id: "better", header: "better", hint: "Which way is better", value: row => BETTER[row.direction] },
+  {
+    id: "class",
+    header: "class",
+    hint: `mechanism: ${EVIDENCE.mechanism.meaning} performance: ${EVIDENCE.performance.meaning}`,
+    value: row => row.class,
+  },
+  role("role_hardware", "on hardware"),
+  role("role_emulated", "on emulated boards"),
+  {
+    id: "delta",
+    header: "worth attention from",
+    hint: "The smallest effect worth a person's attention",
+    sortable: false,
+    value: row => row.delta,
+    text: deltaOf,
+    cell: row => <span className="nowrap">{deltaOf(row)}</span>,
+  },
+  { id: "taken", header: "taken in", value: row => TAKEN[row.taken_from] },
+];
+
+function role(of: "role_hardware" | "role_emulated", header: string): Column<Metric> {
+  return {
+    id: of,
+    header,
+    value: row => RANK[row[of]],
+    text: row => ROLES[row[of]],
+    cell: row => (row[of] === "primary" ? <strong>{ROLES.primary}</strong> : ROLES[row[of]]),
+  };
+}
+
+export function Metrics({ plan }: { plan: TestPlan }) {
+  return (
+    <>
+      <DataTable
+        caption={`Metrics of ${plan.name}`}
+        captionHidden
+        columns={COLUMNS}
+        rows={plan.metrics}
+        rowKey={row => row.name}
+      />
+      {plan.tradeoff && (
+        <p>
+          The figure of locality against work conservation has <code>{plan.tradeoff.locality}</code> against{" "}
+          <code>{plan.tradeoff.work_conservation}</code>.
+        </p>
+      )}
+    </>
+  );
+}

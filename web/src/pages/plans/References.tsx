@@ -1,0 +1,74 @@
+import { useMemo } from "react";
+import type { Reference, TestPlan } from "@/api/types";
+import { number, places, spread } from "@/lib/numbers";
+import { oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+
+const ORIGINS = ["kernel", "machine", "source"] as const;
+
+/** Published figures, with where they come from: once where it is the same for all, else row by row. */
+export function References({ plan }: { plan: TestPlan }) {
+  const { references } = plan;
+  const shared = ORIGINS.filter(origin => new Set(references.map(each => each[origin])).size === 1);
+  const columns = useMemo(() => columnsOf(plan), [plan]);
+  return (
+    <>
+      {shared.length > 0 && (
+        <dl className="facts">
+          {shared.map(origin => [
+            <dt key={`${origin} name`}>{origin}</dt>,
+            <dd key={`${origin} text`}>{oneLine(references[0]?.[origin] ?? "")}</dd>,
+          ])}
+        </dl>
+      )}
+      <DataTable
+        caption={`Published figures for ${plan.name}`}
+        captionHidden
+        columns={columns}
+        rows={references}
+        rowKey={each => `${each.scenario} ${each.setting} ${each.metric} ${each.source} ${each.machine}`}
+      />
+    </>
+  );
+}
+
+function columnsOf(plan: TestPlan): Column<Reference>[] {
+  const { references } = plan;
+  const varying = ORIGINS.filter(origin => new Set(references.map(each => each[origin])).size > 1);
+  // One number of digits for a metric, as its authors had them.
+  const decimals = (metric: string) =>
+    places(
+      references
+        .filter(each => each.metric === metric)
+        .flatMap(each => [each.mean, ...(each.stddev == null ? [] : [each.stddev])]),
+    );
+  const figure = (row: Reference) => spread(row, decimals(row.metric));
+  return [
+    { id: "scenario", header: "scenario", value: row => row.scenario },
+    ...(plan.axes.length > 0
+      ? [
+          {
+            id: "setting",
+            header: "setting",
+            value: (row: Reference) => row.setting,
+            cell: (row: Reference) => <code className="nowrap">{row.setting}</code>,
+          },
+        ]
+      : []),
+    { id: "metric", header: "metric", value: row => row.metric, cell: row => <code>{row.metric}</code> },
+    { id: "mean", header: "mean", numeric: true, value: row => row.mean, text: figure, cell: figure },
+    { id: "unit", header: "unit", value: row => plan.metrics.find(each => each.name === row.metric)?.unit },
+    {
+      id: "n",
+      header: "n",
+      numeric: true,
+      value: row => row.n,
+      text: row => (row.n == null ? "" : number(row.n, 0)),
+    },
+    ...varying.map(origin => ({
+      id: origin,
+      header: origin,
+      value: (row: Reference) => oneLine(row[origin]),
+    })),
+  ];
+}

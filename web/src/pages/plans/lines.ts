@@ -1,0 +1,28 @@
+/** Lines of a plan's files in the address: `#xfs-fsync.sh-L12`, `#board.sh-L3-L9`. */
+
+export interface Lines {
+  file: string;
+  from: number;
+  to: number;
+}
+
+export function hashOf({ file, from, to }: Lines): string {
+  return to === from ? `${file}-L${from}` : `${file}-L${from}-L${to}`;
+}
+
+/** Null for an address that names no lines. */
+export function linesOf(hash: string): Lines | null {
+  const found = /^#?(.+?)-L(\d{1,6})(?:-L(\d{1,6}))?$/.exec(decoded(hash));
+  if (!found) return null;
+  const [first, last] = [Number(found[2]), Number(found[3] ?? found[2])];
+  if (first < 1 || last < 1) return null;
+  return { file: found[1] as string, from: Math.min(first, last), to: Math.max(first, last) };
+}
+
+function decoded(hash: string): string {
+  try {
+    return decodeURIComponent(hash);
+  } catch {
+    return hash;
+  }
+}

@@ -1,0 +1,84 @@
+/** The little Markdown that READMEs of plans are written in, as data: nothing of it becomes markup by itself. */
+
+export type Inline =
+  | { kind: "text" | "code" | "strong" | "em"; text: string }
+  | { kind: "link"; text: string; href: string };
+
+export type Block =
+  | { kind: "heading"; level: number; inlines: Inline[] }
+  | { kind: "paragraph"; inlines: Inline[] }
+  | { kind: "list"; ordered: boolean; items: Inline[][] }
+  | { kind: "code"; text: string };
+
+const FENCE = /^\s*```/;
+const HEADING = /^(#{1,6})\s+(.*)$/;
+const ITEM = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/;
+
+export function blocksOf(markdown: string): Block[] {
+  const lines = markdown.split("\n");
+  const blocks: Block[] = [];
+  let at = 0;
+  /** Takes lines while they belong to what has begun. */
+  const taken = (belongs: (line: string) => boolean): string[] => {
+    const from = at;
+    while (at < lines.length && belongs(lines[at] as string)) at += 1;
+    return lines.slice(from, at);
+  };
+  while (at < lines.length) {
+    const line = lines[at] as string;
+    const heading = HEADING.exec(line);
+    const item = ITEM.exec(line);
+    if (line.trim() === "") at += 1;
+    else if (FENCE.test(line)) {
+      at += 1;
+      blocks.push({ kind: "code", text: taken(each => !FENCE.test(each)).join("\n") });
+      at += 1;
+    } else if (heading) {
+      at += 1;
+      blocks.push({ kind: "heading", level: heading[1]?.length ?? 1, inlines: inlinesOf(heading[2] ?? "") });
+    } else if (item) {
+      blocks.push({
+        kind: "list",
+        ordered: item[1] !== undefined,
+        items: itemsOf(taken(each => each.trim() !== "" && !HEADING.test(each) && !FENCE.test(each))),
+      });
+    } else {
+      const text = taken(
+        each => each.trim() !== "" && !HEADING.test(each) && !FENCE.test(each) && !ITEM.test(each),
+      );
+      blocks.push({ kind: "paragraph", inlines: inlinesOf(text.map(each => each.trim()).join(" ")) });
+    }
+  }
+  return blocks;
+}
+
+function itemsOf(lines: readonly string[]): Inline[][] {
+  const items: string[] = [];
+  for (const line of lines) {
+    const begins = ITEM.exec(line);
+    if (begins) items.push(begins[2] ?? "");
+    else items.push(`${items.pop() ?? ""} ${line.trim()}`);
+  }
+  return items.map(inlinesOf);
+}
+
+const INLINE = /`([^`]+)`|\*\*(.+?)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
+
+export function inlinesOf(text: string): Inline[] {
+  const found: Inline[] = [];
+  let end = 0;
+  for (const match of text.matchAll(INLINE)) {
+    if (match.index > end) found.push({ kind: "text", text: text.slice(end, match.index) });
+    const [whole, code, strong, em, name, href] = match;
+    if (code !== undefined) found.push({ kind: "code", text: code });
+    else if (strong !== undefined) found.push({ kind: "strong", text: strong });
+    else if (em !== undefined) found.push({ kind: "em", text: em });
+    // Only what leads to the web is a link; a file's path within the project leads nowhere here.
+    else if (/^https?:\/\//.test(href ?? ""))
+      found.push({ kind: "link", text: name ?? "", href: href ?? "" });
+    else found.push({ kind: "text", text: name ?? whole });
+    end = match.index + whole.length;
+  }
+  if (end < text.length) found.push({ kind: "text", text: text.slice(end) });
+  return found;
+}
