@@ -8,7 +8,7 @@ import { accountRoute } from "./pages/account/route";
 import { adminUsersRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
 import { homeRoute } from "./pages/home/route";
-import { labRoute } from "./pages/lab/route";
+import { deviceRoute, labRoute } from "./pages/lab/route";
 import { planRoute, plansRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
 import { signInRoute } from "./pages/signin/route";
@@ -25,6 +25,7 @@ const routeTree = rootRoute.addChildren([
   reportRoute,
   compareRoute,
   labRoute,
+  deviceRoute,
   plansRoute,
   planRoute,
   treesRoute,

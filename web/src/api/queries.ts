@@ -223,3 +223,37 @@ export const usersQuery = (filters: { q?: string; cursor?: string; limit?: numbe
     queryFn: ({ signal }) => dataOf(api.GET("/api/v1/users", { params: { query: filters }, signal })),
     placeholderData: keepPreviousData,
   });
+
+/** Which run had which board when: `hours` up to `until`, up to now without it. */
+export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
+  queryOptions({
+    queryKey: ["timeline", window],
+    queryFn: ({ signal }) => {
+      const { hours, until, device_type } = window;
+      const to = until ? new Date(until) : new Date();
+      const query = {
+        from: new Date(to.getTime() - hours * 3_600_000).toISOString(),
+        ...(until && { to: to.toISOString() }),
+        ...(device_type && { device_type }),
+        limit: 2000,
+      };
+      return dataOf(api.GET("/api/v1/lab/timeline", { params: { query }, signal }));
+    },
+    placeholderData: keepPreviousData,
+  });
+
+export const deviceQuery = (name: string) =>
+  queryOptions({
+    queryKey: ["devices", name],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/devices/{name}", { params: { path: { name } }, signal })),
+  });
+
+/** How a board's health changed, what ran on it, its last consoles; `cursor` pages through the runs. */
+export const deviceHistoryQuery = (name: string, page: { limit?: number; cursor?: string }) =>
+  queryOptions({
+    queryKey: ["devices", name, "history", page],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/devices/{name}/history", { params: { path: { name }, query: page }, signal })),
+    placeholderData: keepPreviousData,
+  });

@@ -1,23 +1,115 @@
-import { useSuspenseQuery } from "@tanstack/react-query";
-import { deviceTypesQuery } from "@/api/queries";
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { devicesQuery, deviceTypesQuery, timelineQuery } from "@/api/queries";
+import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
+import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
+import { Boards } from "./Boards";
+import classes from "./LabPage.module.css";
+import { Queue } from "./Queue";
+import { Timeline } from "./Timeline";
+
+/** Boards and the queue have no events of their own. */
+export const LOOK_AGAIN_MS = 15_000;
+/** So long before now; a run that has a board is in it however long it had it. */
+const AT_WORK = timelineQuery({ hours: 1 });
 
 export function LabPage() {
-  const { data: types } = useSuspenseQuery(deviceTypesQuery);
+  const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: LOOK_AGAIN_MS });
+  const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: LOOK_AGAIN_MS });
+  const { data: lately } = useQuery({ ...AT_WORK, refetchInterval: LOOK_AGAIN_MS });
+  const working = new Map(
+    lately?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
+  );
+  if (types.length === 0) {
+    return (
+      <Page title="Lab">
+        <EmptyState title="This lab has no boards yet">
+          A board is described in the device-types folder; the lab's worker brings it in.
+        </EmptyState>
+      </Page>
+    );
+  }
   return (
-    <Page title="Lab">
+    <Page title="Lab" lead={inAll(types)}>
+      <nav aria-label="On this page" className={`${classes.contents} no-print`}>
+        {types.map(type => (
+          <a key={type.name} href={`#${type.name}`}>
+            {type.name}
+          </a>
+        ))}
+        <a href="#timeline">What ran where</a>
+        <a href="#queue">Queue</a>
+      </nav>
       {types.map(type => (
-        <Section
+        <TypeSection
           key={type.name}
-          id={type.name}
-          title={type.name}
-          lead={`${type.summary}. ${type.free} of ${count(type.devices.length, "device")} free.`}
-        >
-          <TopologyDrawing layout={type.layout} name={type.name} words />
-        </Section>
+          type={type}
+          boards={devices.filter(each => each.device_type === type.name)}
+          working={working}
+        />
       ))}
+      <Timeline types={types.map(type => type.name)} />
+      <Queue />
     </Page>
   );
+}
+
+interface TypeSectionProps {
+  type: DeviceTypeView;
+  boards: readonly DeviceView[];
+  working: ReadonlyMap<number, TimelineBar>;
+}
+
+function TypeSection({ type, boards, working }: TypeSectionProps) {
+  return (
+    <Section
+      id={type.name}
+      title={type.name}
+      lead={
+        <>
+          {type.summary}; {type.arch}
+          {type.emulated && ", emulated"}. <span className={classes.units}>{unitsOf(type)}.</span>
+        </>
+      }
+    >
+      {type.problems && type.problems.length > 0 && (
+        <ul className={classes.problems}>
+          {type.problems.map(problem => (
+            <li key={problem}>{problem}</li>
+          ))}
+        </ul>
+      )}
+      <div className={classes.type}>
+        <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
+        <Boards type={type} boards={boards} working={working} />
+      </div>
+    </Section>
+  );
+}
+
+function inAll(types: readonly DeviceTypeView[]): string {
+  const sum = (of: (type: DeviceTypeView) => number) => types.reduce((all, type) => all + of(type), 0);
+  const said = [
+    count(
+      sum(type => type.devices.length),
+      "board",
+    ),
+    count(types.length, "type"),
+    `${sum(type => type.free)} free`,
+    `${sum(type => type.units.busy)} at work`,
+  ];
+  const out = sum(type => type.units.quarantined);
+  return `${said[0]} of ${said[1]}: ${said.slice(2).join(", ")}${out > 0 ? `, ${out} quarantined` : ""}.`;
+}
+
+/** `1 of 2 boards free, 1 at work, 3 runs queued`. */
+function unitsOf({ devices, free, units, queued_runs }: DeviceTypeView): string {
+  const parts = [`${free} of ${count(devices.length, "board")} free`];
+  if (units.busy > 0) parts.push(`${units.busy} at work`);
+  if (units.unchecked > 0) parts.push(`${units.unchecked} not yet checked`);
+  if (units.quarantined > 0) parts.push(`${units.quarantined} quarantined`);
+  parts.push(queued_runs > 0 ? `${count(queued_runs, "run")} queued` : "nothing queued");
+  return parts.join(", ");
 }

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { spanOf, ticksOf } from "./gantt";
+
+const at = (text: string) => new Date(text).getTime();
+const DAY = { since: at("2026-11-20T19:52"), until: at("2026-11-21T19:52"), now: at("2026-11-21T19:52") };
+
+test("a day has a tick at round hours, and midnight says the day", () => {
+  const ticks = ticksOf(DAY.since, DAY.until, 8);
+  expect(ticks.map(tick => tick.label)).toEqual([
+    "21:00",
+    "11-21",
+    "03:00",
+    "06:00",
+    "09:00",
+    "12:00",
+    "15:00",
+    "18:00",
+  ]);
+  expect(ticks[0]?.left).toBeCloseTo((100 * 68) / 1440);
+});
+
+test("there are never more ticks than asked for, whatever the window", () => {
+  for (const hours of [0.1, 1, 6, 24, 168, 720, 8000]) {
+    const ticks = ticksOf(DAY.until - hours * 3_600_000, DAY.until, 8);
+    expect(ticks.length).toBeGreaterThan(0);
+    expect(ticks.length).toBeLessThanOrEqual(9);
+  }
+});
+
+test("a span is cut where the window ends", () => {
+  expect(spanOf(at("2026-11-20T07:52"), at("2026-11-21T07:52"), DAY)).toEqual({ left: 0, width: 50 });
+  expect(spanOf(at("2026-11-21T13:52"), null, DAY)).toEqual({ left: 75, width: 25 });
+});
+
+test("what goes on ends at the present, not at the end of the window", () => {
+  const window = { ...DAY, now: at("2026-11-21T07:52") };
+  expect(spanOf(at("2026-11-21T01:52"), null, window)).toEqual({ left: 25, width: 25 });
+});
+
+test("a span outside the window is not drawn", () => {
+  expect(spanOf(at("2026-11-19T00:00"), at("2026-11-19T01:00"), DAY)).toBeNull();
+  expect(spanOf(at("2026-11-22T00:00"), null, DAY)).toBeNull();
+});
