@@ -25,5 +25,7 @@ export default defineConfig({
     setupFiles: ["./src/testing/setup.ts"],
     css: false,
     restoreMocks: true,
+    // Against hanging only: a machine that also measures kernels may be slow.
+    testTimeout: 120_000,
   },
 });

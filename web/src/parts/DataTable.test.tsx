@@ -1,4 +1,4 @@
-import { fireEvent, screen, within } from "@testing-library/react";
+import { fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { renderPart } from "@/testing/render";
 import { type Column, DataTable } from "./DataTable";
@@ -52,7 +52,7 @@ test("it copies as an aligned table in the order that is shown, in ASCII", async
   vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
   await renderPart(table({ initialSort: { id: "mean", desc: false } }));
   fireEvent.click(screen.getByRole("button", { name: "Copy as text: Figures" }));
-  await vi.waitFor(() => expect(writeText).toHaveBeenCalled());
+  await waitFor(() => expect(writeText).toHaveBeenCalled());
   expect(writeText.mock.calls[0]?.[0]).toBe(
     ["scenario  MiB/s", "---------------", "fsync-10     -3", "fsync-1     -20", "fsync-9"].join("\n"),
   );

@@ -1,4 +1,4 @@
-import { act, fireEvent, screen, within } from "@testing-library/react";
+import { act, fireEvent, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import type { Failure, Verdict } from "@/api/types";
 import { VERDICTS } from "@/lib/words";
@@ -93,7 +93,7 @@ test("the shown form of a command is copied, and arrows change the form", async 
   fireEvent.keyDown(tabs[0] as HTMLElement, { key: "ArrowRight" });
   expect(screen.getByRole("tabpanel").textContent).toBe("curl -X POST");
   fireEvent.click(screen.getByRole("button", { name: "Copy the curl command" }));
-  await vi.waitFor(() => expect(writeText).toHaveBeenCalledWith("curl -X POST"));
+  await waitFor(() => expect(writeText).toHaveBeenCalledWith("curl -X POST"));
   vi.unstubAllGlobals();
 });
 
