@@ -107,6 +107,27 @@ test("it ends with the submission", async () => {
   expect(streams[0]?.closed).toBe(true);
 });
 
+test("until the page has seen the end, it looks again", async () => {
+  const look = vi.spyOn(client, "invalidateQueries");
+  const stop = follow();
+  streams[0]?.say(event(1, "submission_state", { state: "finished" }));
+  await vi.advanceTimersByTimeAsync(1000);
+  const before = look.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect(look.mock.calls.length).toBe(before + 2);
+  stop();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(look.mock.calls.length).toBe(before + 2);
+});
+
+test("a stream that ended while it was not followed leaves the end to be seen", async () => {
+  const look = vi.spyOn(client, "invalidateQueries");
+  follow(9);
+  streams[0]?.onerror?.();
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(look).toHaveBeenCalledWith({ queryKey: ["submission", 7] });
+});
+
 test("whoever stops following leaves nothing behind", async () => {
   const stop = follow();
   streams[0]?.onerror?.();

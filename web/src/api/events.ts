@@ -12,6 +12,8 @@ import type { Event, EventKind } from "./types";
 
 const CALM_MS = 500;
 const RECONNECT_MS = [1000, 2000, 5000, 10_000];
+/** When the stream has told the end and the page has not seen it yet. */
+const LAST_LOOK_MS = 5000;
 /** Older ones are dropped: the page is about what happens, the steps hold what happened. */
 const KEPT = 2000;
 
@@ -69,6 +71,7 @@ export function followEvents({
   let source: EventSource | undefined;
   let reconnect: ReturnType<typeof setTimeout> | undefined;
   let flush: ReturnType<typeof setTimeout> | undefined;
+  let lastLook: ReturnType<typeof setInterval> | undefined;
   let waiting: Event[] = [];
   let lookedAt = 0;
 
@@ -87,23 +90,31 @@ export function followEvents({
     waiting = [];
     client.setQueryData<readonly Event[]>(eventsKey(submissionId), known => withEvents(known ?? [], events));
     onEvents?.(events);
-    void client.invalidateQueries({ queryKey: ["submission", submissionId] });
+    look();
     if (events.some(event => event.kind === "submission_state")) {
       void client.invalidateQueries({ queryKey: ["submissions"] });
       if (events.some(event => event.data.state === "finished")) end();
     }
   }
 
+  function look() {
+    void client.invalidateQueries({ queryKey: ["submission", submissionId] });
+  }
+
+  /** Nothing more will be told: an answer that got lost must not leave the page behind for ever. */
   function end() {
     source?.close();
+    clearTimeout(reconnect);
+    lastLook ??= setInterval(look, LAST_LOOK_MS);
     onState("ended");
   }
 
   function connect() {
     reconnect = undefined;
+    // Also where the stream cannot be had: of one that is over there is only the end to be seen.
+    if (failures > 0) look();
     source = open(`/api/v1/submissions/${submissionId}/events?after=${seen}`);
     source.onopen = () => {
-      if (failures > 0) void client.invalidateQueries({ queryKey: ["submission", submissionId] });
       failures = 0;
       contactMade();
       onState("live");
@@ -126,6 +137,7 @@ export function followEvents({
     source?.close();
     clearTimeout(reconnect);
     clearTimeout(flush);
+    clearInterval(lastLook);
   };
 }
 
