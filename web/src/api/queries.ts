@@ -6,7 +6,7 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type { GitBranches, Report, SubmissionRequest } from "./types";
+import type { GitBranches, Report, SubmissionComparison, SubmissionRequest } from "./types";
 
 /** What changes only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
@@ -96,7 +96,8 @@ export const comparisonQuery = (first: number, second: number) =>
           params: { path: { submission_id: first, other_id: second } },
           signal,
         }),
-      ),
+        // The client's types make arrays of tuples.
+      ) as Promise<SubmissionComparison>,
   });
 
 /** What the page of a submission draws: its steps, with `event_seq` to follow events from. */

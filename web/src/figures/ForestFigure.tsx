@@ -26,8 +26,9 @@ interface ForestFigureProps {
   description?: ReactNode;
 }
 
+const OVER_LINES = { stroke: "var(--paper)", strokeWidth: 4 } as const;
 const ROW = 42;
-const AXIS = 34;
+const AXIS = 44;
 
 export function ForestFigure({ title, rows, names, description }: ForestFigureProps) {
   const drawn = useMemo(() => rows.filter(isDrawn), [rows]);
@@ -43,7 +44,7 @@ export function ForestFigure({ title, rows, names, description }: ForestFigurePr
           {first ? (
             <>
               Mark: the estimate; line: its 95 % interval; upright line: no difference
-              {first.delta != null && "; grey: effects smaller than the threshold"}. {direction(first)}
+              {first.delta ? "; grey: effects smaller than the threshold" : ""}. {direction(first)}
             </>
           ) : (
             "No topology has an effect to draw."
@@ -146,8 +147,8 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
     );
   return {
     height: rows.length * ROW + AXIS,
-    marginLeft: 4,
-    marginRight: 4,
+    marginLeft: 14,
+    marginRight: 18,
     marginTop: 2,
     marginBottom: AXIS - 2,
     x: {
@@ -155,20 +156,24 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
       label: first ? `change in ${unitOfEffect(first)}`.trimEnd() : null,
       labelAnchor: "center",
       labelArrow: false,
+      labelOffset: 38,
       tickFormat: (value: number) => (value === 0 ? "0" : change({ ...first, effect: value } as Comparison)),
       ticks: Math.max(3, Math.min(9, Math.floor(width / 90))),
     },
     y: { type: "band", domain: rows.map(row => row.key), axis: null, padding: 0 },
     color: { type: "identity" },
     marks: [
-      plot.barX(rows, {
-        ...y,
-        x1: ({ of }: ForestRow) => -(of.delta ?? 0),
-        x2: ({ of }: ForestRow) => of.delta ?? 0,
-        insetTop: 22,
-        insetBottom: 6,
-        fill: "var(--sunken)",
-      }),
+      plot.barX(
+        rows.filter(({ of }) => of.delta),
+        {
+          ...y,
+          x1: ({ of }: ForestRow) => -(of.delta ?? 0),
+          x2: ({ of }: ForestRow) => of.delta ?? 0,
+          insetTop: 22,
+          insetBottom: 6,
+          fill: "var(--sunken)",
+        },
+      ),
       plot.ruleX([0], { stroke: "var(--line-strong)" }),
       plot.ruleY(
         rows.filter(({ of }) => of.ci95 != null),
@@ -189,6 +194,7 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
         frameAnchor: "left",
         textAnchor: "start",
         dy: -9,
+        ...OVER_LINES,
         fill: "var(--ink)",
         fontWeight: 600,
         lineWidth: (width * 0.42) / 12,
@@ -200,6 +206,7 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
         frameAnchor: "right",
         textAnchor: "end",
         dy: -9,
+        ...OVER_LINES,
         fill: "var(--muted)",
       }),
     ],

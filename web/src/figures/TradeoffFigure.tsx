@@ -59,8 +59,8 @@ export function TradeoffFigure({ title, locality, conservation, both, dots, mean
       description={
         both ? (
           <>
-            To the right: {locality.summary.toLowerCase()}. Upwards: {conservation.summary.toLowerCase()}.
-            Small: boots; large: their mean. A setting that moves right and down buys locality with idle CPUs.
+            To the right: {lowered(locality.summary)}. Upwards: {lowered(conservation.summary)}. Small: boots;
+            large: their mean. A setting that moves right and down buys locality with idle CPUs.
           </>
         ) : (
           <>
@@ -121,11 +121,11 @@ export function strips(
   width: number,
   plot: typeof Plot,
 ): Plot.PlotOptions {
+  const scenarios = [...new Set(means.map(each => each.scenario))];
   const longest = Math.max(...means.map(each => each.setting.length));
   const measured = means.filter(each => each.locality !== null);
   return {
-    height:
-      new Set(means.map(each => each.scenario)).size * (longestGroup(means) * STRIP + BETWEEN) + TOP + BOTTOM,
+    height: scenarios.length * (longestGroup(means) * STRIP + BETWEEN) + TOP + BOTTOM,
     marginLeft: Math.min(width * 0.45, 12 + longest * 6.6),
     marginRight: 10,
     marginTop: TOP + BETWEEN - 8,
@@ -138,19 +138,28 @@ export function strips(
       label: labelOf(x),
       labelAnchor: "center",
       labelArrow: false,
+      labelOffset: 34,
       grid: true,
       ticks: Math.max(3, Math.floor(width / 110)),
     },
     y: { type: "band", domain: [...new Set(means.map(each => each.setting))], label: null, tickSize: 0 },
     fy: {
-      domain: [...new Set(means.map(each => each.scenario))],
+      domain: scenarios,
       label: null,
       axis: null,
       padding: 0.16,
     },
     color: { type: "identity" },
     marks: [
-      plot.axisFy({ anchor: "top", label: null, textAnchor: "start", fontWeight: 600, dy: -2 }),
+      plot.text(scenarios, {
+        fy: scenario => scenario,
+        text: scenario => scenario,
+        frameAnchor: "top-left",
+        textAnchor: "start",
+        dy: -14,
+        fontWeight: 600,
+        fill: "var(--ink)",
+      }),
       plot.ruleY(measured, { fy: "scenario", y: "setting", stroke: "var(--line)" }),
       plot.dot(dots, {
         fy: "scenario",
@@ -204,6 +213,7 @@ export function plane(
       label: labelOf(x),
       labelAnchor: "center",
       labelArrow: false,
+      labelOffset: 34,
       grid: true,
       ticks: 4,
     },
@@ -246,6 +256,10 @@ export function plane(
 
 function longestGroup(means: readonly TradeoffMean[]): number {
   return new Set(means.map(each => each.setting)).size;
+}
+
+function lowered(sentence: string): string {
+  return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 
 function labelOf({ name, unit }: Axis): string {

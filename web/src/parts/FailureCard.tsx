@@ -16,7 +16,14 @@ interface FailureCardProps {
 export function FailureCard({ failure, what, actions }: FailureCardProps) {
   const { word, whose, tone } = WHOSE[failure.kind];
   return (
-    <section className={classes.card} data-tone={tone} aria-label={`Failure: ${oneLine(failure.summary)}`}>
+    // A group and no region: the same failure comes more than once, and a page's landmarks have different names.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form's controls
+    <div
+      role="group"
+      className={classes.card}
+      data-tone={tone}
+      aria-label={`Failure: ${oneLine(failure.summary)}`}
+    >
       <p className={classes.kind}>
         <strong>{word}</strong>
         <span className="muted">
@@ -38,6 +45,6 @@ export function FailureCard({ failure, what, actions }: FailureCardProps) {
         </p>
       )}
       {actions && <div className="row no-print">{actions}</div>}
-    </section>
+    </div>
   );
 }

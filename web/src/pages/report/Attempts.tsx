@@ -1,5 +1,4 @@
 import type { AttemptView, Report } from "@/api/types";
-import { count } from "@/lib/numbers";
 import { spoken, WHOSE } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
@@ -15,7 +14,7 @@ export function Attempts({ report: { attempts } }: { report: Report }) {
       lead={
         attempts.length === 0
           ? "None: every attempt went through."
-          : `All ${attempts.length}: ${kinds.map(([kind, of]) => `${count(of.length, WHOSE[kind].word, WHOSE[kind].word)}`).join(", ")}.`
+          : `${attempts.length} in all, none left out: ${kinds.map(([kind, of]) => `${WHOSE[kind].word} ${of.length}`).join(", ")}.`
       }
     >
       {attempts.map(attempt => (

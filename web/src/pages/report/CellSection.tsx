@@ -1,5 +1,5 @@
 /** One comparison: what is said of it, every boot behind it, the same on other topologies, and what else these boots say. */
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
@@ -17,8 +17,8 @@ import {
   changeColumn,
   evidenceColumn,
   intervalColumn,
+  metricColumn,
   roleColumn,
-  unitColumn,
   verdictColumn,
 } from "./columns";
 import { acrossTopologies, besides, type Cell, publishedOf, sidesOf } from "./model";
@@ -104,31 +104,14 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
 }
 
 const OTHERS = ({ question }: Comparison): Column<Cell>[] => [
-  {
-    id: "metric",
-    header: "metric",
-    rowHeader: true,
-    value: cell => cell.of.metric,
-    cell: cell => (
-      <Link
-        from="/submissions/$id/report"
-        to="."
-        search={before => ({ ...before, cell: cell.key })}
-        resetScroll={false}
-        title={cell.target.plan.metrics.find(each => each.name === cell.of.metric)?.summary}
-      >
-        {cell.of.metric}
-      </Link>
-    ),
-  },
-  roleColumn,
-  evidenceColumn,
+  metricColumn({ resetScroll: false }),
   armColumn("baseline", question === "kernel" ? "baseline" : "reference"),
   armColumn("candidate", question === "kernel" ? "candidate" : "setting"),
-  unitColumn,
   changeColumn,
   intervalColumn,
   verdictColumn,
+  evidenceColumn,
+  roleColumn,
 ];
 
 /** What the server computed of it; of what is no evidence there are two means. */
@@ -153,7 +136,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
   ];
   if (of.effect != null) items.push(["change", `${change(of)} ${unitOfEffect(of)}`]);
   if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
-  if (of.delta != null) items.push(["threshold", `${Number(of.delta.toPrecision(3))} ${unitOfEffect(of)}`]);
+  if (of.delta) items.push(["threshold", `${Number(of.delta.toPrecision(3))} ${unitOfEffect(of)}`]);
   if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
   if (of.p_signflip != null) items.push(["p, sign-flip", pValue(of.p_signflip)]);
   items.push([

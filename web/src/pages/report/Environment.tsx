@@ -24,6 +24,18 @@ export function Environment({ target }: { target: TargetReport }) {
             {reported ? "As the booted kernel reported it." : "As declared: no boot has reported its own."}
             {differs && ` Declared is ${inWords(expected)}.`}
           </p>
+          {environment &&
+            Object.entries(environment.commands).map(([scenario, command]) => (
+              <Line key={scenario} name={`${scenario} ran`} text={command} />
+            ))}
+          {environment &&
+            commandLines(environment.cmdline).map(({ of, text, shortened }) => (
+              <Line
+                key={of}
+                name={`Kernel command line of ${of}${shortened ? ", without the lab's wqlab.token and wqlab.ssh" : ""}`}
+                text={text}
+              />
+            ))}
         </div>
         <dl className={`facts ${classes.facts}`}>
           {factsOf(target).map(([name, value]) => (
@@ -31,18 +43,6 @@ export function Environment({ target }: { target: TargetReport }) {
           ))}
         </dl>
       </div>
-      {environment &&
-        Object.entries(environment.commands).map(([scenario, command]) => (
-          <Line key={scenario} name={`${scenario} ran`} text={command} />
-        ))}
-      {environment &&
-        commandLines(environment.cmdline).map(({ of, text, shortened }) => (
-          <Line
-            key={of}
-            name={`Kernel command line of ${of}${shortened ? ", without the lab's wqlab.token and wqlab.ssh" : ""}`}
-            text={text}
-          />
-        ))}
     </div>
   );
 }
@@ -70,13 +70,17 @@ function Line({ name, text }: { name: string; text: string }) {
   );
 }
 
+const LONG = 60;
+
 function factsOf({ environment, device_summary, device_type, overhead_s }: TargetReport): [string, string][] {
   const facts: [string, string][] = [
     ["board", [environment?.device ?? device_type, device_summary].filter(Boolean).join(", ")],
   ];
   if (!environment) return facts;
-  facts.push(...perArm("kernel", environment.release), ...perArm("build-id", environment.build_id_gnu));
-  facts.push(...Object.entries(environment.facts).filter(([, value]) => value !== ""));
+  facts.push(...perArm("release", environment.release), ...perArm("build-id", environment.build_id_gnu));
+  // What only a plan's author wants to know is long: after what decides whether two systems compare.
+  const told = Object.entries(environment.facts).filter(([, value]) => value !== "");
+  facts.push(...told.toSorted((a, b) => Number(a[1].length > LONG) - Number(b[1].length > LONG)));
   if (overhead_s !== null)
     facts.push(["lab overhead", `${overhead_s.toFixed(1)} s per boot, neither boot nor workload`]);
   return facts;

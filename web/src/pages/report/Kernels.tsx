@@ -87,9 +87,17 @@ export function Kernels({ report }: { report: Report }) {
       {reproducers.map(([text, builds]) => (
         <div key={text}>
           <div className={classes.head}>
-            <h3>Build {builds.length > 1 ? "any of them" : "it"} yourself</h3>
+            <h3>Build {builds.length > 1 ? "either kernel" : "it"} yourself</h3>
             <CopyButton text={text} name="Copy the build command" />
           </div>
+          <p className={classes.small}>
+            With the source in linux/, {study ? "" : "the series applied there for the candidate, "}its
+            configuration beside it (
+            <code>
+              wqlab logs {submission.id} --build {builds[0]?.id} --config -o config
+            </code>
+            ), tuxmake, and the compiler above:
+          </p>
           <Scroll name="Build command" className={classes.text}>
             <pre>{clean(text)}</pre>
           </Scroll>

@@ -3,13 +3,14 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
 import { effect } from "@/lib/numbers";
-import { EVIDENCE, VERDICTS } from "@/lib/words";
+import { EVIDENCE } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
 import { Scroll } from "@/parts/Scroll";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./Matrices.module.css";
 import { type Cell, judgedMetrics, type Matrix, type MatrixRow, matricesOf } from "./model";
+import { HERE } from "./OnThisPage";
 import type { ReportSearch } from "./route";
 
 interface MatricesProps {
@@ -181,10 +182,10 @@ export function Setting({ of }: { of: string }): ReactNode {
 function Board({ row: { target, metric, evidence } }: { row: MatrixRow }) {
   return (
     <>
-      <Link to="." search hash={`run-${target.run_id}`}>
+      <Link to="." search hash={`run-${target.run_id}`} activeOptions={HERE}>
         {target.device_type}
       </Link>
-      {target.emulated && <span className="muted"> emulated</span>}
+      {target.emulated && <span className={classes.emulated}> emulated</span>}
       {metric && evidence && (
         <span className={classes.metric}>
           {metric} <EvidenceMark evidence={evidence} />
@@ -196,7 +197,6 @@ function Board({ row: { target, metric, evidence } }: { row: MatrixRow }) {
 
 function Verdict({ cell: { key, of, target }, chosen }: { cell: Cell; chosen: boolean }) {
   const figure = of.evidence === "none" ? "" : effect(of);
-  const word = of.verdict === null ? "no verdict" : VERDICTS[of.verdict].word;
   return (
     <Link
       from="/submissions/$id/report"
@@ -205,12 +205,11 @@ function Verdict({ cell: { key, of, target }, chosen }: { cell: Cell; chosen: bo
       hash="cell"
       className={classes.verdict}
       aria-current={chosen || undefined}
-      aria-label={[of.metric, of.scenario, of.setting, `on ${target.device_type}:`, word, figure]
-        .filter(Boolean)
-        .join(" ")}
     >
-      <VerdictBadge verdict={of.verdict} />
-      {figure && <span className={classes.figure}>{figure}</span>}
+      <span className="hidden-visually">
+        {[of.metric, of.scenario, of.setting, `on ${target.device_type}`].filter(Boolean).join(" ")}:{" "}
+      </span>
+      <VerdictBadge verdict={of.verdict} /> {figure && <span className={classes.figure}>{figure}</span>}
     </Link>
   );
 }

@@ -1,10 +1,12 @@
 /** Every comparison of the report in one table: filtered and ordered by the address. */
-import { Link, useNavigate } from "@tanstack/react-router";
+import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Verdict } from "@/api/types";
-import { grouped } from "@/lib/numbers";
+import { count, grouped } from "@/lib/numbers";
+import { readSort, sortText } from "@/lib/sort";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
-import { type Column, DataTable, type Sort } from "@/parts/DataTable";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Choice, FilterBar, Ticks, Typed } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
 import {
   armColumn,
@@ -12,15 +14,14 @@ import {
   changeColumn,
   evidenceColumn,
   intervalColumn,
+  metricColumn,
   roleColumn,
-  unitColumn,
   verdictColumn,
 } from "./columns";
 import { type Filter, filtered, isFiltered } from "./filter";
 import type { Cell } from "./model";
 import classes from "./Numbers.module.css";
 import { type ReportSearch, VERDICT_NAMES } from "./route";
-import { Typed } from "./Typed";
 
 const NO_FILTER: Filter = {
   q: "",
@@ -44,7 +45,6 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
   );
   const columns = useMemo(() => columnsOf(cells), [cells]);
   const options = useMemo(() => optionsOf(cells), [cells]);
-  const present = VERDICT_NAMES.filter(each => options.verdicts.has(each));
 
   return (
     <Section
@@ -52,8 +52,13 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
       title="All numbers"
       lead="A row per comparison. n counts boots: a boot is one value, the median of its repetitions."
     >
-      <search className={`${classes.filters} no-print`}>
-        <Typed label="Search" value={q} onValue={text => set({ q: text }, true)} />
+      <FilterBar>
+        <Typed
+          label="Search"
+          hint="metric, setting, reason"
+          value={q}
+          onValue={text => set({ q: text }, true)}
+        />
         <Choice
           label="Topology"
           value={topology}
@@ -82,37 +87,21 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
           name={of => EVIDENCE[of].word}
           onValue={evidence => set({ evidence })}
         />
-        <fieldset className={classes.verdicts}>
-          <legend>Verdict</legend>
-          {present.map(each => (
-            <label key={each}>
-              <input
-                type="checkbox"
-                checked={verdict.includes(each)}
-                onChange={event =>
-                  set({
-                    verdict: event.target.checked
-                      ? [...verdict, each]
-                      : verdict.filter((other: Verdict) => other !== each),
-                  })
-                }
-              />
-              {VERDICTS[each].word} <span className="muted">{grouped(options.verdicts.get(each) ?? 0)}</span>
-            </label>
-          ))}
-        </fieldset>
-      </search>
+        <Ticks
+          label="Verdict"
+          chosen={verdict}
+          counts={options.verdicts}
+          name={of => VERDICTS[of].word}
+          onChosen={verdict => set({ verdict })}
+        />
+      </FilterBar>
       <DataTable
-        caption={
-          rows.length === cells.length
-            ? `${grouped(cells.length)} comparisons`
-            : `${grouped(rows.length)} of ${grouped(cells.length)} comparisons`
-        }
+        caption={captionOf(rows, cells, options)}
         columns={columns}
         rows={rows}
         rowKey={cell => cell.key}
         sort={readSort(search.sort)}
-        onSort={sort => set({ sort: sort ? `${sort.desc ? "-" : ""}${sort.id}` : "" })}
+        onSort={sort => set({ sort: sortText(sort) })}
         empty="No comparison matches."
         maxHeight="min(40rem, 80vh)"
         actions={
@@ -127,12 +116,9 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
   );
 }
 
-function readSort(text: string): Sort | null {
-  if (text === "") return null;
-  return text.startsWith("-") ? { id: text.slice(1), desc: true } : { id: text, desc: false };
-}
-
 function columnsOf(cells: readonly Cell[]): Column<Cell>[] {
+  const topologies = new Set(cells.map(({ of }) => of.device_type));
+  const scenarios = new Set(cells.map(({ of }) => of.scenario));
   const plans = new Set(cells.map(({ of }) => of.plan));
   const questions = new Set(cells.map(({ of }) => of.question));
   const settings = cells.some(({ of }) => of.setting !== "");
@@ -144,51 +130,36 @@ function columnsOf(cells: readonly Cell[]): Column<Cell>[] {
     value,
   });
   return [
-    column("topology", "topology", ({ of }) => of.device_type),
-    ...(plans.size > 1 ? [column("plan", "plan", ({ of }) => of.plan)] : []),
-    column("scenario", "scenario", ({ of }) => of.scenario),
+    ...(topologies.size > 1 ? [column("topology", "topology", ({ of }) => of.device_type)] : []),
+    ...(scenarios.size > 1 ? [column("scenario", "scenario", ({ of }) => of.scenario)] : []),
     ...(settings ? [column("setting", "setting", ({ of }) => of.setting)] : []),
-    ...(study
-      ? [
-          column("reference", "against", ({ of }) =>
-            of.question === "kernel" ? "baseline kernel" : `${of.reference} (${of.kernel})`,
-          ),
-        ]
-      : []),
-    {
-      id: "metric",
-      header: "metric",
-      rowHeader: true,
-      value: ({ of }) => of.metric,
-      cell: ({ key, of }) => (
-        <Link
-          from="/submissions/$id/report"
-          to="."
-          search={before => ({ ...before, cell: key })}
-          hash="cell"
-          title={`Look at ${of.metric}`}
-        >
-          {of.metric}
-        </Link>
-      ),
-    },
-    armColumn("baseline", both ? "baseline, reference" : study ? "reference" : "baseline"),
-    armColumn("candidate", both ? "candidate, setting" : study ? "setting's" : "candidate"),
-    unitColumn,
+    metricColumn({ hash: "cell" }),
+    verdictColumn,
+    armColumn("baseline", study && !both ? "reference" : "baseline"),
+    armColumn("candidate", study && !both ? "setting's" : "candidate"),
     changeColumn,
     intervalColumn,
     bootsColumn,
-    verdictColumn,
     evidenceColumn,
     roleColumn,
+    ...(study
+      ? [
+          column("question", "compared", ({ of }) =>
+            of.question === "kernel" ? "kernels" : `settings, ${of.kernel}`,
+          ),
+        ]
+      : []),
+    ...(plans.size > 1 ? [column("plan", "plan", ({ of }) => of.plan)] : []),
   ];
 }
 
 function optionsOf(cells: readonly Cell[]) {
   const each = <T extends string>(value: (cell: Cell) => T) => [...new Set(cells.map(value))];
-  const verdicts = new Map<Verdict, number>();
-  for (const { of } of cells)
-    if (of.verdict !== null) verdicts.set(of.verdict, (verdicts.get(of.verdict) ?? 0) + 1);
+  const many = new Map<Verdict, number>();
+  for (const { of } of cells) if (of.verdict !== null) many.set(of.verdict, (many.get(of.verdict) ?? 0) + 1);
+  const verdicts = new Map(
+    VERDICT_NAMES.flatMap(name => (many.has(name) ? [[name, many.get(name) ?? 0] as const] : [])),
+  );
   return {
     topologies: each(({ of }) => of.device_type),
     scenarios: each(({ of }) => of.scenario),
@@ -200,29 +171,13 @@ function optionsOf(cells: readonly Cell[]) {
   };
 }
 
-interface ChoiceProps<T extends string> {
-  label: string;
-  value: T | "";
-  from: readonly T[];
-  name?(option: T): string;
-  onValue(value: T | ""): void;
-}
-
-/** Not there where there is nothing to choose. */
-function Choice<T extends string>({ label, value, from, name = of => of, onValue }: ChoiceProps<T>) {
-  if (from.length < 2 && value === "") return null;
-  const options = value === "" || from.includes(value) ? from : [value, ...from];
-  return (
-    <label className={classes.field}>
-      <span>{label}</span>
-      <select value={value} onChange={event => onValue(event.target.value as T | "")}>
-        <option value="">any</option>
-        {options.map(option => (
-          <option key={option} value={option}>
-            {name(option)}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
+/** How many there are, and what all of them have in common: columns that would say the same in each row are not there. */
+function captionOf(
+  rows: readonly Cell[],
+  cells: readonly Cell[],
+  { topologies, scenarios }: ReturnType<typeof optionsOf>,
+): string {
+  const many = rows.length === cells.length ? "" : `${grouped(rows.length)} of `;
+  const alike = [topologies, scenarios].flatMap(each => (each.length === 1 ? each : []));
+  return [`${many}${count(cells.length, "comparison")}`, ...alike].join(", ");
 }

@@ -79,7 +79,7 @@ export function ReportPage() {
       ) : (
         <EmptyState title="Nothing was compared">
           {finished
-            ? "No run of this submission brought figures. What went wrong is said below."
+            ? "No run of this submission brought figures. What went wrong is said on this page."
             : "There are figures as soon as a run has whole blocks of boots."}
         </EmptyState>
       )}

@@ -20,12 +20,8 @@ export function Share({ report }: { report: Report }) {
   return (
     <div className={classes.whole}>
       <div className={classes.line}>
-        <CopyButton
-          label="Copy text for the list"
-          name="Copy the report as text for a mailing list"
-          text={() => client.ensureQueryData(reportTextQuery(id))}
-        />
-        <CopyButton label="Copy link" name="Copy the report's lasting link" text={lastingLink(report)} />
+        <CopyButton label="Copy text for the list" text={() => client.ensureQueryData(reportTextQuery(id))} />
+        <CopyButton label="Copy link" text={lastingLink(report)} />
         <Versions id={id} />
       </div>
       <div className={classes.line}>

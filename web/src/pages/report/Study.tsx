@@ -92,7 +92,6 @@ function columnsOf(study: Study): Column<StudyRow>[] {
             id: "interval",
             header: "95 % interval",
             numeric: true,
-            sortable: false,
             value: row => row.primary?.of.ci95?.[0],
             text: row => (row.primary?.of.exact ? "exact" : interval(row.primary?.of.ci95)),
           },
@@ -123,8 +122,10 @@ function columnsOf(study: Study): Column<StudyRow>[] {
             search={before => ({ ...before, cell: row.primary?.key ?? "" })}
             hash="cell"
             className={classes.verdict}
-            aria-label={`${row.scenario} ${row.setting}: ${row.primary.of.verdict ? VERDICTS[row.primary.of.verdict].word : "no verdict"}`}
           >
+            <span className="hidden-visually">
+              {row.scenario} {row.setting}:{" "}
+            </span>
             <VerdictBadge verdict={row.primary.of.verdict} />
           </Link>
         ),

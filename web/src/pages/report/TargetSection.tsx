@@ -32,16 +32,7 @@ export function TargetSection({ target, cells }: { target: TargetReport; cells: 
         <p className={classes.blocks}>{blocks(target)}</p>
         {target.failure && <FailureCard failure={target.failure} what={`the run on ${device_type}`} />}
         <Studies target={target} cells={cells} />
-        {target.reasons.length > 0 && (
-          <div>
-            <h3>Why</h3>
-            <ul className={classes.reasons}>
-              {target.reasons.map(reason => (
-                <li key={reason}>{oneLine(reason)}</li>
-              ))}
-            </ul>
-          </div>
-        )}
+        <Reasons reasons={target.reasons} />
         <Published target={target} />
         {target.unsupported.length > 0 && (
           <div>
@@ -59,6 +50,33 @@ export function TargetSection({ target, cells }: { target: TargetReport; cells: 
         <Findings findings={target.findings} />
         <Environment target={target} />
       </Section>
+    </div>
+  );
+}
+
+/** Reasons that stand on the page; of a large plan the others are one press away. */
+const AT_ONCE = 8;
+
+function Reasons({ reasons }: { reasons: readonly string[] }) {
+  if (reasons.length === 0) return null;
+  const list = (some: readonly string[]) => (
+    <ul className={classes.reasons}>
+      {some.map(reason => (
+        <li key={reason}>{oneLine(reason)}</li>
+      ))}
+    </ul>
+  );
+  const more = reasons.slice(AT_ONCE);
+  return (
+    <div>
+      <h3>Why</h3>
+      {list(reasons.slice(0, AT_ONCE))}
+      {more.length > 0 && (
+        <details className={classes.more}>
+          <summary>{count(more.length, "more reason")}</summary>
+          {list(more)}
+        </details>
+      )}
     </div>
   );
 }

@@ -3,14 +3,20 @@ import type { Report, TargetReport } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { HERE } from "./OnThisPage";
 import classes from "./Verdicts.module.css";
+
+/** Characters from which the sentence is set smaller: it must not push what it stands on off the screen. */
+const LONG = 90;
 
 /** The answer: one sentence for all topologies, then one for each. Every word of it is the server's. */
 export function Verdicts({ report }: { report: Report }) {
   if (report.targets.length === 0) return null;
   return (
     <section className={classes.whole} aria-label="Verdict">
-      <p className={classes.summary}>{sentence(report.summary)}</p>
+      <p className={classes.summary} data-long={report.summary.length > LONG || undefined}>
+        {sentence(report)}
+      </p>
       <ul className={classes.list}>
         {report.targets.map(target => (
           <li key={target.run_id} className={classes.target}>
@@ -18,10 +24,10 @@ export function Verdicts({ report }: { report: Report }) {
               <VerdictBadge verdict={target.verdict} />
             </span>
             <span className={classes.name}>
-              <Link to="." search hash={`run-${target.run_id}`}>
+              <Link to="." search hash={`run-${target.run_id}`} activeOptions={HERE}>
                 {target.plan.name} on {target.device_type}
               </Link>
-              {target.emulated && <span className="muted"> emulated</span>}
+              {target.emulated && <span className={classes.emulated}> emulated</span>}
             </span>
             <span className={classes.headline}>
               {oneLine(target.headline)} <Carried by={target} />
@@ -39,6 +45,9 @@ function Carried({ by }: { by: TargetReport }) {
   return primary ? <EvidenceMark evidence={primary.evidence} /> : null;
 }
 
-function sentence(text: string): string {
-  return text ? `${text.charAt(0).toUpperCase()}${text.slice(1)}.` : "";
+/** As the server says it; a sentence that begins with a plan's name keeps its letters. */
+function sentence({ summary, targets }: Report): string {
+  if (summary === "") return "";
+  const named = targets.some(({ plan }) => summary.startsWith(plan.name));
+  return `${named ? summary : summary.charAt(0).toUpperCase() + summary.slice(1)}.`;
 }

@@ -1,4 +1,5 @@
 /** Columns that tables of comparisons share. What is no evidence shows a mean, and nothing in any other column. */
+import { Link } from "@tanstack/react-router";
 import { change, interval, number, placesOfArms, spread, unitOfEffect } from "@/lib/numbers";
 import { EVIDENCE, spoken, VERDICTS } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
@@ -26,11 +27,30 @@ export function armColumn(side: Side, header: string): Column<Cell> {
   };
 }
 
-export const unitColumn: Column<Cell> = {
-  id: "unit",
-  header: "unit",
-  value: ({ of }) => of.unit,
-};
+/** The metric and what it is counted in; leads to its comparison. */
+export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Column<Cell> {
+  return {
+    id: "metric",
+    header: "metric",
+    rowHeader: true,
+    value: ({ of }) => of.metric,
+    text: ({ of }) => (of.unit ? `${of.metric} (${of.unit})` : of.metric),
+    cell: ({ key, of, target }) => (
+      <>
+        <Link
+          from="/submissions/$id/report"
+          to="."
+          search={before => ({ ...before, cell: key })}
+          title={target.plan.metrics.find(each => each.name === of.metric)?.summary}
+          {...more}
+        >
+          {of.metric}
+        </Link>
+        {of.unit && <span className="muted"> {of.unit}</span>}
+      </>
+    ),
+  };
+}
 
 export const changeColumn: Column<Cell> = {
   id: "effect",
@@ -46,7 +66,6 @@ export const intervalColumn: Column<Cell> = {
   header: "95 % interval",
   hint: "Distribution-free interval of the change; `exact` where every boot of each arm gave the same count",
   numeric: true,
-  sortable: false,
   value: ({ of }) => of.ci95?.[0],
   text: ({ of }) => (of.exact ? "exact" : interval(of.ci95)),
 };

@@ -1,0 +1,214 @@
+import { useNavigate } from "@tanstack/react-router";
+import { useMemo } from "react";
+import type { FigurePair } from "@/api/types";
+import { count, grouped, number, placesOfArms, signed, spread, unitOfEffect } from "@/lib/numbers";
+import { readSort, sortText } from "@/lib/sort";
+import { EVIDENCE, VERDICTS } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { EvidenceMark } from "@/parts/EvidenceMark";
+import { Choice, FilterBar, Ticks } from "@/parts/FilterBar";
+import { Section } from "@/parts/Page";
+import { ArmValue } from "@/parts/Value";
+import { VerdictBadge } from "@/parts/VerdictBadge";
+import { CHANGE_WORDS, effectWords, either, pairKey, wanted } from "./pairs";
+import { CHANGES, type CompareSearch } from "./route";
+
+interface PairsProps {
+  figures: readonly FigurePair[];
+  /** What the two are called. */
+  names: readonly [string, string];
+  search: CompareSearch;
+}
+
+export function Pairs({ figures, names, search }: PairsProps) {
+  const navigate = useNavigate({ from: "/compare" });
+  const set = (change: Partial<CompareSearch>) =>
+    void navigate({ to: ".", search: before => ({ ...before, ...change }), resetScroll: false });
+  const rows = useMemo(() => wanted(figures, search), [figures, search]);
+  const columns = useMemo(() => columnsOf(figures, names), [figures, names]);
+  const options = useMemo(() => optionsOf(figures), [figures]);
+  return (
+    <Section
+      id="figures"
+      title="All figures"
+      lead="Each change is against that submission's own baseline. The last column subtracts one from the other; it has no interval and is no verdict."
+    >
+      <FilterBar>
+        <Choice
+          label="Topology"
+          value={search.topology}
+          from={options.topologies}
+          onValue={topology => set({ topology })}
+        />
+        <Choice
+          label="Scenario"
+          value={search.scenario}
+          from={options.scenarios}
+          onValue={scenario => set({ scenario })}
+        />
+        <Choice
+          label="Metric"
+          value={search.metric}
+          from={options.metrics}
+          onValue={metric => set({ metric })}
+        />
+        <Choice label="Role" value={search.role} from={options.roles} onValue={role => set({ role })} />
+        <Ticks
+          label="Verdict, first to second"
+          chosen={search.change}
+          counts={options.changes}
+          name={of => CHANGE_WORDS[of].word}
+          onChosen={change => set({ change })}
+        />
+      </FilterBar>
+      <DataTable
+        caption={
+          rows.length === figures.length
+            ? count(figures.length, "figure")
+            : `${grouped(rows.length)} of ${count(figures.length, "figure")}`
+        }
+        columns={columns}
+        rows={rows}
+        rowKey={pairKey}
+        sort={readSort(search.sort)}
+        onSort={sort => set({ sort: sortText(sort) })}
+        empty={figures.length === 0 ? "Neither has figures yet." : "No figure matches."}
+        maxHeight="min(40rem, 80vh)"
+      />
+    </Section>
+  );
+}
+
+function optionsOf(figures: readonly FigurePair[]) {
+  const each = <T extends string>(value: (of: FigurePair) => T) => [...new Set(figures.map(value))];
+  const many = Map.groupBy(figures, of => of.change);
+  return {
+    topologies: each(of => of.device_type),
+    scenarios: each(of => of.scenario),
+    metrics: each(of => of.metric),
+    roles: each(of => either(of).role),
+    changes: new Map(
+      CHANGES.flatMap(name => (many.has(name) ? [[name, many.get(name)?.length ?? 0] as const] : [])),
+    ),
+  };
+}
+
+function columnsOf(figures: readonly FigurePair[], names: readonly [string, string]): Column<FigurePair>[] {
+  const column = (id: string, header: string, value: (of: FigurePair) => string): Column<FigurePair> => ({
+    id,
+    header,
+    value,
+  });
+  const settings = figures.some(of => of.setting !== "");
+  const study = figures.some(of => of.question === "setting");
+  return [
+    column("topology", "topology", of => of.device_type),
+    column("scenario", "scenario", of => of.scenario),
+    ...(settings ? [column("setting", "setting", of => of.setting)] : []),
+    ...(study
+      ? [
+          column("question", "compared", of =>
+            of.question === "kernel" ? "kernels" : `settings, ${of.kernel}`,
+          ),
+        ]
+      : []),
+    {
+      id: "metric",
+      header: "metric",
+      rowHeader: true,
+      value: of => of.metric,
+      text: of => (either(of).unit ? `${of.metric} (${either(of).unit})` : of.metric),
+      cell: of => (
+        <>
+          {of.metric} <span className="muted">{either(of).unit}</span>
+        </>
+      ),
+    },
+    ...sideColumns("first", names[0]),
+    ...sideColumns("second", names[1]),
+    {
+      id: "change",
+      header: "verdict, first to second",
+      value: of => CHANGE_WORDS[of.change].word,
+      cell: of => (
+        <span title={CHANGE_WORDS[of.change].meaning} className="nowrap">
+          <span aria-hidden="true">{CHANGE_WORDS[of.change].sign} </span>
+          {CHANGE_WORDS[of.change].word}
+        </span>
+      ),
+    },
+    {
+      id: "difference",
+      header: "second less first",
+      hint: "The second's change less the first's. It has no interval: the two submissions are not paired.",
+      numeric: true,
+      value: of => of.effect_change,
+      text: of =>
+        of.effect_change === null ? "" : `${signed(of.effect_change)} ${difference(of)}`.trimEnd(),
+    },
+    {
+      id: "overlap",
+      header: "intervals",
+      value: of => (of.intervals_overlap === null ? "" : of.intervals_overlap ? "overlap" : "apart"),
+    },
+    {
+      id: "evidence",
+      header: "evidence",
+      value: of => EVIDENCE[either(of).evidence].word,
+      cell: of => <EvidenceMark evidence={either(of).evidence} />,
+    },
+  ];
+}
+
+/** Percent less percent is points. */
+function difference(of: FigurePair): string {
+  return either(of).scale === "ratio" ? "points" : unitOfEffect(either(of));
+}
+
+/** One submission's candidate, its change and its verdict. */
+function sideColumns(side: "first" | "second", name: string): Column<FigurePair>[] {
+  return [
+    {
+      id: `${side}-value`,
+      header: name,
+      hint: "The candidate, or the setting: mean and standard deviation over boots",
+      numeric: true,
+      value: of => of[side]?.candidate?.mean,
+      text: of => spreadOf(of, side),
+      cell: of => <ArmValue arm={of[side]?.candidate} of={arms(of)} exact={of[side]?.exact ?? false} />,
+    },
+    {
+      id: `${side}-effect`,
+      header: "change",
+      numeric: true,
+      value: of => of[side]?.effect,
+      text: of => effectWords(of[side]),
+    },
+    {
+      id: `${side}-verdict`,
+      header: "verdict",
+      value: of => of[side]?.verdict,
+      text: of => {
+        const verdict = of[side]?.verdict;
+        return verdict == null ? "" : VERDICTS[verdict].word;
+      },
+      cell: of =>
+        of[side]?.verdict == null ? (
+          <span className="muted">–</span>
+        ) : (
+          <VerdictBadge verdict={of[side].verdict} />
+        ),
+    },
+  ];
+}
+
+function spreadOf(of: FigurePair, side: "first" | "second"): string {
+  const arm = of[side]?.candidate;
+  if (arm == null) return "";
+  const decimals = placesOfArms(arms(of));
+  return of[side]?.exact ? number(arm.mean, decimals) : spread(arm, decimals);
+}
+
+function arms(of: FigurePair) {
+  return [of.first?.baseline, of.first?.candidate, of.second?.baseline, of.second?.candidate];
+}
