@@ -15,7 +15,7 @@ import structlog
 
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.keys import build_key, in_merge_order
-from wqlab_contracts.messages import BuildJob, BuildResult
+from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 from wqlab_contracts.specs import CpuArch
 
 from . import buildlog, elf, kconfig
@@ -156,8 +156,11 @@ class _Build:
                 (folder / "config" / name).write_text(text)
             finished = self._compile(source, folder)
             lines = (folder / "result" / "build.log").read_text(errors="replace").splitlines()
-            self._raise_for(finished, lines)
-            result = self._collect(folder, lines, time.monotonic() - started)
+            try:
+                self._raise_for(finished, lines)
+                result = self._collect(folder, lines, time.monotonic() - started)
+            except JobError as error:
+                return self._failed(folder, lines, error.failure, time.monotonic() - started)
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
             target = build_folder(self.workspace, self.job.key)
             if target.exists():  # damaged; see finished_build
@@ -239,6 +242,17 @@ class _Build:
         first, excerpt = buildlog.first_errors(lines)
         summary = f"the kernel does not compile: {first}" if first else "the kernel does not compile"
         raise UserError(summary[:500], excerpt=excerpt)
+
+    def _failed(self, folder: Path, lines: list[str], failure: Failure, duration_s: float) -> BuildResult:
+        """A build that went as far as the compiler is read by its log, most of all when it failed."""
+        return BuildResult(
+            outcome=Outcome.FAILED,
+            failure=failure,
+            reproducer=reproducer(self.job),
+            duration_s=round(duration_s, 1),
+            warnings=buildlog.warnings(lines),
+            artifacts=[self.workspace.keep(folder / "result" / "build.log", ArtifactKind.BUILD_LOG, "build.log")],
+        )
 
     def _collect(self, folder: Path, lines: list[str], duration_s: float) -> BuildResult:
         result, inside = folder / "result", {BUILD: folder / "build", OUT: folder / "out"}

@@ -50,4 +50,5 @@ class BuildResult(Message):
     unmet_options: list[str] = Field(default_factory=list)
     """Options that the fragments ask for and the finished configuration does not have: `CONFIG_X=y (is n)`."""
     artifacts: list[Artifact] = Field(default_factory=list)
-    """Those uploaded; at least kernel, vmlinux, System.map, config, log, metadata when it passed."""
+    """Those uploaded; at least kernel, vmlinux, System.map, config, log, metadata when it passed, and the log
+    when it failed at compiling."""

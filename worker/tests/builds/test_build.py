@@ -126,6 +126,8 @@ def test_a_series_that_does_not_compile_is_the_users(
     assert result.failure.summary.startswith("the kernel does not compile: kernel/workqueue.c:5:16: error: ")
     assert "undeclared" in result.failure.excerpt
     assert "/src" not in result.failure.excerpt
+    assert [artifact.kind for artifact in result.artifacts] == [ArtifactKind.BUILD_LOG]
+    assert result.failure.excerpt.splitlines()[0] in workspace.path_of(result.artifacts[0]).read_text()
     assert not build_folder(workspace, job.key).exists()
 
 
