@@ -124,6 +124,8 @@ class Screen {
       this.watchEnd();
       this.events.onRows();
     });
+    // Out of sight nothing is drawn, but the numbers stay true for when it is.
+    this.terminal.onWriteParsed(() => this.look());
     this.resize = new ResizeObserver(() => this.fit.fit());
     this.resize.observe(host);
     // The reader moves: what was still to be gone to is not.
@@ -176,9 +178,12 @@ class Screen {
     const numbers: (number | null)[] = [];
     let number = lineOfRow(view, view.viewportY, this.fed, this.whole());
     for (let row = view.viewportY; row <= end; row += 1) {
-      const begins = !view.getLine(row)?.isWrapped;
+      const line = view.getLine(row);
+      const begins = !line?.isWrapped;
       if (begins && row > view.viewportY) number += 1;
-      numbers.push(begins && number <= this.log.lineCount ? number : null);
+      // Where the cursor waits there may be no line yet.
+      const empty = row === lastRow(view) && line?.translateToString(true) === "";
+      numbers.push(begins && !empty ? number : null);
     }
     return { rows: numbers, chosen: this.inSight(chosen), rowPx: this.rowPx() };
   }

@@ -11,7 +11,7 @@ const SCROLLBACK_ROWS = 200_000;
  * speak to screen readers: whoever uses it shows the same lines as text beside it. `dispose()` drops its styles.
  */
 export function makeTerminal(options: ITerminalOptions = {}): Terminal {
-  const { document, drop } = documentWithoutStyleElements();
+  const { document, make, drop } = documentWithoutStyleElements();
   const terminal = new Terminal({
     fontFamily: getComputedStyle(window.document.documentElement).getPropertyValue("--mono"),
     fontSize: 12,
@@ -28,6 +28,16 @@ export function makeTerminal(options: ITerminalOptions = {}): Terminal {
   const forget = whenThemeChanges(() => {
     terminal.options.theme = { ...coloursNow(), ...options.theme };
   });
+  const open = terminal.open.bind(terminal);
+  terminal.open = parent => {
+    // xterm.js 6.0 gives its viewport the window's document, whatever it was told to use.
+    window.document.createElement = make as typeof window.document.createElement;
+    try {
+      open(parent);
+    } finally {
+      Reflect.deleteProperty(window.document, "createElement");
+    }
+  };
   const dispose = terminal.dispose.bind(terminal);
   terminal.dispose = () => {
     forget();
@@ -91,10 +101,11 @@ function whenThemeChanges(changed: () => void): () => void {
 function documentWithoutStyleElements() {
   const sheets: ReturnType<typeof adoptSheet>[] = [];
   const make = (name: string, options?: ElementCreationOptions) => {
-    if (name !== "style") return window.document.createElement(name, options);
+    const create = (what: string) => Document.prototype.createElement.call(window.document, what, options);
+    if (name !== "style") return create(name);
     const sheet = adoptSheet();
     sheets.push(sheet);
-    const holder = window.document.createElement("span");
+    const holder = create("span");
     holder.hidden = true;
     Object.defineProperty(holder, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
     return holder;
@@ -108,6 +119,7 @@ function documentWithoutStyleElements() {
   });
   return {
     document,
+    make,
     drop: () => {
       for (const sheet of sheets) sheet.drop();
     },

@@ -7,11 +7,11 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./panels.module.css";
 import { toBoot, toBuild, toRun, toSeries } from "./selection";
-import { attemptWhere } from "./steps";
+import { attemptWhere, failuresOf } from "./steps";
 
 /** Everything that went wrong on the way, the latest first; tried again or not, none left out. */
 export function Attempts({ steps }: { steps: SubmissionSteps }) {
-  const { attempts } = steps;
+  const attempts = failuresOf(steps);
   return (
     <Section
       id="failures"

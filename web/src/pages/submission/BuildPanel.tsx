@@ -53,7 +53,7 @@ function NoLog({ build }: { build: BuildStep }) {
       <EmptyState title="This build has no log">
         {build.outcome === "canceled"
           ? "It was canceled before it ended."
-          : "It did not come as far as the compiler."}
+          : "It ended before the compiler ran, or the log could not be kept."}
       </EmptyState>
     );
   return (
@@ -175,7 +175,7 @@ function Facts({ view }: { view: BuildView }) {
         <dt>compiler</dt>
         <dd>{oneLine(view.compiler) || "\u2013"}</dd>
         <dt>took</dt>
-        <dd>{view.duration_s === null ? "\u2013" : duration(view.duration_s)}</dd>
+        <dd>{!view.duration_s ? "\u2013" : duration(view.duration_s)}</dd>
         {view.artifacts.length > 0 && (
           <>
             <dt>files</dt>

@@ -53,9 +53,10 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
         {boot && <StateBadge state={boot.state} outcome={boot.outcome} />}
       </div>
       <div className={classes.controls}>
-        {run.state !== "finished" && boot && (
-          <span className={classes.following}>
-            {pinned ? (
+        <span className={classes.following}>
+          {run.state !== "finished" &&
+            boot &&
+            (pinned ? (
               <Link
                 to="/submissions/$id"
                 params={params => params as { id: number }}
@@ -66,11 +67,11 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
               </Link>
             ) : (
               <span className="muted">goes on with the newest</span>
-            )}
-          </span>
-        )}
+            ))}
+        </span>
         <NativeSelect
           aria-label="Boot"
+          className={classes.boots}
           size="xs"
           disabled={run.boots.length === 0}
           value={boot ? String(boot.id) : ""}

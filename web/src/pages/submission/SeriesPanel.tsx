@@ -71,6 +71,8 @@ function Read({ id, request, apply, series }: ReadProps) {
             </dd>
           </>
         )}
+        <dt>priority</dt>
+        <dd>{request.priority}</dd>
         <dt>base</dt>
         <dd>
           {apply.base_commit ? (
@@ -78,6 +80,8 @@ function Read({ id, request, apply, series }: ReadProps) {
               <code className={classes.long}>{apply.base_commit}</code>{" "}
               {apply.release && `(${oneLine(apply.release)})`}
             </>
+          ) : apply.state === "finished" ? (
+            "not known"
           ) : (
             "not known yet"
           )}

@@ -72,7 +72,6 @@ function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }
         by {submission.owner}, <RelativeTime at={submission.created_at} />
       </span>
       <span>tree {submission.tree}</span>
-      {submission.priority !== 0 && <span>priority {submission.priority}</span>}
       {submission.retry_of !== null && (
         <span>
           retry of{" "}
@@ -81,7 +80,7 @@ function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }
           </Link>
         </span>
       )}
-      {submission.state !== "finished" && (
+      {submission.state !== "finished" && stream !== "ended" && (
         <span className={classes.stream} data-state={stream}>
           {STREAM[stream]}
         </span>

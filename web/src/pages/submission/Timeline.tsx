@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 import { queueQuery } from "@/api/queries";
 import type { Arm, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { oneLine } from "@/lib/words";
+import { howItStands, oneLine } from "@/lib/words";
 import { useNow } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -171,9 +171,9 @@ function Run({ run, steps, selection, now }: RunProps) {
         <dd>
           <Waiting run={run} />
         </dd>
-        <dt>now</dt>
+        <dt>{run.state === "finished" ? "end" : "now"}</dt>
         <dd className={classes.line} title={text}>
-          {text || (run.state === "finished" ? "ended" : "\u2013")}
+          {text || (run.state === "finished" ? howItStands(run) : "\u2013")}
         </dd>
         <dt>blocks</dt>
         <dd>
