@@ -35,12 +35,12 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
       controls={controls}
       description={
         <>
+          The number on a bar is the submission's; a press on it leads to its run.{" "}
           <Key outcome="passed">passed</Key> <Key outcome="failed">! failed</Key>{" "}
           <Key outcome="canceled">/ canceled</Key> <Key outcome="running">› at work</Key>{" "}
           <Key outcome="passed" health>
-            health check (thin)
+            health check
           </Key>
-          . The number is the submission's; a press on a bar leads to its run.
         </>
       }
       table={

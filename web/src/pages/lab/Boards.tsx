@@ -69,7 +69,6 @@ function columnsOf(
     {
       id: "topology",
       header: "measured topology",
-      wrap: true,
       value: of => compared(type.layout, of.layout),
     },
   ];

@@ -6,6 +6,7 @@ import { consoleUrl } from "@/console/stream";
 import { useConsole } from "@/console/useLog";
 import { Section } from "@/parts/Page";
 import classes from "./LabPage.module.css";
+import { useHashPlace } from "./useHashPlace";
 
 const route = getRouteApi("/lab/$name");
 
@@ -17,6 +18,7 @@ interface BootLogProps {
 /** The console of a boot that belongs to no submission, such as a health check's. */
 export function BootLog({ run, boot }: BootLogProps) {
   const [tries, setTries] = useState(0);
+  useHashPlace("console");
   return (
     <Section
       id="console"

@@ -63,7 +63,7 @@ export function DevicePage() {
       <Section id="topology" title="Topology">
         <Topologies device={device} described={type?.layout ?? null} />
       </Section>
-      {run !== null && boot !== null && <BootLog run={run} boot={boot} />}
+      {run !== null && boot !== null && <BootLog key={boot} run={run} boot={boot} />}
       {!history && asked.error && (
         <NotRead what="The history" error={asked.error} again={() => void asked.refetch()} />
       )}

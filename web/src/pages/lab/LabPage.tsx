@@ -9,6 +9,7 @@ import { Boards } from "./Boards";
 import classes from "./LabPage.module.css";
 import { Queue } from "./Queue";
 import { Timeline } from "./Timeline";
+import { useHashPlace } from "./useHashPlace";
 
 /** Boards and the queue have no events of their own. */
 export const LOOK_AGAIN_MS = 15_000;
@@ -19,6 +20,7 @@ export function LabPage() {
   const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: LOOK_AGAIN_MS });
   const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: LOOK_AGAIN_MS });
   const { data: lately } = useQuery({ ...AT_WORK, refetchInterval: LOOK_AGAIN_MS });
+  useHashPlace();
   const working = new Map(
     lately?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
   );

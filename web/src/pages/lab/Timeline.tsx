@@ -13,6 +13,8 @@ import { earlier, later, SPAN_LOOK, SPANS } from "./window";
 
 const LOOK_AGAIN_MS = 15_000;
 const route = getRouteApi("/lab");
+/** A link with fewer parameters than the address leads elsewhere: it is not where one is. */
+const EXACT = { exact: true };
 
 /** What ran where, in the window that the address names. */
 export function Timeline({ types }: { types: readonly string[] }) {
@@ -54,7 +56,9 @@ export function Timeline({ types }: { types: readonly string[] }) {
               to="."
               search={before => ({ ...before, span: each })}
               resetScroll={false}
+              activeOptions={EXACT}
               aria-current={each === span ? "true" : undefined}
+              data-chosen={each === span || undefined}
               className={classes.span}
             >
               {SPAN_LOOK[each].word}
@@ -67,6 +71,7 @@ export function Timeline({ types }: { types: readonly string[] }) {
             to="."
             search={before => ({ ...before, until: earlier(end, span) })}
             resetScroll={false}
+            activeOptions={EXACT}
             className={classes.span}
           >
             Earlier
@@ -78,6 +83,7 @@ export function Timeline({ types }: { types: readonly string[] }) {
                 to="."
                 search={before => ({ ...before, until: later(end, span, new Date()) })}
                 resetScroll={false}
+                activeOptions={EXACT}
                 className={classes.span}
               >
                 Later
@@ -87,6 +93,7 @@ export function Timeline({ types }: { types: readonly string[] }) {
                 to="."
                 search={before => ({ ...before, until: "" })}
                 resetScroll={false}
+                activeOptions={EXACT}
                 className={classes.span}
               >
                 Now
@@ -98,7 +105,7 @@ export function Timeline({ types }: { types: readonly string[] }) {
       </div>
       {data ? (
         <div aria-busy={asked.isPlaceholderData}>
-          <GanttFigure title={`Boards at work, ${SPAN_LOOK[span].word}`} timeline={data} />
+          <GanttFigure title={`Boards at work during ${SPAN_LOOK[span].word}`} timeline={data} />
           {data.bars.length === 0 && <p className="muted">No run had a board in this time.</p>}
           {data.next && last && (
             <p className={classes.cut} role="status">

@@ -165,7 +165,7 @@ function Ended({ of }: { of: DeviceRun }) {
       <StateBadge state={of.outcome === null ? "running" : "finished"} outcome={of.outcome} />
       {of.failure_detail ? (
         <details>
-          <summary className={classes.note}>{why(of)}</summary>
+          <summary className={classes.why}>{why(of)}</summary>
           <FailureCard failure={of.failure_detail} />
         </details>
       ) : (

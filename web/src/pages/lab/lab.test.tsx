@@ -1,0 +1,78 @@
+import { fireEvent, screen, waitFor } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import type { DeviceView } from "@/api/types";
+import { renderPart } from "@/testing/render";
+import { DeviceActions } from "./DeviceActions";
+import { points } from "./Queue";
+
+const BOARD: DeviceView = {
+  name: "tiny-1",
+  device_type: "tiny",
+  lab: "local",
+  health: "good",
+  health_reason: "",
+  health_checked_at: null,
+  lease: null,
+  measured_topology: null,
+  layout: null,
+  health_check: null,
+  check_requested_at: null,
+};
+
+afterEach(() => vi.unstubAllGlobals());
+
+/** A lab whose user has `scopes`; refuses what changes something. Returns what it was asked to change. */
+function labWith(scopes: string[]) {
+  const asked: { path: string; body: unknown }[] = [];
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/api/v1/session") {
+      const user = { name: "ann", role: "maintainer", scopes };
+      return Response.json({ user, csrf_token: "t", expires_at: null, public_reading: true });
+    }
+    asked.push({ path: pathname, body: await request.json() });
+    const detail = "tiny-1 is no longer in the device-types folder";
+    return Response.json({ title: "Conflict", status: 409, detail }, { status: 409 });
+  });
+  return asked;
+}
+
+test("a score is shown as the sum it is", () => {
+  expect(points({ priority: 50, aging: 12.57, share: -25 })).toBe("50 + 12.6 \u2212 25.0");
+  expect(points({ priority: 50, aging: 0, share: 0 })).toBe("50");
+});
+
+test("only a maintainer is offered to change a board", async () => {
+  labWith(["read", "submit"]);
+  const { client } = await renderPart(<DeviceActions device={BOARD} />);
+  await waitFor(() => expect(client.getQueryData(["session"])).toBeDefined());
+  expect(screen.queryByRole("button")).toBeNull();
+});
+
+test("a quarantine needs its reason, and a refusal is said where it was asked", async () => {
+  const asked = labWith(["read", "submit", "maintain"]);
+  await renderPart(<DeviceActions device={BOARD} />);
+  fireEvent.click(await screen.findByRole("button", { name: "Quarantine: tiny-1" }));
+  fireEvent.click(screen.getByRole("button", { name: "Quarantine it" }));
+  await screen.findByText(/Say why/);
+  expect(asked).toEqual([]);
+
+  fireEvent.change(screen.getByLabelText("Why"), { target: { value: " PSU whines " } });
+  fireEvent.click(screen.getByRole("button", { name: "Quarantine it" }));
+  expect((await screen.findByRole("alert")).textContent).toContain("no longer in the device-types folder");
+  expect(asked).toEqual([{ path: "/api/v1/devices/tiny-1/quarantine", body: { reason: "PSU whines" } }]);
+});
+
+test("a quarantined board can be released, and one whose check is ordered is not checked twice", async () => {
+  labWith(["maintain"]);
+  await renderPart(
+    <>
+      <DeviceActions device={{ ...BOARD, health: "quarantined" }} />
+      <DeviceActions device={{ ...BOARD, name: "tiny-2", check_requested_at: "2026-11-21T19:00:00Z" }} />
+    </>,
+  );
+  await screen.findByRole("button", { name: "Release: tiny-1" });
+  expect(screen.queryByRole("button", { name: /Check.*tiny-1/ })).toBeNull();
+  const ordered = screen.getByRole("button", { name: "Check ordered: tiny-2" });
+  expect((ordered as HTMLButtonElement).disabled).toBe(true);
+});
