@@ -62,7 +62,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
     >
       <Pick cells={cells} selected={selected} />
       <div className={classes.verdict}>
-        <VerdictBadge verdict={of.verdict} /> <EvidenceMark evidence={of.evidence} />
+        {!none && <VerdictBadge verdict={of.verdict} />} <EvidenceMark evidence={of.evidence} />
         <span>{oneLine(of.reason)}</span>
         {none && <span>{EVIDENCE.none.meaning}</span>}
       </div>

@@ -1,0 +1,175 @@
+import * as Plot from "@observablehq/plot";
+import { screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import type { Comparison, Verdict } from "@/api/types";
+import { renderPart } from "@/testing/render";
+import { makeReport } from "@/testing/report";
+import { BootsFigure, boots, pairsOf } from "./BootsFigure";
+import { ForestFigure, type ForestRow, forest, isDrawn } from "./ForestFigure";
+import { domainOf, markOf } from "./marks";
+import { plane, strips } from "./TradeoffFigure";
+
+const report = makeReport();
+const comparisons = report.targets.flatMap(target => target.comparisons);
+
+function rowsOf(metric: string): ForestRow[] {
+  return comparisons
+    .filter(of => of.metric === metric && of.scenario === "HIGH" && of.question === "kernel")
+    .map(of => ({
+      key: `${of.device_type} ${of.setting}`,
+      name: `${of.device_type} ${of.setting}`,
+      of,
+    }));
+}
+
+function drawn(options: Plot.PlotOptions): Element {
+  return Plot.plot({ width: 600, ...options });
+}
+
+/** Numbers in an SVG that are none: what a missing value becomes when nobody asked whether it is there. */
+function broken(drawing: Element): string[] {
+  return [...drawing.querySelectorAll("*")].flatMap(element =>
+    [...element.attributes]
+      .filter(({ value }) => /NaN|undefined|Infinity/.test(value))
+      .map(({ name, value }) => `${name}=${value}`),
+  );
+}
+
+const VERDICTS: (Verdict | null)[] = [
+  "improvement",
+  "regression",
+  "equivalent",
+  "below_threshold",
+  "inconclusive",
+  "failed",
+  null,
+];
+
+test("every verdict with a direction has a form of its own: colour is never all there is", () => {
+  const form = (verdict: Verdict | null) => {
+    const { symbol, rotate, filled } = markOf(verdict);
+    return `${symbol} ${rotate} ${filled}`;
+  };
+  const certain = ["improvement", "regression", "equivalent", "below_threshold", "inconclusive"] as const;
+  expect(new Set(certain.map(form)).size).toBe(certain.length);
+});
+
+test("a forest has a mark per effect and a line per interval, and its axis holds them and zero", () => {
+  const rows = rowsOf("locality");
+  const drawing = drawn(forest(rows, 600, Plot));
+  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
+    rows.length,
+  );
+  expect(
+    drawing.querySelectorAll('[aria-label="rule"] line[stroke^="var(--good)"], [aria-label="rule"] line'),
+  ).toHaveLength(rows.length + 1);
+  expect(broken(drawing)).toEqual([]);
+  const [low, high] = (forest(rows, 600, Plot).x as { domain: [number, number] }).domain;
+  expect(low).toBeLessThan(0);
+  expect(high).toBeGreaterThan(Math.max(...rows.map(({ of }) => of.ci95?.[1] ?? 0)));
+});
+
+test("a forest draws effects of any verdict, without interval and exact", () => {
+  const [row] = rowsOf("locality") as [ForestRow];
+  const rows = VERDICTS.map((verdict, at): ForestRow => {
+    const of: Comparison = {
+      ...row.of,
+      verdict,
+      ci95: null,
+      exact: at % 2 === 0,
+      effect: at - 3,
+      delta: null,
+    };
+    return { key: `${verdict}`, name: `${verdict}`, of };
+  });
+  const drawing = drawn(forest(rows, 320, Plot));
+  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
+    rows.length,
+  );
+  expect(broken(drawing)).toEqual([]);
+});
+
+test("what is no evidence is named under a forest and drawn nowhere", async () => {
+  const rows = rowsOf("busy");
+  expect(rows.filter(isDrawn).map(row => row.name)).toEqual(["xeon-2s scope=system", "xeon-2s scope=cache"]);
+  await renderPart(<ForestFigure title="busy" rows={rows} names="topology" />);
+  expect(
+    screen.getByText(/Not drawn: tiny scope=system \(no evidence\); tiny scope=cache \(no evidence\)\./),
+  ).toBeTruthy();
+});
+
+test("boots: a mark each, joined within a block; a block with one arm has one mark and no line", () => {
+  const side = (blocks: number, value: number) => ({
+    name: "x",
+    summary: null,
+    dots: Array.from({ length: blocks }, (_, block) => ({ block, value: value + block })),
+  });
+  const pairs = pairsOf(side(6, 40), side(5, 50));
+  const mean = { mean: 42, stddev: 1, n: 6 };
+  const drawing = drawn(boots(pairs, [mean, mean], ["busy", "%"], 600, Plot));
+  expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(6 + 5);
+  expect(drawing.querySelectorAll('[aria-label="link"] path')).toHaveLength(5);
+  expect(broken(drawing)).toEqual([]);
+});
+
+test("boots: a hundred blocks, one block, no block and counts that are all alike are drawn", () => {
+  const side = (blocks: number) => ({
+    name: "x",
+    summary: null,
+    dots: Array.from({ length: blocks }, (_, block) => ({ block, value: 33 })),
+  });
+  for (const blocks of [100, 1, 0]) {
+    const pairs = pairsOf(side(blocks), side(blocks));
+    const drawing = drawn(boots(pairs, [null, null], ["locks", ""], 360, Plot));
+    expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
+      2 * blocks,
+    );
+    expect(broken(drawing)).toEqual([]);
+  }
+});
+
+test("boots without evidence are a table: there is no figure, key or colour", async () => {
+  const side = { name: "baseline", summary: null, dots: [{ block: 0, value: 8.2 }] };
+  const { container } = await renderPart(
+    <BootsFigure
+      title="Values"
+      metric="bandwidth"
+      unit="MiB/s"
+      baseline={side}
+      candidate={side}
+      drawn={false}
+    />,
+  );
+  expect(container.querySelector("figure, svg")).toBeNull();
+  expect(screen.getByRole("table", { name: "Values" })).toBeTruthy();
+});
+
+test("a tradeoff is a plane on hardware and strips of locality on an emulated board", () => {
+  const locality = { name: "locality", unit: "%", summary: "Work that ran where it was queued" };
+  const busy = { name: "busy", unit: "%", summary: "Busy share of all CPUs" };
+  const places = ["HIGH", "LOW"].flatMap(scenario =>
+    ["scope=system", "scope=cache"].map(setting => ({ scenario, setting })),
+  );
+  const mean = { mean: 50, stddev: 1, n: 6 };
+  const means = places.map(place => ({ ...place, locality: mean, conservation: mean }));
+  const dots = (conservation: number | null) =>
+    places.flatMap(place =>
+      Array.from({ length: 6 }, (_, block) => ({ ...place, block, locality: 45 + block, conservation })),
+    );
+  for (const width of [900, 360]) {
+    const wide = drawn(plane(dots(90), means, [locality, busy], width, Plot));
+    expect(wide.querySelectorAll('[aria-label="dot"] path')).toHaveLength(24 + 4);
+    expect(broken(wide)).toEqual([]);
+    const strip = drawn(strips(dots(null), means, locality, width, Plot));
+    expect(strip.querySelectorAll('[aria-label="dot"] circle')).toHaveLength(24);
+    expect(strip.textContent).not.toContain("busy");
+    expect(broken(strip)).toEqual([]);
+  }
+});
+
+test("an axis has room at both ends, also around values that are all alike", () => {
+  expect(domainOf([3, 5])).toEqual([2.88, 5.12]);
+  expect(domainOf([0, 0])).toEqual([-1, 1]);
+  const [low, high] = domainOf([33, 33]);
+  expect([low < 33, high > 33]).toEqual([true, true]);
+});

@@ -1,0 +1,63 @@
+import { expect, test } from "vitest";
+import type { Comparison, FigurePair } from "@/api/types";
+import { makeReport } from "@/testing/report";
+import { effectGroups } from "./Effects";
+import { CHANGE_WORDS, effectWords, pairKey, wanted } from "./pairs";
+import { CHANGES, compareSearch } from "./route";
+
+const comparisons = makeReport().targets.flatMap(target => target.comparisons);
+const pairs: FigurePair[] = comparisons.map((of, at) => ({
+  plan: of.plan,
+  device_type: of.device_type,
+  scenario: of.scenario,
+  setting: of.setting,
+  question: of.question,
+  kernel: of.kernel,
+  metric: of.metric,
+  first: at === 0 ? null : of,
+  second: of,
+  change: at === 0 ? "only_second" : of.evidence === "none" ? "none" : "same",
+  effect_change: of.effect === null ? null : 0,
+  intervals_overlap: of.effect === null ? null : true,
+}));
+const search = compareSearch.defaults;
+
+test("each pair has a key of its own, and each change a word", () => {
+  expect(new Set(pairs.map(pairKey)).size).toBe(pairs.length);
+  expect(new Set(CHANGES.map(change => CHANGE_WORDS[change].word)).size).toBe(CHANGES.length);
+});
+
+test("filters narrow by what a pair is, one side missing or not", () => {
+  expect(wanted(pairs, search)).toHaveLength(pairs.length);
+  expect(wanted(pairs, { ...search, change: ["only_second"] }).map(of => of.first)).toEqual([null]);
+  expect(
+    wanted(pairs, { ...search, topology: "tiny", metric: "busy" }).every(of => of.change === "none"),
+  ).toBe(true);
+});
+
+test("an effect reads as in the report, and is empty where the server has none", () => {
+  const [of] = comparisons as [Comparison];
+  expect(effectWords(of)).toBe("+1.50 points [+1.25, +1.75]");
+  expect(effectWords({ ...of, exact: true, ci95: null, unit: "locks", effect: -30 })).toBe(
+    "\u221230 locks exact",
+  );
+  expect(effectWords({ ...of, effect: null, ci95: null })).toBe("");
+  expect(effectWords(null)).toBe("");
+});
+
+test("figures show both submissions' primary metrics, the kernels' of a series, and say what would not fit", () => {
+  const groups = effectGroups(pairs, ["v1 (3)", "v2 (7)"], search);
+  expect(groups.map(group => group.metric)).toEqual(["busy", "locality"]);
+  expect(groups.flatMap(group => group.rows).every(row => row.of.question === "kernel")).toBe(true);
+  expect(groups[0]?.rows.slice(0, 2).map(row => row.name)).toEqual([
+    "v1 (3) on xeon-2s HIGH scope=system",
+    "v2 (7) on xeon-2s HIGH scope=system",
+  ]);
+  const many = Array.from({ length: 30 }, (_, at) => ({
+    ...(pairs[1] as FigurePair),
+    device_type: `board-${at}`,
+  }));
+  const [only] = effectGroups(many, ["1", "2"], { ...search, metric: many[0]?.metric ?? "" });
+  expect((only?.rows.length ?? 0) + (only?.left ?? 0)).toBe(60);
+  expect(only?.left).toBeGreaterThan(0);
+});

@@ -1,0 +1,188 @@
+import { QueryClientProvider } from "@tanstack/react-query";
+import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
+import { fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { beforeEach, expect, test, vi } from "vitest";
+import { makeQueryClient, reportQuery } from "@/api/queries";
+import type { Report } from "@/api/types";
+import { Theme } from "@/app/theme";
+import { makeRouter } from "@/router";
+import { makeReport, type ReportShape } from "@/testing/report";
+
+beforeEach(() => {
+  // What the page asks for besides its report: the session, the versions, the text.
+  vi.stubGlobal(
+    "fetch",
+    vi.fn(async (request: Request) => {
+      const { pathname, search } = new URL(request.url);
+      if (pathname.endsWith("/report") && search.includes("format=text"))
+        return new Response("the report as text", { headers: { "content-type": "text/plain" } });
+      return Response.json(pathname.endsWith("/versions") ? [] : { user: null, csrf_token: "" });
+    }),
+  );
+  vi.stubGlobal("scrollTo", vi.fn());
+});
+
+async function show(report: Report, search = "") {
+  const client = makeQueryClient();
+  client.setQueryData(reportQuery(7).queryKey, report);
+  const router = makeRouter(client);
+  const history = createMemoryHistory({ initialEntries: [`/submissions/7/report${search}`] });
+  router.update({ history } as Parameters<typeof router.update>[0]);
+  await router.load();
+  const shown = render(
+    <QueryClientProvider client={client}>
+      <Theme>
+        <RouterProvider router={router} />
+      </Theme>
+    </QueryClientProvider>,
+  );
+  await screen.findByRole("heading", { level: 1 });
+  return { ...shown, router };
+}
+
+const numbers = () => within(document.getElementById("numbers") as HTMLElement);
+const LARGE: ReportShape = {
+  boards: Array.from({ length: 8 }, (_, at) => ({ name: `board-${at}` })),
+  scenarios: ["HIGH", "MED", "LOW"],
+  settings: ["scope=system", "scope=cache", "scope=numa"],
+  counters: 10,
+};
+
+test("the verdict comes first, in the server's words", async () => {
+  await show(makeReport());
+  const verdict = screen.getByRole("region", { name: "Verdict" });
+  expect(verdict.textContent).toMatch(/^Improves xeon-2s, can't tell on tiny \(emulated\)\./);
+  const matrix = document.getElementById("matrix") as HTMLElement;
+  expect(verdict.compareDocumentPosition(matrix)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
+});
+
+test("of 2,000 comparisons the rows in sight are in the document, and the count says how many there are", async () => {
+  const report = makeReport(LARGE);
+  const many = report.targets.flatMap(target => target.comparisons).length;
+  expect(many).toBeGreaterThanOrEqual(2000);
+  await show(report);
+  expect(numbers().getByRole("table").getAttribute("aria-rowcount")).toBe(String(many + 1));
+  expect(numbers().queryAllByRole("rowheader").length).toBeLessThan(150);
+});
+
+test("the address holds what is looked at and how the table is filtered", async () => {
+  const { router } = await show(
+    makeReport(),
+    "?cell=2/LOW/locality/scope=cache&evidence=mechanism&topology=tiny",
+  );
+  expect(screen.getByRole("heading", { level: 2, name: "LOW: locality on tiny" })).toBeTruthy();
+  const rows = numbers().getAllByRole("rowheader").length;
+  fireEvent.change(numbers().getByLabelText("Metric"), { target: { value: "locality" } });
+  await waitFor(() =>
+    expect(router.state.location.search).toMatchObject({ metric: "locality", evidence: "mechanism" }),
+  );
+  await waitFor(() => expect(numbers().getAllByRole("rowheader").length).toBeLessThan(rows));
+  fireEvent.change(screen.getByLabelText("Topology", { selector: "#cell select" }), {
+    target: { value: "1" },
+  });
+  await waitFor(() =>
+    expect(router.state.location.search).toMatchObject({
+      cell: "1/LOW/locality/scope=cache",
+      topology: "tiny",
+    }),
+  );
+});
+
+test("what is no evidence is two means everywhere: no sign, interval, effect, figure or colour", async () => {
+  await show(makeReport(), "?cell=2/HIGH/busy/scope=cache&topology=tiny&metric=busy&show=busy");
+  const section = document.getElementById("cell") as HTMLElement;
+  expect(section.textContent).toContain("no evidence");
+  expect(section.textContent).toContain("Its clock is not hardware: a value only, which proves nothing.");
+  expect(section.querySelector("dl")?.textContent).toBe("baseline62.50 %candidate72.25 %n6 and 6 boots");
+  expect(section.querySelectorAll("figure")).toHaveLength(0);
+  for (const row of numbers().getAllByRole("row").slice(1)) {
+    expect(row.textContent).not.toMatch(/[±+\u2212[\]]/);
+    expect(row.querySelector("[data-tone]:not([data-tone=none])")).toBeNull();
+  }
+  const matrix = document.getElementById("matrix") as HTMLElement;
+  const tiny = within(matrix)
+    .getAllByRole("row")
+    .filter(row => row.textContent?.startsWith("tiny"));
+  expect(tiny.length).toBeGreaterThan(0);
+  for (const row of tiny) expect(row.querySelector("[data-tone]:not([data-tone=none])")).toBeNull();
+});
+
+test("swapping which arm of a figure without evidence is larger changes nothing but the two numbers", async () => {
+  const swapped = (report: Report): Report => ({
+    ...report,
+    targets: report.targets.map(target => ({
+      ...target,
+      comparisons: target.comparisons.map(of =>
+        of.evidence === "none" ? { ...of, baseline: of.candidate, candidate: of.baseline } : of,
+      ),
+    })),
+  });
+  const at = "?cell=2/HIGH/busy/scope=cache&topology=tiny&metric=busy&show=busy";
+  const report = makeReport();
+  const seen = async (of: Report) => {
+    const { container, unmount } = await show(of, at);
+    const html = ["matrix", "cell", "numbers"]
+      .map(id => container.querySelector(`#${id}`)?.outerHTML)
+      .join("")
+      .replaceAll(/\b(62\.50|7[12]\.\d+)\b/g, "N")
+      .replaceAll(/_r_\w+_/g, "");
+    unmount();
+    return html;
+  };
+  expect(await seen(swapped(report))).toBe(await seen(report));
+});
+
+test("every attempt that failed is listed with whose it is", async () => {
+  const report = makeReport();
+  const attempt = {
+    what: "run" as const,
+    run_id: 1,
+    build_id: null,
+    plan: "affinity",
+    device_type: "xeon-2s",
+    device: "xeon-2s-1",
+    block: 0,
+    arm: "candidate" as const,
+    attempt: 0,
+    at: null,
+  };
+  await show({
+    ...report,
+    attempts: [
+      { ...attempt, failure: { kind: "kernel", summary: "panic", excerpt: "", advice: "" } },
+      {
+        ...attempt,
+        block: 1,
+        failure: { kind: "infrastructure", summary: "no power", excerpt: "", advice: "" },
+      },
+    ],
+  });
+  const section = document.getElementById("attempts") as HTMLElement;
+  expect(section.textContent).toContain("2 in all, none left out: kernel 1, lab 1.");
+  expect(section.textContent).toContain("affinity on xeon-2s-1, block 2, candidate, attempt 1");
+});
+
+test("one press copies the text for the list, as the server wrote it", async () => {
+  const writeText = vi.fn().mockResolvedValue(undefined);
+  vi.stubGlobal("isSecureContext", true);
+  vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
+  await show(makeReport());
+  fireEvent.click(screen.getByRole("button", { name: "Copy text for the list" }));
+  await waitFor(() => expect(writeText).toHaveBeenCalledWith("the report as text"));
+  fireEvent.click(screen.getByRole("button", { name: "Copy link" }));
+  await waitFor(() => expect(writeText).toHaveBeenCalledWith("http://lab.example/r/7"));
+});
+
+test("a submission that brought no figures still says what happened", async () => {
+  await show({
+    ...makeReport({ boards: [] }),
+    summary: "",
+    submission: {
+      ...makeReport().submission,
+      outcome: "failed",
+      failure: { kind: "user", summary: "the series does not apply", excerpt: "", advice: "rebase it" },
+    },
+  });
+  expect(screen.getByText("Nothing was compared")).toBeTruthy();
+  expect(screen.getByText("the series does not apply")).toBeTruthy();
+});

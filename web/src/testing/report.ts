@@ -1,0 +1,274 @@
+/** Reports of any size, made when a test runs. Their figures stand for what a server computed; nothing is compared here. */
+import type { ArmSummary, BootValue, Comparison, Evidence, Metric, Report, TargetReport } from "@/api/types";
+
+export interface Board {
+  name: string;
+  emulated?: boolean;
+}
+
+export interface ReportShape {
+  boards?: readonly Board[];
+  scenarios?: readonly string[];
+  /** The first is the reference. */
+  settings?: readonly string[];
+  /** Metrics besides `locality` and `busy`, which the plan's settings trade. */
+  counters?: number;
+  blocks?: number;
+  /** Which questions its comparisons answer. */
+  questions?: readonly ("kernel" | "setting")[];
+}
+
+const METRIC: Omit<Metric, "name" | "summary" | "unit" | "class"> = {
+  scale: "difference",
+  direction: "higher_is_better",
+  taken_from: "traced",
+  role_hardware: "secondary",
+  role_emulated: "secondary",
+  delta: 0.5,
+};
+
+export function makeReport({
+  boards = [{ name: "xeon-2s" }, { name: "tiny", emulated: true }],
+  scenarios = ["HIGH", "LOW"],
+  settings = ["scope=system", "scope=cache"],
+  counters = 2,
+  blocks = 6,
+  questions = ["kernel", "setting"],
+}: ReportShape = {}): Report {
+  const metrics: Metric[] = [
+    {
+      ...METRIC,
+      name: "locality",
+      summary: "Work that ran where it was queued",
+      unit: "%",
+      class: "mechanism",
+      role_emulated: "primary",
+    },
+    {
+      ...METRIC,
+      name: "busy",
+      summary: "Busy share of all CPUs",
+      unit: "%",
+      class: "performance",
+      role_hardware: "primary",
+    },
+    ...Array.from(
+      { length: counters },
+      (_, at): Metric => ({
+        ...METRIC,
+        name: `counter-${at}`,
+        summary: `Counter ${at}`,
+        unit: "times",
+        class: "mechanism",
+        role_hardware: "explanatory",
+        role_emulated: "explanatory",
+      }),
+    ),
+  ];
+  const targets = boards.map((board, at) =>
+    target(board, at + 1, { scenarios, settings, metrics, blocks, questions }),
+  );
+  return {
+    submission: {
+      id: 7,
+      title: "workqueue: Fewer locks",
+      author: "Ada <ada@example.org>",
+      version: 1,
+      series_key: "workqueue: fewer locks",
+      tree: "linux-6.12",
+      owner: "ada",
+      priority: 50,
+      state: "finished",
+      outcome: "passed",
+      failure: null,
+      verdicts: {},
+      retry_of: null,
+      targets: [],
+      done_boots: 0,
+      total_boots: 0,
+      created_at: "2026-03-14T15:00:00Z",
+      finished_at: "2026-03-14T15:09:00Z",
+      request: {
+        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" } },
+        tree: "linux-6.12",
+        targets: [],
+      },
+      apply: {
+        state: "finished",
+        outcome: "passed",
+        failure: null,
+        base_commit: "c0ffee0000000000000000000000000000000000",
+        release: "6.12.117",
+        patches: [],
+        checkpatch: [],
+        series_mbox: null,
+      },
+      builds: [],
+      runs: [],
+      eta: { finish_at: null, what: "finished", done_boots: 0, total_boots: 0 },
+      exit_code: 0,
+    },
+    generated_at: "2026-03-14T15:09:00Z",
+    lab_url: "http://lab.example",
+    summary: "improves xeon-2s, can't tell on tiny (emulated)",
+    targets,
+    attempts: [],
+    config_diff: [],
+    config_sha256: "",
+    method: "n counts boots.",
+  };
+}
+
+type Parts = Required<Omit<ReportShape, "boards" | "counters">> & { metrics: Metric[] };
+
+function target({ name, emulated = false }: Board, run: number, parts: Parts): TargetReport {
+  const { scenarios, settings, metrics, blocks, questions } = parts;
+  const reference = settings[0] as string;
+  const comparisons: Comparison[] = [];
+  const values: BootValue[] = [];
+  for (const scenario of scenarios) {
+    for (const metric of metrics) {
+      const evidence = evidenceOf(metric, emulated);
+      const role = (emulated ? metric.role_emulated : metric.role_hardware) ?? "explanatory";
+      const base = {
+        plan: "affinity",
+        device_type: name,
+        scenario,
+        metric: metric.name,
+        unit: metric.unit,
+      } as const;
+      for (const [at, setting] of settings.entries()) {
+        const compared = {
+          ...base,
+          setting,
+          role,
+          evidence,
+          scale: metric.scale,
+          direction: metric.direction,
+        };
+        if (questions.includes("kernel"))
+          comparisons.push({
+            ...compared,
+            ...found(evidence, role, blocks, at),
+            question: "kernel",
+            reference: "baseline",
+            kernel: null,
+          });
+        for (const kernel of questions.includes("setting") && at > 0
+          ? (["baseline", "candidate"] as const)
+          : [])
+          comparisons.push({
+            ...compared,
+            ...found(evidence, role, blocks, at),
+            question: "setting",
+            reference,
+            kernel,
+          });
+        for (const arm of ["baseline", "candidate"] as const)
+          for (let block = 0; block < blocks; block++)
+            values.push({
+              arm,
+              block,
+              scenario,
+              setting,
+              metric: metric.name,
+              value: 40 + 20 * at + block / 10,
+            });
+      }
+    }
+  }
+  return {
+    run_id: run,
+    plan: {
+      name: "affinity",
+      summary: "Does work run where it was queued",
+      script: "run.sh",
+      parser: "values",
+      scenarios: scenarios.map(each => ({ name: each, summary: `${each} load`, parameters: {} })),
+      axes: [],
+      reference_setting: reference,
+      hardware: {
+        settings: [...settings],
+        blocks,
+        measure_timeout_s: 300,
+        parameters: {},
+        repetitions: { warmup: 1, untraced: 5, traced: 1 },
+      },
+      emulated: {
+        settings: [...settings],
+        blocks,
+        measure_timeout_s: 300,
+        parameters: {},
+        repetitions: { warmup: 0, untraced: 1, traced: 1 },
+      },
+      metrics,
+      references: [],
+      tradeoff: { locality: "locality", work_conservation: "busy" },
+      checks_health: false,
+    },
+    device_type: name,
+    device_summary: "",
+    emulated,
+    declared_topology: {
+      sockets: 1,
+      l3_per_socket: 2,
+      cores_per_l3: 2,
+      threads_per_core: 1,
+      numa_nodes: 1,
+      numbering: "contiguous",
+    },
+    outcome: "passed",
+    failure: null,
+    verdict: emulated ? "inconclusive" : "improvement",
+    headline: "busy +1.50 points",
+    reasons: [],
+    comparisons,
+    environment: null,
+    values,
+    references: [],
+    unsupported: [],
+    findings: [],
+    blocks_planned: blocks,
+    blocks_completed: blocks,
+    discarded: {},
+    overhead_s: null,
+  };
+}
+
+function evidenceOf(metric: Metric, emulated: boolean): Evidence {
+  return metric.class === "mechanism" ? "mechanism" : emulated ? "none" : "performance";
+}
+
+/** What stands for the server's results; of what is no evidence a mean of each arm, as the contract has it. */
+function found(evidence: Evidence, role: Comparison["role"], n: number, at: number) {
+  const arm = (mean: number): ArmSummary => ({ mean, stddev: evidence === "none" ? null : 0.25, n });
+  const nothing = {
+    p: null,
+    p_adjusted: null,
+    p_signflip: null,
+    blocks_needed: null,
+    blocks_discarded: 0,
+    exact: false,
+  };
+  if (evidence === "none")
+    return {
+      ...nothing,
+      baseline: arm(62.5),
+      candidate: arm(71.25 + at),
+      effect: null,
+      ci95: null,
+      delta: null,
+      verdict: "no_evidence" as const,
+      reason: "",
+    };
+  return {
+    ...nothing,
+    baseline: arm(40),
+    candidate: arm(41.5 + at),
+    effect: 1.5 + at,
+    ci95: [1.25 + at, 1.75 + at] as [number, number],
+    delta: 0.5,
+    verdict: role === "explanatory" ? null : ("improvement" as const),
+    reason: role === "explanatory" ? "" : "p .0021 adjusted, sign-flip .0312; at least 0.5 points",
+  };
+}
