@@ -51,7 +51,7 @@ test("a failure says whose it is, what happened, and what to do; its text cannot
     advice: "Look at the console of boot 3B.",
   };
   const { container } = await renderPart(<FailureCard failure={failure} what="boot 3B" />);
-  const card = screen.getByRole("region", { name: /Failure: panic in wq_worker\^\[\[2J/ });
+  const card = screen.getByRole("group", { name: /Failure: panic in wq_worker\^\[\[2J/ });
   expect(card.textContent).toContain("kernel · the kernel under test · boot 3B");
   expect(within(card).getByText(/Look at the console/)).toBeTruthy();
   expect(screen.getByLabelText("Excerpt").textContent).toBe("<img src=x onerror=alert(1)><202e>");
