@@ -117,7 +117,10 @@ trace_start() { # WORKQUEUE
 reduce_trace() {
 	$AWK -v migrations="${MIGRATIONS:-0}" '
 	# A task may call itself anything: the CPU is the bracket with flags and time behind it.
-	function cpu() { match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); return substr($0, RSTART + 1) + 0 }
+	# Leading zeros go: to some awks 010 is eight.
+	function cpu(  text) {
+		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
+	}
 	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
 	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
 	/^#/ { next }

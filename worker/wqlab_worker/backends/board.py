@@ -120,7 +120,9 @@ class LabgridBoard:
         assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         script = shlex.quote(f"{PLAN_FOLDER}/{self._job.plan.script}")
         started = time.monotonic()
-        running = strategy.ssh.start(f"cd {PLAN_FOLDER} && env {assignments} sh {script} {action}", strategy.watch)
+        # By its path: busybox's env would run its own applet for `sh`, and that its own awk, whatever the board has.
+        command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"
+        running = strategy.ssh.start(command, strategy.watch)
         try:
             strategy.wait(lambda: running.done or tap.fatal is not None or self._rebooted(), timeout_s)
         finally:
