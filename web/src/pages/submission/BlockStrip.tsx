@@ -1,27 +1,50 @@
 import { Link } from "@tanstack/react-router";
-import { memo } from "react";
+import { type KeyboardEvent, memo } from "react";
 import type { BlockStep, BootStep, RunStep } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import classes from "./BlockStrip.module.css";
 import { toBoot } from "./selection";
 import { bootsByBlock, CELL_WORDS, type Cell, cellsOf, LETTER } from "./steps";
 
-/** A run's blocks in order, each boot a cell with its arm's letter; the cell's form says its state, its colour the arm. */
+/**
+ * A run's blocks in order, each boot a cell with its arm's letter; the cell's form says its state, its colour the arm. One
+ * stop for Tab, however many boots: arrows go from boot to boot.
+ */
 export function BlockStrip({ run, boot }: { run: RunStep; boot: number | null }) {
-  const boots = bootsByBlock(run.boots);
+  const byBlock = bootsByBlock(run.boots);
+  const blocks = run.blocks.map(block => {
+    const boots = byBlock.get(block.block) ?? NONE;
+    return { block, boots, shown: cellsOf(block, boots).flatMap(cell => cell.boot?.id ?? []) };
+  });
+  const all = blocks.flatMap(each => each.shown);
+  const stop = boot !== null && all.includes(boot) ? boot : all.at(-1);
   return (
-    <ol className={classes.strip} aria-label={`Blocks of ${run.plan} on ${run.device_type}`}>
-      {run.blocks.map(block => (
+    <ol
+      className={classes.strip}
+      aria-label={`Blocks of ${run.plan} on ${run.device_type}`}
+      onKeyDown={moveFocus}
+    >
+      {blocks.map(({ block, boots, shown }) => (
         <Block
           key={block.block}
           block={block}
-          boots={boots.get(block.block) ?? NONE}
+          boots={boots}
           run={run.id}
-          chosen={boots.get(block.block)?.some(each => each.id === boot) ? boot : null}
+          chosen={boot !== null && shown.includes(boot) ? boot : null}
+          stop={stop !== undefined && shown.includes(stop) ? stop : null}
         />
       ))}
     </ol>
   );
+}
+
+function moveFocus(event: KeyboardEvent<HTMLElement>) {
+  const cells = [...event.currentTarget.querySelectorAll("a")];
+  const at = cells.indexOf(document.activeElement as HTMLAnchorElement);
+  const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: cells.length - 1 }[event.key];
+  if (at === -1 || to === undefined) return;
+  event.preventDefault();
+  cells[to]?.focus();
 }
 
 const NONE: readonly BootStep[] = [];
@@ -31,11 +54,13 @@ interface BlockProps {
   boots: readonly BootStep[];
   run: number;
   chosen: number | null;
+  /** The boot that Tab stops at. */
+  stop: number | null;
 }
 
 /** An answer shares what did not change with the one before, so of 100 blocks only those at work are drawn again. */
 const Block = memo(
-  ({ block, boots, run, chosen }: BlockProps) => {
+  ({ block, boots, run, chosen, stop }: BlockProps) => {
     const again = block.discarded > 0 ? `, ${block.discarded} discarded` : "";
     return (
       <li
@@ -45,7 +70,7 @@ const Block = memo(
       >
         {cellsOf(block, boots).map((cell, position) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a block's cells are known by their position
-          <CellView key={position} cell={cell} run={run} block={block} chosen={chosen} />
+          <CellView key={position} {...{ cell, run, block, chosen, stop }} />
         ))}
         {block.discarded > 0 && (
           <span className={classes.discarded} aria-hidden="true">
@@ -59,21 +84,12 @@ const Block = memo(
     a.block === b.block &&
     a.run === b.run &&
     a.chosen === b.chosen &&
+    a.stop === b.stop &&
     a.boots.length === b.boots.length &&
     a.boots.every((boot, at) => boot === b.boots[at]),
 );
 
-function CellView({
-  cell,
-  run,
-  block,
-  chosen,
-}: {
-  cell: Cell;
-  run: number;
-  block: BlockStep;
-  chosen: number | null;
-}) {
+function CellView({ cell, run, block, chosen, stop }: Omit<BlockProps, "boots"> & { cell: Cell }) {
   const { arm, state, boot } = cell;
   const words = `Block ${block.block + 1}, ${arm}: ${CELL_WORDS[state]}${
     boot?.failure ? `, ${oneLine(boot.failure.summary)}` : ""
@@ -93,9 +109,9 @@ function CellView({
       search={before => ({ ...before, ...toBoot(run, boot.id) })}
       resetScroll={false}
       className={classes.cell}
+      tabIndex={boot.id === stop ? 0 : -1}
       data-arm={arm}
       data-state={state}
-      data-marked={boot.findings > 0 || undefined}
       aria-current={boot.id === chosen ? "true" : undefined}
       aria-label={words}
       title={words}
