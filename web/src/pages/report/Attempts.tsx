@@ -1,3 +1,4 @@
+import { memo } from "react";
 import type { AttemptView, Report } from "@/api/types";
 import { spoken, WHOSE } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
@@ -5,7 +6,7 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 
 /** Everything that went wrong on the way, none left out, each with whose it is. */
-export function Attempts({ report: { attempts } }: { report: Report }) {
+export const Attempts = memo(function Attempts({ report: { attempts } }: { report: Report }) {
   const kinds = [...Map.groupBy(attempts, attempt => attempt.failure.kind)];
   return (
     <Section
@@ -35,7 +36,7 @@ export function Attempts({ report: { attempts } }: { report: Report }) {
       ))}
     </Section>
   );
-}
+});
 
 /** `xfs-fsync on xeon-1, block 1, candidate, attempt 2`; people count from one, and so do boards' attempts. */
 export function where(attempt: AttemptView): string {

@@ -11,6 +11,7 @@ import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
 import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { BootValues } from "./BootValues";
 import classes from "./CellSection.module.css";
 import {
   armColumn,
@@ -91,6 +92,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
           />
         )}
       </div>
+      <BootValues selected={selected} />
       {others.length > 0 && (
         <DataTable
           caption="Why: what else these boots show"

@@ -1,5 +1,6 @@
 /** The kernels that were compared: source, builds, configuration, how to build them again. */
 import { Link } from "@tanstack/react-router";
+import { memo } from "react";
 import type { BuildView, Report } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { rough } from "@/lib/time";
@@ -11,7 +12,7 @@ import { Section } from "@/parts/Page";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Kernels.module.css";
 
-export function Kernels({ report }: { report: Report }) {
+export const Kernels = memo(function Kernels({ report }: { report: Report }) {
   const { submission, config_diff, config_sha256 } = report;
   const { apply } = submission;
   const reproducers = [...Map.groupBy(submission.builds, build => build.reproducer)].filter(([text]) => text);
@@ -105,7 +106,7 @@ export function Kernels({ report }: { report: Report }) {
       ))}
     </Section>
   );
-}
+});
 
 const BUILDS: Column<BuildView>[] = [
   { id: "arm", header: "kernel", value: of => of.arm ?? "kernel", rowHeader: true },

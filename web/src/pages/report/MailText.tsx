@@ -1,4 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { memo } from "react";
 import { reportTextQuery } from "@/api/queries";
 import { CopyButton } from "@/parts/CopyButton";
 import { Section } from "@/parts/Page";
@@ -7,7 +8,7 @@ import { Skeleton } from "@/parts/Skeleton";
 import classes from "./MailText.module.css";
 
 /** The report as one would mail it. Of an unfinished submission it is asked for when it is copied: it changes all the time. */
-export function MailText({ id, finished }: { id: number; finished: boolean }) {
+export const MailText = memo(function MailText({ id, finished }: { id: number; finished: boolean }) {
   const client = useQueryClient();
   const { data: text, error } = useQuery({ ...reportTextQuery(id), enabled: finished });
   return (
@@ -38,4 +39,4 @@ export function MailText({ id, finished }: { id: number; finished: boolean }) {
       </Scroll>
     </Section>
   );
-}
+});

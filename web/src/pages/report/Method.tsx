@@ -1,3 +1,4 @@
+import { memo } from "react";
 import type { Report } from "@/api/types";
 import { clean } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
@@ -6,7 +7,7 @@ import { Scroll } from "@/parts/Scroll";
 import classes from "./Kernels.module.css";
 
 /** How the verdicts were reached, and how to reach them oneself. */
-export function Method({ report }: { report: Report }) {
+export const Method = memo(function Method({ report }: { report: Report }) {
   const commands = recomputing(report);
   return (
     <Section id="method" title="Method" lead={report.method}>
@@ -23,7 +24,7 @@ export function Method({ report }: { report: Report }) {
       )}
     </Section>
   );
-}
+});
 
 /** All targets at once, because p values are adjusted over everything that a submission asked. */
 export function recomputing({ targets }: Report): string {

@@ -1,4 +1,7 @@
-/** The report of a submission: the verdict in words, then ever more of what it rests on. */
+/**
+ * The report of a submission: the verdict in words, then ever more of what it rests on. Selecting and filtering change the
+ * address and with it this component; what does not depend on the address is `memo`, or a large report would be slow.
+ */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo } from "react";

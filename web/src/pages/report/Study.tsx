@@ -67,7 +67,8 @@ function columnsOf(study: Study): Column<StudyRow>[] {
         study.rows.filter(row => row.scenario === scenario).map(row => row.figures.get(name) ?? null);
       return {
         id: name,
-        header: unit ? `${name} (${unit})` : name,
+        // In the header, so that a copied table says it too.
+        header: `${unit ? `${name} (${unit})` : name}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
         hint: `${summary}. Evidence: ${EVIDENCE[evidence].word}.`,
         numeric: true,
         value: row => row.figures.get(name)?.mean,

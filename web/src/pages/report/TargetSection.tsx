@@ -1,4 +1,5 @@
 /** Everything about one plan on one topology: what was asked of it, why it ended so, and what it ran on. */
+import { memo } from "react";
 import type { TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine, spoken } from "@/lib/words";
@@ -12,7 +13,13 @@ import { Published } from "./Published";
 import { Studies } from "./Study";
 import classes from "./TargetSection.module.css";
 
-export function TargetSection({ target, cells }: { target: TargetReport; cells: readonly Cell[] }) {
+export const TargetSection = memo(function TargetSection({
+  target,
+  cells,
+}: {
+  target: TargetReport;
+  cells: readonly Cell[];
+}) {
   const { plan, device_type, emulated } = target;
   return (
     <div className={classes.target}>
@@ -52,7 +59,7 @@ export function TargetSection({ target, cells }: { target: TargetReport; cells: 
       </Section>
     </div>
   );
-}
+});
 
 /** Reasons that stand on the page; of a large plan the others are one press away. */
 const AT_ONCE = 8;

@@ -1,4 +1,5 @@
 import { Link } from "@tanstack/react-router";
+import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -10,7 +11,7 @@ import classes from "./Verdicts.module.css";
 const LONG = 90;
 
 /** The answer: one sentence for all topologies, then one for each. Every word of it is the server's. */
-export function Verdicts({ report }: { report: Report }) {
+export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
   if (report.targets.length === 0) return null;
   return (
     <section className={classes.whole} aria-label="Verdict">
@@ -37,7 +38,7 @@ export function Verdicts({ report }: { report: Report }) {
       </ul>
     </section>
   );
-}
+});
 
 /** What kind of evidence the headline's figures are. */
 function Carried({ by }: { by: TargetReport }) {

@@ -1,0 +1,93 @@
+/** The boots behind a comparison: each one's repetitions and its console, so that a figure leads to where it was printed. */
+import { useQuery } from "@tanstack/react-query";
+import { getRouteApi, Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { cellValuesQuery } from "@/api/queries";
+import type { BootPoint } from "@/api/types";
+import { number, places } from "@/lib/numbers";
+import { type Column, DataTable } from "@/parts/DataTable";
+import { Skeleton } from "@/parts/Skeleton";
+import classes from "./CellSection.module.css";
+import type { Cell } from "./model";
+
+const route = getRouteApi("/submissions/$id/report");
+
+/** Asked for when it is opened: a report has the boots' values, and not what they are medians of. */
+export function BootValues({ selected: { target, of } }: { selected: Cell }) {
+  const { id } = route.useParams();
+  const [open, setOpen] = useState(false);
+  const { data, error } = useQuery({
+    ...cellValuesQuery(target.run_id, of.scenario, of.metric),
+    enabled: open,
+  });
+  const points = useMemo(() => data?.points.filter(point => isCompared(point, of)), [data, of]);
+  const columns = useMemo(() => columnsOf(id, target.run_id, points ?? []), [id, target.run_id, points]);
+  return (
+    <details className={classes.boots} onToggle={event => setOpen(event.currentTarget.open)}>
+      <summary>Boots and repetitions behind it</summary>
+      {points ? (
+        <DataTable
+          caption={`Boots behind ${of.metric}`}
+          captionHidden
+          columns={columns}
+          rows={points}
+          rowKey={point => `${point.boot_id} ${point.setting}`}
+          maxHeight="20rem"
+        />
+      ) : error ? (
+        <p className="muted">They could not be loaded: {error.message}</p>
+      ) : (
+        <Skeleton lines={6} />
+      )}
+    </details>
+  );
+}
+
+export function isCompared(point: Pick<BootPoint, "arm" | "setting">, of: Cell["of"]): boolean {
+  if (of.question === "kernel") return point.setting === of.setting;
+  return point.arm === of.kernel && (point.setting === of.setting || point.setting === of.reference);
+}
+
+function columnsOf(submission: number, run: number, points: readonly BootPoint[]): Column<BootPoint>[] {
+  const decimals = places(points.flatMap(point => point.repetitions));
+  const settings = new Set(points.map(point => point.setting)).size > 1;
+  return [
+    { id: "block", header: "block", numeric: true, value: point => point.block + 1 },
+    { id: "arm", header: "kernel", value: point => point.arm },
+    ...(settings
+      ? [{ id: "setting", header: "setting", value: (point: BootPoint) => point.setting } as const]
+      : []),
+    {
+      id: "boot",
+      header: "boot",
+      rowHeader: true,
+      value: point => point.boot_id,
+      cell: point => (
+        <Link
+          to="/submissions/$id"
+          params={{ id: submission }}
+          search={{ run, boot: point.boot_id }}
+          title="Its console"
+        >
+          {point.boot_id}
+        </Link>
+      ),
+    },
+    { id: "device", header: "device", value: point => point.device },
+    {
+      id: "value",
+      header: "value",
+      hint: "The median of its repetitions",
+      numeric: true,
+      value: point => point.value,
+      text: point => number(point.value, decimals),
+    },
+    {
+      id: "repetitions",
+      header: "repetitions",
+      hint: "Without the warm-up, in order",
+      sortable: false,
+      value: point => point.repetitions.map(each => number(each, decimals)).join("  "),
+    },
+  ];
+}
