@@ -2,7 +2,7 @@ import type { Metric, TestPlan } from "@/api/types";
 import { EVIDENCE, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import classes from "./Metrics.module.css";
-import { BETTER, deltaOf, ROLES, TAKEN } from "./words";
+import { BETTER, deltaOf, ROLES } from "./words";
 
 /** Those that decide first. */
 const RANK = { primary: 0, secondary: 1, explanatory: 2 } as const;
@@ -18,7 +18,6 @@ const COLUMNS: readonly Column<Metric>[] = [
   {
     id: "summary",
     header: "what it is",
-    sortable: false,
     value: row => oneLine(row.summary),
     cell: row => <span className={classes.meaning}>{oneLine(row.summary)}</span>,
   },
@@ -34,14 +33,18 @@ const COLUMNS: readonly Column<Metric>[] = [
   role("role_emulated", "on emulated boards"),
   {
     id: "delta",
-    header: "worth attention from",
+    header: "matters from",
     hint: "The smallest effect worth a person's attention",
-    sortable: false,
     value: row => row.delta,
     text: deltaOf,
     cell: row => <span className="nowrap">{deltaOf(row)}</span>,
   },
-  { id: "taken", header: "taken in", value: row => TAKEN[row.taken_from] },
+  {
+    id: "taken",
+    header: "taken",
+    hint: "In repetitions with or without tracers",
+    value: row => row.taken_from,
+  },
 ];
 
 function role(of: "role_hardware" | "role_emulated", header: string): Column<Metric> {

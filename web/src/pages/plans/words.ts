@@ -1,5 +1,5 @@
 /** What the closed words of a plan mean to a reader. */
-import type { Direction, Metric, Role, TestPlan, TraceMode } from "@/api/types";
+import type { Direction, Metric, Role, TestPlan } from "@/api/types";
 
 export const BETTER: Record<Direction, string> = {
   higher_is_better: "higher",
@@ -11,11 +11,6 @@ export const ROLES: Record<Role, string> = {
   primary: "decides",
   secondary: "is compared",
   explanatory: "explains",
-};
-
-export const TAKEN: Record<TraceMode, string> = {
-  traced: "traced repetitions",
-  untraced: "untraced repetitions",
 };
 
 /** `1 lock`, `0.5 points`, `5 %`: the smallest effect worth a person's attention. */

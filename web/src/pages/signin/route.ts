@@ -8,7 +8,7 @@ export const signInRoute = createRoute({
   path: "/sign-in",
   ...searchParams({
     /** Where to go then: a path of this lab. */
-    next: text(2000),
+    next: text(8000),
   }),
   component: lazyPage(() => import("./SignInPage"), "SignInPage"),
 });

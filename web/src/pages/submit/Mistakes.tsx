@@ -3,13 +3,17 @@ import { FaultsContext, fieldId } from "./Fault";
 import classes from "./Order.module.css";
 
 /** After the button: what is wrong, each leading to its field. Whoever pressed it lands here. */
-export function Mistakes({ when }: { when: boolean }) {
+export function Mistakes({ presses }: { presses: number }) {
   const faults = use(FaultsContext);
   const box = useRef<HTMLDivElement>(null);
-  const shown = when && faults.size > 0;
+  const shown = presses > 0 && faults.size > 0;
+  const led = useRef(0);
+  // Once for each press, at once or when the server has answered; not when a mistake comes while the form is mended.
   useEffect(() => {
-    if (shown) box.current?.focus();
-  }, [shown]);
+    if (!shown || led.current === presses) return;
+    led.current = presses;
+    box.current?.focus();
+  }, [shown, presses]);
   if (!shown) return null;
   return (
     <div className={classes.refusal} role="alert" tabIndex={-1} ref={box}>

@@ -22,17 +22,17 @@ interface OrderProps {
   file: string;
   /** Nothing is missing that the form knows of. */
   complete: boolean;
-  /** The button was pressed once. */
-  tried: boolean;
+  /** How often the button was pressed. */
+  presses: number;
   targets: readonly Pair[];
 }
 
 /** Beside the form: what it would cost, the button, and the same as a command. */
-export function Order({ quote, request, send, file, complete, tried, targets }: OrderProps) {
+export function Order({ quote, request, send, file, complete, presses, targets }: OrderProps) {
   return (
     <aside className={classes.order} aria-label="Quote and submit">
       <QuoteSums live={quote} request={request} />
-      <Mistakes when={tried} />
+      <Mistakes presses={presses} />
       {send.error && !send.mistakes && <Refusal error={send.error} />}
       <SubmitButton pending={send.pending} targets={targets} />
       <QuoteTargets live={quote} request={request} />

@@ -9,6 +9,7 @@ import { Fault, FaultsContext } from "./Fault";
 import { faultsOf, missing, spokenOf } from "./faults";
 import { Order } from "./Order";
 import { SeriesFields } from "./SeriesFields";
+import { StartOver } from "./StartOver";
 import classes from "./SubmitPage.module.css";
 import { TreeField } from "./TreeField";
 import { useDraft, useMbox } from "./useDraft";
@@ -22,7 +23,8 @@ export function SubmitPage() {
   const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: 20_000 });
   const [draft, change] = useDraft();
   const mbox = useMbox();
-  const [tried, setTried] = useState(false);
+  const [presses, setPresses] = useState(0);
+  const tried = presses > 0;
 
   const standard = trees.find(each => each.default) ?? trees[0];
   const request = useMemo(
@@ -53,6 +55,7 @@ export function SubmitPage() {
   return (
     <Page
       title="Submit"
+      actions={<StartOver draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
       lead="Say what to test, what to measure and where. The lab builds both kernels, boots them in turns on one board, and answers for each topology."
     >
       <FaultsContext value={shown}>
@@ -62,7 +65,7 @@ export function SubmitPage() {
           noValidate
           onSubmit={event => {
             event.preventDefault();
-            setTried(true);
+            setPresses(presses + 1);
             if (incomplete.length === 0) send.submit();
           }}
         >
@@ -89,7 +92,7 @@ export function SubmitPage() {
             send={send}
             file={mbox.mbox?.name ?? ""}
             complete={incomplete.length === 0}
-            tried={tried}
+            presses={presses}
             targets={wanted(draft)}
           />
         </form>

@@ -1,0 +1,39 @@
+import { fireEvent, screen } from "@testing-library/react";
+import { expect, test } from "vitest";
+import { renderPart } from "@/testing/render";
+import { SourceFile } from "./SourceFile";
+
+const text = "#!/bin/sh\nmeasure() {\n\tfio\n}\n";
+const file = (open = true) => <SourceFile name="a.sh" text={text} open={open} />;
+const marked = (container: Element) =>
+  [...container.querySelectorAll("li[data-marked]")].map(line => line.querySelector("code")?.textContent);
+
+test("each line has a link that names file and line", async () => {
+  await renderPart(file());
+  expect(screen.getAllByRole("link").map(link => link.getAttribute("href"))).toEqual([
+    "#a.sh-L1",
+    "#a.sh-L2",
+    "#a.sh-L3",
+    "#a.sh-L4",
+  ]);
+});
+
+test("an address marks its lines and unfolds their file, and no other", async () => {
+  const { container } = await renderPart(
+    <>
+      {file(false)}
+      <SourceFile name="b.sh" text={text} open={false} />
+    </>,
+    { at: "/#a.sh-L2-L3" },
+  );
+  expect(marked(container)).toEqual(["measure() {", "\tfio"]);
+  const [a, b] = container.querySelectorAll("details");
+  expect([a?.open, b?.open]).toEqual([true, false]);
+});
+
+test("with shift, the lines between are marked and addressed", async () => {
+  const { container, router } = await renderPart(file(), { at: "/#a.sh-L4" });
+  fireEvent.click(screen.getByRole("link", { name: "Line 2" }), { shiftKey: true });
+  await expect.poll(() => router.state.location.hash).toBe("a.sh-L2-L4");
+  expect(marked(container)).toEqual(["measure() {", "\tfio", "}"]);
+});
