@@ -8,7 +8,7 @@ import {
   useTable,
 } from "@tanstack/react-table";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
+import { memo, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
 import { plain, textTable } from "@/lib/texttable";
 import { CopyButton } from "./CopyButton";
@@ -137,7 +137,8 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         name={caption}
         className={classes.scroller}
         ref={scroller}
-        style={virtual ? { maxHeight: props.maxHeight ?? "36rem" } : undefined}
+        // Contained: rows that come and go while it scrolls are nothing to the layout of the page around it.
+        style={virtual ? { maxHeight: props.maxHeight ?? "36rem", contain: "content" } : undefined}
       >
         <table
           className={classes.table}
@@ -168,24 +169,13 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
           <tbody>
             {before > 0 && <Spacer height={before} columns={columns.length} />}
             {shown.map(({ row, at }) => (
-              <tr key={rowKey(row)} aria-rowindex={virtual ? at + 2 : undefined} data-mark={mark?.(row)}>
-                {columns.map(column => {
-                  const content = column.cell ? column.cell(row) : textOf(column, row);
-                  return column.rowHeader ? (
-                    <th key={column.id} scope="row" className={column.numeric ? classes.numeric : undefined}>
-                      {content}
-                    </th>
-                  ) : (
-                    <td
-                      data-header={column.bare ? undefined : column.header}
-                      key={column.id}
-                      className={column.numeric ? classes.numeric : column.wrap ? classes.wrap : undefined}
-                    >
-                      {content}
-                    </td>
-                  );
-                })}
-              </tr>
+              <BodyRow
+                key={rowKey(row)}
+                row={row}
+                columns={columns}
+                rowIndex={virtual ? at + 2 : undefined}
+                mark={mark?.(row)}
+              />
             ))}
             {after > 0 && <Spacer height={after} columns={columns.length} />}
             {rows.length === 0 && (
@@ -201,6 +191,37 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
     </div>
   );
 }
+
+interface BodyRowProps<Row> {
+  row: Row;
+  columns: readonly Column<Row>[];
+  rowIndex: number | undefined;
+  mark: string | undefined;
+}
+
+/** Rows that stay in sight while one scrolls are not rendered again: that needs columns that stay the same array. */
+const BodyRow = memo(function BodyRow<Row>({ row, columns, rowIndex, mark }: BodyRowProps<Row>) {
+  return (
+    <tr aria-rowindex={rowIndex} data-mark={mark}>
+      {columns.map(column => {
+        const content = column.cell ? column.cell(row) : textOf(column, row);
+        return column.rowHeader ? (
+          <th key={column.id} scope="row" className={column.numeric ? classes.numeric : undefined}>
+            {content}
+          </th>
+        ) : (
+          <td
+            data-header={column.bare ? undefined : column.header}
+            key={column.id}
+            className={column.numeric ? classes.numeric : column.wrap ? classes.wrap : undefined}
+          >
+            {content}
+          </td>
+        );
+      })}
+    </tr>
+  );
+}) as <Row>(props: BodyRowProps<Row> & { key?: string | number }) => ReactNode;
 
 function useSorted<Row extends object>(
   rows: readonly Row[],
