@@ -38,6 +38,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       })),
     [cells, selected],
   );
+  const columns = useMemo(() => othersColumns(of), [of]);
   const others = useMemo(() => besides(cells, selected), [cells, selected]);
   const published = useMemo(
     () =>
@@ -96,7 +97,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       {others.length > 0 && (
         <DataTable
           caption="Why: what else these boots show"
-          columns={OTHERS(of)}
+          columns={columns}
           rows={others}
           rowKey={cell => cell.key}
         />
@@ -105,7 +106,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
   );
 }
 
-const OTHERS = ({ question }: Comparison): Column<Cell>[] => [
+const othersColumns = ({ question }: Comparison): Column<Cell>[] => [
   metricColumn({ resetScroll: false }),
   armColumn("baseline", question === "kernel" ? "baseline" : "reference"),
   armColumn("candidate", question === "kernel" ? "candidate" : "setting"),
