@@ -6,6 +6,9 @@ import {
   type ReactNode,
   Suspense,
   useCallback,
+  useDeferredValue,
+  useEffect,
+  useRef,
   useState,
 } from "react";
 import { bytes, grouped } from "@/lib/numbers";
@@ -14,7 +17,7 @@ import { announce } from "@/parts/LiveRegion";
 import { LogText } from "./LogText";
 import classes from "./LogView.module.css";
 import type { Log, LogState } from "./log";
-import type { Search } from "./search";
+import { Search } from "./search";
 import { useLogVersion, useSearchOf } from "./useLog";
 
 /** What both ways to show a log take. */
@@ -64,6 +67,7 @@ interface Props {
 const TerminalView = lazy<ComponentType<LogViewProps>>(() =>
   import("./TerminalView").catch(() => ({ default: LogText })),
 );
+const TYPING_MS = 250;
 const NO_MARKS: ReadonlySet<number> = new Set();
 
 const STATES: Record<LogState, string> = {
@@ -77,7 +81,9 @@ const STATES: Record<LogState, string> = {
 export function LogView(props: Props) {
   const { log, name, address, onAddress, lineHref, download, marked = NO_MARKS, terminal = false } = props;
   useLogVersion(log);
-  const search = useSearchOf(log, address.find);
+  const [find, setFind] = useTyped(address.find, find => onAddress({ find }, true));
+  const query = useDeferredValue(find);
+  const search = useSearchOf(log, query);
   const [atEnd, setAtEnd] = useState(address.line === null);
   const live = log.state !== "ended" && log.state !== "failed";
   const following = live && atEnd && address.line === null;
@@ -91,7 +97,7 @@ export function LogView(props: Props) {
     log,
     name,
     line: address.line,
-    find: address.find,
+    find: query,
     following,
     onFollow,
     onLine,
@@ -102,7 +108,10 @@ export function LogView(props: Props) {
   return (
     <div className={classes.whole}>
       <div className={`${classes.bar} no-print`}>
-        <Finder search={search} address={address} onAddress={onAddress} />
+        <Finder
+          {...{ log, search, query, find, setFind, line: address.line }}
+          onHit={line => onAddress({ line, find }, true)}
+        />
         <div className={classes.group}>
           <LineField key={address.line} line={address.line} last={log.lineCount} onLine={onLine} />
           {terminal && (
@@ -183,21 +192,48 @@ export function LogView(props: Props) {
   );
 }
 
-interface FinderProps {
-  search: Search;
-  address: LogAddress;
-  onAddress: Props["onAddress"];
+/** What is typed shows at once and is in the address a moment later; what comes into the address otherwise shows too. */
+function useTyped(given: string, onTyped: (text: string) => void): [string, (text: string) => void] {
+  const [typed, setTyped] = useState(given);
+  const known = useRef(given);
+  const tell = useRef(onTyped);
+  tell.current = onTyped;
+  useEffect(() => {
+    if (given === known.current) return;
+    known.current = given;
+    setTyped(given);
+  }, [given]);
+  useEffect(() => {
+    if (typed === known.current) return;
+    const timer = setTimeout(() => {
+      known.current = typed;
+      tell.current(typed);
+    }, TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  return [typed, setTyped];
 }
 
-function Finder({ search, address, onAddress }: FinderProps) {
-  const { line, find } = address;
+interface FinderProps {
+  log: Log;
+  /** Of `query`, which follows `find` as soon as there is time. */
+  search: Search;
+  query: string;
+  find: string;
+  setFind(text: string): void;
+  line: number | null;
+  onHit(line: number): void;
+}
+
+function Finder({ log, search, query, find, setFind, line, onHit }: FinderProps) {
   const hits = search.lines.length;
   const place = search.place(line);
   const go = (step: 1 | -1) => {
-    const next = search.from(line, step);
+    const now = query === find ? search : new Search(log, find).advance();
+    const next = now.from(line, step);
     if (next === null) return;
-    onAddress({ line: next }, true);
-    announce(`Line ${next}, hit ${search.place(next)} of ${hits}`);
+    onHit(next);
+    announce(`Line ${next}, hit ${now.place(next)} of ${now.lines.length}`);
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter") return;
@@ -213,7 +249,7 @@ function Finder({ search, address, onAddress }: FinderProps) {
         placeholder="Find"
         aria-label="Find in this text"
         spellCheck={false}
-        onChange={event => onAddress({ find: event.target.value }, true)}
+        onChange={event => setFind(event.target.value)}
         onKeyDown={onKey}
       />
       <span className={classes.hits} data-none={(find !== "" && hits === 0) || undefined}>

@@ -101,14 +101,14 @@ function whenThemeChanges(changed: () => void): () => void {
 function documentWithoutStyleElements() {
   const sheets: ReturnType<typeof adoptSheet>[] = [];
   const make = (name: string, options?: ElementCreationOptions) => {
-    const create = (what: string) => Document.prototype.createElement.call(window.document, what, options);
-    if (name !== "style") return create(name);
+    const style = name === "style";
+    const element = Document.prototype.createElement.call(window.document, style ? "span" : name, options);
+    if (!style) return element;
     const sheet = adoptSheet();
     sheets.push(sheet);
-    const holder = create("span");
-    holder.hidden = true;
-    Object.defineProperty(holder, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
-    return holder;
+    element.hidden = true;
+    Object.defineProperty(element, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
+    return element;
   };
   const document = new Proxy(window.document, {
     get(target, name) {
@@ -125,3 +125,12 @@ function documentWithoutStyleElements() {
     },
   };
 }
+
+/**
+ * The policy refuses a `style` attribute, not what a script sets of an element's style. xterm.js writes the attribute of
+ * spans that it makes with the window's document, for text that is selected.
+ */
+HTMLSpanElement.prototype.setAttribute = function setAttributeByScript(name: string, value: string) {
+  if (name === "style") this.style.cssText = value;
+  else Element.prototype.setAttribute.call(this, name, value);
+};
