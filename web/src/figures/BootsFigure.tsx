@@ -76,21 +76,19 @@ export function BootsFigure({
   return (
     <Figure
       title={title}
-      controls={
-        <>
-          <Key arm="a" name={baseline.name} />
-          <Key arm="b" name={candidate.name} />
-        </>
-      }
       description={
         <>
-          One mark per boot, the median of its repetitions; a line joins the two of a block. Dashed: the
-          means.
+          Disc: {baseline.name}; diamond: {candidate.name}. One mark per boot, the median of its repetitions;
+          a line joins the two of a block. Dashed: the means.
           {description && <> {description}</>}
         </>
       }
       table={table}
     >
+      <div className={classes.keys}>
+        <Key arm="a" name={baseline.name} />
+        <Key arm="b" name={candidate.name} />
+      </div>
       <LazyPlot draw={draw} height={HEIGHT} />
     </Figure>
   );

@@ -65,8 +65,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       <Pick cells={cells} selected={selected} />
       <div className={classes.verdict}>
         {!none && <VerdictBadge verdict={of.verdict} />} <EvidenceMark evidence={of.evidence} />
-        <span>{oneLine(of.reason)}</span>
-        {none && <span>{EVIDENCE.none.meaning}</span>}
+        <span>{oneLine(of.reason) || (none && EVIDENCE.none.meaning)}</span>
       </div>
       <Figures selected={selected} />
       {published.map(row => (
