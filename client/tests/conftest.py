@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,12 @@ from commandline import TOKEN, Ended, Wqlab
 from fakelab import FakeLab
 
 from wqlab_client import Client, Retry
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _interrupts_count() -> None:
+    """A script ignores SIGINT in what it starts in the background, and so does all that this starts in turn."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -38,8 +38,7 @@ class Terminal:
         self._fd, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 80, 0, 0))
         self.process = subprocess.Popen(
-            # SIGINT is ignored in what a script starts in the background: Ctrl-C must count here all the same.
-            ["env", "--default-signal=INT", "setsid", "--ctty", *COMMAND, *arguments],
+            ["setsid", "--ctty", *COMMAND, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
