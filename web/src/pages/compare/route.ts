@@ -1,5 +1,6 @@
-import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { createRoute } from "@tanstack/react-router";
 import { comparisonQuery } from "@/api/queries";
+import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { oneOf, searchParams, someOf, text, whole } from "@/lib/search";
 
@@ -28,5 +29,5 @@ export const compareRoute = createRoute({
     first && second && first !== second
       ? void context.client.prefetchQuery(comparisonQuery(first, second))
       : undefined,
-  component: lazyRouteComponent(() => import("./ComparePage"), "ComparePage"),
+  component: lazyPage(() => import("./ComparePage"), "ComparePage"),
 });
