@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
-    "four-l3": (1, 4, 1, 2, 1, "contiguous"),
+    "four-l3": (1, 4, 3, 1, 1, "contiguous"),
     "two-sockets": (2, 1, 2, 2, 2, "contiguous"),
     "two-sockets-smt-last": (2, 1, 3, 2, 2, "smt_last"),
 }
@@ -84,8 +84,10 @@ def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
     return [c for c in found if all(c[key] == value for key, value in wanted.items())]
 
 
-def write_device_type(data: Path, name: str, layout: tuple[int, int, int, int, int, str]) -> None:
-    """What an operator does by hand: one YAML file."""
+def write_device_type(
+    data: Path, name: str, layout: tuple[int, int, int, int, int, str], units: int = 2, **more: Any
+) -> None:
+    """What an operator does by hand: one YAML file. `more`: keys besides topology, emulation and units."""
     keys = ("sockets", "l3_per_socket", "cores_per_l3", "threads_per_core", "numa_nodes", "numbering")
     spec = {
         "name": name,
@@ -93,7 +95,8 @@ def write_device_type(data: Path, name: str, layout: tuple[int, int, int, int, i
         "arch": "x86_64",
         "topology": dict(zip(keys, layout, strict=True)),
         "emulation": {"memory_mib": 2048},
-        "units": [{"name": f"{name}-{n}"} for n in (1, 2)],
+        "units": [{"name": f"{name}-{n}"} for n in range(1, units + 1)],
+        **more,
     }
     (data / "device-types" / f"{name}.yaml").write_text(yaml.safe_dump(spec))
 
@@ -109,6 +112,8 @@ def lab() -> Iterator[Lab]:
             path.unlink()
     for name, layout in BOARDS.items():
         write_device_type(data, name, layout)
+    # One unit: whatever happens to it, the next run is on the same board. A kernel that hangs is given up early.
+    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 60})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data)}
     environment |= {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git"), "NO_COLOR": "1"}
     try:

@@ -40,6 +40,7 @@ def submissions(lab: Lab) -> dict[str, int]:
             "--mbox", str(SERIES / "warns-at-boot.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "1"
         ),
         "panic": lab.submit("--mbox", str(SERIES / "panics-at-boot.mbox"), "--target", "xfs-fsync@tiny"),
+        "hang": lab.submit("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--target", "xfs-fsync@lone", "--blocks", "1"),
     }
 
 
@@ -166,6 +167,19 @@ def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submi
     assert "candidate" in arms, "every attempt that failed is listed"
     assert "baseline" not in arms
     assert not [d for d in json.loads(lab.wqlab("devices", "--json")) if d["health"] == "quarantined"]
+
+
+def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
+    """The kernel stops without a word: only the time it takes gives it away."""
+    report = lab.finish(submissions["hang"], codes=(3,))
+    failure = report["submission"]["failure"]
+    assert failure["kind"] == "kernel"
+    assert "hang" in failure["summary"] and "did not come up" in failure["summary"]
+    found = [f for target in report["targets"] for f in target["findings"]]
+    assert {(f["kind"], f["arm"]) for f in found} == {("hang", "candidate")}
+    assert {attempt["arm"] for attempt in report["attempts"] if attempt["block"] is not None} == {"candidate"}
+    (board,) = [d for d in json.loads(lab.wqlab("devices", "--json")) if d["device_type"] == "lone"]
+    assert (board["health"], board["lease"]) == ("good", None)
 
 
 def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab, submissions: dict[str, int]) -> None:

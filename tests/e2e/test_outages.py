@@ -1,0 +1,206 @@
+"""Parts of the running lab are killed in the middle of a measurement, and nothing is lost or doubled.
+
+One submission sees three outages, each struck right after samples of a boot have arrived: the lab worker with all its
+processes (only the boards live on), Redis, and the API. Nothing is started again by the test: that is the lab's own
+supervisor's work, as in production.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from wqlab_client.client import Client
+from wqlab_contracts.api import BootView, Comparison, Report, RunView, SampleRow
+from wqlab_contracts.enums import BootState, ErrorKind, EventKind, JobState, Outcome, TraceMode
+from wqlab_contracts.messages import Event
+
+from .conftest import Lab
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+PLAN, BOARD = "dm-crypt-affinity", "lone"
+SETTINGS = ("scope=system,strict=0", "scope=cache,strict=1")
+BLOCKS = 2
+
+
+class Watcher:
+    """The submission's event stream, over all outages on one resumed connection."""
+
+    def __init__(self, client: Client, submission: int) -> None:
+        self.seen: list[Event] = []
+        self._stream: Iterator[Event] = client.events(submission)
+
+    def until(self, wanted: Callable[[Event], bool]) -> Event:
+        for event in self._stream:
+            self.seen.append(event)
+            if wanted(event):
+                return event
+        raise AssertionError(f"the submission ended without it; its last events: {self.seen[-5:]}")
+
+    def samples_of_another_boot(self, than: set[int]) -> int:
+        event = self.until(lambda event: event.kind is EventKind.SAMPLES and event.boot_id not in than)
+        assert event.boot_id is not None
+        return event.boot_id
+
+    def rest(self) -> None:
+        self.seen.extend(self._stream)
+
+
+class Story:
+    """What was done and seen while the submission ran."""
+
+    def __init__(self, lab: Lab) -> None:
+        self._lab = lab
+        self.client = Client(lab.environment["WQLAB_URL"], lab.environment["WQLAB_TOKEN"])
+        self.killed: dict[str, int] = {}
+        """Program -> the process that was killed."""
+        self.boots: dict[str, int] = {}
+        """Program -> the boot that was being measured then."""
+        settings = [word for setting in SETTINGS for word in ("--setting", setting)]
+        self.submission = lab.submit(
+            *("--settings-only", "--target", f"{PLAN}@{BOARD}", *settings, "--blocks", str(BLOCKS)),
+            *("--param", "total_ios=64", "--param", "traced_ios=200"),
+        )
+        self.events = Watcher(self.client, self.submission)
+        for program in ("boards", "redis", "api"):
+            self._strike(program)
+        self.events.rest()
+        self.report: Report = self.client.report(self.submission)
+        self.run: RunView = self.client.run(self.report.targets[0].run_id)
+        self.samples: list[SampleRow] = self.client.samples(self.run.id)
+
+    def _strike(self, program: str) -> None:
+        """SIGKILL for a program and every process below it, in the middle of a boot that no outage has hit yet."""
+        process = self.process_of(program)
+        self.boots[program] = self.events.samples_of_another_boot(than=set(self.boots.values()))
+        for each in family(process):
+            os.kill(each, signal.SIGKILL)
+        self.killed[program] = process
+
+    def process_of(self, program: str) -> int:
+        """As its supervisor knows it."""
+        config = Path(self._lab.environment["WQLAB_STATE"]) / "run/supervisord.conf"
+        told = subprocess.run(
+            ["supervisorctl", "-c", config, "pid", program], check=True, text=True, stdout=subprocess.PIPE
+        )
+        return int(told.stdout)
+
+    @property
+    def whole(self) -> list[BootView]:
+        return [boot for boot in self.run.boots if boot.valid]
+
+    @property
+    def lost(self) -> list[BootView]:
+        return [boot for boot in self.run.boots if not boot.valid]
+
+
+def family(root: int) -> list[int]:
+    """A process and all its descendants, parents first."""
+    children: dict[int, list[int]] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            continue
+        children.setdefault(parent, []).append(int(entry.name))
+    found = [root]
+    for process in found:
+        found += children.get(process, [])
+    return found
+
+
+@pytest.fixture(scope="module")
+def story(lab: Lab) -> Story:
+    return Story(lab)
+
+
+def test_the_submission_passes(story: Story) -> None:
+    view = story.report.submission
+    assert (view.outcome, view.exit_code, view.failure) == (Outcome.PASSED, 0, None)
+    assert (story.run.state, story.run.outcome) == (JobState.FINISHED, Outcome.PASSED)
+    assert story.run.blocks_completed == BLOCKS
+
+
+def test_every_block_is_whole_and_there_once(story: Story) -> None:
+    assert sorted(boot.block for boot in story.whole) == list(range(BLOCKS))
+    assert len({boot.kernel_boot_id for boot in story.run.boots}) == len(story.run.boots)
+    finished = [event.data["block"] for event in story.events.seen if event.kind is EventKind.BLOCK_FINISHED]
+    assert sorted(finished) == list(range(BLOCKS))
+    assert all(boot.state is BootState.FINISHED for boot in story.run.boots)
+
+
+def test_no_sample_is_missing_or_doubled(story: Story) -> None:
+    """Exactly what the plan asks of each boot: every metric, as often as its kind of repetition is made."""
+    target = story.report.targets[0]
+    assert target.unsupported == []
+    plan, counts = target.plan, target.plan.emulated.repetitions
+    assert counts.warmup == 0
+    numbers = {
+        TraceMode.UNTRACED: range(counts.untraced),
+        TraceMode.TRACED: range(counts.untraced, counts.untraced + counts.traced),
+    }
+    expected = {
+        (boot.id, scenario.name, setting, repetition, metric.name)
+        for boot in story.whole
+        for scenario in plan.scenarios
+        for setting in SETTINGS
+        for metric in plan.metrics
+        for repetition in numbers[metric.taken_from]
+    }
+    found = Counter((row.boot_id, row.scenario, row.setting, row.repetition, row.metric) for row in story.samples)
+    assert set(found.values()) == {1}
+    assert set(found) == expected
+
+
+def test_the_worker_took_one_boot_with_it_and_the_list_says_why(story: Story) -> None:
+    """Redis and the API were away while a boot was measured too: that boot counts."""
+    assert [boot.id for boot in story.lost] == [story.boots["boards"]]
+    assert {story.boots["redis"], story.boots["api"]} == {boot.id for boot in story.whole}
+    failure = story.lost[0].failure
+    assert failure and failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "stopped answering" in failure.summary and "lone-1" in failure.summary
+    assert story.run.attempt == 2
+    told = [attempt for attempt in story.report.attempts if attempt.run_id == story.run.id]
+    assert {attempt.failure.summary for attempt in told} == {failure.summary}
+    assert story.lost[0].block in {attempt.block for attempt in told}
+
+
+def test_n_is_the_number_of_boots(story: Story) -> None:
+    compared: list[Comparison] = story.report.targets[0].comparisons
+    assert compared
+    for each in compared:
+        assert each.baseline and each.candidate
+        assert each.baseline.n == each.candidate.n == BLOCKS
+
+
+def test_consoles_are_kept_byte_for_byte(story: Story, lab: Lab) -> None:
+    """Every power-on has a log of its own at the bench, which no outage touched."""
+    folder = Path(lab.environment["WQLAB_STATE"]) / "bench/consoles"
+    logs = [path.read_bytes() for path in folder.glob("lone-1.log*")]
+    for boot in story.run.boots:
+        console = b"".join(story.client.console(story.run.id, boot.id))
+        assert len(console) == boot.console_bytes and not boot.console_truncated
+        assert boot.token and f"token={boot.token}".encode() in console
+        assert sum(console in log for log in logs) == 1, f"boot {boot.id} has a console that the board never wrote"
+
+
+def test_the_event_stream_goes_on_where_it_was(story: Story) -> None:
+    numbers = [event.seq for event in story.events.seen]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_the_supervisor_brought_everything_back(story: Story, lab: Lab) -> None:
+    for program, killed in story.killed.items():
+        assert story.process_of(program) not in {0, killed}
+    status = subprocess.run(["wqlab-lab", "status"], env=lab.environment, check=True, text=True, stdout=subprocess.PIPE)
+    states = dict(line.split() for line in status.stdout.splitlines()[1:])
+    assert set(states.values()) == {"RUNNING"}
+    (board,) = [device for device in story.client.devices() if device.name == "lone-1"]
+    assert (board.health.value, board.lease) == ("good", None)
