@@ -201,6 +201,7 @@ def test_the_supervisor_brought_everything_back(story: Story, lab: Lab) -> None:
         assert story.process_of(program) not in {0, killed}
     status = subprocess.run(["wqlab-lab", "status"], env=lab.environment, check=True, text=True, stdout=subprocess.PIPE)
     states = dict(line.split() for line in status.stdout.splitlines()[1:])
-    assert set(states.values()) == {"RUNNING"}
+    # Having lost Redis in the middle of a task, Celery's worker ends with that task and is started once more.
+    assert set(states.values()) <= {"RUNNING", "STARTING"}
     (board,) = [device for device in story.client.devices() if device.name == "lone-1"]
     assert (board.health.value, board.lease) == ("good", None)
