@@ -13,7 +13,7 @@ from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import quote
 
 from pydantic import ValidationError
@@ -50,6 +50,18 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     JUNIT = "junit"
+
+
+class SubmissionFilter(TypedDict, total=False):
+    """What a submission must be to be listed; `q` is text to search for."""
+
+    state: SubmissionState | None
+    outcome: Outcome | None
+    tree: str | None
+    owner: str | None
+    plan: str | None
+    device_type: str | None
+    q: str | None
 
 
 class Client:
@@ -116,61 +128,21 @@ class Client:
             headers={"Idempotency-Key": idempotency_key or str(uuid.uuid4())},
         )
 
-    def submissions(
-        self,
-        *,
-        state: SubmissionState | None = None,
-        outcome: Outcome | None = None,
-        tree: str | None = None,
-        owner: str | None = None,
-        plan: str | None = None,
-        device_type: str | None = None,
-        q: str | None = None,
-        page_size: int = 50,
-    ) -> Iterator[SubmissionSummary]:
+    def submissions(self, *, page_size: int = 50, **filters: Unpack[SubmissionFilter]) -> Iterator[SubmissionSummary]:
         """All submissions that match, newest first, fetched page by page as they are consumed."""
         cursor = None
         while True:
-            page = self.submissions_page(
-                state=state,
-                outcome=outcome,
-                tree=tree,
-                owner=owner,
-                plan=plan,
-                device_type=device_type,
-                q=q,
-                limit=page_size,
-                cursor=cursor,
-            )
+            page = self.submissions_page(limit=page_size, cursor=cursor, **filters)
             yield from page.items
             cursor = page.next
             if cursor is None:
                 return
 
     def submissions_page(
-        self,
-        *,
-        state: SubmissionState | None = None,
-        outcome: Outcome | None = None,
-        tree: str | None = None,
-        owner: str | None = None,
-        plan: str | None = None,
-        device_type: str | None = None,
-        q: str | None = None,
-        cursor: str | None = None,
-        limit: int = 50,
+        self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[SubmissionFilter]
     ) -> Page[SubmissionSummary]:
-        params: dict[str, str | int | None] = {
-            "state": state,
-            "outcome": outcome,
-            "tree": tree,
-            "owner": owner,
-            "plan": plan,
-            "device_type": device_type,
-            "q": q,
-            "cursor": cursor,
-            "limit": limit,
-        }
+        wanted = cast("dict[str, str | None]", filters)
+        params: dict[str, str | int | None] = {**wanted, "cursor": cursor, "limit": limit}
         return self._get(Page[SubmissionSummary], f"{API}/submissions", "list submissions", params)
 
     def submission(self, submission_id: int, *, retry: Retry | None = None) -> SubmissionView:
