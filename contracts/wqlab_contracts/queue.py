@@ -23,9 +23,12 @@ def lab_queue(lab: str) -> str:
 CELERY_CONFIG: dict[str, object] = {
     "task_serializer": "json",
     "accept_content": ["json"],
-    "task_acks_late": True,
-    "task_reject_on_worker_lost": True,
+    # A message is done with when it is received: what a lost worker leaves is found by its claim, not by its message.
+    # An unacknowledged one ends the worker when Redis goes away: kombu 5.7 puts it back through a closed connection.
+    "task_acks_late": False,
+    # Nobody keeps a message for later that another worker could take now.
     "worker_prefetch_multiplier": 1,
+    "worker_disable_prefetch": True,
     "task_ignore_result": True,
     "broker_connection_retry_on_startup": True,
     "worker_hijack_root_logger": False,

@@ -31,7 +31,7 @@ def test_settings_come_from_the_environment() -> None:
     assert "secret" not in repr(known.worker_token)
 
 
-def test_messages_are_json_and_acknowledged_late() -> None:
+def test_messages_are_json_and_none_is_held_while_a_task_runs() -> None:
     assert tasks.app.conf.accept_content == ["json"]
-    assert tasks.app.conf.task_acks_late
-    assert tasks.app.conf.worker_prefetch_multiplier == 1
+    assert not tasks.app.conf.task_acks_late
+    assert tasks.app.conf.worker_disable_prefetch
