@@ -44,7 +44,8 @@ lint: setup ## ruff, mypy, shell syntax, data folders; types, biome and generate
 format: ## let ruff format the Python
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-test: setup ## everything: lint, unit, integration, boards, end to end
+test: ## everything: lint, unit, integration, boards, end to end with a browser
+	@lab/setup.sh tests
 	@$(AS_USER) lab/test.sh
 
 test-unit: setup ## only the tests that need no service

@@ -1,9 +1,12 @@
 #!/bin/sh
 # Installs what is missing: Debian packages, the lab's user (when root), the Python environment, the built web pages.
 # Safe to run again: does nothing when all is there. Starts no system service.
+#   setup.sh          what a lab needs
+#   setup.sh tests    and what only its tests need
 set -eu
 cd "$(dirname "$0")/.."
 . lab/env.sh
+lists="lab/packages.txt${1:+ lab/packages-$1.txt}"
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -11,7 +14,8 @@ die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || die "this needs Debian 12 on amd64"
 
 missing_packages() {
-    for name in $(grep -v '^#' lab/packages.txt); do
+    # shellcheck disable=SC2086
+    for name in $(cat $lists | grep -v '^#'); do
         dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || echo "$name"
     done
 }

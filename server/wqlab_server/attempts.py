@@ -3,34 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import AttemptView
-from wqlab_contracts.enums import EventKind
+from wqlab_contracts.enums import EventKind, Outcome
 from wqlab_contracts.messages import Failure
 
-from .models import BlockAttempt, Boot, Event, Run, RunAttempt
+from .models import Apply, BlockAttempt, Boot, Build, Event, Run, RunAttempt, SubmissionBuild
 
 
 def of_jobs(session: Session, submission_id: int) -> list[AttemptView]:
-    """Applies and builds that failed, whether or not they were tried again."""
+    """Applies and builds that failed, tried again or not; in order of time."""
     told = session.scalars(
-        select(Event)
-        .where(Event.submission_id == submission_id, Event.kind == EventKind.ATTEMPT_FAILED)
-        .order_by(Event.seq)
+        select(Event).where(Event.submission_id == submission_id, Event.kind == EventKind.ATTEMPT_FAILED)
     )
-    return [
-        AttemptView(
-            what=event.data["what"],
-            run_id=None,
-            build_id=event.build_id,
-            plan=None,
-            device_type=None,
-            device=event.data["holder"] or "",
-            block=None,
-            arm=None,
+    again = [
+        _job_view(
+            event.data["what"],
+            event.build_id,
+            holder=event.data["holder"],
             attempt=event.data["attempt"],
             failure=Failure.model_validate(event.data["failure"]),
             at=event.at,
@@ -38,6 +33,51 @@ def of_jobs(session: Session, submission_id: int) -> list[AttemptView]:
         for event in told
         if event.data["what"] in {"apply", "build"}
     ]
+    jobs: list[Apply | Build] = [
+        *session.scalars(select(Apply).where(Apply.submission_id == submission_id, Apply.outcome == Outcome.FAILED)),
+        *session.scalars(
+            select(Build)
+            .where(Build.outcome == Outcome.FAILED)
+            .where(Build.id.in_(select(SubmissionBuild.build_id).where(SubmissionBuild.submission_id == submission_id)))
+        ),
+    ]
+    ended = [
+        _job_view(
+            "build" if isinstance(job, Build) else "apply",
+            job.id if isinstance(job, Build) else None,
+            holder=job.holder,
+            attempt=job.attempts,
+            failure=job.failure,
+            at=job.finished_at,
+        )
+        for job in jobs
+        if job.failure is not None
+    ]
+    return sorted([*again, *ended], key=lambda view: (view.at is None, view.at))
+
+
+def _job_view(
+    what: Literal["apply", "build"],
+    build_id: int | None,
+    *,
+    holder: str | None,
+    attempt: int,
+    failure: Failure,
+    at: datetime | None,
+) -> AttemptView:
+    return AttemptView(
+        what=what,
+        run_id=None,
+        build_id=build_id,
+        plan=None,
+        device_type=None,
+        device=holder or "",
+        block=None,
+        arm=None,
+        attempt=attempt,
+        failure=failure,
+        at=at,
+    )
 
 
 def of_run(

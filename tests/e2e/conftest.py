@@ -7,12 +7,18 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
+from playwright.sync_api import Browser, sync_playwright
+
+from wqlab_client.client import Client
+
+from .browser import Person, start_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -29,6 +35,20 @@ class Lab:
     def __init__(self, environment: dict[str, str], data: Path) -> None:
         self.environment = environment
         self.data = data
+
+    @property
+    def url(self) -> str:
+        return self.environment["WQLAB_URL"]
+
+    def client(self) -> Client:
+        return Client(self.url, self.environment["WQLAB_TOKEN"])
+
+    def fault(self, board: str, *faults: dict[str, Any]) -> None:
+        """Has an emulated board show these faults from now on; none heals it."""
+        published = Path(self.environment["WQLAB_STATE"]) / "bench/bench.json"
+        port = json.loads(published.read_text())["port"]
+        answer = httpx.put(f"http://127.0.0.1:{port}/boards/{board}/faults", json={"faults": list(faults)})
+        answer.raise_for_status()
 
     def wqlab(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
         result = subprocess.run(
@@ -130,6 +150,61 @@ def lab() -> Iterator[Lab]:
         leftovers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_of(entry, state)]
         shutil.rmtree(state, ignore_errors=True)
         assert not leftovers, f"`wqlab-lab down` left processes behind: {leftovers}"
+
+
+@pytest.fixture(scope="session")
+def study(lab: Lab) -> int:
+    """A settings study on a board with four L3 domains: the submission's id."""
+    return lab.submit(
+        *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--blocks", "2"),
+        *("--param", "total_ios=64", "--param", "traced_ios=400"),
+    )
+
+
+@pytest.fixture(scope="session")
+def passwords(lab: Lab) -> dict[str, str]:
+    """One user of each role, by the role's name."""
+    made = {}
+    with httpx.Client(base_url=lab.url, headers={"Authorization": f"Bearer {lab.environment['WQLAB_TOKEN']}"}) as api:
+        for role in ("viewer", "submitter", "maintainer", "admin"):
+            answer = api.post("/api/v1/users", json={"name": f"a-{role}", "role": role})
+            answer.raise_for_status()
+            made[role] = answer.json()["password"]
+    return made
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = start_chromium(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[Callable[..., Person]]:
+    """Makes people, each with a browser of their own: signed in by role, or nobody in particular. What their browser's
+    console complained of fails the module's last test."""
+    people = []
+
+    def make(role: str | None = None, *, scripts: bool = True) -> Person:
+        made = Person(chromium, lab.url, scripts=scripts)
+        people.append(made)
+        if role is not None:
+            made.sign_in(f"a-{role}", passwords[role])
+        return made
+
+    yield make
+    errors = [error for each in people for error in each.errors]
+    for each in people:
+        each.close()
+    assert not errors, f"said on the browsers' consoles: {errors}"
+
+
+@pytest.fixture(scope="session")
+def pictures() -> Path:
+    """Where screenshots are kept."""
+    return Path(os.environ.get("WQLAB_ARTIFACTS", Path(os.environ["WQLAB_CACHE"]) / "artifacts")) / "screenshots"
 
 
 def _is_of(process: Path, state: Path) -> bool:

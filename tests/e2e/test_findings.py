@@ -22,13 +22,10 @@ BESIDES = 2
 
 
 @pytest.fixture(scope="module")
-def submissions(lab: Lab) -> dict[str, int]:
+def submissions(lab: Lab, study: int) -> dict[str, int]:
     """Everything is submitted at once, as several users would; each test waits for its own."""
     return {
-        "settings": lab.submit(
-            *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--blocks", "2"),
-            *("--param", "total_ios=64", "--param", "traced_ios=400"),
-        ),
+        "settings": study,
         "example": lab.submit(
             "--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets", "--target", "xfs-fsync@two-sockets-smt-last"
         ),

@@ -79,8 +79,8 @@ def get_device_history(name: Name, session: Db, _: Reader, before: After, limit:
 
 @router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
 def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
-    """Have a board checked as soon as it is free, whatever its health; a quarantined one is released first. Asking
-    again before the check has ended changes nothing."""
+    """Have a board checked as soon as it is free. Asking again before the check has ended changes nothing; a
+    quarantined board is refused (409), as its release orders a check."""
     queries.device(session, name)
     service.request_check(session, name)
     return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))

@@ -172,8 +172,8 @@ export interface paths {
         put?: never;
         /**
          * Check Device
-         * @description Have a board checked as soon as it is free, whatever its health; a quarantined one is released first. Asking
-         *     again before the check has ended changes nothing.
+         * @description Have a board checked as soon as it is free. Asking again before the check has ended changes nothing; a
+         *     quarantined board is refused (409), as its release orders a check.
          */
         post: operations["check_device"];
         delete?: never;

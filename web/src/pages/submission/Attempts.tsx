@@ -7,11 +7,11 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./panels.module.css";
 import { toBoot, toBuild, toRun, toSeries } from "./selection";
-import { attemptWhere, failuresOf } from "./steps";
+import { attemptWhere } from "./steps";
 
 /** Everything that went wrong on the way, the latest first; tried again or not, none left out. */
 export function Attempts({ steps }: { steps: SubmissionSteps }) {
-  const attempts = failuresOf(steps);
+  const { attempts } = steps;
   return (
     <Section
       id="failures"

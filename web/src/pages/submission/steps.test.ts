@@ -4,17 +4,7 @@ import { errorLines, linesWith, warningText } from "./buildlog";
 import { diffRuns, mailsOf } from "./patch";
 import { submissionSearch } from "./route";
 import { pinned, selected, toBoot, toBuild, toSeries } from "./selection";
-import {
-  applyText,
-  attemptWhere,
-  bootName,
-  bootsByBlock,
-  buildText,
-  cellsOf,
-  failuresOf,
-  took,
-  waitText,
-} from "./steps";
+import { applyText, attemptWhere, bootName, bootsByBlock, buildText, cellsOf, took, waitText } from "./steps";
 import { blockOf, bootOf, buildOf, runOf, stepsOf } from "./testing";
 
 const nothing = submissionSearch.defaults;
@@ -134,29 +124,6 @@ test("boots and attempts are called what the report calls them", () => {
   expect(attemptWhere({ ...attempt, what: "build", build_id: 7, device: "host/1" })).toBe(
     "build 7 by host/1, attempt 1",
   );
-});
-
-test("what ended an apply or a build is among the failures, once", () => {
-  const failed = buildOf(12, "candidate", { outcome: "failed", failure, attempts: 2 });
-  const first = {
-    what: "build",
-    run_id: null,
-    build_id: 12,
-    plan: null,
-    device_type: null,
-    device: "host/1",
-    block: null,
-    arm: null,
-    attempt: 1,
-    failure,
-    at: "2026-11-21T10:00:30Z",
-  } as const;
-  const steps = stepsOf({ builds: [failed], attempts: [first] });
-  expect(failuresOf(steps).map(each => each.attempt)).toEqual([1, 2]);
-  expect(
-    failuresOf({ ...steps, attempts: [first, { ...first, attempt: 2 }] }).map(each => each.attempt),
-  ).toEqual([1, 2]);
-  expect(failuresOf(stepsOf())).toEqual([]);
 });
 
 test("errors and new warnings are found where the log has them", () => {

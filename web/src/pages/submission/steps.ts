@@ -1,14 +1,5 @@
 /** What each step of a submission says of itself, and what a cell of a run's strip shows. */
-import type {
-  ApplyStep,
-  Arm,
-  AttemptView,
-  BlockStep,
-  BootStep,
-  BuildStep,
-  RunStep,
-  SubmissionSteps,
-} from "@/api/types";
+import type { ApplyStep, Arm, AttemptView, BlockStep, BootStep, BuildStep, RunStep } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { duration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
@@ -108,34 +99,6 @@ export function bootsByBlock(boots: readonly BootStep[]): ReadonlyMap<number, re
 function stateOf(boot: BootStep): CellState {
   if (boot.state !== "finished") return boot.state;
   return boot.outcome === "passed" ? "passed" : "failed";
-}
-
-/** Every failure in order of time: attempts, and what ended an apply or a build, which nothing followed. */
-export function failuresOf({ apply, builds, attempts }: SubmissionSteps): AttemptView[] {
-  const ended = [endOf("apply", apply, null), ...builds.map(build => endOf("build", build, build.id))];
-  const known = (end: AttemptView) =>
-    attempts.some(
-      each => each.what === end.what && each.build_id === end.build_id && each.attempt === end.attempt,
-    );
-  const all = [...attempts, ...ended.filter(end => end !== null).filter(end => !known(end))];
-  return all.toSorted((a, b) => Date.parse(a.at ?? "") - Date.parse(b.at ?? "") || 0);
-}
-
-function endOf(what: "apply" | "build", job: ApplyStep | BuildStep, id: number | null): AttemptView | null {
-  if (job.failure === null) return null;
-  return {
-    what,
-    run_id: null,
-    build_id: id,
-    plan: null,
-    device_type: null,
-    device: job.holder ?? "",
-    block: null,
-    arm: null,
-    attempt: job.attempts,
-    failure: job.failure,
-    at: job.finished_at,
-  };
 }
 
 /** `xfs-fsync on xeon-2s-1, block 1, candidate, attempt 2`, as the reports say it. A lost board's attempts start at one. */

@@ -1,0 +1,123 @@
+"""A person's browser on a lab's pages: Debian's Chromium, driven by Playwright, with what a reader would notice."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, ConsoleMessage, Page, Playwright, Response, expect
+
+from wqlab_lab.web import packages
+
+CHROMIUM = "/usr/bin/chromium"
+WIDE, NARROW = (1440, 900), (390, 844)
+WCAG_22_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+GOOD_LAYOUT_SHIFT = 0.1
+"""Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
+
+# Reading is answered within this, and a form's answer too; a run takes as long as it takes.
+SOON_MS = 20_000
+RUN_MS = 900_000
+
+_COUNT_SHIFTS = """
+window.layoutShift = 0;
+new PerformanceObserver(list => {
+  for (const entry of list.getEntries()) if (!entry.hadRecentInput) window.layoutShift += entry.value;
+}).observe({ type: "layout-shift", buffered: true });
+"""
+
+
+def start_chromium(playwright: Playwright) -> Browser:
+    expect.set_options(timeout=SOON_MS)
+    return playwright.chromium.launch(
+        executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+    )
+
+
+class Person:
+    """One browser with cookies of its own. `errors`: what its console said that no reader should see there."""
+
+    def __init__(self, browser: Browser, url: str, *, scripts: bool = True) -> None:
+        self.context = browser.new_context(
+            base_url=url,
+            viewport={"width": WIDE[0], "height": WIDE[1]},
+            color_scheme="light",
+            reduced_motion="reduce",
+            java_script_enabled=scripts,
+        )
+        self.context.add_init_script(_COUNT_SHIFTS)
+        self.page: Page = self.context.new_page()
+        self.page.set_default_timeout(SOON_MS)
+        self.errors: list[str] = []
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("response", self._response)
+
+    def close(self) -> None:
+        self.context.close()
+
+    def sign_in(self, name: str, password: str) -> None:
+        self.open("/sign-in")
+        self.page.get_by_label("User name").fill(name)
+        self.page.get_by_label("Password", exact=True).fill(password)
+        self.page.get_by_role("button", name="Sign in").click()
+        self.page.wait_for_url(lambda url: "/sign-in" not in url)
+
+    def open(self, path: str) -> Response | None:
+        """Goes there and waits until what the page had to fetch is shown."""
+        answer = self.page.goto(path)
+        self.settle()
+        return answer
+
+    def settle(self) -> None:
+        expect(self.page.locator("h1").first).to_be_visible()
+        expect(self.page.locator("[aria-busy=true]")).to_have_count(0)
+        self.page.evaluate("() => document.fonts.ready.then(() => undefined)")
+
+    def look(self, width: tuple[int, int], scheme: str) -> None:
+        """Resizes the window, and asks for a theme as the operating system would."""
+        self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
+        self.page.set_viewport_size({"width": width[0], "height": width[1]})
+        self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def photograph(self, folder: Path, name: str) -> None:
+        """The whole page, as a picture that is kept."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
+
+    def axe(self) -> list[str]:
+        """Violations of WCAG 2.2 AA that axe-core finds on the page as it is now."""
+        if not self.page.evaluate("() => 'axe' in window"):
+            self.page.evaluate(_axe_source())
+        found: dict[str, Any] = self.page.evaluate(
+            "tags => axe.run(document, { runOnly: { type: 'tag', values: tags }, resultTypes: ['violations'] })",
+            WCAG_22_AA,
+        )
+        return [
+            f"{violation['id']}: {violation['help']}: {node['html'][:200]}"
+            for violation in found["violations"]
+            for node in violation["nodes"]
+        ]
+
+    def layout_shift(self) -> float:
+        return float(self.page.evaluate("() => window.layoutShift"))
+
+    def overflow(self) -> int:
+        """Pixels by which the page is wider than its window."""
+        return int(self.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
+
+    def _console(self, message: ConsoleMessage) -> None:
+        # A refused request is told as one: what the page makes of it is for the tests to see.
+        if message.type == "error" and not re.match(r"Failed to load resource: .* status of 4\d\d", message.text):
+            self.errors.append(message.text)
+
+    def _response(self, response: Response) -> None:
+        if response.status >= 500:
+            self.errors.append(f"{response.status} {response.url}")
+
+
+def _axe_source() -> str:
+    folder = packages(Path(os.environ["WQLAB_CACHE"]))
+    return (folder / "node_modules/axe-core/axe.min.js").read_text()

@@ -1,0 +1,120 @@
+"""Every page as it looks: accessible, within its window, calm while it loads; photographed in both themes and widths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
+from .conftest import ROOT, Lab
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+VIEWS = [(width, scheme) for width in (WIDE, NARROW) for scheme in ("light", "dark")]
+NOOP = ROOT / "tests/series/noop.mbox"
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What there is to look at: a study, two versions of one series, and one that failed."""
+
+    study: int
+    first: int
+    second: int
+    conflict: int
+
+
+@pytest.fixture(scope="module")
+def ended(lab: Lab, study: int) -> Ended:
+    short = ("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "1")
+    found = Ended(
+        study=study,
+        first=lab.submit(*short),
+        second=lab.submit(*short),
+        conflict=lab.submit("--mbox", str(ROOT / "tests/series/does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
+    )
+    for submission in (found.study, found.first, found.second):
+        lab.finish(submission)
+    lab.finish(found.conflict, codes=(3,))
+    return found
+
+
+@pytest.fixture(scope="module")
+def admin(person: Callable[..., Person]) -> Iterator[Person]:
+    """Sees everything there is on a page."""
+    yield person("admin")
+
+
+PAGES = {
+    "home": "/",
+    "submit": "/submit?source=settings&plan=dm-crypt-affinity&type=four-l3",
+    "submissions": "/submissions",
+    "submission": "/submissions/{first}",
+    "submission-failed": "/submissions/{conflict}",
+    "report-study": "/submissions/{study}/report",
+    "report-series": "/submissions/{second}/report",
+    "compare": "/compare?first={first}&second={second}",
+    "lab": "/lab",
+    "board": "/lab/tiny-1",
+    "plans": "/plans",
+    "plan": "/plans/dm-crypt-affinity",
+    "trees": "/trees",
+    "account": "/account",
+    "users": "/admin/users",
+    "not-there": "/no-such-page",
+    "mail-link": "/r/{second}",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_accessible_and_fits_in_both_themes_and_widths(
+    admin: Person, ended: Ended, pictures: Path, name: str
+) -> None:
+    admin.open(PAGES[name].format(**vars(ended)))
+    faults = []
+    if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
+        faults.append(f"moves while it loads: {shift:.3f}")
+    for width, scheme in VIEWS:
+        view = f"{width[0]}-{scheme}"
+        admin.look(width, scheme)
+        admin.photograph(pictures, f"{name}-{view}")
+        faults += [f"{view}: {violation}" for violation in admin.axe()]
+        if (over := admin.overflow()) > 0:
+            faults.append(f"{view}: {over} px wider than its window")
+    admin.look(WIDE, "light")
+    assert not faults, "\n".join(faults)
+
+
+def test_the_sign_in_page_too(person: Callable[..., Person], pictures: Path) -> None:
+    visitor = person()
+    visitor.open("/sign-in")
+    for width, scheme in VIEWS:
+        visitor.look(width, scheme)
+        visitor.photograph(pictures, f"sign-in-{width[0]}-{scheme}")
+        assert visitor.axe() == []
+        assert visitor.overflow() <= 0
+
+
+def test_everything_on_the_form_is_reached_by_keyboard(admin: Person) -> None:
+    """From the top of the page, by Tab alone, to the button that submits; each stop shows where it is."""
+    admin.open("/submit?source=settings&plan=dm-crypt-affinity&type=tiny")
+    page = admin.page
+    reached = []
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        name, outlined = page.evaluate(
+            """() => {
+              const at = document.activeElement, style = getComputedStyle(at);
+              return [at.innerText || at.getAttribute("aria-label") || at.id,
+                      style.outlineStyle !== "none" || style.boxShadow !== "none" || at === document.body];
+            }"""
+        )
+        assert outlined, f"no focus is shown on {name!r}"
+        reached.append(name)
+        if name == "Submit":
+            break
+    assert reached[0] == "Skip to content"
+    assert reached[-1] == "Submit", f"Tab goes {reached}"

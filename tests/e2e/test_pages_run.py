@@ -1,0 +1,214 @@
+"""A series goes from a form to its verdict in the browser, while somebody else watches; and what can go wrong on the way.
+
+Nothing is mocked: the pages are the built ones, from the lab's own API process, and the boards boot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
+
+from .browser import GOOD_LAYOUT_SHIFT, RUN_MS, Person
+from .conftest import ROOT, Lab
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+SERIES = ROOT / "tests/series"
+MakePerson = Callable[..., Person]
+
+
+def choose_target(page: Page, plan: str, device_type: str) -> None:
+    page.get_by_role("checkbox", name=plan, exact=True).check()
+    page.get_by_role("checkbox", name=device_type, exact=True).check()
+
+
+def set_blocks(page: Page, blocks: int) -> None:
+    page.get_by_role("heading", name="Advanced").click()
+    page.get_by_label("Blocks").fill(str(blocks))
+
+
+def press_submit(page: Page) -> int:
+    """The new submission's id."""
+    page.get_by_role("button", name=re.compile("^Submit")).click()
+    page.wait_for_url(re.compile(r"/submissions/\d+$"))
+    return int(page.url.rsplit("/", 1)[1])
+
+
+def wait_for_report(page: Page) -> None:
+    expect(page.get_by_role("link", name="Read the report")).to_be_visible(timeout=RUN_MS)
+
+
+class Submitted:
+    """An mbox that was given to the form, and followed to its end by two people: its owner, and one who is not signed in."""
+
+    def __init__(self, person: MakePerson) -> None:
+        self.owner, self.visitor = person("submitter"), person()
+        page = self.owner.page
+        self.owner.open("/submit")
+        page.get_by_role("radio", name="An mbox").check()
+        page.get_by_label("An mbox file").set_input_files(SERIES / "noop.mbox")
+        self.inspection = page.get_by_role("region", name="What the mbox holds").inner_text()
+        choose_target(page, "xfs-fsync", "tiny")
+        set_blocks(page, 1)
+        takes = page.get_by_role("list", name="Quote for each target")
+        expect(takes).to_contain_text("2 boots in 1 block")
+        self.quote = page.get_by_role("complementary", name="Quote and submit").inner_text()
+        self.id = press_submit(page)
+        self.visitor.open(f"/submissions/{self.id}")
+        for each in (self.owner, self.visitor):
+            each.page.evaluate("() => { window.sameDocument = true; window.layoutShift = 0; }")
+        self.consoles = [self._live_console(each.page) for each in (self.owner, self.visitor)]
+        for each in (self.owner, self.visitor):
+            wait_for_report(each.page)
+
+    def _live_console(self, page: Page) -> str:
+        """What the page shows of a boot while it goes on."""
+        console = page.get_by_role("region", name=re.compile("^Console of boot"))
+        expect(page.get_by_role("heading", name=re.compile("^Console of boot 1[AB]"))).to_be_visible(timeout=RUN_MS)
+        page.get_by_role("button", name="Text").click()  # a terminal draws only what is in sight
+        expect(console).to_contain_text("Linux version 6.12", timeout=RUN_MS)
+        return console.inner_text()
+
+
+@pytest.fixture(scope="module")
+def submitted(person: MakePerson) -> Submitted:
+    return Submitted(person)
+
+
+def test_the_form_reads_the_mbox_and_says_what_it_would_cost(submitted: Submitted) -> None:
+    assert "workqueue:" in submitted.inspection and "kernel/workqueue.c" in submitted.inspection
+    assert "Board time" in submitted.quote and "min" in submitted.quote
+    assert "wqlab submit" in submitted.quote and "--mbox" in submitted.quote
+    assert "--blocks 1" in submitted.quote
+
+
+def test_two_people_see_one_run_live_and_its_verdict_without_a_reload(submitted: Submitted) -> None:
+    shown = []
+    for each in (submitted.owner, submitted.visitor):
+        assert each.page.evaluate("() => window.sameDocument"), "the page was loaded again"
+        assert each.layout_shift() < GOOD_LAYOUT_SHIFT
+        steps = each.page.get_by_role("region", name="Steps")
+        expect(steps).to_contain_text("equivalent")
+        expect(steps).to_contain_text("1 of 1 whole")
+        shown.append(re.sub(r"\d+:\d\d", "", steps.inner_text()))
+    assert shown[0] == shown[1]
+
+
+def test_only_its_owner_and_maintainers_may_run_it_again(submitted: Submitted) -> None:
+    expect(submitted.owner.page.get_by_role("button", name="Retry")).to_be_visible()
+    expect(submitted.visitor.page.get_by_role("button", name="Retry")).to_have_count(0)
+
+
+def test_the_report_says_the_verdict_first(submitted: Submitted) -> None:
+    page = submitted.owner.page
+    page.get_by_role("link", name="Read the report").click()
+    verdict = page.get_by_role("region", name="Verdict")
+    expect(verdict).to_contain_text("equivalent")
+    expect(verdict).to_contain_text("xfs-fsync on tiny")
+    expect(verdict).to_contain_text("emulated")
+
+
+def test_the_text_for_the_list_is_the_commands(lab: Lab, submitted: Submitted) -> None:
+    text = lab.wqlab("report", str(submitted.id))
+    answer = httpx.get(f"{lab.url}/r/{submitted.id}.txt")
+    assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.strip() == text.strip()
+
+
+def test_a_mails_link_reads_without_scripts_or_sign_in(submitted: Submitted, person: MakePerson) -> None:
+    reader = person(scripts=False)
+    answer = reader.page.goto(f"/r/{submitted.id}")
+    assert answer is not None and answer.status == 200
+    expect(reader.page.locator("body")).to_contain_text("locks_per_flush")
+    expect(reader.page.locator("body")).to_contain_text("equivalent")
+
+
+def test_a_patch_that_does_not_compile_shows_the_compilers_error(person: MakePerson) -> None:
+    submitter = person("submitter")
+    page = submitter.page
+    submitter.open("/submit?source=mbox")
+    page.get_by_label("Mails").fill((SERIES / "does-not-compile.mbox").read_text())
+    choose_target(page, "xfs-fsync", "tiny")
+    press_submit(page)
+    wait_for_report(page)
+    failure = page.get_by_role("group", name=re.compile("^Failure:")).first
+    expect(failure).to_contain_text("the series or the request")
+    expect(failure).to_contain_text(re.compile(r"kernel/workqueue\.c:\d+"))
+    expect(failure).to_contain_text("What to do:")
+    page.get_by_role("region", name="Steps").get_by_role("link", name=re.compile("candidate", re.IGNORECASE)).click()
+    expect(page.get_by_role("heading", name=re.compile(r"^\d+ errors?$"))).to_be_visible()
+    expect(page.get_by_role("region", name=re.compile("^Log of build"))).to_be_visible()
+
+
+def test_a_mistake_in_the_form_is_told_beside_its_field(person: MakePerson) -> None:
+    submitter = person("submitter")
+    page = submitter.page
+    submitter.open("/submit?source=settings")
+    choose_target(page, "dm-crypt-affinity", "tiny")
+    set_blocks(page, 0)
+    page.get_by_role("button", name=re.compile("^Submit")).click()
+    expect(page.get_by_label("Blocks")).to_have_attribute("aria-invalid", "true")
+    assert page.url.split("?")[0].endswith("/submit"), "it was not submitted"
+
+
+def test_its_owner_cancels_a_submission_and_submits_it_again(lab: Lab, person: MakePerson) -> None:
+    submitter = person("submitter")
+    page = submitter.page
+    submitter.open("/submit?source=settings")
+    choose_target(page, "dm-crypt-affinity", "tiny")
+    set_blocks(page, 20)
+    first = press_submit(page)
+    for submission in (first, first + 1):
+        page.get_by_role("button", name="Cancel", exact=True).click()
+        page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
+        expect(page.get_by_role("link", name="Read the report")).to_be_visible(timeout=RUN_MS)
+        view = lab.client().submission(submission)
+        assert view.failure is not None and view.failure.kind is ErrorKind.CANCELED
+        if submission == first:
+            page.get_by_role("button", name="Retry").click()
+            page.get_by_role("dialog").get_by_role("button", name="Submit again").click()
+            page.wait_for_url(re.compile(rf"/submissions/{first + 1}$"))
+            expect(page.get_by_text(f"retry of {first}")).to_be_visible()
+
+
+def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: Lab, person: MakePerson) -> None:
+    """Nobody reloads a page: the run goes on on the other unit, the board is taken out, a maintainer brings it back."""
+    client = lab.client()
+    watcher, maintainer = person(), person("maintainer")
+    submission = lab.submit(
+        *("--settings-only", "--target", "dm-crypt-affinity@tiny", "--scenario", "LOW", "--blocks", "1"),
+        *("--param", "total_ios=64", "--param", "traced_ios=200"),
+    )
+    watcher.open(f"/submissions/{submission}")
+    page = watcher.page
+    page.evaluate("() => { window.sameDocument = true; }")
+    boot = next(event.boot_id for event in client.events(submission) if event.kind is EventKind.BOOT_STATE)
+    (run,) = client.submission(submission).runs
+    board = next(each.device for each in client.run(run.id).boots if each.id == boot)
+    lab.fault(board, {"kind": "dead"})
+    try:
+        attempt = page.locator("#failures").get_by_role("group").first
+        expect(attempt).to_contain_text("never held against a kernel", timeout=RUN_MS)
+        expect(attempt).to_contain_text(board)
+        expect(attempt).to_contain_text("What to do:")
+        wait_for_report(page)
+        assert page.evaluate("() => window.sameDocument")
+        expect(page.get_by_role("region", name="Steps")).to_contain_text("attempt 2")
+        assert client.submission(submission).failure is None, "the other unit finished it"
+
+        row = maintainer.page.get_by_role("row", name=re.compile(rf"^{board}\b"))
+        maintainer.open("/lab")
+        expect(row).to_contain_text("quarantined", timeout=RUN_MS)
+    finally:
+        lab.fault(board)
+    row.get_by_role("button", name=f"Release: {board}").click()
+    maintainer.page.get_by_role("dialog").get_by_role("button", name="Release it").click()
+    expect(row).to_contain_text("good", timeout=RUN_MS)
+    assert client.device(board).health is DeviceHealth.GOOD
+    assert client.run(run.id).state is JobState.FINISHED
