@@ -7,13 +7,12 @@ import {
   Suspense,
   useCallback,
   useDeferredValue,
-  useEffect,
-  useRef,
   useState,
 } from "react";
 import { bytes, grouped } from "@/lib/numbers";
 import { CopyButton } from "@/parts/CopyButton";
 import { announce } from "@/parts/LiveRegion";
+import { useTyped } from "@/parts/useTyped";
 import { LogText } from "./LogText";
 import classes from "./LogView.module.css";
 import type { Log, LogState } from "./log";
@@ -67,7 +66,6 @@ interface Props {
 const TerminalView = lazy<ComponentType<LogViewProps>>(() =>
   import("./TerminalView").catch(() => ({ default: LogText })),
 );
-const TYPING_MS = 250;
 const NO_MARKS: ReadonlySet<number> = new Set();
 
 const STATES: Record<LogState, string> = {
@@ -190,28 +188,6 @@ export function LogView(props: Props) {
       </div>
     </div>
   );
-}
-
-/** What is typed shows at once and is in the address a moment later; what comes into the address otherwise shows too. */
-function useTyped(given: string, onTyped: (text: string) => void): [string, (text: string) => void] {
-  const [typed, setTyped] = useState(given);
-  const known = useRef(given);
-  const tell = useRef(onTyped);
-  tell.current = onTyped;
-  useEffect(() => {
-    if (given === known.current) return;
-    known.current = given;
-    setTyped(given);
-  }, [given]);
-  useEffect(() => {
-    if (typed === known.current) return;
-    const timer = setTimeout(() => {
-      known.current = typed;
-      tell.current(typed);
-    }, TYPING_MS);
-    return () => clearTimeout(timer);
-  }, [typed]);
-  return [typed, setTyped];
 }
 
 interface FinderProps {

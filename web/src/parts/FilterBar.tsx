@@ -1,7 +1,8 @@
 /** What narrows a table. Each part tells the page, and the page keeps it in its address. */
-import { type ReactNode, useEffect, useState } from "react";
+import type { ReactNode } from "react";
 import { grouped } from "@/lib/numbers";
 import classes from "./FilterBar.module.css";
+import { useTyped } from "./useTyped";
 
 export function FilterBar({ children }: { children: ReactNode }) {
   return <search className={`${classes.bar} no-print`}>{children}</search>;
@@ -66,8 +67,6 @@ export function Ticks<T extends string>({ label, chosen, counts, name, onChosen 
   );
 }
 
-const TYPING_MS = 250;
-
 interface TypedProps {
   label: string;
   hint?: string;
@@ -77,13 +76,7 @@ interface TypedProps {
 
 /** Text that is looked for, once the typing pauses. */
 export function Typed({ label, hint, value, onValue }: TypedProps) {
-  const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
-  useEffect(() => {
-    if (typed.trim() === value) return;
-    const timer = setTimeout(() => onValue(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  });
+  const [typed, setTyped] = useTyped(value, onValue, text => text.trim());
   return (
     <label className={classes.field}>
       <span>{label}</span>

@@ -1,12 +1,11 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { useState } from "react";
 import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
 import { BY_WEIGHT, spoken } from "@/lib/words";
+import { useTyped } from "@/parts/useTyped";
 import classes from "./Filters.module.css";
 import { filtersOf, type ListSearch, SORTS, STATE_CHOICES } from "./search";
-
-const TYPING_MS = 300;
 
 const SORT_WORDS: Record<(typeof SORTS)[number], string> = {
   newest: "newest first",
@@ -117,13 +116,7 @@ function Chosen<T extends string>({
 }
 
 function Typed({ name, label, hint, value, onValue }: FieldProps<string> & { name: string; hint?: string }) {
-  const [typed, setTyped] = useState(value);
-  useEffect(() => setTyped(value), [value]);
-  useEffect(() => {
-    if (typed.trim() === value) return;
-    const timer = setTimeout(() => onValue(typed.trim()), TYPING_MS);
-    return () => clearTimeout(timer);
-  });
+  const [typed, setTyped] = useTyped(value, onValue, text => text.trim());
   return (
     <label className={classes.field} data-wide={hint !== undefined || undefined}>
       <span>{label}</span>

@@ -35,6 +35,8 @@ export function useDraft() {
     const next = addressOf(draft);
     if (next === known.current) return;
     const timer = setTimeout(() => {
+      // On the way to another page this one is still shown until that is there: it must not call the reader back.
+      if (location.pathname !== route.id) return;
       known.current = next;
       keepDraft(latest.current, next);
       void navigate({ to: ".", search: latest.current, replace: true, resetScroll: false });
