@@ -91,12 +91,33 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   },
 };
 
-/** Whose a failure is: who has to act on it. */
-export const WHOSE: Record<ErrorKind, { word: string; whose: string; tone: Tone }> = {
-  user: { word: "series", whose: "the series or the request", tone: "bad" },
-  kernel: { word: "kernel", whose: "the kernel under test", tone: "bad" },
-  infrastructure: { word: "lab", whose: "the lab; never held against a kernel", tone: "unsure" },
-  canceled: { word: "canceled", whose: "somebody stopped it", tone: "none" },
+/** Whose a failure is: who has to act on it, and how where the failure itself says nothing better. */
+export const WHOSE: Record<ErrorKind, { word: string; whose: string; tone: Tone; advice: string }> = {
+  user: {
+    word: "series",
+    whose: "the series or the request",
+    tone: "bad",
+    advice: "Mend what is said here, and submit again.",
+  },
+  kernel: {
+    word: "kernel",
+    whose: "the kernel under test",
+    tone: "bad",
+    advice: "Read the console of this boot: the kernel said it there, before and after what is quoted.",
+  },
+  infrastructure: {
+    word: "lab",
+    whose: "the lab; never held against a kernel",
+    tone: "unsure",
+    advice:
+      "Nothing, as long as the lab tries again by itself. Once it has given up: retry, and tell a maintainer.",
+  },
+  canceled: {
+    word: "canceled",
+    whose: "somebody stopped it",
+    tone: "none",
+    advice: "Retry, if it is still wanted.",
+  },
 };
 
 const STATE_TONES: Record<string, Tone> = {

@@ -14,7 +14,7 @@ interface FailureCardProps {
 
 /** A failure as kind, sentence, excerpt and what to do. Its texts come from submitted code and boards: shown as data. */
 export function FailureCard({ failure, what, actions }: FailureCardProps) {
-  const { word, whose, tone } = WHOSE[failure.kind];
+  const { word, whose, tone, advice } = WHOSE[failure.kind];
   return (
     // A group and no region: the same failure comes more than once, and a page's landmarks have different names.
     // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form's controls
@@ -38,12 +38,10 @@ export function FailureCard({ failure, what, actions }: FailureCardProps) {
           <pre>{clean(failure.excerpt)}</pre>
         </Scroll>
       )}
-      {failure.advice && (
-        <p>
-          <strong>What to do: </strong>
-          {oneLine(failure.advice)}
-        </p>
-      )}
+      <p>
+        <strong>What to do: </strong>
+        {oneLine(failure.advice) || advice}
+      </p>
       {actions && <div className="row no-print">{actions}</div>}
     </div>
   );

@@ -188,7 +188,12 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 return
             self._raise_if_interrupted()
         said = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
-        raise infrastructure(f"the golden system did not come up in {timeout_s} s: {said}", suspect=True)
+        raise infrastructure(
+            f"the golden system did not come up in {timeout_s} s: {said}",
+            advice="The lab tries again, and checks the board. If that fails too, somebody has to look at its power, "
+            "its console and its boot disk.",
+            suspect=True,
+        )
 
     def _variant(self, image: VariantImage) -> None:
         started = time.monotonic()
