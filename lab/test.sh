@@ -1,10 +1,10 @@
 #!/bin/sh
-# The whole test suite, as the lab's user: lint first, then every test, whole submissions last; ends with pytest's own
-# summary line.
+# The whole test suite, as the lab's user: lint first, then every test, on two cores at once; ends with pytest's own
+# summary line. The longest comes first: the end-to-end tests, which share one lab and so one of the cores.
 set -eu
 cd "$(dirname "$0")/.."
 lab/lint.sh
 python -m wqlab_lab.web run test
 echo "test: web ok"
 python -m wqlab_lab.prepare
-exec python -m pytest -p no:cacheprovider "$@"
+exec python -m pytest -p no:cacheprovider -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 "$@"

@@ -25,7 +25,7 @@ def prepare(layout: Layout, say: Callable[[str], None]) -> None:
     try:
         say(f"kernel tree {DEFAULT_TREE}")
         _step(["python", "-m", "wqlab_worker.prepare", "tree", DEFAULT_TREE], environment)
-        say("golden kernel (the recipe `measure`; about 9 minutes the first time, cached from then on)")
+        say("golden kernel (the recipe `measure`; about 10 minutes the first time, cached from then on)")
         kernel = json.loads(
             _step(
                 [

@@ -17,6 +17,7 @@ import yaml
 from playwright.sync_api import Browser, sync_playwright
 
 from wqlab_client.client import Client
+from wqlab_contracts import published
 
 from .browser import Person, start_chromium
 
@@ -45,9 +46,8 @@ class Lab:
 
     def fault(self, board: str, *faults: dict[str, Any]) -> None:
         """Has an emulated board show these faults from now on; none heals it."""
-        published = Path(self.environment["WQLAB_STATE"]) / "bench/bench.json"
-        port = json.loads(published.read_text())["port"]
-        answer = httpx.put(f"http://127.0.0.1:{port}/boards/{board}/faults", json={"faults": list(faults)})
+        bench = published.read(Path(self.environment["WQLAB_STATE"]))
+        answer = httpx.put(f"{bench.http}/boards/{board}/faults", json={"faults": list(faults)})
         answer.raise_for_status()
 
     def wqlab(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
@@ -134,6 +134,8 @@ def lab() -> Iterator[Lab]:
         write_device_type(data, name, layout)
     # One unit: whatever happens to it, the next run is on the same board. A kernel that hangs is given up early.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 60})
+    # For boards that are made to fail: given up early, and nobody else waits for them.
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 40})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data)}
     environment |= {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git"), "NO_COLOR": "1"}
     try:

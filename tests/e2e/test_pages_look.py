@@ -1,4 +1,4 @@
-"""Every page as it looks: accessible, within its window, calm while it loads; photographed in both themes and widths."""
+"""Every page as it looks: accessible, within its window, calm while it loads; photographed in all its views."""
 
 from __future__ import annotations
 
@@ -105,16 +105,16 @@ def test_everything_on_the_form_is_reached_by_keyboard(admin: Person) -> None:
     reached = []
     for _ in range(120):
         page.keyboard.press("Tab")
-        name, outlined = page.evaluate(
+        name, outlined, submits = page.evaluate(
             """() => {
               const at = document.activeElement, style = getComputedStyle(at);
               return [at.innerText || at.getAttribute("aria-label") || at.id,
-                      style.outlineStyle !== "none" || style.boxShadow !== "none" || at === document.body];
+                      style.outlineStyle !== "none" || style.boxShadow !== "none", at.type === "submit"];
             }"""
         )
         assert outlined, f"no focus is shown on {name!r}"
         reached.append(name)
-        if name == "Submit":
+        if submits:
             break
     assert reached[0] == "Skip to content"
-    assert reached[-1] == "Submit", f"Tab goes {reached}"
+    assert submits, f"Tab goes {reached}"
