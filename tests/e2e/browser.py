@@ -28,6 +28,14 @@ new PerformanceObserver(list => {
 }).observe({ type: "layout-shift", buffered: true });
 """
 
+_SCROLL_THROUGH = """async () => {
+  for (let at = 0; at < document.documentElement.scrollHeight; at += innerHeight) {
+    scrollTo(0, at);
+    await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
+  }
+  scrollTo(0, 0);
+}"""
+
 
 def start_chromium(playwright: Playwright) -> Browser:
     expect.set_options(timeout=SOON_MS)
@@ -37,15 +45,17 @@ def start_chromium(playwright: Playwright) -> Browser:
 
 
 class Person:
-    """One browser with cookies of its own. `errors`: what its console said that no reader should see there."""
+    """One browser with cookies of its own. `errors`: what its console said that no reader should see there. `policy`:
+    off to look into a page whose policy lets no script run, not even a test's."""
 
-    def __init__(self, browser: Browser, url: str, *, scripts: bool = True) -> None:
+    def __init__(self, browser: Browser, url: str, *, scripts: bool = True, policy: bool = True) -> None:
         self.context = browser.new_context(
             base_url=url,
             viewport={"width": WIDE[0], "height": WIDE[1]},
             color_scheme="light",
             reduced_motion="reduce",
             java_script_enabled=scripts,
+            bypass_csp=not policy,
         )
         self.context.add_init_script(_COUNT_SHIFTS)
         self.page: Page = self.context.new_page()
@@ -83,8 +93,10 @@ class Person:
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def photograph(self, folder: Path, name: str) -> None:
-        """The whole page, as a picture that is kept."""
+        """The whole page, as a picture that is kept. Figures are drawn once they come into sight, so all of it does."""
         folder.mkdir(parents=True, exist_ok=True)
+        self.page.evaluate(_SCROLL_THROUGH)
+        self.settle()
         self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
 
     def axe(self) -> list[str]:

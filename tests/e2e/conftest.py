@@ -189,8 +189,8 @@ def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[C
     console complained of fails the module's last test."""
     people = []
 
-    def make(role: str | None = None, *, scripts: bool = True) -> Person:
-        made = Person(chromium, lab.url, scripts=scripts)
+    def make(role: str | None = None, **browser: bool) -> Person:
+        made = Person(chromium, lab.url, **browser)
         people.append(made)
         if role is not None:
             made.sign_in(f"a-{role}", passwords[role])

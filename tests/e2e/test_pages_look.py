@@ -65,7 +65,6 @@ PAGES = {
     "account": "/account",
     "users": "/admin/users",
     "not-there": "/no-such-page",
-    "mail-link": "/r/{second}",
 }
 
 
@@ -88,12 +87,15 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_widths(
     assert not faults, "\n".join(faults)
 
 
-def test_the_sign_in_page_too(person: Callable[..., Person], pictures: Path) -> None:
-    visitor = person()
-    visitor.open("/sign-in")
+@pytest.mark.parametrize(("name", "path"), [("sign-in", "/sign-in"), ("mail-link", "/r/{second}")])
+def test_what_a_visitor_comes_to_first_too(
+    person: Callable[..., Person], ended: Ended, pictures: Path, name: str, path: str
+) -> None:
+    visitor = person(policy=False)
+    visitor.open(path.format(**vars(ended)))
     for width, scheme in VIEWS:
         visitor.look(width, scheme)
-        visitor.photograph(pictures, f"sign-in-{width[0]}-{scheme}")
+        visitor.photograph(pictures, f"{name}-{width[0]}-{scheme}")
         assert visitor.axe() == []
         assert visitor.overflow() <= 0
 
