@@ -1,12 +1,20 @@
-"""How the tests are shared out when several run at once (`pytest -n 2 --dist loadgroup`, as `make test` does)."""
+"""How the tests are shared out when several run at once (`pytest -n 2`, as `make test` does)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
     """A file's tests stay together, for what its fixtures start; the end-to-end tests all share one lab."""
-    for item in items:
-        group = "the lab" if item.get_closest_marker("e2e") else item.nodeid.partition("::")[0]
-        item.add_marker(pytest.mark.xdist_group(group))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "tests/e2e" if file.startswith("tests/e2e/") else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedParts:
+    return BySharedParts(config, log)

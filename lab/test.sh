@@ -7,4 +7,4 @@ lab/lint.sh
 python -m wqlab_lab.web run test
 echo "test: web ok"
 python -m wqlab_lab.prepare
-exec python -m pytest -p no:cacheprovider -n 2 --dist loadgroup --no-loadscope-reorder --durations 25 "$@"
+exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 "$@"
