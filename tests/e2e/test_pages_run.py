@@ -84,7 +84,7 @@ def submitted(person: MakePerson) -> Submitted:
 
 def test_the_form_reads_the_mbox_and_says_what_it_would_cost(submitted: Submitted) -> None:
     assert "workqueue:" in submitted.inspection and "kernel/workqueue.c" in submitted.inspection
-    assert "Board time" in submitted.quote and re.search(r"\d (s|min)\b", submitted.quote)
+    assert "Board time" in submitted.quote and re.search(r"\d (s|min|h)\b", submitted.quote)
     assert " submit" in submitted.quote and "--mbox" in submitted.quote
     assert "--blocks 2" in submitted.quote
 
