@@ -21,6 +21,7 @@ from wqlab_contracts import published
 
 from .browser import Person, start_chromium
 
+MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
 
 BOARDS = {
@@ -184,7 +185,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[Callable[..., Person]]:
+def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[MakePerson]:
     """Makes people, each with a browser of their own: signed in by role, or nobody in particular. What their browser's
     console complained of fails the module's last test."""
     people = []

@@ -58,7 +58,7 @@ class Story:
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self.client = Client(lab.environment["WQLAB_URL"], lab.environment["WQLAB_TOKEN"])
+        self.client = lab.client()
         self.killed: dict[str, int] = {}
         """Program -> the process that was killed."""
         self.boots: dict[str, int] = {}

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import expect
 
-from .browser import Person
-from .conftest import Lab
+from .conftest import Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-
-MakePerson = Callable[..., Person]
 
 
 def test_a_wrong_password_is_refused_in_words(person: MakePerson) -> None:

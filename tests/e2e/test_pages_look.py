@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
-from .conftest import ROOT, Lab
+from .conftest import ROOT, Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -43,7 +43,7 @@ def ended(lab: Lab, study: int) -> Ended:
 
 
 @pytest.fixture(scope="module")
-def admin(person: Callable[..., Person]) -> Iterator[Person]:
+def admin(person: MakePerson) -> Iterator[Person]:
     """Sees everything there is on a page."""
     yield person("admin")
 
@@ -89,7 +89,7 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_widths(
 
 @pytest.mark.parametrize(("name", "path"), [("sign-in", "/sign-in"), ("mail-link", "/r/{second}")])
 def test_what_a_visitor_comes_to_first_too(
-    person: Callable[..., Person], ended: Ended, pictures: Path, name: str, path: str
+    person: MakePerson, ended: Ended, pictures: Path, name: str, path: str
 ) -> None:
     visitor = person(policy=False)
     visitor.open(path.format(**vars(ended)))

@@ -6,7 +6,6 @@ Nothing is mocked: the pages are the built ones, from the lab's own API process,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 import httpx
 import pytest
@@ -14,13 +13,12 @@ from playwright.sync_api import Page, expect
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
-from .browser import GOOD_LAYOUT_SHIFT, RUN_MS, Person
-from .conftest import ROOT, Lab
+from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
+from .conftest import ROOT, Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 SERIES = ROOT / "tests/series"
-MakePerson = Callable[..., Person]
 
 
 def choose_target(page: Page, plan: str, device_type: str) -> None:
