@@ -68,6 +68,7 @@ def test_what_the_operator_sets_reaches_the_workers_and_no_proxy_comes_between_t
 ) -> None:
     given = {
         "WQLAB_PRIVATE_GIT_HOSTS": "git.lab.example,10.1.2.3:8443",
+        "WQLAB_LEASE_S": "30",
         "SSL_CERT_FILE": "/etc/our-ca.pem",
         "https_proxy": "http://proxy.lab.example:3128",
     }

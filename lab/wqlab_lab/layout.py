@@ -15,7 +15,7 @@ ADMIN = "admin"
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
 PASSED_ON = (
-    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS"),
+    *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_LEASE_S"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """What an operator sets in the environment of `make up` and the lab's processes read in theirs."""

@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
     "four-l3": (1, 4, 3, 1, 1, "contiguous"),
-    "two-sockets": (2, 1, 2, 2, 2, "contiguous"),
-    "two-sockets-smt-last": (2, 1, 3, 2, 2, "smt_last"),
+    "two-sockets": (2, 1, 1, 2, 2, "contiguous"),
+    "two-sockets-smt-last": (2, 1, 2, 2, 2, "smt_last"),
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
 
@@ -139,6 +139,8 @@ def lab() -> Iterator[Lab]:
     write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 40})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data)}
     environment |= {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git"), "NO_COLOR": "1"}
+    # A lab worker that is killed is given up after this, and others go on with its runs.
+    environment["WQLAB_LEASE_S"] = "20"
     try:
         subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
         user = {
@@ -159,7 +161,7 @@ def lab() -> Iterator[Lab]:
 def study(lab: Lab) -> int:
     """A settings study on a board with four L3 domains: the submission's id."""
     return lab.submit(
-        *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--blocks", "2"),
+        *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH", "--blocks", "2"),
         *("--param", "total_ios=64", "--param", "traced_ios=400"),
     )
 
