@@ -8,6 +8,7 @@
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { contactMade, probe, useConnection } from "./connection";
+import { whileInSight } from "./sight";
 import type { Event, EventKind } from "./types";
 
 const CALM_MS = 500;
@@ -142,7 +143,7 @@ export function followEvents({
 }
 
 /**
- * Follows a submission while the component is shown and `enabled` (not finished). Returns the state of the stream and the
+ * Follows a submission while the component is in sight and `enabled` (not finished). Returns the state of the stream and the
  * events since `after`.
  */
 export function useEvents(
@@ -159,7 +160,10 @@ export function useEvents(
       setState("ended");
       return;
     }
-    return followEvents({ submissionId, after: from, client, onState: setState });
+    return whileInSight(() => {
+      const known = client.getQueryData<readonly Event[]>(eventsKey(submissionId))?.at(-1)?.seq ?? 0;
+      return followEvents({ submissionId, after: Math.max(from, known), client, onState: setState });
+    });
   }, [client, submissionId, enabled, from]);
   const { data: events = [] } = useQuery<readonly Event[]>({
     queryKey: eventsKey(submissionId),

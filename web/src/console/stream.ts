@@ -1,6 +1,7 @@
 /** A boot's console into a Log: byte for byte, live while the boot goes on, resumed where it broke off. */
 import { contactLost, contactMade } from "@/api/connection";
 import { errorOf, Unreachable } from "@/api/problem";
+import { whileInSight } from "@/api/sight";
 import { Log } from "./log";
 
 const RECONNECT_MS = [1000, 2000, 5000, 10_000];
@@ -12,7 +13,7 @@ export const consoleUrl = (runId: number, bootId: number) => `/api/v1/runs/${run
 interface Reading {
   log: Log;
   readers: number;
-  stop: AbortController | null;
+  stop: (() => void) | null;
 }
 
 const readings = new Map<number, Reading>();
@@ -23,11 +24,12 @@ export function openConsole(runId: number, bootId: number): { log: Log; close():
   readings.delete(bootId);
   readings.set(bootId, reading);
   reading.readers += 1;
-  const over = reading.log.state === "ended" || reading.log.state === "failed";
-  if (!over && reading.stop === null) {
-    reading.stop = new AbortController();
-    void follow(`${consoleUrl(runId, bootId)}&follow=true`, reading.log, reading.stop.signal);
-  }
+  reading.stop ??= whileInSight(() => {
+    const abort = new AbortController();
+    const over = reading.log.state === "ended" || reading.log.state === "failed";
+    if (!over) void follow(`${consoleUrl(runId, bootId)}&follow=true`, reading.log, abort.signal);
+    return () => abort.abort();
+  });
   let closed = false;
   return {
     log: reading.log,
@@ -36,7 +38,7 @@ export function openConsole(runId: number, bootId: number): { log: Log; close():
       closed = true;
       reading.readers -= 1;
       if (reading.readers > 0) return;
-      reading.stop?.abort();
+      reading.stop?.();
       reading.stop = null;
       if (reading.log.state === "failed") readings.delete(bootId);
       for (const [id, each] of readings) {

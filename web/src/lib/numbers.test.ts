@@ -4,6 +4,7 @@ import {
   change,
   count,
   effect,
+  fixed,
   grouped,
   interval,
   number,
@@ -79,4 +80,18 @@ test("sizes are binary and never read 1024", () => {
 test("what rounds to zero has no sign", () => {
   expect(number(-0.001, 1)).toBe("0.0");
   expect(number(-2.345, 1)).toBe("\u22122.3");
+});
+
+test.each([
+  [0.03125, 4, "0.0312"],
+  [0.09375, 4, "0.0938"],
+  [2.5, 0, "2"],
+  [3.5, 0, "4"],
+  [-2.5, 0, "-2"],
+  [0.125, 2, "0.12"],
+  [0.15, 1, "0.1"],
+  [1.005, 2, "1.00"],
+  [1e11 + 0.5, 0, "100000000000"],
+])("%f to %i places is %s, as Python writes it", (value, decimals, text) => {
+  expect(fixed(value, decimals)).toBe(text);
 });

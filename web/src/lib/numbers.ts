@@ -30,10 +30,23 @@ interface Arm {
   stddev?: number | null;
 }
 
+/**
+ * As Python's `format` rounds: what lies exactly in the middle goes to the even digit (1/32 to four places is .0312),
+ * where toFixed always goes up. A hundred places show every double that can be such a middle exactly.
+ */
+export function fixed(value: number, decimals: number): string {
+  const rounded = value.toFixed(decimals);
+  const middle = /^50*$/.test(value.toFixed(100).slice(decimals - 100));
+  if (!middle || "02468".includes(rounded.at(-1) as string)) return rounded;
+  const [whole, fraction = ""] = Math.abs(value).toFixed(100).split(".") as [string, string];
+  const cut = decimals === 0 ? whole : `${whole}.${fraction.slice(0, decimals)}`;
+  return value < 0 ? `-${cut}` : cut;
+}
+
 /** A plain number; huge ones in exponent form. */
 export function number(value: number, decimals = places([value])): string {
   if (Math.abs(value) >= 1e12) return value.toExponential(3);
-  return minus(value.toFixed(decimals));
+  return minus(fixed(value, decimals));
 }
 
 /** `1159.40 ±1.34`; without a deviation just the mean. */
@@ -49,7 +62,7 @@ export function signed(value: number): string {
   const sign = value < 0 ? MINUS : "+";
   if (size >= 1e6 || size < 0.001) return sign + size.toExponential(2);
   const decimals = size < 0.01 ? 4 : size < 0.1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0;
-  return sign + size.toFixed(decimals);
+  return sign + fixed(size, decimals);
 }
 
 /** What the effect of a comparison is counted in. */
@@ -70,7 +83,7 @@ export function change(of: Effect): string {
   if (of.effect == null) return "";
   const counts = of.exact && of.scale === "difference" && unitOfEffect(of) !== "points";
   if (!counts || Math.abs(of.effect) >= 1e12) return signed(of.effect);
-  return of.effect === 0 ? "0" : (of.effect < 0 ? MINUS : "+") + Math.abs(of.effect).toFixed(0);
+  return of.effect === 0 ? "0" : (of.effect < 0 ? MINUS : "+") + fixed(Math.abs(of.effect), 0);
 }
 
 /** `+1.24 %`; empty where there is none to show. */
@@ -87,7 +100,7 @@ export function interval(ci95: readonly [number, number] | readonly number[] | n
 /** `.0031`; small ones as a bound. */
 export function pValue(p: number): string {
   if (p < 0.0001) return "<.0001";
-  return p < 1 ? p.toFixed(4).replace(/^0/, "") : "1";
+  return p < 1 ? fixed(p, 4).replace(/^0/, "") : "1";
 }
 
 /** `1 block`, `3 blocks`. */
