@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 from wqlab_client.client import Client
 from wqlab_contracts import published
+from wqlab_lab.layout import free_port
 
 from .browser import Person, start_chromium
 
@@ -34,9 +36,11 @@ BOARDS = {
 
 
 class Lab:
-    def __init__(self, environment: dict[str, str], data: Path) -> None:
+    def __init__(self, environment: dict[str, str], data: Path, git_url: str) -> None:
         self.environment = environment
         self.data = data
+        self.git_url = git_url
+        """Of a user's git server; `WQLAB_LOCAL_GIT_PATHS` is the repository it serves as linux.git."""
 
     @property
     def url(self) -> str:
@@ -67,29 +71,6 @@ class Lab:
         assert result.returncode == 2, result
         return result.stderr
 
-    def branch(self, name: str, mbox: Path) -> tuple[Path, str]:
-        """A repository of a user's own, with a branch that holds the patch; its path, and the commit it is based on."""
-        repository = Path(self.environment["WQLAB_LOCAL_GIT_PATHS"])
-        mirror = Path(self.environment["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
-        subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, repository], check=True)
-        author = {
-            f"GIT_{who}_{what}": "user@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
-        }
-
-        def git(*arguments: str) -> str:
-            environment = {**os.environ, **author, "GIT_INDEX_FILE": str(repository / "topic-index")}
-            command = ["git", "-C", str(repository), *arguments]
-            return subprocess.run(
-                command, env=environment, text=True, check=True, stdout=subprocess.PIPE
-            ).stdout.strip()
-
-        base = git("rev-parse", "HEAD")
-        git("read-tree", base)
-        git("apply", "--cached", str(mbox))
-        commit = git("commit-tree", "-p", base, "-m", "workqueue: The same again, by another way", git("write-tree"))
-        git("update-ref", f"refs/heads/{name}", commit)
-        return repository, base
-
     def submit(self, *arguments: str) -> int:
         return int(json.loads(self.wqlab("submit", "--json", *arguments))["id"])
 
@@ -98,6 +79,30 @@ class Lab:
         self.wqlab("watch", str(submission), codes=codes)
         report: dict[str, Any] = json.loads(self.wqlab("report", str(submission), "--format", "json"))
         return report
+
+
+class Topic:
+    """A user's repository with a branch `topic` on top of the tree's head, made with git from a patch."""
+
+    def __init__(self, lab: Lab, patch: Path) -> None:
+        self.path = Path(lab.environment["WQLAB_LOCAL_GIT_PATHS"])
+        self.url = f"{lab.git_url}/{self.path.name}"
+        mirror = Path(lab.environment["WQLAB_CACHE"]) / "mirrors/linux-6.12.git"
+        subprocess.run(["git", "clone", "-q", "--bare", "--shared", mirror, self.path], check=True)
+        self.base = self._git("rev-parse", "HEAD")
+        self._git("read-tree", self.base)
+        self._git("apply", "--cached", str(patch))
+        title = "workqueue: The same again, by another way"
+        commit = self._git("commit-tree", "-p", self.base, "-m", title, self._git("write-tree"))
+        self._git("update-ref", "refs/heads/topic", commit)
+
+    def _git(self, *arguments: str) -> str:
+        author = {
+            f"GIT_{who}_{what}": "user@example.org" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")
+        }
+        environment = {**os.environ, **author, "GIT_INDEX_FILE": str(self.path / "topic-index")}
+        command = ["git", "-C", str(self.path), *arguments]
+        return subprocess.run(command, env=environment, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
 
 
 def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
@@ -122,6 +127,23 @@ def write_device_type(
     (data / "device-types" / f"{name}.yaml").write_text(yaml.safe_dump(spec))
 
 
+@contextmanager
+def git_daemon(folder: Path) -> Iterator[str]:
+    """Serves the repositories in a folder; the URL it listens at."""
+    port = free_port(0)
+    program = subprocess.run(["git", "--exec-path"], text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
+    command = [
+        *(f"{program}/git-daemon", "--verbose", "--export-all", "--listen=127.0.0.1", f"--port={port}"),
+        *(f"--base-path={folder}", str(folder)),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr and any("Ready to rumble" in line for line in process.stderr)
+            yield f"git://127.0.0.1:{port}"
+        finally:
+            process.terminate()
+
+
 @pytest.fixture(scope="session")
 def lab() -> Iterator[Lab]:
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
@@ -134,27 +156,35 @@ def lab() -> Iterator[Lab]:
     for name, layout in BOARDS.items():
         write_device_type(data, name, layout)
     # One unit: whatever happens to it, the next run is on the same board. A kernel that hangs is given up early.
-    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 60})
+    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 30})
     # For boards that are made to fail: given up early, and nobody else waits for them.
-    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 40})
-    environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data)}
-    environment |= {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git"), "NO_COLOR": "1"}
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 20})
+    environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
     # A lab worker that is killed is given up after this, and others go on with its runs.
     environment["WQLAB_LEASE_S"] = "20"
-    try:
-        subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
-        user = {
-            "WQLAB_URL": f"http://127.0.0.1:{(state / 'run/api.port').read_text()}",
-            "WQLAB_TOKEN": (state / "keys/admin.token").read_text().strip(),
-        }
-        yield Lab({**environment, **user}, data)
-    finally:
-        if os.environ.get("WQLAB_KEEP_LOGS"):
-            shutil.copytree(state / "log", os.environ["WQLAB_KEEP_LOGS"], dirs_exist_ok=True)
-        subprocess.run(["wqlab-lab", "down"], env=environment, check=True)
-        leftovers = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_of(entry, state)]
-        shutil.rmtree(state, ignore_errors=True)
-        assert not leftovers, f"`wqlab-lab down` left processes behind: {leftovers}"
+    (state / "git").mkdir()
+    environment["WQLAB_LOCAL_GIT_PATHS"] = str(state / "git/linux.git")
+    with git_daemon(state / "git") as git_url:
+        environment["WQLAB_PRIVATE_GIT_HOSTS"] = git_url.removeprefix("git://")
+        try:
+            subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
+            user = {
+                "WQLAB_URL": f"http://127.0.0.1:{(state / 'run/api.port').read_text()}",
+                "WQLAB_TOKEN": (state / "keys/admin.token").read_text().strip(),
+            }
+            yield Lab({**environment, **user}, data, git_url)
+        finally:
+            if os.environ.get("WQLAB_KEEP_LOGS"):
+                shutil.copytree(state / "log", os.environ["WQLAB_KEEP_LOGS"], dirs_exist_ok=True)
+            subprocess.run(["wqlab-lab", "down"], env=environment, check=True)
+            left = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_of(entry, state)]
+            shutil.rmtree(state, ignore_errors=True)
+    assert not left, f"`wqlab-lab down` left processes behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def topic(lab: Lab) -> Topic:
+    return Topic(lab, ROOT / "tests/series/noop.mbox")
 
 
 @pytest.fixture(scope="session")

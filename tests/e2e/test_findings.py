@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, Lab, comparisons, write_device_type
+from .conftest import ROOT, Lab, Topic, comparisons, write_device_type
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -190,14 +190,13 @@ def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab, submissions
 
 
 def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_once(
-    lab: Lab, submissions: dict[str, int]
+    lab: Lab, submissions: dict[str, int], topic: Topic
 ) -> None:
     """The branch holds what the no-op series does: another history, the same tree, so no third build."""
     report = lab.finish(submissions["noop"])
-    repository, base = lab.branch("topic", SERIES / "noop.mbox")
-    submission = lab.submit("--git", str(repository), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
+    submission = lab.submit("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
     again = lab.finish(submission)["submission"]
-    assert again["apply"]["base_commit"] == base
+    assert again["apply"]["base_commit"] == topic.base
     keys = {build["arm"]: build["key"] for build in again["builds"]}
     assert keys == {build["arm"]: build["key"] for build in report["submission"]["builds"]}
 

@@ -1,0 +1,67 @@
+"""What the form takes besides a chosen file, and what pages do when the lab cannot be reached."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from .conftest import ROOT, MakePerson, Topic
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+_DROP = """([name, text]) => {
+  const dropped = new DataTransfer();
+  dropped.items.add(new File([text], name));
+  for (const type of ["dragover", "drop"])
+    document.body.dispatchEvent(new DragEvent(type, { dataTransfer: dropped, bubbles: true, cancelable: true }));
+}"""
+
+
+def test_the_branches_of_a_git_server_are_offered(person: MakePerson, topic: Topic) -> None:
+    submitter = person("submitter")
+    submitter.open("/submit?source=git")
+    page = submitter.page
+    page.get_by_label("Repository").fill(topic.url)
+    expect(page.get_by_text(re.compile(r"\d branch(es)? to choose from"))).to_be_visible()
+    page.get_by_label("Branch or tag").fill("top")
+    page.get_by_role("option", name="topic", exact=True).click()
+    expect(page.get_by_label("Branch or tag")).to_have_value("topic")
+    same = page.get_by_role("complementary", name="Quote and submit")
+    expect(same).to_contain_text(f"--git {topic.url}")
+    expect(same).to_contain_text("--ref topic")
+
+
+def test_a_git_server_that_does_not_answer_is_named(person: MakePerson, topic: Topic) -> None:
+    submitter = person("submitter")
+    submitter.open("/submit?source=git")
+    submitter.page.get_by_label("Repository").fill(f"{topic.url}-not")
+    expect(submitter.page.get_by_text(re.compile("The branches could not be listed: .*linux.git-not"))).to_be_visible()
+
+
+def test_an_mbox_may_be_dropped_anywhere_on_the_page(person: MakePerson) -> None:
+    submitter = person("submitter")
+    submitter.open("/submit?source=settings")
+    mbox = ROOT / "tests/series/noop.mbox"
+    submitter.page.evaluate(_DROP, [mbox.name, mbox.read_text()])
+    expect(submitter.page.get_by_role("radio", name="An mbox")).to_be_checked()
+    held = submitter.page.get_by_role("region", name="What the mbox holds")
+    expect(held).to_contain_text("kernel/workqueue.c")
+
+
+def test_a_lost_connection_is_said_and_found_again(person: MakePerson) -> None:
+    visitor = person()
+    page = visitor.page
+    visitor.open("/submissions")
+    banner = page.get_by_text("No contact with the lab")
+    visitor.context.set_offline(True)
+    page.get_by_role("link", name="Lab", exact=True).click()
+    expect(banner).to_be_visible()
+    visitor.context.set_offline(False)
+    page.get_by_role("button", name="Try now").click()
+    expect(banner).to_be_hidden()
+    visitor.settle()
+    expect(page.get_by_role("row", name=re.compile("^tiny-1"))).to_be_visible()
+    # Chromium names each request that got nowhere.
+    visitor.errors[:] = [error for error in visitor.errors if "ERR_INTERNET_DISCONNECTED" not in error]
