@@ -195,7 +195,7 @@ def test_a_small_token_of_a_great_user_stays_small(live: Live) -> None:
     with live.client(None) as robot:
         robot.headers["Authorization"] = f"Bearer {small.token}"
         ok(robot.post(TOKENS, json={"name": "more", "scopes": ["submit"]}), 422)
-        assert [each["owner"] for each in ok(robot.get(TOKENS)).json()] == ["admin", "admin"]
+        assert [each["owner"] for each in ok(robot.get(TOKENS)).json()["items"]] == ["admin", "admin"]
 
 
 def test_scopes_are_named_and_do_not_mix(live: Live) -> None:
@@ -230,7 +230,7 @@ def test_a_token_ends_when_it_was_to_and_makes_none_that_lives_longer(live: Live
 def test_everyone_sees_and_revokes_their_own_tokens_an_administrator_all(live: Live) -> None:
     def owners(client: httpx.Client, **params: str) -> list[str | None]:
         answer = ok(client.get(TOKENS, params=params)).json()
-        return [TokenView.model_validate(each).owner for each in answer]
+        return [TokenView.model_validate(each).owner for each in answer["items"]]
 
     with live.browser("submit") as client, live.browser("maintain") as other, live.client(Scope.ADMIN) as admin:
         mine = token(client, "read")
@@ -238,6 +238,9 @@ def test_everyone_sees_and_revokes_their_own_tokens_an_administrator_all(live: L
         assert owners(client, owner="admin") == []
         assert owners(admin) == ["submit", None, "admin", "maintain", "submit", "read"]
         assert owners(admin, owner="read") == ["read"]
+        first = ok(admin.get(TOKENS, params={"limit": 4})).json()
+        assert (len(first["items"]), first["total"]) == (4, 6)
+        assert owners(admin, limit="4", cursor=first["next"]) == ["submit", "read"]
         # As if there were no such token.
         assert ok(other.post(f"{TOKENS}/{mine.id}/revoke"), 404).json()["detail"] == f"no token {mine.id}"
         assert status_of(live, mine) == 200

@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query, status
 from sqlalchemy import func, select
 
 from wqlab_contracts.accounts import TokenCreated, TokenRequest, TokenView
+from wqlab_contracts.api import Page
 from wqlab_contracts.enums import Scope
 
 from ..auth import Principal, SignedIn, create_token
 from ..db import clock
 from ..deps import Db
 from ..models import Token, User
-from ..paging import Id, plain_text
+from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..problems import documented, invalid, not_found
 
 router = APIRouter(prefix="/tokens", tags=["tokens"], responses=documented(401, 403, 422, 429))
@@ -25,15 +26,23 @@ router = APIRouter(prefix="/tokens", tags=["tokens"], responses=documented(401, 
 def list_tokens(
     session: Db,
     who: SignedIn,
+    before: Before,
+    limit: Limit = PAGE_DEFAULT,
     owner: Annotated[str | None, Query(max_length=100, description="Only this user's")] = None,
-) -> list[TokenView]:
+) -> Page[TokenView]:
     """One's own, an administrator everyone's; newest first, revoked ones too."""
-    query = select(Token, User.name).outerjoin(User, User.id == Token.user_id).order_by(Token.id.desc())
-    if not who.may(Scope.ADMIN):
-        query = query.where(Token.user_id == who.user_id)
+    conditions = [] if who.may(Scope.ADMIN) else [Token.user_id == who.user_id]
     if owner is not None:
-        query = query.where(User.name == plain_text("owner", owner))
-    return [_view(token, name) for token, name in session.execute(query)]
+        conditions.append(User.name == plain_text("owner", owner))
+    found = select(Token, User.name).outerjoin(User, User.id == Token.user_id).where(*conditions)
+    total = session.scalar(select(func.count()).select_from(found.subquery())) or 0
+    query = found.order_by(Token.id.desc()).limit(limit + 1)
+    rows = session.execute(query if before is None else query.where(Token.id < before)).all()
+    return Page[TokenView](
+        items=[_view(token, name) for token, name in rows[:limit]],
+        total=total,
+        next=encode_cursor(rows[limit - 1][0].id) if len(rows) > limit else None,
+    )
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, operation_id="create_token", responses=documented(400))

@@ -173,10 +173,12 @@ export const devicesQuery = queryOptions({
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/devices", { signal })),
 });
 
-export const tokensQuery = queryOptions({
-  queryKey: ["tokens"],
-  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tokens", { signal })),
-});
+export const tokensQuery = (page: { cursor?: string; limit?: number }) =>
+  queryOptions({
+    queryKey: ["tokens", page],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/tokens", { params: { query: page }, signal })),
+    placeholderData: keepPreviousData,
+  });
 
 /** Who waits for which board, and why. */
 export const queueQuery = queryOptions({

@@ -2034,6 +2034,20 @@ export interface components {
             /** Total */
             total: number;
         };
+        /** Page[TokenView] */
+        Page_TokenView_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["TokenView"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
         /** Page[UserView] */
         Page_UserView_: {
             /**
@@ -6246,6 +6260,10 @@ export interface operations {
     list_tokens: {
         parameters: {
             query?: {
+                /** @description `next` of the page before */
+                cursor?: string | null;
+                /** @description Longest page */
+                limit?: number;
                 /** @description Only this user's */
                 owner?: string | null;
             };
@@ -6261,7 +6279,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TokenView"][];
+                    "application/json": components["schemas"]["Page_TokenView_"];
                 };
             };
             /** @description Unauthorized */

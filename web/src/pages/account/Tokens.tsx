@@ -1,16 +1,21 @@
-import { useMutation, useQueryClient, useSuspenseQuery } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { getRouteApi } from "@tanstack/react-router";
 import { type FormEvent, useMemo, useState } from "react";
 import { api, dataOf } from "@/api/client";
+import { usePaged } from "@/api/paged";
 import { tokensQuery } from "@/api/queries";
 import type { Scope, TokenCreated, TokenRequest, TokenView } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Checkbox, NativeSelect, TextInput } from "@/kit";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { FormError } from "@/parts/FormError";
+import { Pager } from "@/parts/Pager";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Secret } from "@/parts/Secret";
+import { Skeleton } from "@/parts/Skeleton";
 import classes from "./Account.module.css";
 
+const PAGE = 50;
 const DAY_MS = 86_400_000;
 const LIVES = [
   { value: "30", label: "30 days" },
@@ -19,9 +24,14 @@ const LIVES = [
   { value: "", label: "until revoked" },
 ];
 
+const route = getRouteApi("/account");
+
 export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
-  const { data: tokens } = useSuspenseQuery(tokensQuery);
+  const { cursor } = route.useSearch();
+  const { data: page, error } = useQuery(tokensQuery({ limit: PAGE, ...(cursor && { cursor }) }));
+  const paged = usePaged(cursor, page, PAGE);
   const [made, setMade] = useState<TokenCreated | null>(null);
+  if (error && !page) throw error;
   return (
     <>
       <NewToken scopes={scopes} onMade={setMade} />
@@ -36,7 +46,8 @@ export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
           The token <strong>{made.name}</strong> is made. It is shown this once: the lab keeps only its hash.
         </Secret>
       )}
-      <TokenList tokens={tokens} />
+      {page ? <TokenList tokens={page.items} /> : <Skeleton lines={4} height="1.8rem" />}
+      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
     </>
   );
 }
@@ -47,7 +58,7 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
     mutationFn: (body: TokenRequest) => dataOf(api.POST("/api/v1/tokens", { body })),
     onSuccess: made => {
       onMade(made);
-      void client.invalidateQueries({ queryKey: tokensQuery.queryKey });
+      void client.invalidateQueries({ queryKey: ["tokens"] });
     },
   });
   const submit = (event: FormEvent<HTMLFormElement>) => {
@@ -103,7 +114,7 @@ function TokenList({ tokens }: { tokens: readonly TokenView[] }) {
       dataOf(api.POST("/api/v1/tokens/{token_id}/revoke", { params: { path: { token_id: token.id } } })),
     onSuccess: token => {
       toast({ text: `${token.name} is revoked.` });
-      void client.invalidateQueries({ queryKey: tokensQuery.queryKey });
+      void client.invalidateQueries({ queryKey: ["tokens"] });
     },
     onError: error => toast({ tone: "bad", text: `Not revoked: ${error.message}` }),
   });
