@@ -25,6 +25,7 @@ from .browser import Person, start_chromium
 
 MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
+NOOP = ROOT / "tests/series/noop.mbox"
 
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
@@ -184,7 +185,7 @@ def lab() -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def topic(lab: Lab) -> Topic:
-    return Topic(lab, ROOT / "tests/series/noop.mbox")
+    return Topic(lab, NOOP)
 
 
 @pytest.fixture(scope="session")
@@ -194,6 +195,12 @@ def study(lab: Lab) -> int:
         *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH", "--blocks", "2"),
         *("--param", "total_ios=64", "--param", "traced_ios=400"),
     )
+
+
+@pytest.fixture(scope="session")
+def noop(lab: Lab) -> int:
+    """A series without effect: the submission's id."""
+    return lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import ROOT, Lab, Topic, comparisons, write_device_type
+from .conftest import NOOP, ROOT, Lab, Topic, comparisons, write_device_type
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -22,14 +22,14 @@ BESIDES = 2
 
 
 @pytest.fixture(scope="module")
-def submissions(lab: Lab, study: int) -> dict[str, int]:
+def submissions(lab: Lab, study: int, noop: int) -> dict[str, int]:
     """Everything is submitted at once, as several users would; each test waits for its own."""
     return {
         "settings": study,
         "example": lab.submit(
             "--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets", "--target", "xfs-fsync@two-sockets-smt-last"
         ),
-        "noop": lab.submit("--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsync@tiny"),
+        "noop": noop,
         "tripled": lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny"),
         "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
         "broken": lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny"),
@@ -203,7 +203,7 @@ def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_onc
 
 def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submissions: dict[str, int]) -> None:
     lab.finish(submissions["noop"])
-    submission = lab.submit("--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "20")
+    submission = lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "20")
     lab.wqlab("cancel", str(submission))
     report = lab.finish(submission, codes=(4,))
     assert report["submission"]["outcome"] == "canceled"
@@ -212,9 +212,7 @@ def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submis
 
 
 def test_a_request_with_mistakes_names_each(lab: Lab) -> None:
-    answer = lab.refused(
-        "submit", "--mbox", str(SERIES / "noop.mbox"), "--target", "xfs-fsnc@tiny", "--target", "xfs-fsync@teeny"
-    )
+    answer = lab.refused("submit", "--mbox", str(NOOP), "--target", "xfs-fsnc@tiny", "--target", "xfs-fsync@teeny")
     assert "xfs-fsync" in answer and "tiny" in answer
 
 
@@ -231,9 +229,9 @@ def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict
     """Last: the bench starts anew for it."""
     write_device_type(lab.data, "odd", (1, 3, 1, 1, 1, "contiguous"))
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
-    report = lab.finish(
-        lab.submit("--settings-only", "--target", "dm-crypt-affinity@odd", "--blocks", "1", "--param", "traced_ios=200")
-    )
+    settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
+    target = ("--target", "dm-crypt-affinity@odd", "--scenario", "HIGH", "--param", "traced_ios=200")
+    report = lab.finish(lab.submit("--settings-only", *target, *settings, "--blocks", "1"))
     assert len(set(l3_of_cpus(report, "odd"))) == 3
     strict = comparisons(report, metric="local_l3_share", setting="scope=cache,strict=1")
     assert strict and all(found["candidate"]["mean"] == 100 for found in strict)

@@ -7,7 +7,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from .conftest import ROOT, MakePerson, Topic
+from .conftest import NOOP, MakePerson, Topic
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
@@ -43,8 +43,7 @@ def test_a_git_server_that_does_not_answer_is_named(person: MakePerson, topic: T
 def test_an_mbox_may_be_dropped_anywhere_on_the_page(person: MakePerson) -> None:
     submitter = person("submitter")
     submitter.open("/submit?source=settings")
-    mbox = ROOT / "tests/series/noop.mbox"
-    submitter.page.evaluate(_DROP, [mbox.name, mbox.read_text()])
+    submitter.page.evaluate(_DROP, [NOOP.name, NOOP.read_text()])
     expect(submitter.page.get_by_role("radio", name="An mbox")).to_be_checked()
     held = submitter.page.get_by_role("region", name="What the mbox holds")
     expect(held).to_contain_text("kernel/workqueue.c")

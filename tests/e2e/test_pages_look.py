@@ -9,12 +9,11 @@ from pathlib import Path
 import pytest
 
 from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
-from .conftest import ROOT, Lab, MakePerson
+from .conftest import NOOP, ROOT, Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
 VIEWS = [(width, scheme) for width in (WIDE, NARROW) for scheme in ("light", "dark")]
-NOOP = ROOT / "tests/series/noop.mbox"
 
 
 @dataclass(frozen=True)
@@ -28,12 +27,11 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def ended(lab: Lab, study: int) -> Ended:
-    short = ("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "1")
+def ended(lab: Lab, study: int, noop: int) -> Ended:
     found = Ended(
         study=study,
-        first=lab.submit(*short),
-        second=lab.submit(*short),
+        first=noop,
+        second=lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "1"),
         conflict=lab.submit("--mbox", str(ROOT / "tests/series/does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
     )
     for submission in (found.study, found.first, found.second):
@@ -55,7 +53,7 @@ PAGES = {
     "submission": "/submissions/{first}",
     "submission-failed": "/submissions/{conflict}",
     "report-study": "/submissions/{study}/report",
-    "report-series": "/submissions/{second}/report",
+    "report-series": "/submissions/{first}/report",
     "compare": "/compare?first={first}&second={second}",
     "lab": "/lab",
     "board": "/lab/tiny-1",

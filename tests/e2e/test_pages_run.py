@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
 from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
-from .conftest import ROOT, Lab, MakePerson
+from .conftest import NOOP, ROOT, Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -51,7 +51,7 @@ class Submitted:
         page = self.owner.page
         self.owner.open("/submit")
         page.get_by_role("radio", name="An mbox").check()
-        page.get_by_label("An mbox file").set_input_files(SERIES / "noop.mbox")
+        page.get_by_label("An mbox file").set_input_files(NOOP)
         self.inspection = page.get_by_role("region", name="What the mbox holds").inner_text()
         choose_target(page, "xfs-fsync", "tiny")
         set_blocks(page, 2)
