@@ -142,7 +142,7 @@ class TestStudies:
         found = conclude(self.study(ref=[50.0] * 3, better=[90.0] * 3, worse=[10.0] * 3))
         assert found.verdict is Verdict.IMPROVEMENT
         assert found.headline == (
-            "HIGH: l3_share from 50 % at scope=ref: scope=better +40.0 points, scope=worse -40.0 points"
+            "HIGH: l3_share from 50 % at scope=ref: +40.0 points with scope=better, -40.0 points with scope=worse"
         )
 
     def test_all_settings_the_same(self):

@@ -195,10 +195,16 @@ def _of_settings(primaries: Sequence[Comparison]) -> Conclusion:
     scenario = next((c.scenario for c in primaries if c.verdict is best), first.scenario)
     shown = [c for c in primaries if c.scenario == scenario and c.kernel is first.kernel]
     shown.sort(key=lambda c: -abs(c.effect or 0.0))
-    parts = [f"{c.setting} {words.effect(c) or words.VERDICT[c.verdict or best]}" for c in shown[:_NAMED]]
+    parts = [_of_setting(c, words.VERDICT[c.verdict or best]) for c in shown[:_NAMED]]
     more = f", {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
     start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
-    return Conclusion(best, f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}")
+    text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
+    return Conclusion(best, _joined(text, shown[0].reason if best is Verdict.INCONCLUSIVE else ""))
+
+
+def _of_setting(of: Comparison, verdict: str) -> str:
+    effect = words.effect(of)
+    return f"{effect} with {of.setting}" if effect else f"{of.setting} {verdict}"
 
 
 def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:

@@ -99,8 +99,8 @@ def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, 
     if len(patches) > mbox.PATCH_LIMIT:
         raise UserError(f"{len(patches)} patches; at most {mbox.PATCH_LIMIT} are taken")
     version = mbox.of_one_version(received, patches)
-    base, base_note = _base_of_mbox(version, job, mirror)
-    _git_am(mirror, base, folder, patches, base_note)
+    base, advice = _base_of_mbox(version, job, mirror)
+    _git_am(mirror, base, folder, patches, advice)
     git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
     try:
         collect(folder / "out", "series.bundle", folder / "series.bundle", _BUNDLE_LIMIT)
@@ -118,15 +118,19 @@ def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, 
 
 
 def _base_of_mbox(version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
-    """The base-commit that the series names if the tree has it, else the tree's head; and what to say about it."""
+    """The base-commit that the series names if the tree has it, else the tree's head; and what to do if the series does
+    not apply there."""
     named = mbox.base_commit([mail.body for mail in version])
     if named is None:
-        return mirror.head, f"The series names no base-commit; it was applied to {job.tree.name} at {mirror.head[:12]}."
+        return mirror.head, (
+            f"The series names no base-commit; it was applied to {job.tree.name} at {mirror.head[:12]}."
+            " Rebase it on that, or name the base it was made for: git format-patch --base=COMMIT."
+        )
     if mirror.git.commit(named) is not None:
-        return named, f"It was applied to the base-commit it names, {named[:12]}."
+        return named, f"It was applied to the base-commit it names, {named[:12]}. Rebase it on that."
     return mirror.head, (
         f"The series names base-commit {named[:12]}, which tree {job.tree.name} does not have;"
-        f" it was applied to {mirror.head[:12]}."
+        f" it was applied to {mirror.head[:12]}. Rebase it on that, or submit it as a branch."
     )
 
 
@@ -164,7 +168,7 @@ git bundle create -q /out/series.bundle refs/heads/series "^$BASE"
 """
 
 
-def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail], base_note: str) -> None:
+def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> None:
     environment = {
         "BASE": base,
         "GIT_COMMITTER_NAME": "wqlab",
@@ -188,7 +192,7 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
     said = "\n".join(line for line in said.splitlines() if not line.startswith("hint: "))
     if finished.stopped is not None:
         raise UserError(f"applying the series was stopped: {finished.stopped}", excerpt=said)
-    raise _conflict(said, folder, patches, base_note)
+    raise _conflict(said, folder, patches, advice)
 
 
 _FAILED_AT = re.compile(r"^Patch failed at (\d+) (.*)$", re.MULTILINE)
@@ -197,7 +201,7 @@ _REJECTED = re.compile(
 )
 
 
-def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], base_note: str) -> UserError:
+def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> UserError:
     """Names the patch, the file and the hunk."""
     failed = folder / "failed.diff"
     try:
@@ -210,14 +214,14 @@ def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], base_note: 
     name = f"patch {number}/{len(patches)} ({at[2]})" if at else "the series"
     rejected = _REJECTED.search(said)
     if rejected is None:
-        return UserError(f"{name} does not apply", excerpt=said, advice=base_note)
+        return UserError(f"{name} does not apply", excerpt=said, advice=advice)
     if rejected["file"] is None:
         return UserError(
-            f"{name} does not apply: {rejected['missing']}: {rejected['why']}", excerpt=said, advice=base_note
+            f"{name} does not apply: {rejected['missing']}: {rejected['why']}", excerpt=said, advice=advice
         )
     hunk = find_hunk(diff, rejected["file"], int(rejected["line"]))
-    where = f"{rejected['file']}, {hunk.splitlines()[0] if hunk else 'line ' + rejected['line']}"
-    return UserError(f"{name} does not apply: {where}", excerpt=f"{hunk}\n\n{said}".strip(), advice=base_note)
+    where = f"{rejected['file']}, the hunk at line {rejected['line']}"
+    return UserError(f"{name} does not apply: {where}", excerpt=f"{hunk}\n\n{said}".strip(), advice=advice)
 
 
 def find_hunk(diff: str, file: str, line: int) -> str:

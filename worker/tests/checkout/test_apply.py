@@ -220,7 +220,7 @@ def test_a_conflict_names_patch_file_and_hunk(tree: Tree, workspace: Workspace, 
     broken = series_of_two.replace(" int nr_idle(void)", " int nr_idle_elsewhere(void)")
     result = submit(tree, workspace, mbox(broken))
     assert refused(result) == (
-        "patch 2/2 (workqueue: idle more) does not apply: kernel/workqueue.c, @@ -7,7 +7,7 @@ int nr_active(void)"
+        "patch 2/2 (workqueue: idle more) does not apply: kernel/workqueue.c, the hunk at line 7"
     )
     assert result.failure
     assert " int nr_idle_elsewhere(void)" in result.failure.excerpt
