@@ -56,9 +56,9 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
     height = 30 + 38 * len(cells)
     svg = _canvas(height, f"Effects with 95 % intervals in {unit}")
     bottom = height - 22
-    _line(svg, (axis.at(0), 6), (axis.at(0), bottom), "zero")
     for row, cell in enumerate(cells):
         top = 16 + 38 * row
+        _line(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
         _label(svg, _LEFT, top, f"{_cell_name(cell)}: {_verdict(cell)}")
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
@@ -114,9 +114,11 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
         y = legend + 22 + 22 * row
         _line(svg, (_LEFT, y), (_RIGHT, y), "rule")
         _label(svg, _LEFT, y - 4, str(block + 1))
-        for value in values:
-            if value.block == block:
-                _dot(svg, axis.at(value.value), y, series.index((value.setting, value.arm)))
+        # The hollow ones last: what lies under them is seen.
+        for kind, of in enumerate(series):
+            for value in values:
+                if value.block == block and (value.setting, value.arm) == of:
+                    _dot(svg, axis.at(value.value), y, kind)
     _ticks(svg, axis, height - 22)
     rows = [[str(block + 1), *(_value_of(values, block, setting, arm) for setting, arm in series)] for block in blocks]
     return Figure(
@@ -129,18 +131,19 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
 
 
 def _dot(svg: xml.Element, x: float, y: float, kind: int) -> None:
-    """Shapes before colours: ring, disc, square, diamond, cross in turn."""
+    """Shapes before colours: disc, hollow diamond, ring, square, cross in turn; the first two as on the lab's pages."""
     style = f"dot s{kind % 5}"
     shape = kind % 5
-    if shape in {0, 1}:
-        xml.SubElement(svg, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": "4.5", "class": style})
-    elif shape == 2:
+    if shape in {0, 2}:
+        radius = "4" if shape == 0 else "6"
+        xml.SubElement(svg, "circle", {"cx": f"{x:.1f}", "cy": f"{y:.1f}", "r": radius, "class": style})
+    elif shape == 1:
+        points = f"{x:.1f},{y - 7:.1f} {x + 7:.1f},{y:.1f} {x:.1f},{y + 7:.1f} {x - 7:.1f},{y:.1f}"
+        xml.SubElement(svg, "polygon", {"points": points, "class": style})
+    elif shape == 3:
         xml.SubElement(
             svg, "rect", {"x": f"{x - 4:.1f}", "y": f"{y - 4:.1f}", "width": "8", "height": "8", "class": style}
         )
-    elif shape == 3:
-        points = f"{x:.1f},{y - 6:.1f} {x + 6:.1f},{y:.1f} {x:.1f},{y + 6:.1f} {x - 6:.1f},{y:.1f}"
-        xml.SubElement(svg, "polygon", {"points": points, "class": style})
     else:
         path = f"M{x - 4:.1f} {y - 4:.1f}L{x + 4:.1f} {y + 4:.1f}M{x - 4:.1f} {y + 4:.1f}L{x + 4:.1f} {y - 4:.1f}"
         xml.SubElement(svg, "path", {"d": path, "class": style})
