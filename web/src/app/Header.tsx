@@ -19,6 +19,8 @@ export function Header() {
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
+  // Two submissions, side by side.
+  const comparing = href.startsWith("/compare");
   useDismiss(bar, open, () => setOpen(false));
 
   // A page was chosen: the menu has done its work.
@@ -43,7 +45,12 @@ export function Header() {
         </button>
         <nav id="places" className={classes.places} data-open={open} aria-label="Main">
           {PLACES.map(({ to, name }) => (
-            <Link key={to} to={to} className={classes.place}>
+            <Link
+              key={to}
+              to={to}
+              className={classes.place}
+              {...(to === "/submissions" && comparing && { "aria-current": "page", "data-status": "active" })}
+            >
               {name}
             </Link>
           ))}

@@ -79,7 +79,7 @@ export function BootsFigure({
       description={
         <>
           Disc: {baseline.name}; diamond: {candidate.name}. One mark per boot, the median of its repetitions;
-          a line joins the two of a block. Dashed: the means.
+          a line joins the two of a block. Dashed, dotted: the means.
           {description && <> {description}</>}
         </>
       }

@@ -174,7 +174,8 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
           fill: "var(--sunken)",
         },
       ),
-      plot.ruleX([0], { stroke: "var(--line-strong)" }),
+      // Below each row's words, not across them.
+      plot.tickX(rows, { ...y, x: 0, insetTop: 20, stroke: "var(--line-strong)" }),
       plot.ruleY(
         rows.filter(({ of }) => of.ci95 != null),
         {

@@ -1,4 +1,5 @@
 import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import { flushSync } from "react-dom";
 import classes from "./figures.module.css";
 import type { PlotDrawingProps } from "./PlotDrawing";
 
@@ -25,10 +26,12 @@ export function LazyPlot(props: PlotDrawingProps) {
       },
     );
     observer.observe(element);
-    window.addEventListener("beforeprint", come);
+    // The sheet is taken as it is when this event has been handled: nothing may be left for later.
+    const print = () => flushSync(come);
+    window.addEventListener("beforeprint", print);
     return () => {
       observer.disconnect();
-      window.removeEventListener("beforeprint", come);
+      window.removeEventListener("beforeprint", print);
     };
   }, [near]);
 

@@ -1,6 +1,6 @@
 /** Observable Plot as a component. Import it by `lazy()` only: it is half as large as everything else together. */
 import * as Plot from "@observablehq/plot";
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useLayoutEffect, useRef, useState } from "react";
 import { adoptSheet } from "@/lib/adoptedStyles";
 
 export interface PlotDrawingProps {
@@ -14,9 +14,10 @@ export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
   const place = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const element = place.current;
     if (!element) return;
+    setWidth(Math.floor(element.clientWidth));
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
     observer.observe(element);
     return () => observer.disconnect();

@@ -127,7 +127,7 @@ export function strips(
   return {
     height: scenarios.length * (longestGroup(means) * STRIP + BETWEEN) + TOP + BOTTOM,
     marginLeft: Math.min(width * 0.45, 12 + longest * 6.6),
-    marginRight: 10,
+    marginRight: 16,
     marginTop: TOP + BETWEEN - 8,
     marginBottom: BOTTOM,
     x: {

@@ -12,6 +12,7 @@ import {
   pValue,
   signed,
   spread,
+  withUnit,
 } from "./numbers";
 
 test.each([
@@ -95,3 +96,12 @@ test.each([
 ])("%f to %i places is %s, as Python writes it", (value, decimals, text) => {
   expect(fixed(value, decimals)).toBe(text);
 });
+
+test.each([
+  [1, "locks", "1 lock"],
+  [1, "switches", "1 switch"],
+  [0.5, "points", "0.5 points"],
+  [1, "us", "1 us"],
+  [1, "MiB/s", "1 MiB/s"],
+  [5, "%", "5 %"],
+])("%f %s is %s", (value, unit, text) => expect(withUnit(value, unit)).toBe(text));

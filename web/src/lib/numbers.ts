@@ -71,6 +71,12 @@ export function unitOfEffect(of: { scale: "ratio" | "difference"; unit: string }
   return of.unit === "%" || of.unit === "percent" ? "points" : of.unit;
 }
 
+/** `1 lock`, `0.5 points`, `5 %`. */
+export function withUnit(value: number, unit: string): string {
+  const counted = /^[a-z]{3,}s$/.test(unit);
+  return `${value} ${value === 1 && counted ? unit.replace(/(?<=[cs]h)es$|s$/, "") : unit}`;
+}
+
 interface Effect {
   effect?: number | null;
   exact?: boolean;

@@ -31,7 +31,7 @@ export function Pairs({ figures, names, search }: PairsProps) {
     <Section
       id="figures"
       title="All figures"
-      lead="Each change is against that submission's own baseline. The last column subtracts one from the other; it has no interval and is no verdict."
+      lead="Each change is against that submission's own baseline. 'Second less first' subtracts one change from the other; it has no interval and is no verdict."
     >
       <FilterBar>
         <Choice
@@ -63,9 +63,9 @@ export function Pairs({ figures, names, search }: PairsProps) {
       </FilterBar>
       <DataTable
         caption={
-          rows.length === figures.length
+          (rows.length === figures.length
             ? count(figures.length, "figure")
-            : `${grouped(rows.length)} of ${count(figures.length, "figure")}`
+            : `${grouped(rows.length)} of ${count(figures.length, "figure")}`) + inCommon(figures)
         }
         columns={columns}
         rows={rows}
@@ -77,6 +77,13 @@ export function Pairs({ figures, names, search }: PairsProps) {
       />
     </Section>
   );
+}
+
+/** What is the same in every row stands above the table once. */
+function inCommon(figures: readonly FigurePair[]): string {
+  const named: ((of: FigurePair) => string)[] = [of => of.device_type, of => of.scenario];
+  const same = named.map(value => new Set(figures.map(value))).filter(values => values.size === 1);
+  return same.flatMap(values => [...values].map(word => `, ${word}`)).join("");
 }
 
 function optionsOf(figures: readonly FigurePair[]) {
@@ -99,11 +106,12 @@ function columnsOf(figures: readonly FigurePair[], names: readonly [string, stri
     header,
     value,
   });
+  const several = (value: (of: FigurePair) => string) => new Set(figures.map(value)).size > 1;
   const settings = figures.some(of => of.setting !== "");
   const study = figures.some(of => of.question === "setting");
   return [
-    column("topology", "topology", of => of.device_type),
-    column("scenario", "scenario", of => of.scenario),
+    ...(several(of => of.device_type) ? [column("topology", "topology", of => of.device_type)] : []),
+    ...(several(of => of.scenario) ? [column("scenario", "scenario", of => of.scenario)] : []),
     ...(settings ? [column("setting", "setting", of => of.setting)] : []),
     ...(study
       ? [
@@ -146,11 +154,13 @@ function columnsOf(figures: readonly FigurePair[], names: readonly [string, stri
       text: of =>
         of.effect_change === null ? "" : `${signed(of.effect_change)} ${difference(of)}`.trimEnd(),
     },
-    {
-      id: "overlap",
-      header: "intervals",
-      value: of => (of.intervals_overlap === null ? "" : of.intervals_overlap ? "overlap" : "apart"),
-    },
+    ...(figures.some(of => of.intervals_overlap !== null)
+      ? [
+          column("overlap", "intervals", of =>
+            of.intervals_overlap === null ? "" : of.intervals_overlap ? "overlap" : "apart",
+          ),
+        ]
+      : []),
     {
       id: "evidence",
       header: "evidence",

@@ -150,7 +150,9 @@ function Boards({ of }: { of: readonly DeviceTypeView[] }) {
               {type.name}
             </Link>{" "}
             <span className="muted">
-              {type.free} of {type.devices.length} free{type.emulated && ", emulated"}
+              {type.units.good} of {type.devices.length} free
+              {type.units.unchecked > 0 && `, ${type.units.unchecked} to be checked`}
+              {type.emulated && ", emulated"}
             </span>
           </span>
           <TopologyDrawing layout={type.layout} name={type.name} />

@@ -105,9 +105,9 @@ export function HealthOf({ device }: { device: DeviceView }) {
 
 /** `bar`: the time that the run has the board, which says what the run is. */
 export function HolderOf({ device, bar }: { device: DeviceView; bar: TimelineBar | undefined }) {
-  const { lease, health } = device;
+  const { lease } = device;
   if (!lease) {
-    return <span className="muted">{health === "good" ? "nobody: free" : "nobody"}</span>;
+    return <span className="muted">nobody</span>;
   }
   return (
     <>

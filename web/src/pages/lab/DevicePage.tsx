@@ -96,7 +96,11 @@ export function DevicePage() {
               empty="Its health never changed."
             />
           </Section>
-          <Section id="runs" title="What ran on it" lead={count(history.runs.total, "run")}>
+          <Section
+            id="runs"
+            title="What ran on it"
+            lead={`${count(history.runs.total, "run")}. A run ends well when its boots were measured; what they say of a series is its submission's to tell.`}
+          >
             {history.runs.items.length === 0 ? (
               <EmptyState title="Nothing ran on it yet" />
             ) : (

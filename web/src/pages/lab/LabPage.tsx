@@ -99,18 +99,21 @@ function inAll(types: readonly DeviceTypeView[]): string {
       "board",
     ),
     count(types.length, "type"),
-    `${sum(type => type.free)} free`,
+    `${sum(type => type.units.good)} free`,
     `${sum(type => type.units.busy)} at work`,
   ];
+  const unchecked = sum(type => type.units.unchecked);
   const out = sum(type => type.units.quarantined);
-  return `${said[0]} of ${said[1]}: ${said.slice(2).join(", ")}${out > 0 ? `, ${out} quarantined` : ""}.`;
+  if (unchecked > 0) said.push(`${unchecked} to be checked`);
+  if (out > 0) said.push(`${out} quarantined`);
+  return `${said[0]} of ${said[1]}: ${said.slice(2).join(", ")}.`;
 }
 
 /** `1 of 2 boards free, 1 at work, 3 runs queued`. */
-function unitsOf({ devices, free, units, queued_runs }: DeviceTypeView): string {
-  const parts = [`${free} of ${count(devices.length, "board")} free`];
+function unitsOf({ devices, units, queued_runs }: DeviceTypeView): string {
+  const parts = [`${units.good} of ${count(devices.length, "board")} free`];
   if (units.busy > 0) parts.push(`${units.busy} at work`);
-  if (units.unchecked > 0) parts.push(`${units.unchecked} not yet checked`);
+  if (units.unchecked > 0) parts.push(`${units.unchecked} to be checked`);
   if (units.quarantined > 0) parts.push(`${units.quarantined} quarantined`);
   parts.push(queued_runs > 0 ? `${count(queued_runs, "run")} queued` : "nothing queued");
   return parts.join(", ");

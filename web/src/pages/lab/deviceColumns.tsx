@@ -54,7 +54,7 @@ export function runColumns(name: string): Column<DeviceRun>[] {
     },
     {
       id: "ended",
-      header: "ended",
+      header: "run ended",
       wrap: true,
       value: endedText,
       cell: of => <Ended of={of} />,

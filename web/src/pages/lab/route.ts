@@ -6,7 +6,7 @@ import { oneOf, searchParams, text, whole } from "@/lib/search";
 import { moment, SPANS } from "./window";
 
 /** The timeline's window: so long, up to `until` or, without it, up to now; of one device type or of all. */
-const labSearch = searchParams({ span: oneOf(SPANS, "1d"), until: moment(), type: text(100) });
+const labSearch = searchParams({ span: oneOf(SPANS, "6h"), until: moment(), type: text(100) });
 
 export const labRoute = createRoute({
   getParentRoute: () => rootRoute,

@@ -18,6 +18,7 @@ const COLUMNS: readonly Column<Metric>[] = [
   {
     id: "summary",
     header: "what it is",
+    wrap: true,
     value: row => oneLine(row.summary),
     cell: row => <span className={classes.meaning}>{oneLine(row.summary)}</span>,
   },

@@ -1,5 +1,6 @@
 /** What the closed words of a plan mean to a reader. */
 import type { Direction, Metric, Role, TestPlan } from "@/api/types";
+import { withUnit } from "@/lib/numbers";
 
 export const BETTER: Record<Direction, string> = {
   higher_is_better: "higher",
@@ -17,7 +18,7 @@ export const ROLES: Record<Role, string> = {
 export function deltaOf(metric: Metric): string {
   if (metric.delta == null) return "";
   const unit = metric.scale === "ratio" ? "%" : metric.unit === "%" ? "points" : metric.unit;
-  return `${metric.delta} ${unit}`;
+  return withUnit(metric.delta, unit);
 }
 
 export function primaryOf(plan: TestPlan, role: "role_hardware" | "role_emulated"): string | null {

@@ -4,7 +4,7 @@ import { type ReactNode, useMemo } from "react";
 import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
-import { change, interval, pValue, unitOfEffect } from "@/lib/numbers";
+import { change, count, interval, pValue, unitOfEffect, withUnit } from "@/lib/numbers";
 import { EVIDENCE, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -138,7 +138,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
   ];
   if (of.effect != null) items.push(["change", `${change(of)} ${unitOfEffect(of)}`]);
   if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
-  if (of.delta) items.push(["threshold", `${Number(of.delta.toPrecision(3))} ${unitOfEffect(of)}`]);
+  if (of.delta) items.push(["threshold", withUnit(Number(of.delta.toPrecision(3)), unitOfEffect(of))]);
   if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
   if (of.p_signflip != null) items.push(["p, sign-flip", pValue(of.p_signflip)]);
   items.push([
@@ -146,7 +146,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
     `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} boots${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
   ]);
   if (of.blocks_needed != null && of.blocks_needed > 0)
-    items.push(["would decide", `${of.blocks_needed} more blocks`]);
+    items.push(["would decide", count(of.blocks_needed, "more block")]);
   return (
     <dl className={classes.numbers}>
       {items.map(([name, value]) => (

@@ -1,7 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { AttemptView, SubmissionSteps } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { EmptyState } from "@/parts/EmptyState";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -23,9 +22,7 @@ export function Attempts({ steps }: { steps: SubmissionSteps }) {
       }
     >
       {attempts.length === 0 ? (
-        <EmptyState title="Nothing failed">
-          Not even what was tried again: it would be listed here.
-        </EmptyState>
+        <p className="muted">Nothing so far: every attempt went through.</p>
       ) : (
         <ol className={classes.attempts}>
           {attempts.toReversed().map((attempt, at) => (

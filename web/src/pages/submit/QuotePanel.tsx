@@ -94,7 +94,13 @@ function Sums({ quote }: { quote: Quote }) {
       <div>
         <dt>{kernels === 1 ? "Kernel" : `${kernels} kernels`}</dt>
         <dd title="Less when the lab has built the same before">
-          {quote.build_s == null ? <Unknown /> : `≤ ${rough(quote.build_s)}`}
+          {quote.build_s == null ? (
+            <Unknown />
+          ) : quote.build_s < 1 ? (
+            "built already"
+          ) : (
+            `≤ ${rough(quote.build_s)}`
+          )}
         </dd>
       </div>
     </dl>
