@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
 from .conftest import NOOP, ROOT, Lab, MakePerson
@@ -96,6 +98,38 @@ def test_what_a_visitor_comes_to_first_too(
         visitor.photograph(pictures, f"{name}-{width[0]}-{scheme}")
         assert visitor.axe() == []
         assert visitor.overflow() <= 0
+
+
+def test_every_figure_is_drawn_before_a_report_is_printed(person: MakePerson, ended: Ended) -> None:
+    """Also those that nobody has scrolled to."""
+    reader = person()
+    reader.open(f"/submissions/{ended.study}/report")
+    expect(reader.page.locator("figure svg").first).to_be_visible()
+    before, drawn, all_of_them = reader.page.evaluate(
+        """() => {
+          const figures = [...document.querySelectorAll("figure")];
+          const drawn = () => figures.filter(figure => figure.querySelector("svg")).length;
+          const before = drawn();
+          dispatchEvent(new Event("beforeprint"));
+          return [before, drawn(), figures.length];
+        }"""
+    )
+    assert before < drawn == all_of_them
+
+
+def test_a_console_is_not_written_in_its_backgrounds_colour(admin: Person, ended: Ended) -> None:
+    """For readers who want less motion too: a terminal takes its colours from a page on which nothing may move."""
+    admin.open(f"/submissions/{ended.first}")
+    rows = admin.page.locator(".xterm-rows")
+    expect(rows).to_contain_text(re.compile(r"\d+\.\d{6}"))
+    ink, paper = rows.evaluate(
+        """rows => {
+          let behind = rows;
+          while (getComputedStyle(behind).backgroundColor === "rgba(0, 0, 0, 0)") behind = behind.parentElement;
+          return [getComputedStyle(rows).color, getComputedStyle(behind).backgroundColor];
+        }"""
+    )
+    assert ink != paper
 
 
 def test_everything_on_the_form_is_reached_by_keyboard(admin: Person) -> None:
