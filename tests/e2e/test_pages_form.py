@@ -21,7 +21,7 @@ _DROP = """([name, text]) => {
 
 def test_the_branches_of_a_git_server_are_offered(person: MakePerson, topic: Topic) -> None:
     submitter = person("submitter")
-    submitter.open("/submit?source=git")
+    submitter.open("/submit?source=git&plan=xfs-fsync&type=tiny")
     page = submitter.page
     page.get_by_label("Repository").fill(topic.url)
     expect(page.get_by_text(re.compile(r"\d branch(es)? to choose from"))).to_be_visible()
