@@ -157,7 +157,15 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
       labelAnchor: "center",
       labelArrow: false,
       labelOffset: 38,
-      tickFormat: (value: number) => (value === 0 ? "0" : change({ ...first, effect: value } as Comparison)),
+      // Counts are whole numbers, but between two of them an axis may have ticks.
+      tickFormat: (value: number) =>
+        value === 0
+          ? "0"
+          : change({
+              ...(first as Comparison),
+              exact: Number.isInteger(value) && (first?.exact ?? false),
+              effect: value,
+            }),
       ticks: Math.max(3, Math.min(9, Math.floor(width / 90))),
     },
     y: { type: "band", domain: rows.map(row => row.key), axis: null, padding: 0 },

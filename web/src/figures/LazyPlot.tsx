@@ -39,7 +39,7 @@ export function LazyPlot(props: PlotDrawingProps) {
     <div ref={place} className={classes.room} style={{ minHeight: props.height }}>
       {near && (
         <NotLoaded>
-          <Suspense>
+          <Suspense fallback={<div aria-busy="true" />}>
             <PlotDrawing {...props} />
           </Suspense>
         </NotLoaded>

@@ -173,3 +173,12 @@ test("an axis has room at both ends, also around values that are all alike", () 
   const [low, high] = domainOf([33, 33]);
   expect([low < 33, high > 33]).toEqual([true, true]);
 });
+
+test("between two counts an axis still tells its ticks apart", () => {
+  const rows = rowsOf("locality").map(row => ({
+    ...row,
+    of: { ...row.of, exact: true, scale: "difference" as const, unit: "locks" },
+  }));
+  const { tickFormat } = forest(rows, 600, Plot).x as { tickFormat: (value: number) => string };
+  expect([-1, -0.8, 0, 0.2, 30].map(tickFormat)).toEqual(["\u22121", "\u22120.80", "0", "+0.20", "+30"]);
+});
