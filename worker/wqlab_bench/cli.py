@@ -43,6 +43,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     build = commands.add_parser("rootfs", help="build the boards' root filesystem if need be, and print its path")
+    build.add_argument("--arch", choices=("x86_64", "arm64"), default="x86_64", help="default: %(default)s")
     build.set_defaults(run=_rootfs)
 
     run = commands.add_parser("serve", help="run the bench until it is told to stop")
@@ -62,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _rootfs(_: argparse.Namespace) -> None:
-    print(rootfs.build(_folder("WQLAB_CACHE")))
+def _rootfs(arguments: argparse.Namespace) -> None:
+    print(rootfs.build(_folder("WQLAB_CACHE"), arguments.arch))
 
 
 def _serve(arguments: argparse.Namespace) -> None:

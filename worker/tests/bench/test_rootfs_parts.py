@@ -68,7 +68,7 @@ def test_a_program_runs_with_a_stand_in_until_it_calls_it(tmp_path: Path) -> Non
 
     found = elf.closure([program], [Path("/lib/x86_64-linux-gnu"), tmp_path])
     assert dict(found.absent) == {"libhuge.so.1": {program}}
-    library.write_bytes(rootfs._stand_in(found, tmp_path))
+    library.write_bytes(rootfs.Image("x86_64", tmp_path, tmp_path).stand_in(found))
     run = subprocess.run([program], capture_output=True, check=False)
     assert (run.returncode, run.stderr) == (0, b"")  # an all-zero variable, and no word from the loader
     assert subprocess.run([program, "call"], check=False).returncode < 0
@@ -81,15 +81,17 @@ def test_an_absent_library_that_is_not_expected_is_named(tmp_path: Path, monkeyp
     gcc(str(tmp_path / "main.c"), str(tmp_path / "libnew.so.3"), "-o", str(tmp_path / "tool"))
     (tmp_path / "libnew.so.3").unlink()
     monkeypatch.setattr(rootfs, "PROGRAMS", {"tool": "usr/bin/tool"})
-    monkeypatch.setattr(rootfs, "LIBRARY_FOLDERS", ("../../../../../lib/x86_64-linux-gnu",))
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/x86_64-linux-gnu").symlink_to("/lib/x86_64-linux-gnu")
     with pytest.raises(rootfs.RootfsError, match=r"tool needs .*add its package"):
-        rootfs._libraries(tmp_path, tmp_path)
+        rootfs.Image("x86_64", tmp_path, tmp_path).libraries()
 
 
 def test_the_image_is_named_by_what_it_is_made_from() -> None:
-    key = rootfs.content_key({"fio": "3.33-3"})
-    assert key == rootfs.content_key({"fio": "3.33-3"})
-    assert key != rootfs.content_key({"fio": "3.33-4"})
+    key = rootfs.content_key({"fio": "3.33-3"}, "x86_64")
+    assert key == rootfs.content_key({"fio": "3.33-3"}, "x86_64")
+    assert key != rootfs.content_key({"fio": "3.33-4"}, "x86_64")
+    assert key != rootfs.content_key({"fio": "3.33-3"}, "arm64")
 
 
 def test_the_option_rom_is_one_a_bios_accepts(tmp_path: Path) -> None:

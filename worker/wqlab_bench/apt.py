@@ -1,0 +1,100 @@
+"""The machine's apt, used to resolve, download and unpack; nothing is installed and no privilege is needed."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from wqlab_contracts.specs import CpuArch
+
+DEBIAN_ARCH: dict[CpuArch, str] = {"x86_64": "amd64", "arm64": "arm64"}
+
+_URI = re.compile(r"^'[^']+' ([^_\s]+)_(\S+)_(\S+)\.deb ", re.MULTILINE)
+_KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+
+class AptError(Exception):
+    """apt or dpkg failed: the text has the command and its last words."""
+
+
+class Apt:
+    """Packages of one architecture and suite.
+
+    The machine's own architecture and suite come from its package lists as they are. Anything else (`foreign`) has
+    lists of its own in `private`, fetched from the mirrors that the machine's sources name.
+    """
+
+    def __init__(self, private: Path, arch: CpuArch = "x86_64", suite: str | None = None) -> None:
+        self._arch = DEBIAN_ARCH[arch]
+        self._suite = suite
+        self._private = private / f"{suite or 'own'}-{self._arch}"
+        self._options = ["-q"]
+        for option in ("Debug::NoLocking=1", "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache="):
+            self._options += ["-o", option]
+
+    def versions(self, packages: Sequence[str]) -> dict[str, str]:
+        """Candidate version of each package. Raises AptError."""
+        foreign = self._suite is not None or self._arch != _run(["dpkg", "--print-architecture"]).strip()
+        if not foreign:
+            try:
+                return self._versions(packages)
+            except AptError:  # a machine whose package lists were removed: fetch them for ourselves
+                self._use_private_lists(foreign)
+                return self._versions(packages)
+        self._use_private_lists(foreign)
+        return self._versions(packages)
+
+    def unpack(self, versions: dict[str, str], scratch: Path) -> Path:
+        """Downloads (apt checks the hashes) and unpacks into one tree below `scratch`, which is returned."""
+        packages, tree = scratch / "packages", scratch / "tree"
+        packages.mkdir(parents=True)
+        wanted = [f"{name}={version}" for name, version in versions.items()]
+        _run(["apt-get", *self._options, "download", *wanted], packages)
+        for package in sorted(packages.glob("*.deb")):
+            _run(["dpkg-deb", "-x", str(package), str(tree)])
+        return tree
+
+    def _versions(self, packages: Sequence[str]) -> dict[str, str]:
+        answer = _run(["apt-get", *self._options, "download", "--print-uris", *packages])
+        versions = {name: version.replace("%3a", ":") for name, version, _ in _URI.findall(answer)}
+        if missing := set(packages) - set(versions):
+            raise AptError(f"apt knows no package {', '.join(sorted(missing))} for {self._arch}")
+        return versions
+
+    def _use_private_lists(self, foreign: bool) -> None:
+        lists = self._private / "lists"
+        (lists / "partial").mkdir(parents=True, exist_ok=True)
+        self._options += ["-o", f"Dir::State::lists={lists}/"]
+        if foreign:
+            # The machine's own packages are of another architecture or suite: they decide nothing here.
+            status = self._private / "status"
+            status.touch()
+            self._options += ["-o", f"APT::Architecture={self._arch}", "-o", f"APT::Architectures={self._arch}"]
+            self._options += ["-o", f"Dir::State::status={status}"]
+        if self._suite is not None:
+            sources = self._private / "sources.list"
+            sources.write_text(f"deb [signed-by={_KEYRING}] {_debian_mirror()} {self._suite} main\n")
+            self._options += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"]
+        _run(["apt-get", *self._options, "update"])
+
+
+def _debian_mirror() -> str:
+    """Where the machine gets the packages of its own Debian release from. Raises AptError."""
+    release = re.search(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
+    wanted = ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
+    for line in _run(["apt-get", *wanted]).splitlines():
+        uri, suite, component = line.split()
+        if component == "main" and release and suite == release[1]:
+            return uri
+    raise AptError("apt's sources name no mirror of this machine's own Debian release")
+
+
+def _run(command: list[str], directory: Path | None = None) -> str:
+    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
+    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, env=environment)
+    if result.returncode:
+        raise AptError(f"{' '.join(command)}: {(result.stderr or result.stdout).strip()[-2000:]}")
+    return result.stdout
