@@ -12,10 +12,10 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: help setup demo up password stop down status lint format test test-unit bench lock openapi
+.PHONY: help setup demo up arm64 password stop down status lint format test test-unit bench lock openapi
 
 help: ## what you can make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment; build the pages
 	@lab/setup.sh
@@ -25,6 +25,10 @@ demo: setup ## start a lab here, submit the example series and a settings study,
 
 up: setup ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
+
+arm64: ## add emulated arm64 boards (cross compiler, QEMU, about 10 minutes for their golden kernel)
+	@lab/setup.sh arm64
+	@$(AS_USER) wqlab-lab arm64
 
 password: ## make a new password for the lab's administrator
 	@$(AS_USER) wqlab-lab password

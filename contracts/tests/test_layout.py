@@ -6,7 +6,7 @@ import pytest
 
 from wqlab_contracts.layout import LayoutBasis, described, measured
 from wqlab_contracts.messages import MeasuredTopology
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import Cluster, Topology
 
 
 def test_what_a_type_describes() -> None:
@@ -51,3 +51,38 @@ def test_big_and_little() -> None:
     assert measured(both).cluster == [0, 0, 1, 1]
     alike = both.model_copy(update={"capacity": [1024] * 4})
     assert measured(alike).capacity is None, "CPUs that are alike have nothing to draw"
+
+
+LITTLE, BIG = Cluster(cores=4, capacity=400), Cluster(cores=2, capacity=1024)
+
+
+def test_clusters_without_an_l3_share_the_last_level() -> None:
+    said = described(Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[LITTLE, BIG]))
+    assert said.l3 == [0, 0, 0, 0, 1, 1]
+    assert said.last_level == "L2"
+    assert said.cluster is None, "the same CPUs as the last level"
+    assert said.capacity == [400] * 4 + [1024] * 2
+    assert set(said.package) == {0}
+
+
+def test_clusters_under_one_l3() -> None:
+    said = described(Topology(sockets=1, l3_per_socket=1, cores_per_l3=6, threads_per_core=1, clusters=[LITTLE, BIG]))
+    assert set(said.l3) == {0}
+    assert said.last_level == "L3"
+    assert said.cluster == [0, 0, 0, 0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"l3_per_socket": 0}, "needs clusters"),
+        ({"l3_per_socket": 0, "cores_per_l3": 4, "clusters": [BIG]}, "no cores_per_l3"),
+        ({"l3_per_socket": 1}, "cores_per_l3 is missing"),
+        ({"l3_per_socket": 1, "cores_per_l3": 8, "clusters": [LITTLE, BIG]}, "the clusters have 6 cores, the L3s 8"),
+        ({"l3_per_socket": 0, "clusters": [LITTLE]}, "capacity 1024"),
+        ({"l3_per_socket": 0, "sockets": 2, "clusters": [LITTLE, BIG]}, "one socket"),
+    ],
+)
+def test_clusters_that_do_not_fit(fields: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Topology.model_validate({"sockets": 1, "threads_per_core": 1} | fields)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from enum import StrEnum
 
 from .messages import MeasuredTopology, Message
-from .specs import Topology
+from .specs import LastLevel, Topology
 
 
 class LayoutBasis(StrEnum):
@@ -25,7 +25,8 @@ class CpuLayout(Message):
     node: list[int]
     """NUMA node."""
     l3: list[int]
-    """L3 domain; on a board without an L3 cache the cluster, else the package."""
+    """Last-level cache domain, whichever level that is."""
+    last_level: LastLevel = "L3"
     cluster: list[int] | None = None
     """CPUs that share an L2 or a mid-level bus; null when the board tells of none."""
     core: list[int]
@@ -37,21 +38,31 @@ class CpuLayout(Message):
 
 def described(topology: Topology) -> CpuLayout:
     """The layout that a device type declares."""
-    cores = topology.cpus // topology.threads_per_core
+    cores = topology.cores
     if topology.numbering == "smt_last":
         core = [cpu % cores for cpu in range(topology.cpus)]
     else:
         core = [cpu // topology.threads_per_core for cpu in range(topology.cpus)]
-    l3 = [each // topology.cores_per_l3 for each in core]
+    domain = _spread(topology.domain_cores)
+    cluster = _spread([each.cores for each in topology.clusters])
+    capacity = topology.core_capacity
     return CpuLayout(
         basis=LayoutBasis.DESCRIBED,
         cpus=topology.cpus,
-        package=[each // topology.l3_per_socket for each in l3],
+        package=[domain[each] * topology.sockets // topology.l3_domains for each in core],
         node=[each * topology.numa_nodes // cores for each in core],
-        l3=l3,
+        l3=[domain[each] for each in core],
+        last_level=topology.last_level,
+        cluster=[cluster[each] for each in core] if cluster and cluster != domain else None,
         core=core,
         thread=_threads(core),
+        capacity=[capacity[each] for each in core] if capacity else None,
     )
+
+
+def _spread(sizes: list[int]) -> list[int]:
+    """[2, 1] -> [0, 0, 1]: the group of each member, from the sizes of the groups."""
+    return [group for group, size in enumerate(sizes) for _ in range(size)]
 
 
 def measured(topology: MeasuredTopology) -> CpuLayout:
@@ -63,6 +74,7 @@ def measured(topology: MeasuredTopology) -> CpuLayout:
         package=topology.package,
         node=topology.node,
         l3=topology.l3,
+        last_level=topology.last_level,
         cluster=topology.cluster,
         core=topology.core,
         thread=_threads(topology.core),

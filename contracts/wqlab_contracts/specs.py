@@ -15,6 +15,8 @@ from .enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 CpuArch = Literal["x86_64", "arm64"]
+LastLevel = Literal["L3", "L2", "cluster", "package"]
+"""What the CPUs of a last-level cache domain share: the highest cache that is known, else what stands for it."""
 
 
 class Strict(BaseModel):
@@ -24,27 +26,75 @@ class Strict(BaseModel):
 # --- device types -----------------------------------------------------------------------------------------------
 
 
+class Cluster(Strict):
+    """Cores of one kind on a big.LITTLE board, numbered one after another."""
+
+    cores: int = Field(ge=1, le=64)
+    capacity: int = Field(ge=1, le=1024)
+    """How much a core gets done beside the strongest kind's 1024, at its highest clock (`capacity-dmips-mhz`)."""
+
+
 class Topology(Strict):
     """The CPU layout a device type declares; each boot's measured topology is checked against it.
 
-    `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all.
+    `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all. `clusters` says how the cores of one
+    socket differ, in the order of their numbers; without an L3 cache they are what shares a last-level cache.
     """
 
     sockets: int = Field(ge=1, le=16)
-    l3_per_socket: int = Field(ge=1, le=64)
-    cores_per_l3: int = Field(ge=1, le=256)
+    l3_per_socket: int = Field(ge=0, le=64)
+    """0: no L3 cache; then `clusters` has all cores and `cores_per_l3` is left out."""
+    cores_per_l3: int = Field(default=0, ge=0, le=256)
     threads_per_core: int = Field(ge=1, le=8)
     numa_nodes: int = Field(default=1, ge=1, le=64)
     numbering: Literal["contiguous", "smt_last"] = "contiguous"
     """`contiguous`: SMT siblings are neighbours (0,1). `smt_last`: the siblings of CPUs 0..N/2-1 are at +N/2."""
+    clusters: list[Cluster] = Field(default_factory=list)
+
+    @property
+    def domain_cores(self) -> list[int]:
+        """Cores of each last-level cache domain, in the order of their numbers: of each L3, else of each cluster."""
+        if self.l3_per_socket == 0:
+            return [cluster.cores for cluster in self.clusters]
+        return [self.cores_per_l3] * (self.sockets * self.l3_per_socket)
+
+    @property
+    def cores(self) -> int:
+        return sum(self.domain_cores)
 
     @property
     def cpus(self) -> int:
-        return self.sockets * self.l3_per_socket * self.cores_per_l3 * self.threads_per_core
+        return self.cores * self.threads_per_core
 
     @property
     def l3_domains(self) -> int:
-        return self.sockets * self.l3_per_socket
+        return len(self.domain_cores)
+
+    @property
+    def last_level(self) -> LastLevel:
+        return "L3" if self.l3_per_socket else "L2"
+
+    @property
+    def core_capacity(self) -> list[int] | None:
+        """Capacity of each core; None where all are alike."""
+        kinds = [cluster.capacity for cluster in self.clusters for _ in range(cluster.cores)]
+        return kinds if len(set(kinds)) > 1 else None
+
+    @model_validator(mode="after")
+    def _clusters_fit(self) -> Self:
+        if self.clusters:
+            if self.sockets > 1 or self.numa_nodes > 1 or self.numbering != "contiguous":
+                raise ValueError("clusters belong to a board with one socket, one NUMA node and contiguous numbering")
+            if max(cluster.capacity for cluster in self.clusters) != 1024:
+                raise ValueError("the strongest of the clusters has capacity 1024")
+        if self.l3_per_socket == 0:
+            if not self.clusters or self.cores_per_l3:
+                raise ValueError("l3_per_socket 0 (no L3 cache) needs clusters, and no cores_per_l3")
+        elif self.cores_per_l3 == 0:
+            raise ValueError("cores_per_l3 is missing")
+        elif self.clusters and sum(cluster.cores for cluster in self.clusters) != self.cores:
+            raise ValueError(f"the clusters have {sum(c.cores for c in self.clusters)} cores, the L3s {self.cores}")
+        return self
 
     @model_validator(mode="after")
     def _nodes_divide_cpus(self) -> Self:
@@ -62,6 +112,7 @@ class Emulation(Strict):
 
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
+    """One of QEMU's models for the board's architecture."""
     kernel_arguments: str = "tsc=reliable no_timer_check nokaslr mitigations=off"
     """What an emulated machine needs to keep time and to boot the same way every time. Mitigations cost emulation time;
     their absence is no default for hardware."""

@@ -1,4 +1,4 @@
-"""`wqlab-lab`: up, status, password, stop, down, demo. The Makefile calls it as the lab's user."""
+"""`wqlab-lab`: up, arm64, status, password, stop, down, demo. The Makefile calls it as the lab's user."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, summary in (
         ("up", "prepare what is missing and start the lab"),
+        ("arm64", "add emulated arm64 boards: build their golden system"),
         ("status", "what runs, and where"),
         ("password", "make a new password for the lab's administrator"),
         ("stop", "stop every process, keep the data"),
@@ -62,6 +63,14 @@ def _run(command: str) -> int:
         print(f"stopped, {layout.state} removed; builds and images stay in {layout.cache}")
         return 0
 
+    if command == "arm64":
+        layout.create()
+        layout.add_architecture(command)
+        prepare(layout, say)
+        if lab.running():
+            lab.up()
+        say("the lab has emulated arm64 boards" if lab.running() else "`make up` starts a lab with arm64 boards")
+        return 0
     if not lab.running():
         prepare(layout, say)
         say("starting the lab")

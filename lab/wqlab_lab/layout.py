@@ -69,8 +69,21 @@ class Layout:
 
     @property
     def golden(self) -> Path:
-        """What the golden system boots: written by `prepare`, read when the bench starts."""
+        """What the golden system of each architecture boots: written by `prepare`, read when the bench starts."""
         return self.state / "golden.json"
+
+    def architectures(self) -> list[str]:
+        """Of which the lab emulates boards: a second one costs a kernel build, so it is asked for (`make arm64`).
+
+        Kept in the cache, beside the kernel that was built for it.
+        """
+        kept = self.cache / "architectures"
+        return ["x86_64", *(kept.read_text().split() if kept.exists() else [])]
+
+    def add_architecture(self, arch: str) -> None:
+        if arch not in self.architectures():
+            with (self.cache / "architectures").open("a") as kept:
+                kept.write(f"{arch}\n")
 
     def create(self) -> None:
         for folder in ("postgres", "redis", "run", "log", "artifacts", "bench", "labgrid", "keys"):

@@ -149,8 +149,10 @@ class Lab:
     # --- device types added by hand ---------------------------------------------------------------------------
 
     def _device_types(self) -> str:
+        """All that decides which boards there are and what they boot."""
         folder = self.layout.data / "device-types"
-        return "\n".join(f"{path.name} {path.read_text()}" for path in sorted(folder.glob("*.yaml")))
+        files = [*sorted(folder.glob("*.yaml")), self.layout.golden]
+        return "\n".join(f"{path.name} {path.read_text()}" for path in files)
 
     @property
     def _seen_device_types(self) -> Path:

@@ -15,34 +15,43 @@ class PrepareError(Exception):
 
 
 def prepare(layout: Layout, say: Callable[[str], None]) -> None:
-    """Writes `golden.json`: the kernel image and root filesystem that the boards' golden system boots."""
+    """Writes `golden.json`: the kernel image and root filesystem that the golden system of each architecture boots."""
     layout.create()
     environment = layout.environment()
+    say(f"kernel tree {DEFAULT_TREE}")
+    _step(["python", "-m", "wqlab_worker.prepare", "tree", DEFAULT_TREE], environment)
+    golden = {arch: _golden(arch, environment, say) for arch in layout.architectures()}
+    layout.golden.write_text(json.dumps(golden))
+
+
+def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) -> dict[str, str]:
     # The root filesystem downloads while the kernel compiles.
     rootfs = subprocess.Popen(
-        ["wqlab-bench", "rootfs"], env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ["wqlab-bench", "rootfs", "--arch", arch],
+        env=environment,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
     try:
-        say(f"kernel tree {DEFAULT_TREE}")
-        _step(["python", "-m", "wqlab_worker.prepare", "tree", DEFAULT_TREE], environment)
-        say("golden kernel (the recipe `measure`; about 10 minutes the first time, cached from then on)")
+        say(f"golden kernel for {arch} (the recipe `measure`; about 10 minutes the first time, cached from then on)")
         kernel = json.loads(
             _step(
                 [
                     "python", "-m", "wqlab_worker.prepare", "kernel", "--tree", DEFAULT_TREE,
-                    "--recipe", "measure", "--arch", "x86_64", "--emulated",
+                    "--recipe", "measure", "--arch", arch, "--emulated",
                 ],
                 environment,
             )
         )  # fmt: skip
-        say("root filesystem")
+        say(f"root filesystem for {arch}")
         path, errors = rootfs.communicate()
         if rootfs.returncode:
             raise PrepareError(f"wqlab-bench rootfs failed:\n{errors}")
     finally:
         if rootfs.poll() is None:
             rootfs.kill()
-    layout.golden.write_text(json.dumps({"kernel": kernel["image"], "rootfs": path.strip(), "key": kernel["key"]}))
+    return {"kernel": kernel["image"], "rootfs": path.strip(), "key": kernel["key"]}
 
 
 def _step(command: list[str], environment: dict[str, str]) -> str:

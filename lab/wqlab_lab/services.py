@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,7 +42,9 @@ def services(layout: Layout, capacity: int) -> list[Service]:
             state,
             summary="REST API",
         ),
-        Service("bench", ["wqlab-bench", "serve", *golden_arguments(layout)], worker, state, summary="virtual bench"),
+        Service(
+            "bench", ["wqlab-bench", "serve", "--golden", str(layout.golden)], worker, state, summary="virtual bench"
+        ),
         Service(
             "coordinator", ["labgrid-coordinator", "-l", coordinator], worker, state / "labgrid", summary="labgrid"
         ),
@@ -92,11 +93,6 @@ def stores(layout: Layout) -> list[Service]:
             layout.state,
         ),
     ]  # fmt: skip
-
-
-def golden_arguments(layout: Layout) -> list[str]:
-    golden = json.loads(layout.golden.read_text())
-    return ["--golden-kernel", golden["kernel"], "--rootfs", golden["rootfs"]]
 
 
 def supervisor_config(layout: Layout, programs: list[Service]) -> str:

@@ -16,7 +16,7 @@ from wqlab_contracts.specs import DeviceType, Emulation, Topology, Unit
 
 from .faults import READY, Trigger
 from .machine import Machine, MachineError
-from .qemu import PROGRAM, Golden, command
+from .qemu import PROGRAM, Firmware, Golden, command
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ def choose(wanted: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path) -
     key = _key(golden)
     if file.exists() and (known := json.loads(file.read_text())).get("key") == key:
         return "kvm" if known["kvm"] else "tcg"
-    works = asyncio.run(_boots(golden))
+    works = asyncio.run(_boots(golden, Firmware(cache / "firmware")))
     log.info("KVM probe: a guest %s", "boots" if works else "does not boot; using software emulation")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"key": key, "kvm": works}))
@@ -52,12 +52,12 @@ def choose(wanted: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path) -
 
 
 def _key(golden: Golden) -> str:
-    version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run([PROGRAM["x86_64"], "--version"], capture_output=True, text=True, check=False).stdout
     inputs = (_HOST_BOOT.read_text(), version, str(golden.kernel), str(golden.rootfs))
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()
 
 
-async def _boots(golden: Golden) -> bool:
+async def _boots(golden: Golden, firmware: Firmware) -> bool:
     ended = asyncio.Event()
     ready = False
     trigger = Trigger(READY)
@@ -68,7 +68,7 @@ async def _boots(golden: Golden) -> bool:
             ready = True
             ended.set()
 
-    machine = Machine(command(_PROBE, golden, 0, "kvm", None))
+    machine = Machine(command(_PROBE, golden, 0, "kvm", firmware))
     try:
         await machine.start(output, lambda _: ended.set())
         await asyncio.wait_for(ended.wait(), _PROBE_TIMEOUT_S)

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from wqlab_contracts import published
 from wqlab_contracts.published import Accelerator, Published, PublishedBoard
-from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.specs import CpuArch, DeviceType
 
 from . import qemu
 from .board import Board
@@ -31,8 +31,9 @@ class BenchError(Exception):
 @dataclass(frozen=True)
 class Settings:
     state: Path
-    golden: qemu.Golden
-    smt_last_rom: Path
+    golden: Mapping[CpuArch, qemu.Golden]
+    """Boards of an architecture that is not here are refused."""
+    firmware: qemu.Firmware
     lab: str
     accelerator: Accelerator
     capacity: int
@@ -65,13 +66,7 @@ class Bench:
                 continue
             ports = self._ports.board(unit.name)
             try:
-                command = qemu.command(
-                    device_type,
-                    self._settings.golden,
-                    ports.ssh,
-                    self._settings.accelerator,
-                    self._settings.smt_last_rom,
-                )
+                command = self._command(device_type, ports.ssh)
             except qemu.UnsupportedTypeError as error:
                 self._published.refused[device_type.name] = str(error)
                 log.error("device type %s", error)
@@ -86,6 +81,16 @@ class Bench:
                 log=str(log_file),
                 device_type=device_type.name,
             )
+
+    def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
+        settings = self._settings
+        golden = settings.golden.get(device_type.arch)
+        if golden is None:
+            raise qemu.UnsupportedTypeError(
+                f"{device_type.name}: this lab has no golden system for {device_type.arch}; "
+                f"`make {device_type.arch}` makes one"
+            )
+        return qemu.command(device_type, golden, ssh_port, settings.accelerator, settings.firmware)
 
     async def start(self) -> Published:
         """Listens everywhere, then publishes. Raises BenchError if a remembered port is now someone else's."""

@@ -10,11 +10,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
 from wqlab_contracts import published
 from wqlab_contracts.loading import DataError
+from wqlab_contracts.specs import CpuArch
 
 from . import accelerator, bench, capacity, exporter, firmware, ports, qemu, rootfs
 from .devices import load_device_types
+
+
+class GoldenFiles(BaseModel):
+    """An entry of the file that `serve --golden` names. Paths are absolute."""
+
+    kernel: Path
+    rootfs: Path
 
 
 class UsageError(Exception):
@@ -47,8 +57,13 @@ def _parser() -> argparse.ArgumentParser:
     build.set_defaults(run=_rootfs)
 
     run = commands.add_parser("serve", help="run the bench until it is told to stop")
-    run.add_argument("--golden-kernel", type=Path, required=True, metavar="FILE", help="kernel of the golden system")
-    run.add_argument("--rootfs", type=Path, required=True, metavar="FILE", help="image printed by `wqlab-bench rootfs`")
+    run.add_argument(
+        "--golden",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help='JSON: {"x86_64": {"kernel": FILE, "rootfs": FILE}, ...}, the golden system of each architecture',
+    )
     run.add_argument("--ssh-key", type=Path, metavar="FILE", help="public key; default: lab_ed25519.pub of the lab")
     run.add_argument("--capacity", type=int, metavar="N", help="boards that may run at once; default: one per core")
     run.add_argument("--accelerator", choices=("auto", "kvm", "tcg"), default="auto", help="default: %(default)s")
@@ -69,24 +84,31 @@ def _rootfs(arguments: argparse.Namespace) -> None:
 
 def _serve(arguments: argparse.Namespace) -> None:
     state, cache = _folder("WQLAB_STATE"), _folder("WQLAB_CACHE")
-    for file in (arguments.golden_kernel, arguments.rootfs):
-        if not file.is_file():
-            raise UsageError(f"no file {file}")
     device_types = load_device_types(_folder("WQLAB_DATA_DIR"))
-    golden = qemu.Golden(
-        arguments.golden_kernel.absolute(),
-        arguments.rootfs.absolute(),
-        _key_blob(arguments.ssh_key or state / "keys" / "lab_ed25519.pub"),
-    )
+    golden = _golden(arguments.golden, _key_blob(arguments.ssh_key or state / "keys" / "lab_ed25519.pub"))
     settings = bench.Settings(
         state=state,
         golden=golden,
-        smt_last_rom=firmware.smt_last(cache / "firmware"),
+        firmware=qemu.Firmware(cache / "firmware"),
         lab=_lab(),
-        accelerator=accelerator.choose(arguments.accelerator, golden, cache),
+        accelerator=accelerator.choose(arguments.accelerator, golden["x86_64"], cache),
         capacity=arguments.capacity or capacity.default_size(),
     )
     asyncio.run(bench.serve(bench.Bench(device_types, settings)))
+
+
+def _golden(file: Path, ssh_key: str) -> dict[CpuArch, qemu.Golden]:
+    try:
+        described = TypeAdapter(dict[CpuArch, GoldenFiles]).validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise UsageError(f"no golden systems in {file}: {error}") from error
+    if "x86_64" not in described:
+        raise UsageError(f"{file} has no golden system for x86_64")
+    for files in described.values():
+        for path in (files.kernel, files.rootfs):
+            if not path.is_file():
+                raise UsageError(f"no file {path}")
+    return {arch: qemu.Golden(files.kernel, files.rootfs, ssh_key) for arch, files in described.items()}
 
 
 def _exporter(arguments: argparse.Namespace) -> None:

@@ -9,14 +9,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_contracts.published import Accelerator
-from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.specs import CpuArch, DeviceType
 
-from . import topology
+from . import devicetree, topology
+from .firmware import smt_last
 
-PROGRAM = "qemu-system-x86_64"
-MACHINE = "q35,smm=off,i8042=off"
-"""Without system management mode and PS/2, which no board uses: their set-up costs a tenth of a boot."""
-
+PROGRAM: dict[CpuArch, str] = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
+MACHINE: dict[CpuArch, str] = {
+    # Without system management mode and PS/2, which no board uses: their set-up costs a tenth of a boot.
+    "x86_64": "q35,smm=off,i8042=off",
+    # With an ITS, the interrupt controller goes on writing its tables into the next kernel's memory after kexec.
+    # Random seeds in the device tree would make kexec-tools refuse to hand it on.
+    "arm64": "virt,gic-version=3,its=off,dtb-randomness=off",
+}
 
 TRANSLATED_MIB = 32
 """Room for translated guest code; when it is full, all of it goes and what still runs is translated anew.
@@ -42,6 +47,24 @@ class Golden:
     """Base64 blob of the ed25519 public key that may log in."""
 
 
+@dataclass(frozen=True)
+class Firmware:
+    """What a board has beside its CPUs and memory before any system is loaded; made in `folder` when it is missing."""
+
+    folder: Path
+
+    def x86_64(self, device_type: DeviceType) -> list[str]:
+        """Raises firmware.FirmwareError."""
+        numbering = device_type.topology.numbering
+        return ["-option-rom", str(smt_last(self.folder))] if numbering == "smt_last" else []
+
+    def arm64(self, device_type: DeviceType, machine: Sequence[str]) -> list[str]:
+        """Raises devicetree.DeviceTreeError."""
+        if not device_type.topology.clusters:
+            return []
+        return ["-dtb", str(devicetree.board_tree(device_type, machine, self.folder))]
+
+
 def accelerator_arguments(accelerator: Accelerator) -> list[str]:
     """Emulation runs a board's CPUs in turn on one host thread.
 
@@ -55,41 +78,44 @@ def accelerator_arguments(accelerator: Accelerator) -> list[str]:
 def described(accelerator: Accelerator) -> str:
     """`QEMU 7.2.22, tcg, one host thread`: what a report says of boards that run under `accelerator_arguments`."""
     how = "kvm" if accelerator == "kvm" else "tcg, one host thread"
-    said = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=False).stdout
+    said = subprocess.run([PROGRAM["x86_64"], "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"version (\S+)", said)
     return f"QEMU {version.group(1)}, {how}" if version else f"QEMU, {how}"
 
 
 def command(
-    device_type: DeviceType, golden: Golden, ssh_port: int, accelerator: Accelerator, smt_last_rom: Path | None
+    device_type: DeviceType, golden: Golden, ssh_port: int, accelerator: Accelerator, firmware: Firmware
 ) -> list[str]:
     """Everything but console and monitor, which `Machine` adds. Raises UnsupportedTypeError.
 
-    `ssh_port`: where the guest's port 22 appears on 127.0.0.1. `smt_last_rom`: needed for that numbering only.
+    `ssh_port`: where the guest's port 22 appears on 127.0.0.1.
     """
     emulation = device_type.emulation
     if emulation is None:
         raise UnsupportedTypeError(f"{device_type.name} is real hardware")
-    if device_type.arch != "x86_64":
-        raise UnsupportedTypeError(f"{device_type.name} is {device_type.arch}: the bench emulates x86_64 only")
+    arch = device_type.arch
     try:
-        layout = topology.arguments(device_type.topology, emulation.memory_mib)
-    except topology.TopologyError as error:
+        layout = topology.arguments(device_type.topology, emulation.memory_mib, arch)
+        machine = [
+            PROGRAM[arch], "-nodefaults", "-no-user-config", "-display", "none", "-machine", MACHINE[arch],
+            "-cpu", emulation.cpu_model, *layout,
+        ]  # fmt: skip
+        extra = firmware.x86_64(device_type) if arch == "x86_64" else firmware.arm64(device_type, machine)
+    except (topology.TopologyError, devicetree.DeviceTreeError) as error:
         raise UnsupportedTypeError(f"{device_type.name}: {error}") from error
-    rom: list[str] = []
-    if device_type.topology.numbering == "smt_last":
-        if smt_last_rom is None:
-            raise UnsupportedTypeError(f"{device_type.name}: numbering smt_last needs the bench's option ROM")
-        rom = ["-option-rom", str(smt_last_rom)]
     return [
-        "nice", "-n", "5", PROGRAM, "-nodefaults", "-no-user-config", "-display", "none", "-machine", MACHINE,
-        *accelerator_arguments(accelerator), "-cpu", emulation.cpu_model, *layout, *rom,
+        "nice", "-n", "5", *machine, *accelerator_arguments(_runnable(accelerator, arch)), *extra,
         "-kernel", str(golden.kernel), "-initrd", str(golden.rootfs), "-append", golden_arguments(device_type, golden),
         # restrict: the guest reaches nothing, only its forwarded port is reachable.
         "-netdev", f"user,id=network,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-10.0.2.15:22",
         "-device", "virtio-net-pci,id=net0,netdev=network,romfile=",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
+
+
+def _runnable(accelerator: Accelerator, arch: CpuArch) -> Accelerator:
+    """KVM runs guests of the host's own architecture only; the lab's hosts are x86-64."""
+    return accelerator if arch == "x86_64" else "tcg"
 
 
 def golden_arguments(device_type: DeviceType, golden: Golden) -> str:

@@ -1,12 +1,13 @@
 """QEMU's words for a CPU layout: pure, so that every layout of a device type can be checked without a machine.
 
+On arm64 QEMU is given a flat machine; what its CPUs share is written into the board's device tree (see devicetree.py).
 On x86 QEMU gives every die its own L3 (Intel models), so an L3 domain is a die. QEMU numbers CPUs in APIC-id order,
 which is the `contiguous` numbering; `smt_last` is the firmware's doing (see firmware.py).
 """
 
 from __future__ import annotations
 
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import CpuArch, Topology
 
 LARGEST_APIC_ID = 254
 """Without x2APIC and interrupt remapping, which software emulation lacks, 255 is the broadcast address."""
@@ -19,8 +20,13 @@ class TopologyError(Exception):
     """QEMU cannot show this layout to a guest; the text says what to change."""
 
 
-def check(topology: Topology, memory_mib: int) -> None:
-    """Raises TopologyError for a layout that QEMU's x86 machines cannot be given."""
+def check(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> None:
+    """Raises TopologyError for a layout that QEMU's machines of this architecture cannot be given."""
+    if arch == "arm64":
+        _check_arm64(topology)
+        return
+    if topology.clusters:
+        raise TopologyError("clusters of different cores: QEMU shows them on arm64 boards only")
     largest = largest_apic_id(topology)
     if largest > LARGEST_APIC_ID:
         raise TopologyError(
@@ -42,10 +48,19 @@ def check(topology: Topology, memory_mib: int) -> None:
         )
 
 
-def arguments(topology: Topology, memory_mib: int) -> list[str]:
+def _check_arm64(topology: Topology) -> None:
+    if topology.sockets > 1 or topology.numa_nodes > 1 or topology.threads_per_core > 1:
+        raise TopologyError("an emulated arm64 board has one socket, one NUMA node and no SMT")
+    if topology.l3_per_socket > 1 or not topology.clusters:
+        raise TopologyError("an emulated arm64 board has clusters, and one L3 cache or none")
+
+
+def arguments(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> list[str]:
     """QEMU's -smp, -m and -numa. Raises TopologyError."""
-    check(topology, memory_mib)
+    check(topology, memory_mib, arch)
     t = topology
+    if arch == "arm64":
+        return ["-smp", f"{t.cpus},sockets=1,clusters=1,cores={t.cpus},threads=1", "-m", f"{memory_mib}M"]
     levels = f"sockets={t.sockets},dies={t.l3_per_socket},cores={t.cores_per_l3},threads={t.threads_per_core}"
     memory = _node_sizes(memory_mib, t.numa_nodes)
     words = ["-smp", f"{t.cpus},maxcpus={t.cpus},{levels}", "-m", f"{sum(memory)}M"]
@@ -78,7 +93,7 @@ def largest_apic_id(topology: Topology) -> int:
 
 def siblings(topology: Topology) -> list[list[int]]:
     """The CPU numbers of every core, as the guest's kernel should report them in thread_siblings_list."""
-    cores = topology.cpus // topology.threads_per_core
+    cores = topology.cores
     if topology.numbering == "smt_last":
         return [[core, core + cores] for core in range(cores)]
     width = topology.threads_per_core

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import time
 from collections import Counter
 from contextlib import suppress
@@ -23,7 +24,7 @@ from .checkout import checked_out
 from .failures import InfrastructureError, JobError, UserError
 from .reproduce import BUILD, IDENTITY, reproducer
 from .sandbox import GIB, TOOLS, Finished, Limits, Sandbox, Stop, interpreter
-from .toolchain import toolchain_identity
+from .toolchain import cross_prefix, toolchain_identity
 from .workspace import Progress, Workspace, collect, free_bytes, has_hash, no_progress
 
 log = structlog.get_logger()
@@ -117,6 +118,12 @@ def _check(job: BuildJob) -> None:
         raise InfrastructureError(f"the build's fragments are not its recipe's: {error}") from error
     if key != job.key:
         raise InfrastructureError(f"the build's key {job.key} is not that of its content, {key}")
+    compiler = cross_prefix(job.arch) + job.recipe.toolchain
+    if compiler.endswith("gcc") and not shutil.which(compiler, path="/usr/bin"):
+        raise InfrastructureError(
+            f"this worker has no compiler for {job.arch}: {compiler} is missing",
+            advice=f"`make {job.arch}` in the worker's checkout installs it.",
+        )
     here = toolchain_identity(job.recipe.toolchain)
     if here != job.toolchain:
         raise InfrastructureError(

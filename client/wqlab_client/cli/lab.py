@@ -142,19 +142,18 @@ def _changed(context: typer.Context, device: DeviceView, as_json: bool) -> None:
 
 def topology_declared(topology: Topology) -> str:
     """`24 CPUs: 1 socket, 4 L3, 12 cores x 2 threads`."""
-    cores = topology.cpus // topology.threads_per_core
     nodes = f", {topology.numa_nodes} nodes" if topology.numa_nodes > 1 else ""
     threads = f" x {topology.threads_per_core} threads" if topology.threads_per_core > 1 else ""
     return (
         f"{_count(topology.cpus, 'CPU')}: {_count(topology.sockets, 'socket')}{nodes}, "
-        f"{topology.l3_domains} L3, {_count(cores, 'core')}{threads}"
+        f"{topology.l3_domains} {topology.last_level}, {_count(topology.cores, 'core')}{threads}"
     )
 
 
 def topology_measured(topology: MeasuredTopology) -> str:
     return (
         f"{_count(topology.cpus, 'CPU')}: {_count(len(set(topology.package)), 'socket')}, "
-        f"{_count(len(set(topology.node)), 'node')}, {len(set(topology.l3))} L3, "
+        f"{_count(len(set(topology.node)), 'node')}, {len(set(topology.l3))} {topology.last_level}, "
         f"{_count(len(set(topology.core)), 'core')}"
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from ..enums import Arm, FindingKind, Outcome
+from ..specs import LastLevel
 from .base import Failure, Message
 
 
@@ -32,6 +33,8 @@ class MeasuredTopology(Message):
     cpus: int
     core: list[int]
     l3: list[int]
+    """Last-level cache domain, whichever level that is."""
+    last_level: LastLevel = "L3"
     node: list[int]
     package: list[int]
     cluster: list[int] | None = None

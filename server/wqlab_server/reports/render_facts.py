@@ -71,15 +71,20 @@ def platform(target: TargetReport) -> Platform:
 
 def topology(measured: MeasuredTopology) -> str:
     """`2 sockets, 2 nodes, 2 L3 of 16 CPUs; SMT siblings adjacent`."""
-    sizes = sorted(set(Counter(measured.l3).values()))
-    of = f"{sizes[0]}" if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}" if sizes else "0"
+    of = _from_to(list(Counter(measured.l3).values()))
     parts = [count(len(set(measured.package)), "socket"), count(len(set(measured.node)), "node")]
-    return f"{', '.join(parts)}, {len(set(measured.l3))} L3 of {of} CPUs{_siblings(measured)}"
+    return f"{', '.join(parts)}, {len(set(measured.l3))} {measured.last_level} of {of} CPUs{_siblings(measured)}"
 
 
 def declared(wanted: Topology) -> str:
     parts = [count(wanted.sockets, "socket"), count(wanted.numa_nodes, "node")]
-    return f"{', '.join(parts)}, {wanted.l3_domains} L3 of {wanted.cpus // wanted.l3_domains} CPUs"
+    of = _from_to([cores * wanted.threads_per_core for cores in wanted.domain_cores])
+    return f"{', '.join(parts)}, {wanted.l3_domains} {wanted.last_level} of {of} CPUs"
+
+
+def _from_to(sizes: Sequence[int]) -> str:
+    least, most = min(sizes, default=0), max(sizes, default=0)
+    return f"{least}" if least == most else f"{least} to {most}"
 
 
 def system(target: TargetReport) -> list[tuple[str, str]]:

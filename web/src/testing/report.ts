@@ -216,6 +216,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
       threads_per_core: 1,
       numa_nodes: 1,
       numbering: "contiguous",
+      clusters: [],
     },
     outcome: "passed",
     failure: null,

@@ -217,7 +217,8 @@ def _free_port() -> int:
 @pytest.fixture(scope="session")
 def device_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceLab]:
     """Needs what `python -m wqlab_lab.prepare` made: golden kernel and root filesystem of this state folder."""
-    golden = json.loads((Path(os.environ["WQLAB_STATE"]) / "golden.json").read_text())
+    prepared = Path(os.environ["WQLAB_STATE"]) / "golden.json"
+    golden = json.loads(prepared.read_text())["x86_64"]
     built = BuildResult.model_validate_json((Path(golden["kernel"]).parent / "result.json").read_text())
     lab = DeviceLab(
         state=tmp_path_factory.mktemp("device-lab"),
@@ -231,7 +232,7 @@ def device_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceLab]:
         cleanup.callback(lambda: [lab.stop(name) for name in list(lab.processes)])
         lab.ssh_key.parent.mkdir()
         lab.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(lab.ssh_key))
-        lab.start("bench", "wqlab-bench", "serve", "--golden-kernel", str(lab.kernel), "--rootfs", golden["rootfs"])
+        lab.start("bench", "wqlab-bench", "serve", "--golden", str(prepared))
         published = lab.state / "bench" / "bench.json"
         until(published.exists, "bench")
         lab.bench = json.loads(published.read_text())

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import Cluster, Topology
 from wqlab_worker.backends import probe
 from wqlab_worker.backends.wire import Held, holder_name, is_session_of
 from wqlab_worker.reaper import dead
@@ -195,3 +195,40 @@ def test_capacities_are_told_when_every_cpu_has_one() -> None:
     assert probe.parse(answer(files)).topology.capacity == [446, 446, 1024, 1024]
     files[f"{CPU}/cpu3/cpu_capacity"] = "much"
     assert probe.topology(files).capacity is None
+
+
+CHROMEBOOK = Topology(
+    sockets=1,
+    l3_per_socket=0,
+    threads_per_core=1,
+    clusters=[Cluster(cores=2, capacity=400), Cluster(cores=1, capacity=1024)],
+)
+
+
+def chromebook(capacities: list[int]) -> dict[str, str]:
+    """Two LITTLE cores and a big one, each kind with an L2 cache of its own."""
+    files = {f"{CPU}/online": "0-2"}
+    for cpu, capacity in enumerate(capacities):
+        files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = "2" if cpu == 2 else "0-1"
+        files[f"{CPU}/cpu{cpu}/cache/index2/shared_cpu_list"] = "2" if cpu == 2 else "0-1"
+        files[f"{CPU}/cpu{cpu}/cpu_capacity"] = str(capacity)
+    return files
+
+
+def test_big_little_is_verified_by_order_not_by_number() -> None:
+    """What clocks a real board reaches scales its capacities."""
+    for capacities in ([400, 400, 1024], [371, 368, 1024]):
+        measured = probe.topology(chromebook(capacities))
+        assert measured.last_level == "L2"
+        assert probe.differences(measured, CHROMEBOOK) == []
+
+
+def test_a_board_whose_cpus_are_not_as_strong_as_declared() -> None:
+    for capacities in ([1024, 1024, 1024], [1024, 1024, 400], [400, 1024, 1024]):
+        [difference] = probe.differences(probe.topology(chromebook(capacities)), CHROMEBOOK)
+        assert difference.startswith("cpu_capacity ") and difference.endswith("declared 2x400 1024")
+    silent = chromebook([400, 400, 1024])
+    del silent[f"{CPU}/cpu1/cpu_capacity"]
+    assert probe.differences(probe.topology(silent), CHROMEBOOK) == [
+        "the kernel tells no cpu_capacity, declared are CPUs of different strength"
+    ]

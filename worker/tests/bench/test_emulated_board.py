@@ -17,10 +17,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from wqlab_bench import firmware, topology
+from wqlab_bench import topology
 from wqlab_bench.bench import Bench, Settings
 from wqlab_bench.devices import load_device_types
-from wqlab_bench.qemu import Golden
+from wqlab_bench.qemu import Firmware, Golden
 from wqlab_contracts.published import Published
 from wqlab_contracts.specs import DeviceType, Topology
 
@@ -50,7 +50,7 @@ def golden(tmp_path: Path) -> Iterator[tuple[Golden, Path]]:
     prepared = Path(os.environ.get("WQLAB_STATE", "/nonexistent")) / "golden.json"
     if not prepared.exists():
         pytest.fail(f"no {prepared}: set WQLAB_STATE and WQLAB_CACHE and run `python -m wqlab_lab.prepare` first")
-    files = json.loads(prepared.read_text())
+    files = json.loads(prepared.read_text())["x86_64"]
     key = tmp_path / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
     blob = key.with_suffix(".pub").read_text().split()[1]
@@ -111,8 +111,8 @@ def one_board(name: str, layout: Topology | None = None) -> dict[str, DeviceType
 
 def with_bench(types: dict[str, DeviceType], golden: tuple[Golden, Path], tmp_path: Path, scenario: object) -> None:
     async def run() -> None:
-        rom = firmware.smt_last(tmp_path / "firmware")
-        bench = Bench(types, Settings(tmp_path, golden[0], rom, "local", "tcg", 1))
+        firmware = Firmware(tmp_path / "firmware")
+        bench = Bench(types, Settings(tmp_path, {"x86_64": golden[0]}, firmware, "local", "tcg", 1))
         place = await bench.start()
         try:
             async with aiohttp.ClientSession() as http:

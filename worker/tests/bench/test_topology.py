@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_bench import topology
 from wqlab_bench.devices import load_device_types
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import Cluster, Topology
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -101,4 +101,29 @@ def test_the_labs_own_types_can_be_built() -> None:
     for device_type in types.values():
         assert len(device_type.units) >= 2
         assert device_type.emulation is not None
-        topology.check(device_type.topology, device_type.emulation.memory_mib)
+        topology.check(device_type.topology, device_type.emulation.memory_mib, device_type.arch)
+
+
+@pytest.mark.parametrize(
+    ("layout", "complaint"),
+    [
+        (Topology(sockets=1, l3_per_socket=2, cores_per_l3=2, threads_per_core=1), "one L3 cache or none"),
+        (Topology(sockets=2, l3_per_socket=1, cores_per_l3=2, threads_per_core=1), "one socket"),
+        (Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=2), "no SMT"),
+    ],
+)
+def test_what_an_arm64_board_cannot_be(layout: Topology, complaint: str) -> None:
+    with pytest.raises(topology.TopologyError, match=complaint):
+        topology.arguments(layout, 1024, "arm64")
+
+
+def test_clusters_are_of_arm64_boards() -> None:
+    layout = Topology(
+        sockets=1,
+        l3_per_socket=0,
+        threads_per_core=1,
+        clusters=[Cluster(cores=4, capacity=400), Cluster(cores=2, capacity=1024)],
+    )
+    assert topology.arguments(layout, 1024, "arm64")[1].startswith("6,")
+    with pytest.raises(topology.TopologyError, match="arm64 boards only"):
+        topology.arguments(layout, 1024)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import groupby, pairwise
 
+from wqlab_contracts import layout
 from wqlab_contracts.messages import MeasuredTopology
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import LastLevel, Topology
 
 from ..elf import build_id_in_notes
 from ..text import decoded
@@ -24,7 +27,7 @@ _FILES = (
     f"{_CPU}/cpu[0-9]*/topology/thread_siblings_list",
     f"{_CPU}/cpu[0-9]*/topology/cluster_cpus_list",
     f"{_CPU}/cpu[0-9]*/topology/physical_package_id",
-    f"{_CPU}/cpu[0-9]*/cache/index3/shared_cpu_list",
+    f"{_CPU}/cpu[0-9]*/cache/index[23]/shared_cpu_list",
     f"{_CPU}/cpu[0-9]*/cpu_capacity",
     "/sys/devices/system/node/node[0-9]*/cpulist",
     f"{_CPU}/vulnerabilities/*",
@@ -38,6 +41,11 @@ _FILES = (
 _CONFIG = (
     r"^CONFIG_(HZ|PREEMPT_NONE|PREEMPT_VOLUNTARY|PREEMPT|PREEMPT_LAZY|PREEMPT_RT|PREEMPT_DYNAMIC|KASAN|PROVE_LOCKING)="
 )
+_LAST_LEVEL: dict[str, LastLevel] = {
+    "cache/index3/shared_cpu_list": "L3",
+    "cache/index2/shared_cpu_list": "L2",
+    "topology/cluster_cpus_list": "cluster",
+}
 _CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _CAPACITY = re.compile(r"[0-9]{1,4}")
 _NOTES_MARK = b"\n==notes==\n"
@@ -123,8 +131,8 @@ def cpu_list(text: str) -> list[int]:
 
 
 def topology(files: Mapping[str, str]) -> MeasuredTopology:
-    """From sysfs. Without an L3 cache the cluster takes its place, else the package (as the kernel's `cache` scope
-    falls back to what it knows). Clusters are told where they are neither cores nor L3 domains."""
+    """From sysfs. Without an L3 cache the L2 takes its place, else the cluster, else the package (as the kernel's
+    `cache` scope falls back to what it knows). Clusters are told where they are neither cores nor L3 domains."""
     cpus = cpu_list(files.get(f"{_CPU}/online", ""))
     if not cpus:
         raise ProbeError(f"{_CPU}/online is empty or missing")
@@ -140,16 +148,14 @@ def topology(files: Mapping[str, str]) -> MeasuredTopology:
         for cpu in cpu_list(value)
     }
     core = _number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus)
-    l3 = _number(
-        of(cpu, "cache/index3/shared_cpu_list", "topology/cluster_cpus_list") or f"package {package[cpu]}"
-        for cpu in cpus
-    )
+    l3 = _number(of(cpu, *_LAST_LEVEL) or f"package {package[cpu]}" for cpu in cpus)
     cluster = _number(of(cpu, "topology/cluster_cpus_list") or f"CPU {cpu}" for cpu in cpus)
     capacities = [of(cpu, "cpu_capacity") for cpu in cpus]
     return MeasuredTopology(
         cpus=len(cpus),
         core=core,
         l3=l3,
+        last_level=next((level for name, level in _LAST_LEVEL.items() if of(cpus[0], name)), "package"),
         node=_number(node.get(cpu, "node0") for cpu in cpus),
         package=_number(package[cpu] for cpu in cpus),
         # x86 calls the CPUs that share an L2 cache a cluster, and mostly they are one core.
@@ -171,20 +177,46 @@ def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
         "packages": (len(set(measured.package)), declared.sockets),
         "L3 domains": (len(set(measured.l3)), declared.l3_domains),
         "NUMA nodes": (len(set(measured.node)), declared.numa_nodes),
-        "cores": (len(set(measured.core)), declared.cpus // declared.threads_per_core),
+        "cores": (len(set(measured.core)), declared.cores),
     }
     found = [f"{seen} {what}, declared {wanted}" for what, (seen, wanted) in expected.items() if seen != wanted]
     if found:
         return found
-    for what, groups in (("L3 domains", measured.l3), ("NUMA nodes", measured.node)):
-        if len({groups.count(group) for group in set(groups)}) > 1:
-            found.append(f"{what} of different sizes")
+    sizes = [measured.l3.count(domain) for domain in range(declared.l3_domains)]
+    wanted_sizes = [cores * declared.threads_per_core for cores in declared.domain_cores]
+    if sizes != wanted_sizes:
+        found.append(f"L3 domains of {_listed(sizes)} CPUs, declared {_listed(wanted_sizes)}")
+    if len({measured.node.count(node) for node in set(measured.node)}) > 1:
+        found.append("NUMA nodes of different sizes")
+    found += _capacity_differences(measured, declared)
     if declared.threads_per_core == 2:
         sibling = measured.core[1:].index(measured.core[0]) + 1
         wanted = 1 if declared.numbering == "contiguous" else declared.cpus // 2
         if sibling != wanted:
             found.append(f"CPU 0's sibling is CPU {sibling}, declared numbering is {declared.numbering}")
     return found
+
+
+def _capacity_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
+    """Only which CPUs are stronger than which is checked: what clocks a board reaches scales the kernel's numbers."""
+    wanted = layout.described(declared).capacity
+    if wanted is None:
+        return []
+    if measured.capacity is None:
+        return ["the kernel tells no cpu_capacity, declared are CPUs of different strength"]
+    seen: dict[int, set[int]] = defaultdict(set)
+    for declared_as, capacity in zip(wanted, measured.capacity, strict=True):
+        seen[declared_as].add(capacity)
+    kinds = [seen[declared_as] for declared_as in sorted(seen)]
+    if all(max(weaker) < min(stronger) for weaker, stronger in pairwise(kinds)):
+        return []
+    return [f"cpu_capacity {_listed(measured.capacity)}, declared {_listed(wanted)}"]
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """`4x400 4x1024` for a list of CPUs' capacities."""
+    runs = [(len(list(run)), number) for number, run in groupby(numbers)]
+    return " ".join(f"{length}x{number}" if length > 1 else f"{number}" for length, number in runs)
 
 
 _PREEMPTION = {

@@ -1444,6 +1444,16 @@ export interface components {
              */
             where: string;
         };
+        /**
+         * Cluster
+         * @description Cores of one kind on a big.LITTLE board, numbered one after another.
+         */
+        Cluster: {
+            /** Capacity */
+            capacity: number;
+            /** Cores */
+            cores: number;
+        };
         /** Comparison */
         Comparison: {
             baseline: components["schemas"]["ArmSummary"] | null;
@@ -1537,6 +1547,12 @@ export interface components {
             cpus: number;
             /** L3 */
             l3: number[];
+            /**
+             * Last Level
+             * @default L3
+             * @enum {string}
+             */
+            last_level: "L3" | "L2" | "cluster" | "package";
             /** Node */
             node: number[];
             /** Package */
@@ -1971,6 +1987,12 @@ export interface components {
             cpus: number;
             /** L3 */
             l3: number[];
+            /**
+             * Last Level
+             * @default L3
+             * @enum {string}
+             */
+            last_level: "L3" | "L2" | "cluster" | "package";
             /** Node */
             node: number[];
             /** Package */
@@ -3172,10 +3194,16 @@ export interface components {
          * Topology
          * @description The CPU layout a device type declares; each boot's measured topology is checked against it.
          *
-         *     `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all.
+         *     `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all. `clusters` says how the cores of one
+         *     socket differ, in the order of their numbers; without an L3 cache they are what shares a last-level cache.
          */
         Topology: {
-            /** Cores Per L3 */
+            /** Clusters */
+            clusters: components["schemas"]["Cluster"][];
+            /**
+             * Cores Per L3
+             * @default 0
+             */
             cores_per_l3: number;
             /** L3 Per Socket */
             l3_per_socket: number;

@@ -8,6 +8,7 @@ const FOUR: CpuLayout = {
   package: [0, 0, 0, 0],
   node: [0, 0, 0, 0],
   l3: [0, 0, 1, 1],
+  last_level: "L3",
   core: [0, 1, 2, 3],
   thread: [0, 0, 0, 0],
   cluster: null,

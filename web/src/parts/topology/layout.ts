@@ -7,29 +7,35 @@ export type CpuLayout = Omit<ApiLayout, "basis">;
 
 /** The layout that a device type declares. */
 export function declared(topology: Topology): CpuLayout {
-  const {
-    sockets,
-    l3_per_socket,
-    cores_per_l3,
-    threads_per_core,
-    numa_nodes = 1,
-    numbering = "contiguous",
-  } = topology;
-  const cores = sockets * l3_per_socket * cores_per_l3;
-  const cpus = cores * threads_per_core;
-  const each = Array.from({ length: cpus }, (_, cpu) => cpu);
+  const { sockets, threads_per_core, numa_nodes = 1, numbering = "contiguous", clusters = [] } = topology;
+  const { l3_per_socket, cores_per_l3 = 0 } = topology;
+  const kinds = spread(clusters.map(cluster => cluster.cores));
+  // Without an L3 cache the clusters are what shares the last level.
+  const domains =
+    l3_per_socket === 0 ? kinds : spread(Array<number>(sockets * l3_per_socket).fill(cores_per_l3));
+  const domainsPerSocket = l3_per_socket === 0 ? clusters.length : l3_per_socket;
+  const cores = domains.length;
+  const each = Array.from({ length: cores * threads_per_core }, (_, cpu) => cpu);
   const core = each.map(cpu => (numbering === "smt_last" ? cpu % cores : Math.floor(cpu / threads_per_core)));
-  const l3 = core.map(of => Math.floor(of / cores_per_l3));
+  const l3 = core.map(of => domains[of] as number);
+  const cluster = core.map(of => kinds[of] ?? 0);
+  const capacity = cluster.map(of => clusters[of]?.capacity ?? 0);
   return {
-    cpus,
-    package: l3.map(of => Math.floor(of / l3_per_socket)),
+    cpus: each.length,
+    package: l3.map(of => Math.floor(of / domainsPerSocket)),
     node: core.map(of => Math.floor((of * numa_nodes) / cores)),
     l3,
-    cluster: null,
+    last_level: l3_per_socket === 0 ? "L2" : "L3",
+    cluster: clusters.length > 0 && !samePartition(cluster, l3) ? cluster : null,
     core,
     thread: threads(core),
-    capacity: null,
+    capacity: distinct(capacity) > 1 ? capacity : null,
   };
+}
+
+/** The group of each member, from the sizes of the groups: [2, 1] to [0, 0, 1]. */
+function spread(sizes: readonly number[]): number[] {
+  return sizes.flatMap((size, group) => Array<number>(size).fill(group));
 }
 
 /** The layout that a booted kernel reported. */
@@ -40,6 +46,7 @@ export function measured(topology: MeasuredTopology): CpuLayout {
     package: topology.package,
     node: topology.node,
     l3: topology.l3,
+    last_level: topology.last_level ?? "L3",
     cluster: cluster ?? null,
     core: topology.core,
     thread: threads(topology.core),
@@ -118,7 +125,8 @@ function sizeOf(layout: CpuLayout, cpu: number): Size | null {
 function labelOf(layout: CpuLayout, kind: Group["kind"], id: number, members: readonly number[]): string {
   const sizes = new Set(members.map(cpu => sizeOf(layout, cpu)));
   const size = sizes.size === 1 ? [...sizes][0] : null;
-  const name = { package: "Package", node: "Node", l3: "L3", cluster: "Cluster" }[kind];
+  const lastLevel = layout.last_level === "cluster" ? "Cluster" : layout.last_level;
+  const name = { package: "Package", node: "Node", l3: lastLevel, cluster: "Cluster" }[kind];
   const alsoNode =
     kind === "package" && distinct(layout.node) > 1 && samePartition(layout.node, layout.package);
   const more = alsoNode
@@ -159,7 +167,7 @@ export function inWords(layout: CpuLayout): string {
   return [
     count(distinct(layout.package), "package"),
     count(distinct(layout.node), "NUMA node"),
-    `${count(domains, "L3 domain")}${perDomain ? ` of ${count(perDomain, "core")}` : ""}`,
+    `${count(domains, `${layout.last_level} domain`)}${perDomain ? ` of ${count(perDomain, "core")}` : ""}`,
     ...(layout.cluster ? [count(distinct(layout.cluster), "cluster")] : []),
     ...(sizes.length > 0 ? [`${sizes.join(" and ")} cores`] : []),
     perCore === 1 ? "no SMT" : perCore ? `${perCore} threads a core` : count(cores, "core"),

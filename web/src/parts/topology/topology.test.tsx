@@ -11,6 +11,7 @@ const XEON = declared({
   threads_per_core: 2,
   numa_nodes: 2,
   numbering: "smt_last",
+  clusters: [],
 });
 const RYZEN = declared({
   sockets: 1,
@@ -19,6 +20,7 @@ const RYZEN = declared({
   threads_per_core: 2,
   numa_nodes: 1,
   numbering: "contiguous",
+  clusters: [],
 });
 /** Two big cores in one cluster, four LITTLE in the other, one L3. */
 const CHROMEBOOK: CpuLayout = measured({
@@ -60,11 +62,32 @@ test("levels that repeat the one around them are not drawn; nodes within a packa
     threads_per_core: 1,
     numa_nodes: 2,
     numbering: "contiguous",
+    clusters: [],
   });
   expect(grouped(split)[0]?.groups.map(each => [each.kind, each.groups.length])).toEqual([
     ["node", 2],
     ["node", 2],
   ]);
+});
+
+test("a board without an L3 cache is drawn by its clusters, and its last level is named", () => {
+  const board = declared({
+    sockets: 1,
+    l3_per_socket: 0,
+    cores_per_l3: 0,
+    threads_per_core: 1,
+    numa_nodes: 1,
+    numbering: "contiguous",
+    clusters: [
+      { cores: 4, capacity: 485 },
+      { cores: 2, capacity: 1024 },
+    ],
+  });
+  expect(grouped(board)[0]?.groups.map(each => [each.label, each.cores.length])).toEqual([
+    ["L2 0, LITTLE", 4],
+    ["L2 1, big", 2],
+  ]);
+  expect(inWords(board)).toContain("2 L2 domains, 4 LITTLE and 2 big cores");
 });
 
 test("big and LITTLE are told apart in words", () => {

@@ -1,0 +1,105 @@
+"""The device tree of an emulated arm64 board: QEMU's own, with the clusters, caches and capacities of the device type.
+
+QEMU describes equal cores and no caches. Linux takes from the device tree which cores make a cluster (`cpu-map`), who
+shares a cache (`next-level-cache`) and how strong a core is (`capacity-dmips-mhz`); bindings: cpu-capacity.txt,
+cpu-topology.txt and cache-controller of the Devicetree specification v0.4, 3.9. The tree survives kexec.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from wqlab_contracts.specs import DeviceType
+
+_PHANDLE = 0x9000
+"""Above those that QEMU gives out."""
+
+
+class DeviceTreeError(Exception):
+    """The tree cannot be made; the text has the tool's words."""
+
+
+def board_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Path:
+    """The tree's file, made in `folder` unless it is there. Raises DeviceTreeError.
+
+    `qemu`: a command line of the machine up to its CPUs and memory, whose first `-machine` option is extended.
+    """
+    clusters = [cluster.model_dump() for cluster in device_type.topology.clusters]
+    inputs = (list(qemu), clusters, device_type.topology.l3_per_socket, Path(__file__).read_text())
+    tree = folder / f"{device_type.name}-{hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]}.dtb"
+    if tree.exists():
+        return tree
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder) as name:
+        draft = Path(name) / "board.dtb"
+        machine = qemu.index("-machine") + 1
+        _run([*qemu[:machine], f"{qemu[machine]},dumpdtb={draft}", *qemu[machine + 1 :]])
+        for edit in _edits(device_type, _cpu_nodes(draft)):
+            _run(["fdtput", *edit.options, str(draft), *edit.words])
+        draft.rename(tree)
+    return tree
+
+
+def _cpu_nodes(tree: Path) -> list[tuple[str, int]]:
+    """Path and phandle of every CPU's node, in CPU order."""
+    names = [name for name in _run(["fdtget", "-l", str(tree), "/cpus"]).split() if name.startswith("cpu@")]
+    names.sort(key=lambda name: int(name.removeprefix("cpu@"), 16))
+    return [(f"/cpus/{name}", int(_run(["fdtget", str(tree), f"/cpus/{name}", "phandle"]))) for name in names]
+
+
+class _Edit(NamedTuple):
+    """A call of fdtput: what comes before the name of the tree, and what after it."""
+
+    options: list[str]
+    words: list[str]
+
+
+def _number(node: str, name: str, value: int) -> _Edit:
+    return _Edit(["-p", "-t", "i"], [node, name, str(value)])
+
+
+def _text(node: str, name: str, *value: str) -> _Edit:
+    return _Edit(["-p", "-t", "s"], [node, name, *value])
+
+
+def _edits(device_type: DeviceType, cpus: Sequence[tuple[str, int]]) -> Iterator[_Edit]:
+    topology = device_type.topology
+    yield _Edit(["-r"], ["/cpus/cpu-map"])
+    l3 = _PHANDLE
+    if topology.l3_per_socket:
+        yield from _cache("/cpus/l3-cache", l3, level=3)
+    first = 0
+    for number, cluster in enumerate(topology.clusters):
+        l2 = _PHANDLE + 1 + number
+        node = f"/cpus/l2-cache{number}"
+        yield from _cache(node, l2, level=2)
+        if topology.l3_per_socket:
+            yield _number(node, "next-level-cache", l3)
+        for place, (cpu, phandle) in enumerate(cpus[first : first + cluster.cores]):
+            yield _number(cpu, "capacity-dmips-mhz", cluster.capacity)
+            yield _number(cpu, "next-level-cache", l2)
+            yield _number(f"/cpus/cpu-map/socket0/cluster{number}/core{place}", "cpu", phandle)
+        first += cluster.cores
+
+
+def _cache(node: str, phandle: int, level: int) -> Iterator[_Edit]:
+    yield _text(node, "compatible", "cache")
+    yield _number(node, "cache-level", level)
+    yield _text(node, "cache-unified")
+    yield _number(node, "phandle", phandle)
+
+
+def _run(words: Sequence[str]) -> str:
+    try:
+        result = subprocess.run(words, capture_output=True, text=True, check=False)
+    except FileNotFoundError as error:
+        raise DeviceTreeError(f"{words[0]} is not installed: run `make arm64`") from error
+    if result.returncode:
+        raise DeviceTreeError(f"{' '.join(words)}: {result.stderr.strip()}")
+    return result.stdout
