@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: help setup demo up arm64 password stop down status lint format test test-unit bench lock openapi
+.PHONY: help setup demo up arm64 password stop down status lint format test test-nightly test-unit bench lock openapi
 
 help: ## what you can make
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,8 +52,14 @@ test: ## everything: lint, unit, integration, boards, end to end with a browser
 	@lab/setup.sh tests
 	@$(AS_USER) lab/test.sh
 
+test-nightly: ## what `make test` leaves out: emulated arm64 boards, end to end
+	@lab/setup.sh tests
+	@lab/setup.sh arm64
+	@$(AS_USER) wqlab-lab arm64
+	@$(AS_USER) python -u -m pytest -p no:cacheprovider -m nightly
+
 test-unit: setup ## only the tests that need no service
-	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e"
+	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e and not nightly"
 
 bench: setup ## the figures of benchmarks/README.md
 	@$(AS_USER) sh benchmarks/run.sh

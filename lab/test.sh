@@ -1,10 +1,11 @@
 #!/bin/sh
-# The whole test suite, as the lab's user: lint first, then every test, on two cores at once; ends with pytest's own
-# summary line. The longest comes first: the end-to-end tests, which share one lab and so one of the cores.
+# The test suite, but for what is kept for the night, as the lab's user: lint first, then every test, on two cores at
+# once; ends with pytest's own summary line. The longest comes first: the end-to-end tests, which share one lab and so
+# one of the cores.
 set -eu
 cd "$(dirname "$0")/.."
 lab/lint.sh
 python -m wqlab_lab.web run test
 echo "test: web ok"
 python -m wqlab_lab.prepare
-exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 "$@"
+exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

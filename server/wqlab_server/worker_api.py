@@ -61,6 +61,8 @@ class Capacity(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     capacity: int = Field(ge=1, le=1000)
+    refused: dict[str, str] | None = None
+    """Device type -> why the lab has no board of it; null: the lab's bench does not say now."""
 
 
 # --- applies ----------------------------------------------------------------------------------------------------
@@ -188,6 +190,8 @@ def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
 def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker) -> None:
     _check_lab(principal, lab)
     lab_service.publish_capacity(db, lab, body.capacity)
+    if body.refused is not None:
+        lab_service.publish_refused(db, lab, body.refused)
 
 
 def _check_lab(principal: Principal, lab: str) -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import httpx
 import structlog
+
+from wqlab_contracts import published
 
 from .backends.labgrid import clear
 from .backends.wire import Clearing, Held
@@ -45,6 +48,14 @@ def reap(
     return clearing(Clearing(coordinator=coordinator, lab=lab, free=to_free))
 
 
+def refused(state: Path) -> dict[str, str] | None:
+    """Device types that the bench beside this worker cannot build boards of -> why; None while there is no bench."""
+    try:
+        return published.read(state).refused
+    except FileNotFoundError:
+        return None
+
+
 def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
     """A lab worker's standing duties, every INTERVAL_S for as long as the process lives: say how many boards it can
     drive at once, free what dead sessions hold."""
@@ -53,7 +64,7 @@ def start(settings: Settings, server: Server, capacity: int) -> threading.Thread
     def forever() -> None:
         while True:
             try:
-                server.publish_capacity(settings.lab, capacity)
+                server.publish_capacity(settings.lab, capacity, refused(settings.state))
                 reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
             except (httpx.TransportError, ServerRefused, StaleFence, ValueError) as error:
                 log.warning("reaper skipped a round", error=repr(error))

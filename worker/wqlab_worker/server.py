@@ -15,7 +15,7 @@ import secrets
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -259,9 +259,9 @@ class Server:
         answer = self._send("GET", f"labs/{lab}/leases")
         return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(answer.content)["leases"]
 
-    def publish_capacity(self, lab: str, capacity: int) -> None:
-        """How many boards the lab's workers can drive at once."""
-        content = json.dumps({"capacity": capacity}).encode()
+    def publish_capacity(self, lab: str, capacity: int, refused: Mapping[str, str] | None) -> None:
+        """How many boards the lab's workers can drive at once; of which device types it has none, and why."""
+        content = json.dumps({"capacity": capacity, "refused": refused}).encode()
         headers = {"Content-Type": "application/json"}
         self._send("POST", f"labs/{lab}/capacity", headers=headers, body=lambda: content)
 

@@ -226,3 +226,27 @@ def test_a_release_is_answered_by_a_check_though_nobody_waits_for_the_board(lab:
     assert (check.purpose, check.outcome) == (RunPurpose.HEALTH_CHECK, Outcome.PASSED)
     with lab.transaction() as session:
         assert not session.scalars(select(Device.name).where(Device.check_requested_at.is_not(None))).all()
+
+
+def test_a_type_that_the_bench_cannot_build_is_out_of_the_pool_until_it_can(lab: LabUnderTest) -> None:
+    lab.all_good()
+    why = "this lab has no golden system for arm64; `make arm64` makes one"
+
+    def publish(refused: dict[str, str] | None) -> dict[str, tuple[DeviceHealth, str]]:
+        lab.worker.post("labs/local/capacity", {"capacity": 2, "refused": refused}, 204)
+        with lab.transaction() as session:
+            return {device.name: (device.health, device.health_reason) for device in session.scalars(select(Device))}
+
+    before = publish(None)
+    refused = publish({"single": why})
+    assert refused["single-1"] == (DeviceHealth.QUARANTINED, f"{why} (lab local)")
+    assert {name for name in before if refused[name] != before[name]} == {"single-1"}
+    assert publish({"single": why}) == refused
+    assert publish(None) == refused, "a bench that is silent changes nothing"
+    assert publish({})["single-1"] == (DeviceHealth.UNKNOWN, ""), "checked again before it is used"
+
+    # What a person took out stays out, whatever the bench says.
+    api(lab, "devices/single-1/quarantine", {"reason": "smells of smoke"})
+    smoke = (DeviceHealth.QUARANTINED, "smells of smoke (dev)")
+    assert publish({"single": why})["single-1"] == smoke
+    assert publish({})["single-1"] == smoke

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,25 @@ def publish_capacity(session: Session, lab: str, capacity: int) -> None:
         .values(**row)
         .on_conflict_do_update(index_elements=[Lab.name], set_={"capacity": capacity, "published_at": func.now()})
     )
+
+
+def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:
+    """Takes the devices out of the pool whose type (key) the lab has no boards of, for the reason that it gives; brings
+    back those that it took out and no longer refuses."""
+    by = f"lab {lab}"
+    devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()
+    for device in devices:
+        quarantined = device.health is DeviceHealth.QUARANTINED
+        reason = refused.get(device.device_type)
+        if reason is not None and not quarantined:
+            quarantine(session, device.name, reason, by)
+        elif reason is None and quarantined and _last_changed_by(session, device.name) == by:
+            release(session, device.name, by)
+
+
+def _last_changed_by(session: Session, device: str) -> str | None:
+    change = select(HealthChange.by).where(HealthChange.device_name == device).order_by(HealthChange.id.desc())
+    return session.scalar(change.limit(1))
 
 
 def quarantine(session: Session, name: str, reason: str, by: str) -> Device:

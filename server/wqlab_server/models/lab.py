@@ -61,7 +61,7 @@ class HealthChange(Base):
     health: Mapped[DeviceHealth]
     reason: Mapped[str]
     by: Mapped[str]
-    """A person's name, `run 12`, or the file that was edited."""
+    """A person's name, `run 12`, `lab local`, or the file that was edited."""
     run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
 
 
