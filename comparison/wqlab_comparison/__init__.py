@@ -8,6 +8,7 @@ conclude(comparisons, ...)            the verdict of one target, in a sentence
 from .boots import boot_values
 from .compare import TargetFacts, compare
 from .csvfile import CsvError, read_csv, write_csv
+from .curves import curves
 from .power import LEAST_BLOCKS, smallest_effect
 from .samples import Samples, SamplesError
 from .significance import ALPHA
@@ -25,6 +26,7 @@ __all__ = [
     "boot_values",
     "compare",
     "conclude",
+    "curves",
     "read_csv",
     "smallest_effect",
     "summarise",

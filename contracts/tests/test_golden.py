@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from wqlab_contracts import (
     accounts,
     api,
+    api_curves,
     api_lab,
     api_quotes,
     api_series,
@@ -27,7 +28,7 @@ from wqlab_contracts import (
     specs,
 )
 
-MODULES = (messages, lookups, api, api_lab, api_quotes, api_series, api_steps, layout, accounts, specs)
+MODULES = (messages, lookups, api, api_curves, api_lab, api_quotes, api_series, api_steps, layout, accounts, specs)
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("WQLAB_WRITE_GOLDEN") == "1"

@@ -97,6 +97,29 @@ def test_a_good_folder_loads(folder: Path) -> None:
         data.fragment("nothing")
 
 
+def test_a_plan_may_run_another_ones_script(folder: Path) -> None:
+    lender = dedent(FILES["testplans/health-check/plan.yaml"]).replace("health-check", "wider")
+    write(folder, "testplans/wider/plan.yaml", f"{lender}files_of: health-check\n")
+    write(folder, "testplans/wider/more.sh", "more() { :; }\n")
+    write(folder, "testplans/health-check/README.md", "About the health check.\n")
+    files = load_data(folder).plan_files("wider")
+    assert files == {"check.sh": "echo fine\n", "lib.sh": "shared() { :; }\n", "more.sh": "more() { :; }\n"}
+
+
+def test_a_knob_with_a_default_may_be_left_out(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    local = "{name: local, values: ['0', '1'], default: '0'}"
+    path.write_text(path.read_text().replace("axes: [", f"axes: [{local}, "))
+    plan = load_data(folder).plans["health-check"]
+    plan.check_setting("local=1,strict=0")
+    assert plan.knobs("strict=1") == {"local": "0", "strict": "1"}
+    assert plan.knobs("local=1,strict=1") == {"local": "1", "strict": "1"}
+    with pytest.raises(ValueError, match="does not say strict"):
+        plan.check_setting("local=1")
+    with pytest.raises(ValueError, match="not canonical: write 'strict=0'"):
+        plan.check_setting("local=0,strict=0")
+
+
 def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")
@@ -229,6 +252,30 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "reference_setting:",
             "tradeoff: {locality: near, work_conservation: busy}\nreference_setting:",
             "testplans/health-check/plan.yaml:1: unknown metric near",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "reference_setting:",
+            "curve: {over: issuers, metrics: [near]}\nreference_setting:",
+            "testplans/health-check/plan.yaml:1: unknown metric issuers",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "['0', '1']",
+            "['0', '1'], default: '2'",
+            "testplans/health-check/plan.yaml:7: axes[0].default: default '2' is not one of 0, 1",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "['0', '1']",
+            "['0', '1'], default: '0'",
+            "testplans/health-check/plan.yaml:8: reference_setting: setting 'strict=0' is not canonical: write ''",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "script: check.sh",
+            "script: check.sh\nfiles_of: healt-check",
+            "testplans/health-check/plan.yaml:4: files_of: no other plan 'healt-check'; there are: none",
         ),
         (
             "testplans/health-check/plan.yaml",

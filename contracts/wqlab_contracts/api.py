@@ -7,6 +7,7 @@ from typing import Generic, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
+from .api_curves import MetricCurve
 from .enums import (
     Arm,
     BootState,
@@ -465,6 +466,8 @@ class TargetReport(Message):
     comparisons: list[Comparison]
     environment: Environment | None
     values: list[BootValue]
+    curves: list[MetricCurve] = Field(default_factory=list)
+    """Of a plan whose scenarios are points of an ordered quantity."""
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

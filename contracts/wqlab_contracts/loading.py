@@ -5,7 +5,7 @@
     kernels/trees.yaml             `default:` and the list `trees:`
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
-    testplans/<plan>/plan.yaml     beside the files that go to the board
+    testplans/<plan>/plan.yaml     beside the files that go to the board; `files_of:` adds another plan's
     testplans/common/              files that go to the board with every plan (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
@@ -29,6 +29,9 @@ __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
 
 COMMON = "common"
 """Name of the defaults file of device types, and of the folder of files shared by all plans."""
+
+README = "README.md"
+"""A plan's own text for people; it is never lent to another plan."""
 
 _OPTION = re.compile(r"(?:(CONFIG_\w+)=(?:[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"]*\")|# (CONFIG_\w+) is not set)\Z")
 
@@ -99,7 +102,7 @@ class _Reader:
             "device-types", self._stems("device-types", but=COMMON), DeviceType, self._common_device_type()
         )
         default_tree, trees = self._trees()
-        files = self._plan_files(plan_documents.names)
+        files = self._plan_files(plan_documents.names, plans)
         self._check_recipes(recipe_documents, recipes, fragments)
         self._check_plans(plan_documents, plans, files)
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
@@ -171,9 +174,15 @@ class _Reader:
                 self.problems.extend(_fragment_problems(file, text))
         return fragments
 
-    def _plan_files(self, plans: set[str]) -> dict[str, dict[str, str]]:
+    def _plan_files(self, names: set[str], plans: Mapping[str, TestPlan]) -> dict[str, dict[str, str]]:
         shared = self._files_under(self.root / "testplans" / COMMON)
-        return {plan: shared | self._files_under(self.root / "testplans" / plan) for plan in plans}
+        own = {name: self._files_under(self.root / "testplans" / name) for name in names}
+
+        def lent(name: str) -> dict[str, str]:
+            lender = plans[name].files_of if name in plans else None
+            return {file: text for file, text in own.get(lender or "", {}).items() if file != README}
+
+        return {name: shared | lent(name) | own[name] for name in names}
 
     def _files_under(self, folder: Path) -> dict[str, str]:
         texts: dict[str, str] = {}
@@ -212,7 +221,11 @@ class _Reader:
         self, loaded: _Loaded, plans: Mapping[str, TestPlan], files: Mapping[str, Mapping[str, str]]
     ) -> None:
         for name, plan in plans.items():
-            if plan.script not in files[name]:
+            lender = plan.files_of
+            if lender is not None and (lender == name or lender not in files):
+                hint = known_or_hint(lender, files.keys() - {name})
+                self._add(loaded.documents[name], ("files_of",), f"no other plan {lender!r}; {hint}")
+            elif plan.script not in files[name]:
                 hint = known_or_hint(plan.script, set(files[name]))
                 self._add(loaded.documents[name], ("script",), f"no testplans/{name}/{plan.script}; {hint}")
 

@@ -249,6 +249,15 @@ class Axis(Strict):
 
     name: Name
     values: list[str] = Field(min_length=1)
+    default: str | None = None
+    """What a setting means that does not name this knob. Canonical settings leave the knob out where it has this value,
+    so that a knob which few kernels have does not stand in every setting."""
+
+    @model_validator(mode="after")
+    def _default_is_a_value(self) -> Self:
+        if self.default is not None and self.default not in self.values:
+            raise ValueError(f"default {self.default!r} is not one of {', '.join(self.values)}")
+        return self
 
 
 class Repetitions(Strict):
@@ -290,13 +299,24 @@ class Tradeoff(Strict):
     work_conservation: Name
 
 
+class Curve(Strict):
+    """A plan's scenarios are points of an ordered quantity: reports draw `metrics` over it, a line for each setting,
+    and say where two lines cross."""
+
+    over: Name
+    """The metric whose value says where a scenario lies; it is measured, because a point may depend on the board."""
+    metrics: list[Name] = Field(min_length=1)
+
+
 class TestPlan(Strict):
     __test__ = False
 
     name: Name
     summary: str
     script: str
-    """Path, relative to the plan's folder, of the script that runs on the board."""
+    """Path, relative to the plan's folder (or to that of `files_of`), of the script that runs on the board."""
+    files_of: Name | None = None
+    """Another plan whose files go to the board too, beneath this plan's own: for plans that share a script."""
     parser: Name
     """Module under wqlab_worker/parsers that turns the script's output into samples."""
     scenarios: list[Scenario] = Field(min_length=1)
@@ -307,6 +327,7 @@ class TestPlan(Strict):
     metrics: list[Metric] = Field(min_length=0)
     references: list[Reference] = Field(default_factory=list)
     tradeoff: Tradeoff | None = None
+    curve: Curve | None = None
     checks_health: bool = False
 
     def profile(self, emulated: bool) -> Profile:
@@ -352,6 +373,8 @@ class TestPlan(Strict):
         if self.tradeoff is not None:
             self.metric_or_error(self.tradeoff.locality)
             self.metric_or_error(self.tradeoff.work_conservation)
+        for metric in (self.curve.over, *self.curve.metrics) if self.curve is not None else ():
+            self.metric_or_error(metric)
         return self
 
     def metric_or_error(self, name: str) -> Metric:
@@ -363,6 +386,7 @@ class TestPlan(Strict):
     def check_setting(self, setting: str) -> None:
         """Raises ValueError, naming the knob and the values it takes, unless `setting` is one of this plan's."""
         axes = {axis.name: axis.values for axis in self.axes}
+        defaults = self._defaults()
         chosen = parse_setting(setting)
         for knob, value in chosen.items():
             if knob not in axes:
@@ -370,11 +394,20 @@ class TestPlan(Strict):
                 raise ValueError(f"setting {setting!r}: plan {self.name} has no knob {knob!r} (knobs: {known})")
             if value not in axes[knob]:
                 raise ValueError(f"setting {setting!r}: {knob} takes {', '.join(axes[knob])}, not {value!r}")
-        missing = axes.keys() - chosen.keys()
+        missing = axes.keys() - chosen.keys() - defaults.keys()
         if missing:
             raise ValueError(f"setting {setting!r} does not say {', '.join(sorted(missing))}")
-        if setting != format_setting(chosen):
-            raise ValueError(f"setting {setting!r} is not canonical: write {format_setting(chosen)!r}")
+        told = {knob: value for knob, value in chosen.items() if defaults.get(knob) != value}
+        if setting != format_setting(told):
+            raise ValueError(f"setting {setting!r} is not canonical: write {format_setting(told)!r}")
+
+    def knobs(self, setting: str) -> dict[str, str]:
+        """Every knob's value under `setting`, those that it leaves at their default too. Raises ValueError for text
+        that is no setting."""
+        return self._defaults() | parse_setting(setting)
+
+    def _defaults(self) -> dict[str, str]:
+        return {axis.name: axis.default for axis in self.axes if axis.default is not None}
 
 
 NO_SETTING = ""

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # dm-crypt on a scratch device (or on a memory disk when the board has none), random reads and writes by
-# ISSUERS_PER_CPU x CPUs jobs, each in a region of its own, with the affinity scope of the kcryptd workqueue chosen.
+# a number of jobs that follows from the CPUs, each in a region of its own, with the affinity scope of the kcryptd
+# workqueue chosen. Plan fan-out runs it too.
 # usage: dm-crypt-affinity.sh setup|measure|teardown
 set -u
 . "$(dirname "$0")/board.sh"
@@ -66,9 +67,13 @@ choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so 
 	return 1
 }
 
-issuers() { # ISSUERS_PER_CPU is a fraction such as 1/3
+issuers() { # a share of the CPUs (ISSUERS_PER_CPU=1/3), or a root of their number (ISSUERS_POWER=1/3) for even steps
 	cpus=$(nproc)
-	count=$((cpus * ${ISSUERS_PER_CPU%/*} / ${ISSUERS_PER_CPU#*/}))
+	if [ -n "${ISSUERS_POWER:-}" ]; then
+		count=$($AWK "BEGIN { printf \"%d\", $cpus ^ ($ISSUERS_POWER) + 0.5 }")
+	else
+		count=$((cpus * ${ISSUERS_PER_CPU%/*} / ${ISSUERS_PER_CPU#*/}))
+	fi
 	[ "$count" -ge 1 ] || count=1
 	echo "$count"
 }
@@ -149,6 +154,15 @@ reduce_trace() {
 	}' "$TRACING/trace" >&3
 }
 
+localize() { # FOLDER: workers moved to the CPU that issued the work; posted with the affinity scopes, and not taken
+	[ "${SETTING_LOCAL:-0}" = 0 ] && [ ! -e "$1/localize" ] && return 0
+	if [ ! -w "$1/localize" ]; then
+		record unsupported '*' "localization was never merged: kernel $(uname -r) cannot turn it on"
+		return 1
+	fi
+	choose "$1" local "$SETTING_LOCAL" localize
+}
+
 measure() {
 	folder=$(knob_folder) || fail infrastructure "no kcryptd workqueue in sysfs: is the dm-crypt device there?"
 	describe "$folder"
@@ -158,6 +172,7 @@ measure() {
 			return 0
 		fi
 	done
+	localize "$folder" || return 0
 	choose "$folder" scope "$SETTING_SCOPE" affinity_scope || return 0
 	choose "$folder" strict "$SETTING_STRICT" affinity_strict || return 0
 	if [ "${TRACE:-0}" = 1 ]; then
@@ -176,6 +191,7 @@ measure() {
 	fi
 	record setting_after scope "$(read_knob "$folder/affinity_scope")"
 	record setting_after strict "$(read_knob "$folder/affinity_strict")"
+	[ ! -e "$folder/localize" ] || record setting_after local "$(read_knob "$folder/localize")"
 }
 
 teardown() {

@@ -22,7 +22,7 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_contracts.specs import Scenario, parse_setting
+from wqlab_contracts.specs import Scenario
 
 from .backends.base import Cancel, Emit
 from .boards import Board, BoardFailure, Booted, ScriptOutput
@@ -226,7 +226,7 @@ class Boots:
         if cell:
             environment["SCENARIO"] = cell.scenario.name
             environment["TRACE"] = "1" if traced else "0"
-            for knob, value in parse_setting(cell.setting).items():
+            for knob, value in self.job.plan.knobs(cell.setting).items():
                 environment[f"SETTING_{knob.upper()}"] = value
         return environment
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_comparison import Stated, summarise
+from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts import api
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
@@ -123,6 +123,7 @@ def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
         comparisons=comparisons,
         environment=_environment(rows.boots),
         values=parts.values[run.id],
+        curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id]),
         findings=findings_of(rows),

@@ -14,7 +14,10 @@ from xml.etree import ElementTree as xml
 from wqlab_comparison import tables, words
 from wqlab_comparison.tables import printable
 from wqlab_contracts.api import BootValue, Comparison, TargetReport
+from wqlab_contracts.api_curves import MetricCurve
 from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
+
+from . import render_curves
 
 WIDTH = 360.0
 _LEFT, _RIGHT = 10.0, 350.0
@@ -33,7 +36,7 @@ class Figure:
 def figures(target: TargetReport) -> list[Figure]:
     """The essential figures of one target, none that has nothing to show."""
     judged = [c for c in target.comparisons if words.is_evidence(c) and c.role is not Role.EXPLANATORY]
-    drawn = _forests(judged) + _boots(target, judged) + _shares(target)
+    drawn = _forests(judged) + _boots(target, judged) + _shares(target) + _curves(target)
     return [figure for figure in drawn if figure.rows]
 
 
@@ -214,6 +217,56 @@ def _bars(scenario: str, kernel: Arm | None, group: dict[str, dict[str, float]])
 def _rect(svg: xml.Element, x: float, y: float, width: float, style: str) -> None:
     place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": f"{width:.1f}", "height": "16", "rx": "2"}
     xml.SubElement(svg, "rect", {**place, "class": style})
+
+
+# --- curves ---------------------------------------------------------------------------------------------------------
+
+_PLOT = 180.0
+
+
+def _curves(target: TargetReport) -> list[Figure]:
+    return [_curve(target, curve) for curve in target.curves]
+
+
+def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
+    """The metric upwards, the ordered quantity to the right on a logarithmic scale, shaded where two settings cross."""
+    points = [point for line in curve.lines for point in line.points]
+    across = _Axis(math.log(min(point.x for point in points)), math.log(max(point.x for point in points)))
+    up = _Axis(min(point.mean for point in points), max(point.mean for point in points))
+    legend = 16 * len(curve.lines) + 10
+    bottom = legend + _PLOT
+    svg = _canvas(bottom + 40, render_curves.title(target, curve))
+
+    def height(value: float) -> float:
+        return bottom - _PLOT * (up.at(value) - _LEFT) / (_RIGHT - _LEFT)
+
+    for crossing in curve.crossings:
+        low, high = across.at(math.log(crossing.low)), across.at(math.log(crossing.high))
+        place = {"x": f"{low:.1f}", "y": f"{legend:.1f}", "width": f"{high - low:.1f}", "height": f"{_PLOT:.1f}"}
+        xml.SubElement(svg, "rect", {**place, "class": "crossing"})
+    for tick in up.ticks():
+        _line(svg, (_LEFT, height(tick)), (_RIGHT, height(tick)), "rule")
+        _label(svg, _LEFT, height(tick) - 3, f"{tick:g} {curve.unit}".rstrip())
+    for kind, line in enumerate(curve.lines):
+        places = [(across.at(math.log(point.x)), height(point.mean)) for point in line.points]
+        joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+        xml.SubElement(svg, "polyline", {"points": joined, "class": f"line s{kind % 5}"})
+        for x, y in places:
+            _dot(svg, x, y, kind)
+        _dot(svg, _LEFT + 6, 8 + 16 * kind, kind)
+        _label(svg, _LEFT + 18, 12 + 16 * kind, line.setting)
+    _line(svg, (_LEFT, bottom), (_RIGHT, bottom), "axis")
+    for x in sorted({point.x for point in points}):
+        _label(svg, across.at(math.log(x)), bottom + 16, f"{x:g}", "tick")
+    _label(svg, (_LEFT + _RIGHT) / 2, bottom + 32, curve.over, "tick")
+    shaded = " Shaded: between its ends two settings change places." if curve.crossings else ""
+    return Figure(
+        render_curves.title(target, curve),
+        f"Means of the boots, a line for each setting.{shaded} {'; '.join(curve.says)}".rstrip(),
+        _text(svg),
+        [curve.over, "scenario", *(line.setting for line in curve.lines)],
+        render_curves.rows(curve),
+    )
 
 
 # --- drawing --------------------------------------------------------------------------------------------------------

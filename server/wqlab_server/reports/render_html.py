@@ -12,6 +12,7 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api import Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, Verdict
 
+from . import render_curves as curves
 from . import render_facts as facts
 from .render_figures import figures
 from .render_shell import shell_lines
@@ -44,6 +45,7 @@ def _template(name: str) -> Template:
     environment.globals.update(
         facts=facts,
         figures=figures,
+        curves=curves,
         words=words,
         judged=_judged,
         values=_values,

@@ -10,6 +10,7 @@ from wqlab_comparison.tables import NOTHING, printable
 from wqlab_contracts.api import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, SubmissionState
 
+from . import render_curves as curves
 from . import render_facts as facts
 from .render_shell import shell_lines
 
@@ -64,6 +65,7 @@ def _target(target: TargetReport) -> list[str]:
                 "|---|---|---|---|---|---|---|",
             ]
             lines += [_judged(cell) for cell in cells]
+    lines += _curves(target)
     values = [cell for cell in target.comparisons if not words.is_evidence(cell)]
     if values:
         lines += ["", f"_{facts.NOT_EVIDENCE}_", "", "| no evidence, values only | | | unit |", "|---|---|---|---|"]
@@ -83,6 +85,17 @@ def _target(target: TargetReport) -> list[str]:
     for title, cmdline in facts.cmdlines(target).items():
         lines += ["", f"{title}:", "", *_fenced(cmdline)]
     return lines
+
+
+def _curves(target: TargetReport) -> list[str]:
+    lines: list[str] = []
+    for curve in target.curves:
+        header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
+        lines += ["", f"**{_safe(curves.title(target, curve))}**", "", _row(*map(_safe, header))]
+        lines += ["|---" * len(header) + "|", *(_row(*map(_safe, row)) for row in curves.rows(curve))]
+        lines += ["", *(f"- {_safe(said)}" for said in curve.says)]
+    said = curves.not_drawn(target)
+    return [*lines, "", f"_{_safe(said)}_"] if said else lines
 
 
 def _judged(cell: Comparison) -> str:

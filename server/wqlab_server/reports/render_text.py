@@ -6,6 +6,7 @@ from wqlab_comparison import tables, words
 from wqlab_contracts.api import BuildView, FindingView, Report, TargetReport
 from wqlab_contracts.enums import SubmissionState, Verdict
 
+from . import render_curves as curves
 from . import render_facts as facts
 from .render_shell import shell_lines
 
@@ -61,6 +62,7 @@ def _target(index: int, target: TargetReport) -> list[str]:
     for part in parts:
         lines += ["", *part] if part else []
     lines += [] if any(parts) else ["", "Nothing was measured."]
+    lines += _curves(target)
     if facts.has_values_only(target):
         lines += ["", *tables.wrapped(facts.NOT_EVIDENCE)]
     reasons = tables.notes(target.comparisons)
@@ -72,6 +74,18 @@ def _target(index: int, target: TargetReport) -> list[str]:
     lines += _published(target)
     lines += _commands(target)
     return [*lines, ""]
+
+
+def _curves(target: TargetReport) -> list[str]:
+    lines: list[str] = []
+    for curve in target.curves:
+        knobs = f"; columns are {knobs}" if (knobs := curves.knobs(curve)) else ""
+        lines += ["", *tables.wrapped(f"{curves.title(target, curve)}{knobs}:", indent="  ")]
+        rows = [[f"{x} {scenario}", *figures] for x, scenario, *figures in curves.rows(curve)]
+        lines += tables.fitted([curve.over, *curves.header(curve)[2:]], rows)
+        lines += [line for said in curve.says for line in tables.wrapped(said, "* ")]
+    said = curves.not_drawn(target)
+    return [*lines, "", *tables.wrapped(said)] if said else lines
 
 
 def _findings(findings: list[FindingView]) -> list[str]:

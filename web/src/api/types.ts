@@ -59,6 +59,7 @@ export type MboxSeries = Schemas["MboxSeries"];
 export type MeasuredTopology = Schemas["MeasuredTopology"];
 export type Metric = Schemas["Metric"];
 export type MetricClass = Schemas["MetricClass"];
+export type MetricCurve = Schemas["MetricCurve"];
 export type Outcome = Schemas["Outcome"];
 export type PasswordChange = Schemas["PasswordChange"];
 export type PatchSummary = Schemas["PatchSummary"];

@@ -1,9 +1,10 @@
 import * as Plot from "@observablehq/plot";
 import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
-import type { Comparison, Verdict } from "@/api/types";
+import type { Comparison, MetricCurve, Verdict } from "@/api/types";
 import { renderPart } from "@/testing/render";
 import { makeReport } from "@/testing/report";
+import { CurveFigure, lines, rowsOf as curveRows } from "./CurveFigure";
 import { BootsFigure, boots, pairsOf } from "./BootsFigure";
 import { ForestFigure, type ForestRow, forest, isDrawn } from "./ForestFigure";
 import { domainOf, markOf } from "./marks";
@@ -165,6 +166,56 @@ test("a tradeoff is a plane on hardware and strips of locality on an emulated bo
     expect(strip.textContent).not.toContain("busy");
     expect(broken(strip)).toEqual([]);
   }
+});
+
+const curve: MetricCurve = {
+  metric: "share",
+  unit: "%",
+  evidence: "mechanism",
+  kernel: "baseline",
+  over: "issuers",
+  over_unit: "issuers",
+  lines: ["scope=system", "scope=cache"].map((setting, at) => ({
+    setting,
+    points: [1, 3, 8, 24, 48, 96].map((x, of) => ({
+      scenario: `P${of}`,
+      x,
+      mean: at ? 80 - of : 10 * of,
+      stddev: of ? 1 : null,
+      n: 6,
+    })),
+  })),
+  crossings: [{ first: "scope=cache", second: "scope=system", low: 24, high: 96, estimate: 60 }],
+  says: ["scope=system overtakes scope=cache between 24 and 96 issuers"],
+};
+
+test("a curve has a mark per point, a line per setting, a field per crossing, on wide and narrow pages", () => {
+  for (const width of [900, 320]) {
+    const drawing = drawn({ ...lines(curve, width, Plot), width });
+    expect(drawing.querySelectorAll('[aria-label="dot"] path')).toHaveLength(12);
+    expect(drawing.querySelectorAll('[aria-label="line"] path')).toHaveLength(2);
+    expect(drawing.querySelectorAll('[aria-label="rect"] rect')).toHaveLength(1);
+    expect(broken(drawing)).toEqual([]);
+    const ticks = (lines(curve, width, Plot).x as { ticks: number[] }).ticks;
+    expect([ticks[0], ticks.at(-1)]).toEqual([1, 96]);
+  }
+});
+
+test("a curve of one point is drawn, and a point that one setting lacks is a hole in its table", async () => {
+  const [system, cache] = curve.lines as [MetricCurve["lines"][number], MetricCurve["lines"][number]];
+  const one = { ...curve, crossings: [], lines: [{ ...system, points: system.points.slice(0, 1) }] };
+  expect(broken(drawn(lines(one, 600, Plot)))).toEqual([]);
+  const holed = { ...curve, lines: [{ ...system, points: system.points.slice(1) }, cache] };
+  expect(curveRows(holed).map(row => [row.x, row.of.size])).toEqual([
+    [1, 1],
+    [3, 2],
+    [8, 2],
+    [24, 2],
+    [48, 2],
+    [96, 2],
+  ]);
+  await renderPart(<CurveFigure title="share over issuers" summary="Work at home" curve={holed} />);
+  expect(screen.getByText(/Scope=system overtakes scope=cache between 24 and 96 issuers\./)).toBeTruthy();
 });
 
 test("an axis has room at both ends, also around values that are all alike", () => {

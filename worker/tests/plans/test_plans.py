@@ -18,7 +18,7 @@ from wqlab_worker.parsers.histogram import read_histogram
 from wqlab_worker.parsers.pairs import read_pairs
 
 PLANS = Path(__file__).parents[3] / "testplans"
-NAMES = ["dm-crypt-affinity", "health-check", "xfs-fsync"]
+NAMES = ["dm-crypt-affinity", "fan-out", "health-check", "xfs-fsync"]
 SHELL = shutil.which("dash") or "/bin/sh"
 AWKS = ["/usr/bin/mawk", "busybox awk"]
 
@@ -29,6 +29,10 @@ def plan(name: str) -> TestPlan:
     found = document.validate_as(TestPlan)
     assert found is not None, document.problems
     return found
+
+
+def script(name: str) -> Path:
+    return PLANS / (plan(name).files_of or name) / plan(name).script
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -48,7 +52,7 @@ def test_both_profiles_give_the_script_the_same_parameters(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_script_is_posix_shell(name: str) -> None:
-    subprocess.run([SHELL, "-n", PLANS / name / plan(name).script], check=True)
+    subprocess.run([SHELL, "-n", script(name)], check=True)
 
 
 def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
@@ -56,14 +60,32 @@ def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
     assert axes == {
         "scope": ["cpu", "smt", "cache", "cache_shard", "numa", "system"],
         "strict": ["0", "1"],
+        "local": ["0", "1"],
     }
+    assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
+
+
+def test_hardware_measures_the_five_published_configurations_and_emulated_boards_those_that_kernels_have() -> None:
+    chosen = plan("dm-crypt-affinity")
+    published = {reference.setting for reference in chosen.references}
+    assert set(chosen.hardware.settings) == published
+    assert len(published) == 5
+    assert (chosen.hardware.parameters["runtime_s"], chosen.hardware.repetitions.untraced) == (60, 5)
+    assert {chosen.knobs(setting)["local"] for setting in chosen.emulated.settings} == {"0"}
+
+
+def test_the_xfs_study_is_whole_on_hardware() -> None:
+    hardware = plan("xfs-fsync").hardware
+    assert [hardware.parameters[name] for name in ("jobs", "mounts", "file_kib")] == [64, 4, 128 << 10]
+    assert hardware.repetitions.untraced == 5
 
 
 def test_published_figures_are_those_of_the_study() -> None:
     found = {(r.scenario, r.setting, r.metric): (r.mean, r.stddev) for r in plan("dm-crypt-affinity").references}
     assert found["LOW", "scope=cache,strict=1", "bandwidth"] == (828.20, 4.49)
     assert found["MED", "scope=cache,strict=0", "cpu_utilisation"] == (96.15, 0.09)
-    assert len(found) == 18
+    assert found["LOW", "local=1,scope=system,strict=0", "bandwidth"] == (884.20, 18.39)
+    assert len(found) == 3 * 5 * 2
 
 
 # --- functions of the scripts, without a board ------------------------------------------------------------------------
@@ -74,8 +96,7 @@ def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records
     folder = tmp_path / "plan"
     folder.mkdir(exist_ok=True)
     shutil.copy(PLANS / "common" / "board.sh", folder)
-    script = (PLANS / name / plan(name).script).read_text()
-    body, dispatch = script.split("\ncase ${1:-} in\n")
+    body, dispatch = script(name).read_text().split("\ncase ${1:-} in\n")
     assert "setup|measure|teardown" in dispatch
     (folder / "functions.sh").write_text(f"{body}\n{command}\n")
     result = subprocess.run(
@@ -101,6 +122,33 @@ def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records
 def test_issuers(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
     command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
     assert call("dm-crypt-affinity", command, tmp_path, ISSUERS_PER_CPU=fraction).values == {"issuers": jobs}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "issuers"),
+    [(24, [1, 3, 8, 24, 48, 96]), (8, [1, 2, 4, 8, 16, 32]), (64, [1, 4, 16, 64, 128, 256]), (2, [1, 1, 2, 2, 4, 8])],
+)
+def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, cpus: int, issuers: list[int]) -> None:
+    command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
+    found = []
+    for scenario in plan("fan-out").scenarios:
+        environment = {name.upper(): str(value) for name, value in scenario.parameters.items()}
+        found.append(call("fan-out", command, tmp_path, **environment).values["issuers"])
+    assert found == issuers
+
+
+def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_one_has(tmp_path: Path) -> None:
+    folder = tmp_path / "kcryptd"
+    folder.mkdir()
+    command = f"localize {folder} || record fact left yes"
+    assert call("dm-crypt-affinity", command, tmp_path).unsupported == []
+    found = call("dm-crypt-affinity", command, tmp_path, SETTING_LOCAL="1")
+    assert dict(found.unsupported)["*"].startswith("localization was never merged: kernel ")
+    assert found.facts == {"left": "yes"}
+    (folder / "localize").write_text("0\n")
+    for value in ("1", "0"):
+        found = call("dm-crypt-affinity", command, tmp_path, SETTING_LOCAL=value)
+        assert (found.settings, found.unsupported) == ({"local": value}, [])
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from .histogram import percentile, read_histogram
 from .pairs import locality
 
 TRACED = (
+    "issuers",
     "local_cpu_share",
     "local_core_share",
     "local_l3_share",
@@ -39,9 +40,9 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
-    read_fio(records)
+    fio = read_fio(records)
     waits = read_histogram(records, "queue_to_start_us")
-    found: dict[str, float | Lacking] = {"items": records.value("items")}
+    found: dict[str, float | Lacking] = {"issuers": fio.jobs, "items": records.value("items")}
     found |= locality(records, topology)
     found["queue_to_start_p50_us"] = percentile(waits, 0.5)
     found["queue_to_start_p99_us"] = percentile(waits, 0.99)

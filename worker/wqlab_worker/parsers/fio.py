@@ -37,6 +37,8 @@ class FioResult:
     write: Stream
     sync: Stream
     """fsync(); its latency is the time in the system call."""
+    jobs: int
+    """How many processes made the load."""
     failure: Failure | None
     """A nonzero `error` of a job: a failed verification is the kernel's, anything else the lab's."""
 
@@ -70,6 +72,7 @@ def read_fio(records: Records, name: str = "fio") -> FioResult:
             read=_stream(job["read"], "clat_ns"),
             write=_stream(job["write"], "clat_ns"),
             sync=_stream(job["sync"], "lat_ns"),
+            jobs=int(job.get("job options", {}).get("numjobs", 1)),
             failure=_failure(error, lines[:start]) if error else None,
         )
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as problem:

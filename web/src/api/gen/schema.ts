@@ -1098,6 +1098,8 @@ export interface components {
          * @description A run-time knob: switched inside a boot, read back before and after each repetition.
          */
         Axis: {
+            /** Default */
+            default: string | null;
             /** Name */
             name: string;
             /** Values */
@@ -1561,6 +1563,58 @@ export interface components {
             thread: number[];
         };
         /**
+         * Crossing
+         * @description Where the difference of two settings changes its sign: certainly one way at `low`, certainly the other at `high`.
+         *
+         *     Certain is a point whose 95 % interval of the difference, paired within boots, leaves out zero.
+         */
+        Crossing: {
+            /** Estimate */
+            estimate: number;
+            /** First */
+            first: string;
+            /** High */
+            high: number;
+            /** Low */
+            low: number;
+            /** Second */
+            second: string;
+        };
+        /**
+         * Curve
+         * @description A plan's scenarios are points of an ordered quantity: reports draw `metrics` over it, a line for each setting,
+         *     and say where two lines cross.
+         */
+        Curve: {
+            /** Metrics */
+            metrics: string[];
+            /** Over */
+            over: string;
+        };
+        /** CurveLine */
+        CurveLine: {
+            /** Points */
+            points: components["schemas"]["CurvePoint"][];
+            /** Setting */
+            setting: string;
+        };
+        /**
+         * CurvePoint
+         * @description One scenario under one setting, over boots.
+         */
+        CurvePoint: {
+            /** Mean */
+            mean: number;
+            /** N */
+            n: number;
+            /** Scenario */
+            scenario: string;
+            /** Stddev */
+            stddev: number | null;
+            /** X */
+            x: number;
+        };
+        /**
          * DetectableEffect
          * @description What the target's primary metric can show.
          */
@@ -2022,6 +2076,28 @@ export interface components {
          * @enum {string}
          */
         MetricClass: "mechanism" | "performance";
+        /**
+         * MetricCurve
+         * @description One metric on one kernel. Only metrics that are evidence on this board have a curve.
+         */
+        MetricCurve: {
+            /** Crossings */
+            crossings: components["schemas"]["Crossing"][];
+            evidence: components["schemas"]["Evidence"];
+            kernel: components["schemas"]["Arm"];
+            /** Lines */
+            lines: components["schemas"]["CurveLine"][];
+            /** Metric */
+            metric: string;
+            /** Over */
+            over: string;
+            /** Over Unit */
+            over_unit: string;
+            /** Says */
+            says: string[];
+            /** Unit */
+            unit: string;
+        };
         /**
          * Outcome
          * @description How a submission, apply, build or run ended.
@@ -2980,6 +3056,8 @@ export interface components {
             blocks_planned: number;
             /** Comparisons */
             comparisons: components["schemas"]["Comparison"][];
+            /** Curves */
+            curves: components["schemas"]["MetricCurve"][];
             declared_topology: components["schemas"]["Topology"];
             /** Device Summary */
             device_summary: string;
@@ -3047,7 +3125,10 @@ export interface components {
              * @default false
              */
             checks_health: boolean;
+            curve: components["schemas"]["Curve"] | null;
             emulated: components["schemas"]["Profile"];
+            /** Files Of */
+            files_of: string | null;
             hardware: components["schemas"]["Profile"];
             /** Metrics */
             metrics: components["schemas"]["Metric"][];

@@ -74,6 +74,12 @@ export function Metrics({ plan }: { plan: TestPlan }) {
           <code>{plan.tradeoff.work_conservation}</code>.
         </p>
       )}
+      {plan.curve && (
+        <p>
+          The curves are of <code>{plan.curve.metrics.join(" ")}</code> over <code>{plan.curve.over}</code>, a
+          line for each setting.
+        </p>
+      )}
     </>
   );
 }

@@ -84,6 +84,7 @@ export function PlanPage() {
               </dt>,
               <dd key={`${axis.name} values`} className="mono">
                 {axis.values.join(" ")}
+                {axis.default != null && ` (${axis.default} where a setting does not say)`}
               </dd>,
             ])}
           </dl>

@@ -6,6 +6,7 @@ import { oneLine, spoken } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { Curves } from "./Curves";
 import { Environment } from "./Environment";
 import { Findings } from "./Findings";
 import type { Cell } from "./model";
@@ -39,6 +40,7 @@ export const TargetSection = memo(function TargetSection({
         <p className={classes.blocks}>{blocks(target)}</p>
         {target.failure && <FailureCard failure={target.failure} what={`the run on ${device_type}`} />}
         <Studies target={target} cells={cells} />
+        <Curves target={target} />
         <Reasons reasons={target.reasons} />
         <Published target={target} />
         {target.unsupported.length > 0 && (

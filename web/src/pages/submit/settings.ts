@@ -14,17 +14,21 @@ export function combinations(axes: readonly Axis[]): Combinations {
   const [first, ...others] = axes;
   const columns = others.reduce<string[]>(
     (found, axis) =>
-      found.flatMap(before => axis.values.map(value => joined(before, `${axis.name}=${value}`))),
+      found.flatMap(before => axis.values.map(value => joined(before, pairOf(axis, value)))),
     [""],
   );
   return {
     rows: first?.values ?? [],
     columns,
-    cell: (row, column) => joined(column, `${first?.name}=${row}`).split(",").toSorted(byKnob).join(","),
+    cell: (row, column) =>
+      joined(column, first ? pairOf(first, row) : "").split(",").toSorted(byKnob).join(","),
   };
 }
 
-const joined = (before: string, pair: string) => (before ? `${before},${pair}` : pair);
+/** Empty for a knob at its default: canonical settings leave it out. */
+const pairOf = (axis: Axis, value: string) => (value === axis.default ? "" : `${axis.name}=${value}`);
+
+const joined = (before: string, pair: string) => [before, pair].filter(Boolean).join(",");
 
 // By code point, as the server sorts them.
 function byKnob(a: string, b: string): number {

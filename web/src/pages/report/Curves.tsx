@@ -1,0 +1,30 @@
+/** What a plan whose scenarios are points of an ordered quantity has to show: its curves, or why there is none. */
+import type { TargetReport } from "@/api/types";
+import { CurveFigure } from "@/figures/CurveFigure";
+
+export function Curves({ target }: { target: TargetReport }) {
+  const { curves = [], plan, emulated } = target;
+  if (!plan.curve) return null;
+  const { over, metrics } = plan.curve;
+  const several = new Set(curves.map(curve => curve.kernel)).size > 1;
+  const of = (name: string) => plan.metrics.find(each => each.name === name);
+  const absent = metrics.filter(name => emulated && of(name)?.class === "performance");
+  return (
+    <>
+      {curves.map(curve => (
+        <CurveFigure
+          key={`${curve.metric} ${curve.kernel}`}
+          title={`${curve.metric}${curve.unit && ` (${curve.unit})`} over ${curve.over}${several ? `, ${curve.kernel} kernel` : ""}`}
+          summary={of(curve.metric)?.summary ?? curve.metric}
+          curve={curve}
+        />
+      ))}
+      {absent.length > 0 && (
+        <p className="muted">
+          {absent.join(" and ")} over {over}: no evidence on an emulated board, so no curve is drawn and no
+          crossing claimed.
+        </p>
+      )}
+    </>
+  );
+}
