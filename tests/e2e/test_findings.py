@@ -15,7 +15,7 @@ from .conftest import NOOP, ROOT, Lab, Topic, comparisons, write_device_type
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
-EXAMPLE = next((ROOT / "kernels/examples").glob("*.mbox"))
+EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
 SERIES = ROOT / "tests/series"
 BESIDES = 2
 """Locks of a flush besides the CPUs' pools: that of the workqueue's default pwq, and the completion it waits for."""

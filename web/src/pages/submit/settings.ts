@@ -13,15 +13,17 @@ interface Combinations {
 export function combinations(axes: readonly Axis[]): Combinations {
   const [first, ...others] = axes;
   const columns = others.reduce<string[]>(
-    (found, axis) =>
-      found.flatMap(before => axis.values.map(value => joined(before, pairOf(axis, value)))),
+    (found, axis) => found.flatMap(before => axis.values.map(value => joined(before, pairOf(axis, value)))),
     [""],
   );
   return {
     rows: first?.values ?? [],
     columns,
     cell: (row, column) =>
-      joined(column, first ? pairOf(first, row) : "").split(",").toSorted(byKnob).join(","),
+      joined(column, first ? pairOf(first, row) : "")
+        .split(",")
+        .toSorted(byKnob)
+        .join(","),
   };
 }
 

@@ -1,0 +1,245 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# One fio process keeps a CPU nearly busy with direct 4 KiB AIO on XFS, while each completed write queues work for the
+# same CPU. Counted is how often the scheduler moves that process.
+# usage: aio-migration.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+MOUNT=/mnt/wqlab-aio
+DEBUGFS=${DEBUGFS:-/sys/kernel/debug}
+SYSCTL=${SYSCTL:-/proc/sys/kernel}
+BLOCK_KIB=4
+NO_WAKEUP_GRANULARITY="EEVDF (Linux 6.6) has base_slice_ns, and nothing in place of the wakeup granularity"
+
+# --- knobs of the scheduler ---
+
+knob() { # NAME: its file; a sysctl until 5.12, in debugfs since
+	for file in "$SYSCTL/sched_$1" "$DEBUGFS/sched/$1"; do
+		[ -w "$file" ] && echo "$file" && return 0
+	done
+	return 1
+}
+
+at_boot() { # NAME: what this boot began with, as text for people and to go back to
+	cat "$WORK/boot.$1" 2>/dev/null
+}
+
+keep_knobs() {
+	[ -d "$DEBUGFS/sched" ] || mount -t debugfs debugfs "$DEBUGFS" 2>/dev/null
+	for name in min_granularity_ns wakeup_granularity_ns base_slice_ns; do
+		file=$(knob "$name") && cat "$file" >"$WORK/boot.$name"
+	done
+	record fact base_slice_ns "$(at_boot base_slice_ns || echo "none: this kernel has no EEVDF")"
+	record fact min_granularity_ns "$(at_boot min_granularity_ns || echo "none: base_slice_ns took its place")"
+	record fact wakeup_granularity_ns "$(at_boot wakeup_granularity_ns || echo "none: $NO_WAKEUP_GRANULARITY")"
+}
+
+values_of() { # granularity slow|fast|default, base_slice 4ms|10ms|default: lines of knob and nanoseconds
+	case $1:$2 in
+	granularity:slow) printf '%s\n' 'min_granularity_ns 10000000' 'wakeup_granularity_ns 15000000' ;;
+	granularity:fast) printf '%s\n' 'min_granularity_ns 4000000' 'wakeup_granularity_ns 3000000' ;;
+	granularity:default)
+		for name in min_granularity_ns wakeup_granularity_ns; do at_boot "$name" | sed "s/^/$name /"; done
+		;;
+	base_slice:default) at_boot base_slice_ns | sed 's/^/base_slice_ns /' ;;
+	base_slice:*ms) echo "base_slice_ns ${2%ms}000000" ;;
+	esac
+}
+
+choose() { # KNOB VALUE: sets it and reads it back, or says why not
+	values_of "$1" "$2" >"$WORK/wanted"
+	while read -r name ns; do
+		if ! file=$(knob "$name"); then
+			case $1 in
+			granularity) why="has no $name: $NO_WAKEUP_GRANULARITY" ;;
+			*) why="has no $name: it is older than EEVDF (Linux 6.6)" ;;
+			esac
+			record unsupported '*' "kernel $(uname -r) $why"
+			return 1
+		fi
+		echo "$ns" >"$file" 2>/dev/null
+		if [ "$(cat "$file")" != "$ns" ]; then
+			record unsupported '*' "kernel $(uname -r) uses $name $(cat "$file") when $ns is asked for"
+			return 1
+		fi
+	done <"$WORK/wanted"
+	record setting "$1" "$(in_use "$1" "$2")"
+}
+
+in_use() { # KNOB VALUE: VALUE if that is what the kernel has now, else what it has
+	values_of "$1" "$2" >"$WORK/wanted"
+	other=
+	while read -r name ns; do
+		found=$(cat "$(knob "$name")")
+		[ "$found" = "$ns" ] || other="$other$name:$found "
+	done <"$WORK/wanted"
+	echo "${other:-$2}"
+}
+
+# --- the file system ---
+
+setup() {
+	need fio mkfs.xfs
+	grep -qw xfs /proc/filesystems || fail infrastructure "this kernel has no XFS (CONFIG_XFS_FS)"
+	keep_knobs
+	scratch=${WQLAB_SCRATCH:-}
+	scratch=${scratch%% *}
+	file_mib=$FILE_MIB
+	if [ -n "$scratch" ]; then
+		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch is not there"
+		! grep -q "^$(readlink -f "$scratch")[0-9p]* " /proc/mounts || fail infrastructure "scratch device $scratch is in use"
+		record fact disk "$scratch"
+	else
+		budget=$(($(memory_available_mib) / 2 - 64)) # mkfs.xfs writes a log of 64 MiB
+		[ "$file_mib" -le "$budget" ] || file_mib=$budget
+		[ "$file_mib" -ge 4 ] || fail infrastructure "not enough memory for a file of 4 MiB on a memory disk"
+		scratch=$(memory_disk wqlab-aio $((file_mib * 5 / 4 + 512)) "$(nproc)") || exit 1
+		record fact disk "null_blk memory_backed, $(nproc) queues"
+	fi
+	record fact file_mib "$file_mib$([ "$file_mib" = "$FILE_MIB" ] || echo " (scaled to this board's memory; the plan asks for $FILE_MIB)")"
+	echo "$scratch" >"$WORK/disk"
+	echo "$file_mib" >"$WORK/file_mib"
+	fresh_file_system
+}
+
+fresh_file_system() {
+	mkdir -p "$MOUNT"
+	! grep -q " $MOUNT " /proc/mounts || umount "$MOUNT" || fail infrastructure "cannot unmount $MOUNT"
+	disk=$(cat "$WORK/disk")
+	mkfs.xfs -q -f -K "$disk" && mount -t xfs "$disk" "$MOUNT" || fail infrastructure "cannot make and mount XFS on $disk"
+}
+
+prepare_file() { # an initial write needs a file system without the file, everything else one with it
+	if [ "$FRESH" = 1 ]; then
+		fresh_file_system
+	elif [ ! -e "$WORK/laid_out" ] || [ ! -e "$MOUNT/file" ]; then
+		fio --name=layout --filename="$MOUNT/file" --rw=write --bs=1M --direct=1 --size="$(cat "$WORK/file_mib")m" ||
+			fail infrastructure "fio cannot lay out the file"
+		: >"$WORK/laid_out"
+		return
+	fi
+	[ "$FRESH" = 0 ] || rm -f "$WORK/laid_out"
+}
+
+# --- the writer ---
+
+writer_starts() { # PID: called by fio in the process that does the I/O, right before it begins
+	cat "/proc/$1/sched" >"$WORK/sched.before"
+	[ "${TRACE:-0}" = 1 ] || return 0
+	trace_write events/sched/sched_migrate_task/filter "pid == $1"
+	trace_write tracing_on 1
+}
+
+writer_ends() { # PID: the same, right after its last I/O
+	[ "${TRACE:-0}" != 1 ] || trace_write tracing_on 0
+	cat "/proc/$1/sched" >"$WORK/sched.after"
+}
+
+workload() {
+	rm -f "$WORK/sched.before" "$WORK/sched.after"
+	set -- --name=writer --filename="$MOUNT/file" --rw="$RW" --bs="${BLOCK_KIB}k" --size="$(cat "$WORK/file_mib")m" --direct=1 \
+		--ioengine=libaio --iodepth="$IODEPTH" --fallocate=none --group_reporting
+	[ "$FRESH" = 1 ] || [ "$RUNTIME_S" = 0 ] || set -- "$@" --runtime="$RUNTIME_S" --time_based
+	# $PPID is expanded by the shell that fio starts: its parent is the process that does the I/O.
+	cd "$WORK" || exit 1
+	run_fio "$@" --exec_prerun="sh $script writer_starts \$PPID" --exec_postrun="sh $script writer_ends \$PPID"
+}
+
+counted() { # FIELD of /proc/PID/sched: by how much it grew
+	$AWK -v field="$1" 'FNR == 1 { file++ } $1 == field { n[file] = $3; seen++ }
+		END { if (seen == 2) printf "%.6f", n[2] - n[1] }' "$WORK/sched.before" "$WORK/sched.after"
+}
+
+writer_records() {
+	for pair in migrations_by_counter=se.nr_migrations writer_switches=nr_switches writer_cpu_ms=se.sum_exec_runtime; do
+		found=$(counted "${pair#*=}")
+		[ -z "$found" ] || record value "${pair%=*}" "$found"
+	done
+	[ -n "$(counted nr_switches)" ] || for metric in migrations_by_counter writer_switches writer_cpu_share; do
+		record unsupported "$metric" "this kernel has no /proc/PID/sched (CONFIG_SCHED_DEBUG)"
+	done
+}
+
+# --- tracing ---
+
+probe_completions() { # on which CPUs the completion work of AIO writes runs, and whether its workqueue is bound
+	name="dio/$(basename "$(readlink -f "$(cat "$WORK/disk")")")"
+	trace_write trace_clock mono
+	trace_write events/workqueue/workqueue_queue_work/filter "workqueue == \"$name\"" ||
+		{ record unsupported completions_unbound "this kernel's workqueue_queue_work names no workqueue"
+		record unsupported completions_local "this kernel's workqueue_queue_work names no workqueue"; return 0; }
+	trace_write options/hash-ptr 0
+	for event in queue_work execute_start; do trace_write "events/workqueue/workqueue_$event/enable" 1; done
+	trace_write tracing_on 1
+	fio --name=probe --filename="$MOUNT/probe" --rw=write --bs=4k --size=1m --direct=1 --ioengine=libaio --iodepth=16 ||
+		fail infrastructure "fio cannot write to $MOUNT"
+	trace_write tracing_on 0
+	trace_write events/enable 0
+	trace_losses
+	rm -f "$MOUNT/probe"
+	$AWK '
+	function cpu(  text) {
+		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
+	}
+	function item(  text) { match($0, /work struct[ =][^ ]+/); text = substr($0, RSTART + 12, RLENGTH - 12); sub(/:$/, "", text); return text }
+	/^#/ { next }
+	/ workqueue_queue_work: / { queued++; if (/ cpu=-1$/) unbound++; from[item()] = cpu(); next }
+	/ workqueue_execute_start: / { w = item(); if (w in from) { started++; if (from[w] == cpu()) home++; delete from[w] } }
+	END {
+		printf "value\tcompletions_queued\t%d\nvalue\tcompletions_unbound_queued\t%d\n", queued, unbound
+		printf "value\tcompletions_started\t%d\nvalue\tcompletions_started_locally\t%d\n", started, home
+	}' "$TRACING/trace" >&3
+	trace_write trace ''
+}
+
+reduce_trace() { # migrations of the writer, and the time between two of them
+	$AWK '
+	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
+	/^#/ { next }
+	/ sched_migrate_task: / { t = time(); if (moved++) stay[int((t - last) * 1e6 + 0.5)]++; last = t }
+	END {
+		print "begin\thistogram stay_us"; for (us in stay) printf "%d %d\n", us, stay[us]; print "end\thistogram stay_us"
+		printf "value\tmigrations\t%d\n", moved
+	}' "$TRACING/trace" >&3
+}
+
+measure() {
+	script=$(readlink -f "$0")
+	choose granularity "$SETTING_GRANULARITY" || return 0
+	choose base_slice "$SETTING_BASE_SLICE" || return 0
+	prepare_file
+	if [ "${TRACE:-0}" = 1 ]; then
+		if ! trace_reset || [ ! -d "$TRACING/events/sched/sched_migrate_task" ]; then
+			record unsupported traced "this kernel has no event sched_migrate_task"
+			return 0
+		fi
+		probe_completions
+		trace_write events/sched/sched_migrate_task/enable 1
+		workload
+		trace_write events/enable 0
+		trace_losses
+		reduce_trace
+		trace_reset
+	else
+		before=$(cpu_times)
+		workload
+		cpu_records "$before" "$(cpu_times)"
+	fi
+	writer_records
+	record setting_after granularity "$(in_use granularity "$SETTING_GRANULARITY")"
+	record setting_after base_slice "$(in_use base_slice "$SETTING_BASE_SLICE")"
+}
+
+teardown() {
+	choose granularity default
+	choose base_slice default
+	! grep -q " $MOUNT " /proc/mounts || umount "$MOUNT" || fail infrastructure "cannot unmount $MOUNT"
+	drop_memory_disk wqlab-aio
+}
+
+case ${1:-} in
+setup | measure | teardown) "$1" ;;
+writer_starts | writer_ends) "$1" "$2" ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac
