@@ -33,6 +33,7 @@ from wqlab_contracts.api import (
     SubmissionView,
     TreeView,
 )
+from wqlab_contracts.api_lab import DeviceCheck
 from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
 
@@ -42,6 +43,8 @@ from .transport import ONCE, Params, Retry, Transport, decode
 
 T = TypeVar("T")
 API = "/api/v1"
+CHECK_WAIT_S = 20
+"""How long the lab may hold a question for news of a check; the most that it takes."""
 
 
 class ReportFormat(StrEnum):
@@ -392,6 +395,16 @@ class Client:
     def release(self, name: str) -> DeviceView:
         """Put a quarantined device back into the pool; a health check comes before its first run."""
         return self._post(DeviceView, f"{API}/devices/{quote(name, safe='')}/release", f"release {name}")
+
+    def check_device(self, name: str) -> DeviceCheck:
+        """Have a board walked through, or join the walk that is under way. For maintainers."""
+        return self._post(DeviceCheck, f"{API}/devices/{quote(name, safe='')}/check", f"check of {name}")
+
+    def await_device_check(self, known: DeviceCheck) -> DeviceCheck:
+        """The check when more is told of it than in `known`; after a while also when there is not."""
+        path = f"{API}/devices/{quote(known.device, safe='')}/checks/{known.id}"
+        params: Params = {"seen": known.changes, "wait_s": CHECK_WAIT_S}
+        return self._get(DeviceCheck, path, f"check {known.id} of {known.device}", params)
 
     def device_types(self) -> list[DeviceTypeView]:
         return self._get(list[DeviceTypeView], f"{API}/device-types", "list device types")

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from .api import Page
 from .enums import Arm, BootState, DeviceHealth, ErrorKind, Outcome, RunPurpose
-from .messages import Failure, Message
+from .messages import CheckStep, Failure, Message
 
 
 class Waits(StrEnum):
@@ -168,8 +168,34 @@ class BootConsole(Message):
     console_truncated: bool
 
 
+class DeviceCheck(Message):
+    """A walk through everything that a board must do before its figures are worth anything."""
+
+    id: int
+    device: str
+    by: str
+    created_at: datetime
+    finished_at: datetime | None
+    outcome: Outcome | None
+    """Null while it goes on."""
+    failure: Failure | None
+    """Why it ended before its last step, with how to mend that."""
+    steps: list[CheckStep]
+    """Those that have ended, in their order."""
+    doing: str
+    """What happens now; empty when it has ended."""
+    health_run_id: int | None
+    """The health check that takes the first steps."""
+    noise_run_id: int | None
+    """The run of ten boots of one kernel that measures the noise."""
+    changes: int
+    """Grows with everything that is told of it."""
+
+
 class DeviceHistory(Message):
     device: str
+    checks: list[DeviceCheck]
+    """Newest first, at most 10."""
     health: list[HealthChange]
     """Newest first, at most 50."""
     runs: Page[DeviceRun]

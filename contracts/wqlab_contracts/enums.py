@@ -71,6 +71,29 @@ class DeviceHealth(StrEnum):
 class RunPurpose(StrEnum):
     MEASURE = "measure"
     HEALTH_CHECK = "health_check"
+    NOISE = "noise"
+    """Two arms of one kernel: what the lab measures where there is no difference."""
+
+
+class DeviceStep(StrEnum):
+    """What a check of a device looks at, in this order: each needs those before it."""
+
+    POWER = "power"
+    CONSOLE = "console"
+    GOLDEN = "golden"
+    KEXEC = "kexec"
+    TOPOLOGY = "topology"
+    DETECTORS = "detectors"
+    FITNESS = "fitness"
+    """Clock, memory, and a small verified workload."""
+    SCRATCH = "scratch"
+    NOISE = "noise"
+
+
+class StepOutcome(StrEnum):
+    OK = "ok"
+    FAILED = "failed"
+    SKIPPED = "skipped"
 
 
 class Direction(StrEnum):

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, or_, select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import EventKind
 
-from .models import Event, Run, Submission
+from .models import DeviceCheck, Event, Run, Submission
 
 SUBMISSION_CHANNEL = "wqlab_submission"
 """Payload: the submission's id. New events are there."""
@@ -21,6 +21,8 @@ RUN_CHANNEL = "wqlab_run"
 """Payload: the run's id. New console text is there."""
 LOOKUP_CHANNEL = "wqlab_lookup"
 """Payload: the lookup's id. It has its answer."""
+CHECK_CHANNEL = "wqlab_check"
+"""Payload: the id of a device's check. It has come on."""
 
 
 def emit(
@@ -79,6 +81,23 @@ def tell_run(session: Session, run: Run, **more: Any) -> None:
         failure=run.failure.model_dump(mode="json") if run.failure else None,
         **more,
     )
+    tell_checks(session, run)
+
+
+def tell_checks(session: Session, run: Run) -> None:
+    """Those who follow a check of a device that the run is part of: there is something new."""
+    if run.submission_id is not None:
+        return
+    session.flush()
+    told = session.scalars(
+        update(DeviceCheck)
+        .where(or_(DeviceCheck.health_run_id == run.id, DeviceCheck.noise_run_id == run.id))
+        .values(changes=DeviceCheck.changes + 1)
+        .returning(DeviceCheck.id)
+        .execution_options(synchronize_session=False)
+    ).all()
+    for check_id in told:
+        notify(session, CHECK_CHANNEL, check_id)
 
 
 def notify(session: Session, channel: str, id_: int) -> None:

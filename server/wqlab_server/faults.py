@@ -15,7 +15,7 @@ from .models import TickFault
 
 log = structlog.get_logger(__name__)
 
-WHATS = ("apply", "build", "run", "submission", "device", "health_check", "offers")
+WHATS = ("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers")
 _ERROR_LIMIT = 1000
 
 

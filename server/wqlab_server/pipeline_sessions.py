@@ -8,9 +8,10 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, RunPurpose
 from wqlab_contracts.messages import RunJob, RunResult
+from wqlab_contracts.queue import SERVER_QUEUE, TICK
 
 from . import claims, pipeline_health
-from .db import clock
+from .db import Message, clock, post
 from .errors import StaleFence, infrastructure
 from .events import emit, tell_run
 from .jobs import Again, Ended
@@ -105,6 +106,8 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
+        if run.submission_id is None:  # a check of a device may go on from here
+            post(session, Message(TICK, None, SERVER_QUEUE))
     tell_run(session, run)
 
 

@@ -14,7 +14,7 @@ from wqlab_contracts.enums import JobState, SubmissionState
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
 
-from . import claims, pipeline_boards, pipeline_health, pipeline_sessions
+from . import claims, pipeline_boards, pipeline_check, pipeline_health, pipeline_sessions
 from .builds import service as builds
 from .db import SessionFactory, clock, transaction
 from .faults import contained
@@ -105,6 +105,11 @@ def _keep_pool(factory: SessionFactory, settings: Settings, data: LiveData) -> N
     for run_id in checks:
         with contained(factory, "run", run_id), transaction(factory) as session:
             pipeline_health.advance(session, current, run_id, settings)
+    with transaction(factory) as session:
+        walks = pipeline_check.to_advance(session)
+    for check_id in walks:
+        with contained(factory, "device_check", check_id), transaction(factory) as session:
+            pipeline_check.advance(session, current, check_id)
 
 
 def _nudge(factory: SessionFactory, settings: Settings) -> None:

@@ -16,7 +16,7 @@ from wqlab_contracts.messages import Event
 from . import health_endpoints
 from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as builds
-from .events import LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
+from .events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
 from .headers import SafeAnswers
 from .lab import endpoints as lab
 from .lab import page_endpoints as lab_pages
@@ -42,7 +42,7 @@ def install(app: FastAPI) -> None:
     """Adds routers and middleware of /api/v1, /r, /healthz, /readyz and /metrics."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
-    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL]
+    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
     for room in (

@@ -4,6 +4,8 @@
 # usage: health-check.sh setup|measure|teardown
 set -u
 . "$(dirname "$0")/board.sh"
+SYS=${SYS:-/sys}
+PROC=${PROC:-/proc}
 
 setting_of() { # OPTION: its value in this kernel's own configuration
 	zcat /proc/config.gz 2>/dev/null | sed -n "s/^$1=//p"
@@ -20,6 +22,10 @@ check_detectors() {
 		[ "$value" -gt 0 ] || fail infrastructure "detector $file is switched off"
 		record fact "$(basename "$file")" "$value"
 	done
+	# A detector that nobody hears is none: the console has to carry what the kernel logs as an error.
+	[ -z "${WQLAB_WORD:-}" ] || echo "<3>wqlab: can this be heard? $WQLAB_WORD" >/dev/kmsg ||
+		fail infrastructure "the kernel's log takes no line (/dev/kmsg)"
+	record step detectors ok "soft lockup, hung task, workqueue watchdog and RCU stall are compiled in and on"
 }
 
 check_topology() {
@@ -34,6 +40,7 @@ check_topology() {
 	record fact cpus "$cpus"
 	record fact l3_domains "$(cat /sys/devices/system/cpu/cpu[0-9]*/cache/index3/shared_cpu_list 2>/dev/null | sort -u | wc -l)"
 	record fact nodes "$(ls -d /sys/devices/system/node/node[0-9]* 2>/dev/null | wc -l)"
+	record step topology ok "every CPU is online and reports its core, package and siblings"
 }
 
 check_clock() { # monotonic time against the CPU's own sleep, and no unstable clock source
@@ -57,8 +64,35 @@ check_kexec() {
 }
 
 check_scratch() { # nothing is written here: plans that need a device say so
-	for device in ${WQLAB_SCRATCH:-}; do
+	set -- ${WQLAB_SCRATCH:-}
+	if [ $# -eq 0 ]; then
+		record step scratch skipped "no device is listed as scratch: plans use memory disks, and write to no disk of this board"
+		return
+	fi
+	sizes=
+	for device; do
+		case $device in /dev/disk/by-id/*) ;; *) fail infrastructure "scratch device $device is not named by /dev/disk/by-id" ;; esac
 		[ -b "$device" ] || fail infrastructure "scratch device $device is not there"
+		scratch_is_free "$device"
+		mib=$(($(cat "$disk/size") / 2048)) # in sectors of 512 bytes, whatever the device's own are
+		[ "$mib" -ge "$SCRATCH_MIB" ] || fail infrastructure "scratch device $device has $mib MiB, less than $SCRATCH_MIB"
+		[ "$(cat "$disk/ro")" = 0 ] || fail infrastructure "scratch device $device is read-only"
+		sizes="$sizes${sizes:+, }${device##*/}: $mib MiB"
+	done
+	record step scratch ok "$sizes; there, free, and nothing was written"
+}
+
+scratch_is_free() { # DEVICE: neither it nor a partition of it is mounted, swapped to, or part of another device; sets disk
+	name=$(basename "$(readlink -f "$1")")
+	disk=$SYS/class/block/$name
+	for part in "$disk" "$disk/$name"*; do
+		[ -e "$part/size" ] || continue
+		node=/dev/${part##*/}
+		! grep -q "^$node " "$PROC/mounts" || fail infrastructure "scratch device $1 is in use: $node is mounted"
+		! grep -qs "^$node " "$PROC/swaps" || fail infrastructure "scratch device $1 is in use: $node is swap"
+		for holder in "$part"/holders/*; do
+			[ ! -e "$holder" ] || fail infrastructure "scratch device $1 is in use: ${holder##*/} is made of $node"
+		done
 	done
 }
 
@@ -71,13 +105,14 @@ check_storage() {
 }
 
 measure() {
-	check_detectors
 	check_topology
+	check_detectors
 	check_clock
 	check_memory
 	check_kexec
-	check_scratch
 	check_storage
+	record step fitness ok "clock, memory and kexec are fit, and 4 MiB written to a memory disk came back verified"
+	check_scratch
 	record fact healthy yes
 }
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from wqlab_contracts.defects import defect
+from wqlab_contracts.enums import DeviceStep
 from wqlab_contracts.messages import BootKey, Failure, Kernel, MeasuredTopology
 
 from .text import printable
@@ -27,6 +28,8 @@ class Booted:
     """Cold power cycle to the golden system's first answer."""
     kexec_s: float
     """Start of `kexec -l` to the variant's first answer."""
+    console_bytes: int = 0
+    """Read from its console so far."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,37 @@ class BoardFailure(Exception):
 
     `signature` is equal for two deaths of the same kind; `suspect` says that the board itself is in doubt;
     `of_variant` that the kernel under test was running and may be the cause of what looks like the lab's failure.
+    `stage` is how far a check of the device had come, where the boot itself failed.
     """
 
     def __init__(
-        self, failure: Failure, *, signature: str = "", suspect: bool = False, of_variant: bool = False
+        self,
+        failure: Failure,
+        *,
+        signature: str = "",
+        suspect: bool = False,
+        of_variant: bool = False,
+        stage: DeviceStep | None = None,
     ) -> None:
         super().__init__(failure.summary)
         self.failure = failure
         self.signature = signature or defect(failure.summary)
         self.suspect = suspect
         self.of_variant = of_variant
+        self.stage = stage
 
 
 class Board(Protocol):
-    """Both methods raise BoardFailure, and return early with one when the run is cancelled."""
+    """All but `off` raise BoardFailure, and return early with one when the run is cancelled."""
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         """Cold power cycle, golden system, kexec into `kernel`, verified."""
 
     def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
         """Runs the plan's script on the booted variant."""
+
+    def heard(self, word: str, timeout_s: float) -> bool:
+        """Whether `word` comes, or has come, on the console in this boot."""
 
     def off(self) -> None:
         """Ends the boot: power off, everything that the console still holds is reported."""

@@ -28,6 +28,7 @@ from .backends.base import Cancel, Emit
 from .boards import Board, BoardFailure, Booted, ScriptOutput
 from .collect import Measurement, Records, collect, read_records
 from .rawoutput import RawOutput
+from .walk import Walk
 
 SETUP_TIMEOUT_S = 600.0
 
@@ -104,6 +105,8 @@ class Boots:
     say: Callable[[str], None]
     clock: Callable[[], float]
     now: Callable[[], datetime]
+    walk: Walk | None = None
+    """Told of a health check's steps."""
 
     def make(self, key: BootKey, *, measured: bool = True) -> Death | None:
         """From the cold board to power off; None when all went well. Without `measured` the kernel only has to come
@@ -113,15 +116,21 @@ class Boots:
         self.say(f"{self._where(key)}: cold boot")
         failed: BoardFailure | None = None
         at_boot = True
+        if self.walk:
+            self.walk.begin()
         try:
             self._check_canceled()
             boot.booted = self.board.boot(key, self.job.kernels[key.arm])
             at_boot = False
+            if self.walk:
+                self.walk.booted(boot.booted)
             self._setup(boot, boot.booted, run_script=measured)
             if measured:
                 self._measure(boot, boot.booted)
         except BoardFailure as error:
             failed = error
+            if self.walk:
+                self.walk.failed(error)
         finished = self.clock()
         # The power goes off before the boot is called finished: a report that the console still holds belongs to it.
         self.board.off()
@@ -184,6 +193,8 @@ class Boots:
                 repetition.traced,
                 setting=cell.setting,
             )
+            if self.walk:
+                self.walk.scripted(read_records(output.stdout), self.board)
             self._check(boot, f"measure {cell}", output, measurement.failure)
             for metric, reason in measurement.unsupported:
                 if metric is None:
@@ -223,6 +234,8 @@ class Boots:
         chosen = {**self.job.profile.parameters, **(cell.scenario.parameters if cell else {})}
         environment = {name.upper(): str(value) for name, value in chosen.items()}
         environment["WQLAB_SCRATCH"] = " ".join(self.job.device.scratch)
+        if self.walk:
+            environment["WQLAB_WORD"] = self.walk.word
         if cell:
             environment["SCENARIO"] = cell.scenario.name
             environment["TRACE"] = "1" if traced else "0"

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from wqlab_contracts.enums import ErrorKind, TraceMode
+from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome, TraceMode
 from wqlab_contracts.messages import EXCERPT_LIMIT, Failure, MeasuredTopology
 from wqlab_contracts.specs import NO_SETTING, TestPlan, parse_setting
 
@@ -65,6 +65,8 @@ class Records:
     unsupported: list[tuple[str, str]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
+    steps: dict[DeviceStep, tuple[StepOutcome, str]] = field(default_factory=dict)
+    """What the script of a health check came through, in its order."""
     overrun: int = 0
     failure: Failure | None = None
     """The first `failed` record."""
@@ -223,6 +225,7 @@ def read_records(text: str) -> Records:
 
     command TEXT · setting KNOB VALUE · setting_after KNOB VALUE · unsupported METRIC|*|traced REASON ·
     fact NAME VALUE · value NAME NUMBER · overrun EVENTS · failed infrastructure|kernel TEXT ·
+    step NAME ok|skipped TEXT ·
     begin NAME, lines, end NAME
     """
     return _Reader().read(text)
@@ -259,6 +262,7 @@ class _Reader:
             unsupported=known.unsupported,
             facts=known.facts,
             values=known.values,
+            steps=known.steps,
             overrun=self.overrun,
             failure=self.failure,
             frames=known.frames,
@@ -316,6 +320,8 @@ class _Reader:
                 # That events were lost is certain even when their number is not readable.
                 self.overrun = max(1, self.overrun)
                 self.overrun = max(self.overrun, count(lost))
+            case "step", [name, ("ok" | "skipped") as how, text]:
+                records.steps[DeviceStep(name)] = StepOutcome(how), text.strip()
             case "failed", [("infrastructure" | "kernel") as who, text]:
                 self.failure = self.failure or Failure(kind=ErrorKind(who), summary=text[:1000])
             case _:

@@ -29,6 +29,7 @@ from wqlab_contracts.messages import (
 from .backends.base import Cancel, Emit
 from .boards import Board
 from .boot import Boots, Death, checks_health, outcome_of
+from .walk import Walk
 
 SAME_DEATHS = 2
 """A kernel that died so often in the same way is not booted again."""
@@ -66,7 +67,8 @@ class _Run:
     now: Callable[[], datetime]
 
     def __post_init__(self) -> None:
-        self._boots = Boots(self.job, self.board, self.emit, self.cancel, self._say, self.clock, self.now)
+        walk = Walk(self.job, self.emit, self.now) if checks_health(self.job) else None
+        self._boots = Boots(self.job, self.board, self.emit, self.cancel, self._say, self.clock, self.now, walk)
         self._deaths: Counter[tuple[Arm, str]] = Counter()
         self._deaths_of: Counter[Arm] = Counter()
         self._boot_deaths: Counter[Arm] = Counter()

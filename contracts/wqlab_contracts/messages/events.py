@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..enums import Arm, FindingKind, Outcome
+from ..enums import Arm, DeviceStep, FindingKind, Outcome, StepOutcome
 from ..specs import LastLevel
 from .base import Failure, Message
 
@@ -134,6 +134,19 @@ class BlockDiscarded(Message):
     failure: Failure
 
 
+class CheckStep(Message):
+    """How one step of a device's check ended. Told again when the step was tried again: the last one counts."""
+
+    type: Literal["check_step"] = "check_step"
+    at: datetime
+    step: DeviceStep
+    outcome: StepOutcome
+    text: str
+    """What was seen, or why it was skipped; of a failed step its failure's summary."""
+    failure: Failure | None = None
+    """Of a failed step; its advice is how to mend it."""
+
+
 class Progress(Message):
     """What is happening now, for people."""
 
@@ -153,6 +166,7 @@ RunEvent = Annotated[
     | BootFinished
     | BlockFinished
     | BlockDiscarded
+    | CheckStep
     | Progress,
     Field(discriminator="type"),
 ]

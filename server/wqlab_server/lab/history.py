@@ -17,6 +17,7 @@ from wqlab_contracts.api_lab import HealthChange as HealthChangeView
 from ..db import clock
 from ..models import Boot, Device, HealthChange, Run, RunAttempt, Submission
 from ..paging import Key, encode_key
+from . import checks
 
 CONSOLES = 10
 CHANGES = 50
@@ -96,6 +97,7 @@ def of_device(session: Session, device: Device, before: Key | None, limit: int) 
     boots = _boots_of(session, shown)
     return DeviceHistory(
         device=device.name,
+        checks=checks.of_device(session, device.name),
         health=[
             HealthChangeView(at=row.at, health=row.health, reason=row.reason, by=row.by, run_id=row.run_id)
             for row in session.scalars(

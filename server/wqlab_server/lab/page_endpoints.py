@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, status
+from fastapi import APIRouter, Path, Query, Request, status
+from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api import DeviceView
-from wqlab_contracts.api_lab import DeviceHistory, QueueView, Timeline
+from wqlab_contracts.api_lab import DeviceCheck, DeviceHistory, QueueView, Timeline
 
 from .. import queue_state
 from ..auth import Maintainer, Reader
-from ..db import clock
+from ..db import SessionFactory, clock, transaction
 from ..deps import AppSettings, Db
-from ..paging import PAGE_DEFAULT, After, Limit, plain_text
+from ..events import CHECK_CHANNEL
+from ..paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..problems import documented, invalid
+from ..sse import notifications_of
 from ..views import device_view
-from . import history, queries, queue, service
+from . import checks, history, queries, queue, service
 
 router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
 
@@ -26,6 +30,7 @@ BARS_DEFAULT = 500
 BARS_MAX = 2000
 SPAN_DEFAULT = timedelta(days=1)
 SPAN_MAX = timedelta(days=31)
+WAIT_MAX_S = 20.0
 
 
 @router.get("/queue")
@@ -84,3 +89,40 @@ def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
     queries.device(session, name)
     service.request_check(session, name)
     return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))
+
+
+@router.post("/devices/{name}/check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
+def walk_through_device(name: Name, session: Db, who: Maintainer) -> DeviceCheck:
+    """Walk through a board step by step, as soon as it is free: power, console, golden system, kexec, topology,
+    detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. The check that is
+    under way already is that check; a quarantined board is refused (409)."""
+    return checks.read(session, name, checks.ask(session, name, who.owner).id)
+
+
+@router.get("/devices/{name}/checks/{check_id}", responses=documented(404))
+async def get_device_check(
+    *,
+    name: Name,
+    check_id: Id,
+    request: Request,
+    _: Reader,
+    seen: Annotated[
+        int, Query(ge=-1, description="`changes` of what is known already; the answer waits for more")
+    ] = -1,
+    wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="How long it may wait for that")] = 0,
+) -> DeviceCheck:
+    """One check of a board, as far as it has come."""
+    factory: SessionFactory = request.app.state.sessions
+
+    def read() -> DeviceCheck:
+        with transaction(factory) as session:
+            return checks.read(session, name, check_id)
+
+    until = time.monotonic() + wait_s
+    with notifications_of(request).subscribe((CHECK_CHANNEL, str(check_id))) as subscription:
+        while True:
+            found = await run_in_threadpool(read)
+            left_s = until - time.monotonic()
+            if found.changes > seen or found.finished_at is not None or left_s <= 0:
+                return found
+            await subscription.wait(left_s)

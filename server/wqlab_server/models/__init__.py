@@ -9,7 +9,7 @@ from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .faults import TickFault
 from .job import Job
-from .lab import Device, HealthChange, Lab, Lease
+from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
@@ -29,6 +29,7 @@ __all__ = [
     "Comparison",
     "ConsoleChunk",
     "Device",
+    "DeviceCheck",
     "Event",
     "Finding",
     "HealthChange",

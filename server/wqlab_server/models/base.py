@@ -16,7 +16,15 @@ from wqlab_contracts import enums
 from wqlab_contracts.api import Comparison as ComparisonData
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.lookups import LookupResult
-from wqlab_contracts.messages import ApplyResult, BuildResult, DeviceFacts, Failure, MeasuredTopology, Source
+from wqlab_contracts.messages import (
+    ApplyResult,
+    BuildResult,
+    CheckStep,
+    DeviceFacts,
+    Failure,
+    MeasuredTopology,
+    Source,
+)
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
 
@@ -99,6 +107,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Tree,
             dict[str, str],
             dict[str, Any],
+            list[CheckStep],
             list[list[enums.Arm]],
         )
     },

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Index, func
+from sqlalchemy import BigInteger, ForeignKey, Index, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from wqlab_contracts.enums import DeviceHealth
-from wqlab_contracts.messages import DeviceFacts, MeasuredTopology
+from wqlab_contracts.enums import DeviceHealth, Outcome
+from wqlab_contracts.messages import DeviceFacts, Failure, MeasuredTopology
 
 from .base import Base
 
@@ -63,6 +63,28 @@ class HealthChange(Base):
     by: Mapped[str]
     """A person's name, `run 12`, `lab local`, or the file that was edited."""
     run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
+
+
+class DeviceCheck(Base):
+    """A maintainer's walk through a device: a health check, then the noise of boots that differ in nothing."""
+
+    __tablename__ = "device_checks"
+    __table_args__ = (
+        Index("ix_device_checks_device_name", "device_name", "id"),
+        Index("uq_device_checks_unfinished", "device_name", unique=True, postgresql_where=text("finished_at IS NULL")),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
+    by: Mapped[str]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    finished_at: Mapped[datetime | None]
+    outcome: Mapped[Outcome | None]
+    failure: Mapped[Failure | None]
+    health_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
+    noise_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
+    changes: Mapped[int] = mapped_column(default=0)
+    """Counter: how often something was told of it, for those who wait for more."""
 
 
 class Lease(Base):

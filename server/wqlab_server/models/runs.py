@@ -9,7 +9,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
-from wqlab_contracts.messages import Failure, MeasuredTopology
+from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan
 
 from .base import Base
@@ -52,6 +52,8 @@ class Run(Job, Base):
     """A health check is for one unit."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The unit it has or had last."""
+    steps: Mapped[list[CheckStep]] = mapped_column(default=list)
+    """What a run that checks a device has told of it, in the steps' order."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
     compared_at: Mapped[datetime | None]

@@ -9,13 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Arm, BootState, ErrorKind, EventKind
+from wqlab_contracts.enums import Arm, BootState, DeviceStep, ErrorKind, EventKind
 from wqlab_contracts.messages import (
     BlockDiscarded,
     BlockFinished,
     BootFinished,
     BootStarted,
     BootVerified,
+    CheckStep,
     Failure,
     Finding,
     Progress,
@@ -26,7 +27,7 @@ from wqlab_contracts.messages import (
 
 from .. import claims
 from ..errors import infrastructure
-from ..events import emit
+from ..events import emit, tell_checks
 from ..models import BlockAttempt, Boot, Build, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
@@ -237,6 +238,16 @@ def _progress(session: Session, run: Run, event: Progress) -> None:
     if new != (run.progress, run.progress_done, run.progress_total):
         run.progress, run.progress_done, run.progress_total = new
         _tell(session, run, EventKind.RUN_PROGRESS, None, text=event.text, done=event.done, total=event.total)
+        tell_checks(session, run)
+
+
+def _check_step(session: Session, run: Run, event: CheckStep) -> None:
+    known = {each.step: each for each in run.steps}
+    if known.get(event.step) == event:
+        return
+    known[event.step] = event
+    run.steps = [known[step] for step in DeviceStep if step in known]
+    tell_checks(session, run)
 
 
 def _tell(session: Session, run: Run, kind: EventKind, boot_id: int | None, **data: Any) -> None:
@@ -256,5 +267,6 @@ _RECORDERS: dict[type, Callable[[Session, Run, Any], None]] = {
     BootFinished: _boot_finished,
     BlockFinished: _block_finished,
     BlockDiscarded: _block_discarded,
+    CheckStep: _check_step,
     Progress: _progress,
 }

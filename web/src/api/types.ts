@@ -30,6 +30,7 @@ export type CoverLetter = Schemas["CoverLetter"];
 export type CpuLayout = Schemas["CpuLayout"];
 export type DetectableEffect = Schemas["DetectableEffect"];
 export type DeviceHealth = Schemas["DeviceHealth"];
+export type DeviceCheck = Schemas["DeviceCheck"];
 export type DeviceHistory = Schemas["DeviceHistory"];
 export type DeviceRun = Schemas["DeviceRun"];
 export type DeviceTypeView = Schemas["DeviceTypeView"];

@@ -130,6 +130,7 @@ class ScriptedBoard:
     on: BootKey | None = None
     boots: list[BootKey] = field(default_factory=list)
     scripts: list[tuple[BootKey, str, dict[str, str]]] = field(default_factory=list)
+    console: str = ""
 
     def clock(self) -> float:
         return self.time
@@ -152,6 +153,9 @@ class ScriptedBoard:
         if said is None:
             said = answer(environment) if action == "measure" else "fact\tdisk\tnull_blk\n" if action == "setup" else ""
         return ScriptOutput(said, "", 0, 2.0)
+
+    def heard(self, word: str, timeout_s: float) -> bool:
+        return word in self.console
 
     def off(self) -> None:
         self.on = None

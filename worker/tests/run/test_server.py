@@ -423,7 +423,7 @@ def test_a_refused_event_stops_the_run() -> None:
 
 def test_every_run_event_fits_the_outbox() -> None:
     kinds = RunEvent.__args__[0].__args__  # type: ignore[attr-defined]
-    assert len(kinds) == 9, "a new event kind: does the outbox count its size?"
+    assert len(kinds) == 10, "a new event kind: does the outbox count its size?"
 
 
 def test_a_refused_result_fails_the_job_with_the_reason() -> None:

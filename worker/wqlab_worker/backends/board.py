@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from wqlab_contracts.enums import STALLS, Arm, FindingKind
+from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..boards import BoardFailure, Booted, ScriptOutput
@@ -42,8 +42,12 @@ class LabgridBoard:
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         started = time.monotonic()
         strategy = self._strategy
-        strategy.transition(Status.variant, key=key, image=self._images[key.arm])
-        seen = self._verified(kernel)
+        try:
+            strategy.transition(Status.variant, key=key, image=self._images[key.arm])
+            seen = self._verified(kernel)
+        except BoardFailure as error:
+            error.stage = error.stage or strategy.stage
+            raise
         times = strategy.times
         log.info(
             "boot verified",
@@ -64,7 +68,11 @@ class LabgridBoard:
             environment={**seen.environment, **self._facts},
             golden_s=times.golden,
             kexec_s=times.kexec,
+            console_bytes=strategy.tap.offset,
         )
+
+    def heard(self, word: str, timeout_s: float) -> bool:
+        return self._strategy.wait(lambda: self._strategy.tap.heard(word), timeout_s)
 
     def off(self) -> None:
         """Never raises: it runs in every clean-up, and the next boot begins with it again."""
@@ -110,6 +118,7 @@ class LabgridBoard:
                 advice="Correct the device type's topology, or repair the board.",
                 suspect=True,
                 of_variant=True,
+                stage=DeviceStep.TOPOLOGY,
             )
         return seen
 

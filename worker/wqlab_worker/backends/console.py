@@ -26,6 +26,8 @@ READ_S = 0.5
 """How often the reader looks whether it has to end; bytes wake it at once."""
 
 
+TAIL_LIMIT = 64 << 10
+"""Bytes of a boot's console that can still be searched."""
 FINDINGS_LIMIT = 200
 """Reports of one boot that become findings; fatal ones and the first of each kind always do. A kernel may warn in a
 loop, for hours."""
@@ -73,6 +75,7 @@ class ConsoleTap:
         self._left = FINDINGS_LIMIT
         self.lost: str | None = None
         """Why the console cannot be read any more."""
+        self._tail = b""
         self.last_output = 0.0
         """time.monotonic() of the last byte."""
 
@@ -92,6 +95,7 @@ class ConsoleTap:
             self.ready = self.fatal = None
             self.reports = []
             self._left = FINDINGS_LIMIT
+            self._tail = b""
             self.last_output = time.monotonic()
 
     def expect_variant(self) -> None:
@@ -106,6 +110,10 @@ class ConsoleTap:
         with self._lock:
             self._handle(self._detector.flush())
             self._key = None
+
+    def heard(self, word: str) -> bool:
+        """Whether `word` is among the last TAIL_LIMIT bytes of this boot's console."""
+        return word.encode() in self._tail
 
     @property
     def offset(self) -> int:
@@ -155,6 +163,7 @@ class ConsoleTap:
             return
         self.last_output = time.monotonic()
         offset, self._offset = self._offset, self._offset + len(data)
+        self._tail = (self._tail + data)[-TAIL_LIMIT:]
         self._emit.console(self._key, offset, data)
         self._handle(self._detector.feed(data))
 

@@ -22,7 +22,7 @@ import attr
 from labgrid import target_factory
 from labgrid.strategy import Strategy
 
-from wqlab_contracts.enums import ErrorKind, FindingKind
+from wqlab_contracts.enums import DeviceStep, ErrorKind, FindingKind
 from wqlab_contracts.messages import BootKey, DeviceFacts, Failure
 
 from ..boards import BoardFailure
@@ -73,10 +73,16 @@ class BootTimes:
 
 
 def infrastructure(
-    summary: str, *, excerpt: str = "", advice: str = "", suspect: bool = False, of_variant: bool = False
+    summary: str,
+    *,
+    excerpt: str = "",
+    advice: str = "",
+    suspect: bool = False,
+    of_variant: bool = False,
+    stage: DeviceStep | None = None,
 ) -> BoardFailure:
     failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice)
-    return BoardFailure(failure, suspect=suspect, of_variant=of_variant)
+    return BoardFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
 
 
 def kernel_failure(report: Report) -> BoardFailure:
@@ -123,6 +129,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.token = ""
         self.golden_boot_id = ""
+        self.stage = DeviceStep.POWER
+        """What the boot is at, for whoever has to say what failed."""
 
     def transition(self, to: Status, *, key: BootKey | None = None, image: VariantImage | None = None) -> None:
         """Raises BoardFailure. `golden` and `variant` need `key`, `variant` also `image`."""
@@ -155,6 +163,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         """A cold cycle. The console is open before the power comes on, or its first lines are lost."""
         started = time.monotonic()
         self.times = BootTimes()
+        self.stage = DeviceStep.POWER
         if self.status is not Status.off:
             self.transition(Status.off)
         # Being cold takes this long; nothing announces a discharged capacitor.
@@ -163,6 +172,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.tap.begin(key)
         with time_limit(POWER_TIMEOUT_S, "switching the power on"), _power_errors("on"):
             self.power.on()
+        self.stage = DeviceStep.GOLDEN
         self._await_golden(self.device.boot.golden_timeout_s)
         self.times.golden = time.monotonic() - started
 
@@ -187,6 +197,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 self.golden_boot_id = answer.text.strip()
                 return
             self._raise_if_interrupted()
+        if not self.tap.offset:
+            self.stage = DeviceStep.CONSOLE
         said = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
         raise infrastructure(
             f"the golden system did not come up in {timeout_s} s: {said}",
@@ -196,6 +208,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         )
 
     def _variant(self, image: VariantImage) -> None:
+        self.stage = DeviceStep.KEXEC
         started = time.monotonic()
         self._upload(image)
         self.times.upload = time.monotonic() - started
@@ -347,6 +360,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         if self.cancel.failure:
             raise BoardFailure(self.cancel.failure)
         if reason := self.lost() or self.tap.lost:
+            if self.tap.lost:
+                self.stage = DeviceStep.CONSOLE
             raise infrastructure(reason)
 
 

@@ -11,23 +11,28 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import BinaryIO
 
 import structlog
 from labgrid import Target, target_factory
 from labgrid.driver import NetworkPowerDriver, SerialDriver
+from serial import SerialException  # type: ignore[import-untyped]
 
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outcome
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 
 from ..boards import BoardFailure
+from ..boot import checks_health
 from ..leases import Stop, canceled, lease_lost
 from ..run import measure
+from ..walk import Walk
 from . import coordinator
 from .board import LabgridBoard
 from .console import ConsoleTap, Watch
-from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, public_key_blob, time_limit
+from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, infrastructure, public_key_blob, time_limit
 from .wire import (
     HELD,
     ArtifactSaid,
@@ -107,6 +112,8 @@ def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResu
         hold.acquire()
         return _with_board(order, hold, speaker, stop, watch)
     except BoardFailure as error:
+        if checks_health(order.job):
+            Walk(order.job, speaker, lambda: datetime.now(UTC)).failed(error)
         outcome = Outcome.CANCELED if error.failure.kind is ErrorKind.CANCELED else Outcome.FAILED
         return RunResult(outcome=outcome, failure=error.failure, device_suspect=error.suspect)
     finally:
@@ -127,7 +134,7 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
         arm: VariantImage(image.path, image.sha256) for arm, image in order.images.items()
     }
     try:
-        with time_limit(POWER_TIMEOUT_S, "opening the console"):
+        with time_limit(POWER_TIMEOUT_S, "opening the console"), _console_errors():
             target.activate(console)
         tap.start()
         return measure(
@@ -136,6 +143,20 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
     finally:
         tap.stop()
         target.cleanup()
+
+
+@contextmanager
+def _console_errors() -> Iterator[None]:
+    """A console that does not open is the console's fault, whatever its driver raises."""
+    try:
+        yield
+    except BoardFailure as error:
+        error.stage = DeviceStep.CONSOLE
+        raise
+    except (OSError, SerialException) as error:
+        raise infrastructure(
+            f"the console cannot be opened: {error}", suspect=True, stage=DeviceStep.CONSOLE
+        ) from error
 
 
 async def clear(order: Clearing) -> list[Held]:

@@ -218,7 +218,7 @@ def upgrade() -> None:
     op.create_table('runs',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('submission_id', sa.Integer(), nullable=True),
-    sa.Column('purpose', sa.Enum('measure', 'health_check', name='run_purpose', native_enum=False, create_constraint=True, length=32), nullable=False),
+    sa.Column('purpose', sa.Enum('measure', 'health_check', 'noise', name='run_purpose', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('target', sa.Integer(), nullable=False),
     sa.Column('owner', sa.Text(), nullable=False),
     sa.Column('priority', sa.Integer(), nullable=False),
@@ -236,6 +236,7 @@ def upgrade() -> None:
     sa.Column('blocks', postgresql.JSONB(), nullable=False),
     sa.Column('wanted_device', sa.Text(), nullable=True),
     sa.Column('device_name', sa.Text(), nullable=True),
+    sa.Column('steps', postgresql.JSONB(), nullable=False),
     sa.Column('boots_done', sa.Integer(), nullable=False),
     sa.Column('compared_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
     sa.Column('verdict', sa.Enum('improvement', 'regression', 'equivalent', 'below_threshold', 'inconclusive', 'no_evidence', 'unsupported', 'failed', name='verdict', native_enum=False, create_constraint=True, length=32), nullable=True),
@@ -270,6 +271,26 @@ def upgrade() -> None:
     op.create_index(op.f('ix_runs_state'), 'runs', ['state'], unique=False)
     op.create_index(op.f('ix_runs_submission_id'), 'runs', ['submission_id'], unique=False)
     op.create_index(op.f('ix_runs_wanted_device'), 'runs', ['wanted_device'], unique=False)
+    op.create_table('device_checks',
+    sa.Column('id', sa.Integer(), nullable=False),
+    sa.Column('device_name', sa.Text(), nullable=False),
+    sa.Column('by', sa.Text(), nullable=False),
+    sa.Column('created_at', postgresql.TIMESTAMP(timezone=True), server_default=sa.text('now()'), nullable=False),
+    sa.Column('finished_at', postgresql.TIMESTAMP(timezone=True), nullable=True),
+    sa.Column('outcome', sa.Enum('passed', 'failed', 'canceled', name='outcome', native_enum=False, create_constraint=True, length=32), nullable=True),
+    sa.Column('failure', postgresql.JSONB(), nullable=True),
+    sa.Column('health_run_id', sa.Integer(), nullable=True),
+    sa.Column('noise_run_id', sa.Integer(), nullable=True),
+    sa.Column('changes', sa.Integer(), nullable=False),
+    sa.ForeignKeyConstraint(['device_name'], ['devices.name'], name=op.f('fk_device_checks_device_name')),
+    sa.ForeignKeyConstraint(['health_run_id'], ['runs.id'], name=op.f('fk_device_checks_health_run_id')),
+    sa.ForeignKeyConstraint(['noise_run_id'], ['runs.id'], name=op.f('fk_device_checks_noise_run_id')),
+    sa.PrimaryKeyConstraint('id', name=op.f('pk_device_checks'))
+    )
+    op.create_index('ix_device_checks_device_name', 'device_checks', ['device_name', 'id'], unique=False)
+    op.create_index(op.f('ix_device_checks_health_run_id'), 'device_checks', ['health_run_id'], unique=False)
+    op.create_index(op.f('ix_device_checks_noise_run_id'), 'device_checks', ['noise_run_id'], unique=False)
+    op.create_index('uq_device_checks_unfinished', 'device_checks', ['device_name'], unique=True, postgresql_where=sa.text('finished_at IS NULL'))
     op.create_table('health_changes',
     sa.Column('id', sa.Integer(), nullable=False),
     sa.Column('device_name', sa.Text(), nullable=False),
@@ -515,6 +536,7 @@ def downgrade() -> None:
     op.drop_table('submission_builds')
     op.drop_table('lookups')
     op.drop_table('health_changes')
+    op.drop_table('device_checks')
     op.drop_index(op.f('ix_runs_submission_id'), table_name='runs')
     op.drop_index(op.f('ix_runs_state'), table_name='runs')
     op.drop_index(op.f('ix_runs_device_type'), table_name='runs')

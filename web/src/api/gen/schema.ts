@@ -161,6 +161,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/devices/{name}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Walk Through Device
+         * @description Walk through a board step by step, as soon as it is free: power, console, golden system, kexec, topology,
+         *     detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. The check that is
+         *     under way already is that check; a quarantined board is refused (409).
+         */
+        post: operations["walk_through_device"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/devices/{name}/checks/{check_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Device Check
+         * @description One check of a board, as far as it has come.
+         */
+        get: operations["get_device_check"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/devices/{name}/health-check": {
         parameters: {
             query?: never;
@@ -1447,6 +1489,28 @@ export interface components {
             where: string;
         };
         /**
+         * CheckStep
+         * @description How one step of a device's check ended. Told again when the step was tried again: the last one counts.
+         */
+        CheckStep: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            failure: components["schemas"]["Failure"] | null;
+            outcome: components["schemas"]["StepOutcome"];
+            step: components["schemas"]["DeviceStep"];
+            /** Text */
+            text: string;
+            /**
+             * Type
+             * @default check_step
+             * @constant
+             */
+            type: "check_step";
+        };
+        /**
          * Cluster
          * @description Cores of one kind on a big.LITTLE board, numbered one after another.
          */
@@ -1638,12 +1702,45 @@ export interface components {
             why: string;
         };
         /**
+         * DeviceCheck
+         * @description A walk through everything that a board must do before its figures are worth anything.
+         */
+        DeviceCheck: {
+            /** By */
+            by: string;
+            /** Changes */
+            changes: number;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Device */
+            device: string;
+            /** Doing */
+            doing: string;
+            failure: components["schemas"]["Failure"] | null;
+            /** Finished At */
+            finished_at: string | null;
+            /** Health Run Id */
+            health_run_id: number | null;
+            /** Id */
+            id: number;
+            /** Noise Run Id */
+            noise_run_id: number | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Steps */
+            steps: components["schemas"]["CheckStep"][];
+        };
+        /**
          * DeviceHealth
          * @enum {string}
          */
         DeviceHealth: "unknown" | "good" | "suspect" | "quarantined";
         /** DeviceHistory */
         DeviceHistory: {
+            /** Checks */
+            checks: components["schemas"]["DeviceCheck"][];
             /** Consoles */
             consoles: components["schemas"]["BootConsole"][];
             /** Device */
@@ -1691,6 +1788,12 @@ export interface components {
             /** Title */
             title: string;
         };
+        /**
+         * DeviceStep
+         * @description What a check of a device looks at, in this order: each needs those before it.
+         * @enum {string}
+         */
+        DeviceStep: "power" | "console" | "golden" | "kexec" | "topology" | "detectors" | "fitness" | "scratch" | "noise";
         /** DeviceTypeView */
         DeviceTypeView: {
             /**
@@ -2490,7 +2593,7 @@ export interface components {
          * RunPurpose
          * @enum {string}
          */
-        RunPurpose: "measure" | "health_check";
+        RunPurpose: "measure" | "health_check" | "noise";
         /**
          * RunsAhead
          * @description Runs of one submission that stand in the way, at work or before it in the queue.
@@ -2761,6 +2864,11 @@ export interface components {
          * @enum {string}
          */
         Sort: "newest" | "oldest" | "ended" | "priority" | "title" | "owner" | "tree";
+        /**
+         * StepOutcome
+         * @enum {string}
+         */
+        StepOutcome: "ok" | "failed" | "skipped";
         /** SubmissionComparison */
         SubmissionComparison: {
             /** Figures */
@@ -3963,6 +4071,155 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeviceView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    walk_through_device: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceCheck"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_device_check: {
+        parameters: {
+            query?: {
+                /** @description `changes` of what is known already; the answer waits for more */
+                seen?: number;
+                /** @description How long it may wait for that */
+                wait_s?: number;
+            };
+            header?: never;
+            path: {
+                check_id: number;
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceCheck"];
                 };
             };
             /** @description Unauthorized */

@@ -13,6 +13,7 @@ import { Skeleton } from "@/parts/Skeleton";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { HealthOf, HolderOf } from "./Boards";
 import { BootLog } from "./BootLog";
+import { CheckText } from "./CheckText";
 import { DeviceActions } from "./DeviceActions";
 import { consoleColumns, HEALTH_COLUMNS, runColumns } from "./deviceColumns";
 import classes from "./LabPage.module.css";
@@ -84,6 +85,13 @@ export function DevicePage() {
               empty="It has not booted yet."
             />
           </Section>
+          {history.checks.length > 0 && (
+            <Section id="checks" title="Walked through" lead="Step by step, as a maintainer asked for it.">
+              {history.checks.map(check => (
+                <CheckText key={check.id} check={check} />
+              ))}
+            </Section>
+          )}
           <Section id="health" title="Health history">
             <DataTable
               caption={`Health of ${name}`}
