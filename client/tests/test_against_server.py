@@ -233,7 +233,7 @@ def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:
     assert ask("devices", "quarantine", "single-1", "--reason", "console mute").out.startswith("single-1: quarantined")
     assert "console mute" in ask("devices", "show", "single-1").out
     assert ask_json(ask, "devices", "release", "single-1")["health"] == "unknown"
-    assert "4 CPUs: 1 socket, 2 L3, 4 cores" in ask("devices", "types").out
+    assert "4 CPUs: 1 package, 2 L3 domains, 4 cores" in ask("devices", "types").out
     assert "scope: system, cache, cpu" in ask("plans", "affinity").out
     assert ask("plans", "locks", "--script").out == "#!/bin/sh\n"
     assert "https://git.example.org/linux.git" in ask("trees").out

@@ -356,7 +356,7 @@ def test_device_types(wqlab: Wqlab, lab: FakeLab) -> None:
             )
         ],
     )
-    columns = "32 CPUs: 2 sockets, 2 nodes, 2 L3, 16 cores x 2 threads"
+    columns = "32 CPUs: 2 packages, 2 NUMA nodes, 2 L3 domains, 16 cores x 2 threads"
     ended = wqlab("devices", "types")
     assert ended.out == (
         f"NAME     ARCH    {'TOPOLOGY':{len(columns)}}  FREE  QUEUED  SUMMARY\n"

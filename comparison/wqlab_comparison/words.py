@@ -18,6 +18,17 @@ VERDICT = {
     Verdict.UNSUPPORTED: "unsupported",
     Verdict.FAILED: "FAILED",
 }
+SIGN = {
+    Verdict.IMPROVEMENT: "+",
+    Verdict.REGRESSION: "\u2212",
+    Verdict.EQUIVALENT: "=",
+    Verdict.BELOW_THRESHOLD: "\u2248",
+    Verdict.INCONCLUSIVE: "?",
+    Verdict.NO_EVIDENCE: "",
+    Verdict.UNSUPPORTED: "/",
+    Verdict.FAILED: "!",
+}
+"""Beside the word, for those who see no colour: the same wherever a verdict is shown, see docs/glossary.md."""
 DIRECTION = {
     Direction.HIGHER_IS_BETTER: "higher is better",
     Direction.LOWER_IS_BETTER: "lower is better",

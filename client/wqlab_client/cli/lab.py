@@ -141,19 +141,20 @@ def _changed(context: typer.Context, device: DeviceView, as_json: bool) -> None:
 
 
 def topology_declared(topology: Topology) -> str:
-    """`24 CPUs: 1 socket, 4 L3, 12 cores x 2 threads`."""
-    nodes = f", {topology.numa_nodes} nodes" if topology.numa_nodes > 1 else ""
+    """`24 CPUs: 1 package, 4 L3 domains, 12 cores x 2 threads`."""
+    nodes = f", {topology.numa_nodes} NUMA nodes" if topology.numa_nodes > 1 else ""
     threads = f" x {topology.threads_per_core} threads" if topology.threads_per_core > 1 else ""
     return (
-        f"{_count(topology.cpus, 'CPU')}: {_count(topology.sockets, 'socket')}{nodes}, "
-        f"{topology.l3_domains} {topology.last_level}, {_count(topology.cores, 'core')}{threads}"
+        f"{_count(topology.cpus, 'CPU')}: {_count(topology.sockets, 'package')}{nodes}, "
+        f"{_count(topology.l3_domains, f'{topology.last_level} domain')}, {_count(topology.cores, 'core')}{threads}"
     )
 
 
 def topology_measured(topology: MeasuredTopology) -> str:
     return (
-        f"{_count(topology.cpus, 'CPU')}: {_count(len(set(topology.package)), 'socket')}, "
-        f"{_count(len(set(topology.node)), 'node')}, {len(set(topology.l3))} {topology.last_level}, "
+        f"{_count(topology.cpus, 'CPU')}: {_count(len(set(topology.package)), 'package')}, "
+        f"{_count(len(set(topology.node)), 'NUMA node')}, "
+        f"{_count(len(set(topology.l3)), f'{topology.last_level} domain')}, "
         f"{_count(len(set(topology.core)), 'core')}"
     )
 

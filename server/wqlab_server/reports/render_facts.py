@@ -70,16 +70,22 @@ def platform(target: TargetReport) -> Platform:
 
 
 def topology(measured: MeasuredTopology) -> str:
-    """`2 sockets, 2 nodes, 2 L3 of 16 CPUs; SMT siblings adjacent`."""
+    """`2 packages, 2 NUMA nodes, 2 L3 domains of 16 CPUs, SMT siblings adjacent`."""
     of = _from_to(list(Counter(measured.l3).values()))
-    parts = [count(len(set(measured.package)), "socket"), count(len(set(measured.node)), "node")]
-    return f"{', '.join(parts)}, {len(set(measured.l3))} {measured.last_level} of {of} CPUs{_siblings(measured)}"
+    domains = count(len(set(measured.l3)), f"{measured.last_level} domain")
+    return (
+        f"{_shared(len(set(measured.package)), len(set(measured.node)))}, {domains} of {of} CPUs{_siblings(measured)}"
+    )
 
 
 def declared(wanted: Topology) -> str:
-    parts = [count(wanted.sockets, "socket"), count(wanted.numa_nodes, "node")]
     of = _from_to([cores * wanted.threads_per_core for cores in wanted.domain_cores])
-    return f"{', '.join(parts)}, {wanted.l3_domains} {wanted.last_level} of {of} CPUs"
+    domains = count(wanted.l3_domains, f"{wanted.last_level} domain")
+    return f"{_shared(wanted.sockets, wanted.numa_nodes)}, {domains} of {of} CPUs"
+
+
+def _shared(packages: int, nodes: int) -> str:
+    return f"{count(packages, 'package')}, {count(nodes, 'NUMA node')}"
 
 
 def _from_to(sizes: Sequence[int]) -> str:
@@ -297,7 +303,7 @@ def _siblings(measured: MeasuredTopology) -> str:
 
 
 def _sizes(text: str) -> list[str]:
-    return text.replace("nodes", "node").split(", ")[:3]
+    return text.split(", ")[:3]
 
 
 def lines_of(text: str, most: int) -> list[str]:

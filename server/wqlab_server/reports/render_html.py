@@ -10,20 +10,12 @@ from markupsafe import Markup
 from wqlab_comparison import tables, words
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api import Comparison, Report, TargetReport
-from wqlab_contracts.enums import Question, Role, Verdict
+from wqlab_contracts.enums import Question, Role
 
 from . import render_curves as curves
 from . import render_facts as facts
 from .render_figures import figures
 from .render_shell import shell_lines
-
-SYMBOL = {
-    Verdict.IMPROVEMENT: "▲",
-    Verdict.REGRESSION: "▼",
-    Verdict.EQUIVALENT: "■",
-    Verdict.FAILED: "✖",
-}
-"""Beside the word, for those who see no colour; the others have a ring."""
 
 
 def render_html(report: Report) -> str:
@@ -52,7 +44,6 @@ def _template(name: str) -> Template:
         explaining=_explaining,
         reasons=reasons,
         shell_lines=shell_lines,
-        symbol=lambda verdict: SYMBOL.get(verdict, "○"),
         Question=Question,
         kernels=facts.kernels,
     )
