@@ -8,7 +8,8 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./GanttFigure.module.css";
-import { type Place, placeOf, spanOf, ticksOf } from "./gantt";
+import { fits, nameParts, type Place, placeOf, type Sign, signsAbove, spanOf, ticksOf } from "./gantt";
+import { useWidth } from "./useWidth";
 
 interface GanttFigureProps {
   title: string;
@@ -17,8 +18,9 @@ interface GanttFigureProps {
 }
 
 const TICKS = 10;
-/** Left of the end, so that no label reaches beyond it. */
-const LAST_LABEL = 96;
+/** Between them a label is in the middle of its tick without reaching beyond the track, on a phone too. */
+const FIRST_LABEL = 6;
+const LAST_LABEL = 94;
 
 export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
   const { devices, bars } = timeline;
@@ -28,6 +30,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
   );
   const ticks = useMemo(() => ticksOf(axis.since, axis.until, TICKS), [axis]);
   const rows = useMemo(() => rowsOf(devices, bars, axis), [devices, bars, axis]);
+  const [track, width] = useWidth<HTMLDivElement>();
   const now = axis.now < axis.until ? placeOf(axis.now, axis.since, axis.until) : null;
   return (
     <Figure
@@ -35,12 +38,16 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
       controls={controls}
       description={
         <>
-          The number on a bar is the submission's; a press on it leads to its run.{" "}
-          <Key outcome="passed">passed</Key> <Key outcome="failed">! failed</Key>{" "}
-          <Key outcome="canceled">/ canceled</Key> <Key outcome="running">› at work</Key>{" "}
-          <Key outcome="passed" health>
-            health check
-          </Key>
+          <span className={classes.keys}>
+            <Key outcome="passed">passed</Key> <Key outcome="failed">{SIGNS.failed} failed</Key>{" "}
+            <Key outcome="canceled">{SIGNS.canceled} canceled</Key>{" "}
+            <Key outcome="running">{SIGNS.running} at work</Key>{" "}
+            <Key outcome="passed" health>
+              health check
+            </Key>
+          </span>
+          A bar is a run on a board, with its submission's number where there is room; a press on it leads
+          there.
         </>
       }
       table={
@@ -58,9 +65,10 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
       }
     >
       <div className={classes.chart}>
-        <div className={classes.axis}>
+        <div className={classes.axis} ref={track}>
           {ticks.map(
             (tick, at) =>
+              tick.left >= FIRST_LABEL &&
               tick.left <= LAST_LABEL && (
                 <span key={tick.at} data-odd={at % 2 === 1 || undefined} style={{ left: `${tick.left}%` }}>
                   {tick.label}
@@ -71,16 +79,28 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
         {rows.map(({ device, first, shown }) => (
           <Fragment key={device.name}>
             {first && <div className={classes.type}>{device.device_type}</div>}
-            <div className={classes.board} title={device.name}>
-              {device.name}
-            </div>
+            <Name of={device.name} />
             <div className={classes.track}>
               {ticks.map(tick => (
                 <i key={tick.at} className={classes.line} style={{ left: `${tick.left}%` }} />
               ))}
               {now !== null && <i className={classes.now} style={{ left: `${now}%` }} />}
               {shown.map(({ bar, place }) => (
-                <Bar key={`${bar.run_id}-${bar.attempt}-${bar.started_at}`} bar={bar} place={place} />
+                <Bar
+                  key={`${bar.run_id}-${bar.attempt}-${bar.started_at}`}
+                  bar={bar}
+                  place={place}
+                  text={inside(bar, place, width)}
+                />
+              ))}
+              {signsAbove(
+                shown.flatMap(each => above(each, width)),
+                width,
+                WEIGHTS,
+              ).map(sign => (
+                <b key={sign.left} className={classes.sign} style={{ left: `${sign.left}%` }}>
+                  {sign.text}
+                </b>
               ))}
             </div>
           </Fragment>
@@ -90,30 +110,51 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
   );
 }
 
+/** Shortened where it must be, but never at its end, which tells it from its siblings. */
+function Name({ of }: { of: string }) {
+  const [stem, tail] = nameParts(of);
+  return (
+    <div className={classes.board} title={of}>
+      <span className={classes.stem}>{stem}</span>
+      <span>{tail}</span>
+    </div>
+  );
+}
+
+/** What stands in a bar on a track so many pixels wide: sign and number, the number alone, or nothing. */
+function inside(bar: TimelineBar, place: Place, track: number): string {
+  if (bar.purpose === "health_check") return "";
+  const number = bar.submission_id === null ? "" : String(bar.submission_id);
+  const texts = [`${SIGNS[bar.outcome ?? "running"]} ${number}`.trim(), number];
+  return texts.find(text => text !== "" && fits(text, place, track)) ?? "";
+}
+
+/** The sign that has no room in its bar. */
+function above({ bar, place }: Row["shown"][number], track: number): Sign[] {
+  const sign = SIGNS[bar.outcome ?? "running"];
+  return sign === "" || inside(bar, place, track).startsWith(sign) ? [] : [{ left: place.left, text: sign }];
+}
+
 /** The table says the same to those who come by keyboard, so bars take no focus. */
-function Bar({ bar, place }: { bar: TimelineBar; place: Place }) {
+function Bar({ bar, place, text }: { bar: TimelineBar; place: Place; text: string }) {
   const ended = howItEnded(bar);
   const look = {
     className: classes.bar,
     "data-outcome": bar.outcome ?? "running",
     "data-health": bar.purpose === "health_check" || undefined,
-    style: { left: `${place.left}%`, width: `${place.width}%` },
+    // What has just begun, at the very end, is seen too.
+    style: { left: `min(${place.left}%, 100% - 4px)`, width: `${place.width}%` },
     title: `${whatOf(bar)}, ${bar.plan} on ${bar.device}: ${ended}, ${took(bar) || "not ended"}`,
     tabIndex: -1,
   };
-  const inside = (
-    <>
-      <b className={classes.sign}>{SIGNS[bar.outcome ?? "running"]}</b>
-      {bar.submission_id !== null && <span className={classes.number}>{bar.submission_id}</span>}
-    </>
-  );
+  const shown = text && <span className={classes.number}>{text}</span>;
   return bar.submission_id === null ? (
     <Link {...look} to="/lab/$name" params={{ name: bar.device }}>
-      {inside}
+      {shown}
     </Link>
   ) : (
     <Link {...look} to="/submissions/$id" params={{ id: bar.submission_id }} search={{ run: bar.run_id }}>
-      {inside}
+      {shown}
     </Link>
   );
 }
@@ -128,6 +169,8 @@ function Key({ outcome, health, children }: { outcome: string; health?: boolean;
 }
 
 const SIGNS = { passed: "", failed: "!", canceled: "/", running: "›" };
+/** The signs, the weightiest last. */
+const WEIGHTS = `${SIGNS.canceled}${SIGNS.running}${SIGNS.failed}`;
 
 interface Row {
   device: TimelineDevice;

@@ -1,7 +1,8 @@
 /** Observable Plot as a component. Import it by `lazy()` only: it is half as large as everything else together. */
 import * as Plot from "@observablehq/plot";
-import { useEffect, useLayoutEffect, useRef, useState } from "react";
+import { useEffect } from "react";
 import { adoptSheet } from "@/lib/adoptedStyles";
+import { useWidth } from "./useWidth";
 
 export interface PlotDrawingProps {
   /** The figure for a width in CSS pixels; keep it stable (`useCallback`), it is drawn again whenever it changes. */
@@ -11,17 +12,7 @@ export interface PlotDrawingProps {
 }
 
 export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
-  const place = useRef<HTMLDivElement>(null);
-  const [width, setWidth] = useState(0);
-
-  useLayoutEffect(() => {
-    const element = place.current;
-    if (!element) return;
-    setWidth(Math.floor(element.clientWidth));
-    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, []);
+  const [place, width] = useWidth<HTMLDivElement>();
 
   useEffect(() => {
     const element = place.current;
@@ -37,7 +28,7 @@ export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
     }
     element.replaceChildren(drawn);
     return () => drawn.remove();
-  }, [draw, width]);
+  }, [draw, place, width]);
 
   return <div ref={place} style={{ minHeight: height }} />;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { spanOf, ticksOf } from "./gantt";
+import { fits, nameParts, signsAbove, spanOf, ticksOf } from "./gantt";
 
 const at = (text: string) => new Date(text).getTime();
 const DAY = { since: at("2026-11-20T19:52"), until: at("2026-11-21T19:52"), now: at("2026-11-21T19:52") };
@@ -40,4 +40,36 @@ test("what goes on ends at the present, not at the end of the window", () => {
 test("a span outside the window is not drawn", () => {
   expect(spanOf(at("2026-11-19T00:00"), at("2026-11-19T01:00"), DAY)).toBeNull();
   expect(spanOf(at("2026-11-22T00:00"), null, DAY)).toBeNull();
+});
+
+test("a name keeps what tells a board from its siblings", () => {
+  expect(nameParts("two-socket-xeon-2")).toEqual(["two-socket-xeon", "-2"]);
+  expect(nameParts("tiny")).toEqual(["", "tiny"]);
+  expect(nameParts("averylongnameofaboard12")).toEqual(["averylongnameof", "aboard12"]);
+  expect(nameParts("")).toEqual(["", ""]);
+  for (const name of ["a-b", "x", "rack.3/unit-", "-"]) expect(nameParts(name).join("")).toBe(name);
+});
+
+test("a bar says what it has room for", () => {
+  const place = { left: 10, width: 5 };
+  expect(fits("12", place, 1000)).toBe(true);
+  expect(fits("! 1234", place, 1000)).toBe(false);
+  expect(fits("12", place, 0)).toBe(false);
+});
+
+test("signs above bars do not touch; of those that would, the weightiest stays", () => {
+  const signs = [
+    { left: 50, text: "!" },
+    { left: 10, text: "/" },
+    { left: 10.5, text: "!" },
+    { left: 11, text: "/" },
+    { left: 12, text: "›" },
+  ];
+  expect(signsAbove(signs, 1000, "/›!")).toEqual([
+    { left: 10, text: "!" },
+    { left: 12, text: "›" },
+    { left: 50, text: "!" },
+  ]);
+  expect(signsAbove(signs, 0, "/›!")).toEqual([{ left: 10, text: "!" }]);
+  expect(signs[1]).toEqual({ left: 10, text: "/" });
 });

@@ -45,6 +45,45 @@ export function placeOf(at: number, since: number, until: number): number {
   return (100 * (at - since)) / (until - since);
 }
 
+/** A digit of the smallest text, the room beside a text in a bar, and what a sign above a bar takes; all in px. */
+const DIGIT_PX = 7.5;
+const BESIDE_PX = 8;
+const SIGN_PX = 14;
+
+/** Whether a text stands in a bar, on a track so many pixels wide. */
+export function fits(text: string, { width }: Place, track: number): boolean {
+  return (width * track) / 100 >= text.length * DIGIT_PX + BESIDE_PX;
+}
+
+export interface Sign {
+  left: number;
+  text: string;
+}
+
+/**
+ * Signs for bars that have no room for theirs. Where two would touch, the weightier one stands for both: it is the last
+ * of `weights` that they have.
+ */
+export function signsAbove(signs: readonly Sign[], track: number, weights: string): Sign[] {
+  const apart = track > 0 ? (100 * SIGN_PX) / track : 100;
+  const shown: Sign[] = [];
+  for (const { left, text } of signs.toSorted((a, b) => a.left - b.left)) {
+    const last = shown.at(-1);
+    if (!last || left - last.left >= apart) shown.push({ left, text });
+    else if (weights.indexOf(text) > weights.indexOf(last.text)) last.text = text;
+  }
+  return shown;
+}
+
+/**
+ * A board's name, cut where it begins to tell the board from its siblings: `two-socket-xeon`, `-2`. The second part is
+ * short and stays whole wherever the first is shortened.
+ */
+export function nameParts(name: string): [string, string] {
+  const at = name.search(/[-_.:]?[^-_.:]{1,8}$/);
+  return at < 0 ? [name, ""] : [name.slice(0, at), name.slice(at)];
+}
+
 function labelOf(time: Date): string {
   const two = (value: number) => String(value).padStart(2, "0");
   if (time.getHours() === 0 && time.getMinutes() === 0)
