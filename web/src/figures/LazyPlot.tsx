@@ -1,24 +1,65 @@
-import { Component, lazy, type ReactNode, Suspense, useEffect, useRef, useState } from "react";
+import {
+  Component,
+  type ComponentType,
+  lazy,
+  type ReactNode,
+  Suspense,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
 import { flushSync } from "react-dom";
 import classes from "./figures.module.css";
 import type { PlotDrawingProps } from "./PlotDrawing";
 
-const PlotDrawing = lazy(() => import("./PlotDrawing"));
+type Drawing = ComponentType<PlotDrawingProps>;
+
+let loading: Promise<{ default: Drawing }> | null = null;
+/** Known once it is loaded: what `lazy` makes waits at least once, and a sheet of paper waits for nothing. */
+let loaded: Drawing | null = null;
+
+function load(): Promise<{ default: Drawing }> {
+  loading ??= import("./PlotDrawing").then(
+    module => {
+      loaded = module.default;
+      return module;
+    },
+    (error: unknown) => {
+      loading = null;
+      throw error;
+    },
+  );
+  return loading;
+}
+
+const WhenLoaded = lazy(load);
 /** Drawn shortly before one scrolls to it. */
 const NEAR = "600px";
+/** Loaded at the latest so long after the page is there, whether one scrolls or not: it may be printed. */
+const IDLE_MS = 3000;
 
 /**
- * A drawing by Observable Plot, which is loaded and runs only when the reader comes near it or prints. Its room is there
- * from the start; what it shows is in the table behind it, so a drawing that cannot be loaded takes nothing away.
+ * A drawing by Observable Plot, which is loaded when the page has nothing else to do, and runs only when the reader comes
+ * near it or prints. Its room is there from the start; what it shows is in the table behind it, so a drawing that cannot
+ * be loaded takes nothing away, and a page printed before it was has the table in its place.
  */
 export function LazyPlot(props: PlotDrawingProps) {
   const place = useRef<HTMLDivElement>(null);
-  const [near, setNear] = useState(false);
+  const [Drawn, setDrawn] = useState<Drawing | null>(null);
+
+  useEffect(
+    () =>
+      whenIdle(() => {
+        // Whoever comes near asks again, and is told what went wrong.
+        load().catch(() => undefined);
+      }),
+    [],
+  );
 
   useEffect(() => {
     const element = place.current;
-    if (!element || near) return;
-    const come = () => setNear(true);
+    if (!element || Drawn) return;
+    const come = () => setDrawn(() => loaded ?? WhenLoaded);
     const observer = new IntersectionObserver(
       entries => entries.some(each => each.isIntersecting) && come(),
       {
@@ -33,19 +74,29 @@ export function LazyPlot(props: PlotDrawingProps) {
       observer.disconnect();
       window.removeEventListener("beforeprint", print);
     };
-  }, [near]);
+  }, [Drawn]);
 
   return (
-    <div ref={place} className={classes.room} style={{ minHeight: props.height }}>
-      {near && (
+    <div ref={place} className={classes.room} style={{ minHeight: props.height }} data-plot>
+      {Drawn && (
         <NotLoaded>
           <Suspense fallback={<div aria-busy="true" />}>
-            <PlotDrawing {...props} />
+            <Drawn {...props} />
           </Suspense>
         </NotLoaded>
       )}
     </div>
   );
+}
+
+/** Returns what calls it off. */
+function whenIdle(act: () => void): () => void {
+  if (typeof requestIdleCallback === "function") {
+    const asked = requestIdleCallback(act, { timeout: IDLE_MS });
+    return () => cancelIdleCallback(asked);
+  }
+  const timer = setTimeout(act, IDLE_MS);
+  return () => clearTimeout(timer);
 }
 
 class NotLoaded extends Component<{ children: ReactNode }, { failed: boolean }> {
