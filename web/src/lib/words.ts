@@ -1,5 +1,5 @@
 /** What the closed vocabularies of the API are called on a page. Each verdict has a sign and a word, never colour only. */
-import type { ErrorKind, Evidence, Outcome, Verdict } from "@/api/types";
+import type { ErrorKind, Evidence, Failure, Outcome, Verdict } from "@/api/types";
 
 export type Tone = "good" | "bad" | "same" | "unsure" | "none";
 
@@ -119,6 +119,21 @@ export const WHOSE: Record<ErrorKind, { word: string; whose: string; tone: Tone;
     advice: "Retry, if it is still wanted.",
   },
 };
+
+/**
+ * Whether a failure says nothing that `told` does not. A submission's failure is a part's with a word in front of which
+ * part that was, and lists have excerpts without their beginning.
+ */
+export function isTold(failure: Told, told: Failure | null | undefined): boolean {
+  return (
+    told != null &&
+    failure.kind === told.kind &&
+    told.summary.endsWith(failure.summary) &&
+    (told.excerpt ?? "").endsWith(failure.excerpt ?? "")
+  );
+}
+
+type Told = Pick<Failure, "kind" | "summary"> & Partial<Failure>;
 
 const STATE_TONES: Record<string, Tone> = {
   passed: "good",

@@ -6,7 +6,7 @@ import { renderPart } from "@/testing/render";
 import { CommandBlock } from "./CommandBlock";
 import { CopyButton } from "./CopyButton";
 import { EvidenceMark } from "./EvidenceMark";
-import { FailureCard } from "./FailureCard";
+import { FailureCard, SaidOnce, ToldFailure } from "./FailureCard";
 import { Figure } from "./Figure";
 import { announce, LiveRegion } from "./LiveRegion";
 import { Progress } from "./Progress";
@@ -56,6 +56,34 @@ test("a failure says whose it is, what happened, and what to do; its text cannot
   expect(within(card).getByText(/Look at the console/)).toBeTruthy();
   expect(screen.getByLabelText("Excerpt").textContent).toBe("<img src=x onerror=alert(1)><202e>");
   expect(container.querySelector("img")).toBeNull();
+});
+
+test("a failure is told once; where it comes again a link leads there", async () => {
+  const told: Failure = {
+    kind: "user",
+    summary: "candidate kernel: it does not compile",
+    excerpt: "CC a.o\nerror: b",
+    advice: "",
+  };
+  const again: Failure = { ...told, summary: "it does not compile", excerpt: "error: b" };
+  const other: Failure = { ...told, excerpt: "error: c" };
+  const { container } = await renderPart(
+    <>
+      <ToldFailure failure={told} />
+      <FailureCard failure={again} what="build 3" told={told} />
+      <FailureCard failure={other} told={told} />
+      <p>
+        <SaidOnce text={`not measured: ${told.summary}`} told={told} where="above" />
+      </p>
+    </>,
+  );
+  expect(screen.getAllByRole("group", { name: /^Failure/ })).toHaveLength(2);
+  expect(container.textContent).toContain("series · build 3 · the failure above");
+  expect(container.textContent).toContain("not measured: the failure above");
+  const links = screen.getAllByRole("link", { name: "the failure above" });
+  expect(links).toHaveLength(2);
+  const { hash } = new URL((links[0] as HTMLAnchorElement).href);
+  expect(container.querySelector(hash)?.textContent).toContain(told.summary);
 });
 
 test("a time is relative, stays true, and has the absolute behind it", async () => {

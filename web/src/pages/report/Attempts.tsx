@@ -6,7 +6,7 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 
 /** Everything that went wrong on the way, none left out, each with whose it is. */
-export const Attempts = memo(function Attempts({ report: { attempts } }: { report: Report }) {
+export const Attempts = memo(function Attempts({ report: { attempts, submission } }: { report: Report }) {
   const kinds = [...Map.groupBy(attempts, attempt => attempt.failure.kind)];
   return (
     <Section
@@ -22,6 +22,7 @@ export const Attempts = memo(function Attempts({ report: { attempts } }: { repor
         <FailureCard
           key={`${attempt.what} ${attempt.run_id} ${attempt.build_id} ${attempt.block} ${attempt.arm} ${attempt.attempt} ${attempt.at}`}
           failure={attempt.failure}
+          told={submission.failure}
           what={
             <>
               {where(attempt)}

@@ -53,6 +53,7 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
               key={build.id}
               failure={build.failure}
               what={`build of the ${build.arm ?? "kernel"}`}
+              told={submission.failure}
               actions={
                 <Link to="/submissions/$id" params={{ id: submission.id }}>
                   Log

@@ -11,7 +11,7 @@ import type { Report } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
-import { FailureCard } from "@/parts/FailureCard";
+import { ToldFailure } from "@/parts/FailureCard";
 import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -71,7 +71,7 @@ export function ReportPage() {
         </Progress>
       )}
       <Verdicts report={report} />
-      {submission.failure && <FailureCard failure={submission.failure} what="the submission" />}
+      {submission.failure && <ToldFailure failure={submission.failure} what="the submission" />}
       <OnThisPage report={report} />
       {selected ? (
         <>
@@ -87,7 +87,7 @@ export function ReportPage() {
         </EmptyState>
       )}
       {report.targets.map(target => (
-        <TargetSection key={target.run_id} target={target} cells={cells} />
+        <TargetSection key={target.run_id} target={target} cells={cells} told={submission.failure} />
       ))}
       <Kernels report={report} />
       <Attempts report={report} />

@@ -1,9 +1,9 @@
 /** Everything about one plan on one topology: what was asked of it, why it ended so, and what it ran on. */
 import { memo } from "react";
-import type { TargetReport } from "@/api/types";
+import type { Failure, TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine, spoken } from "@/lib/words";
-import { FailureCard } from "@/parts/FailureCard";
+import { FailureCard, SaidOnce } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { Curves } from "./Curves";
@@ -17,9 +17,12 @@ import classes from "./TargetSection.module.css";
 export const TargetSection = memo(function TargetSection({
   target,
   cells,
+  told,
 }: {
   target: TargetReport;
   cells: readonly Cell[];
+  /** The submission's failure, which the page tells above. */
+  told: Failure | null;
 }) {
   const { plan, device_type, emulated } = target;
   return (
@@ -35,10 +38,14 @@ export const TargetSection = memo(function TargetSection({
       >
         <div className={classes.verdict}>
           <VerdictBadge verdict={target.verdict} />
-          <span>{oneLine(target.headline)}</span>
+          <span>
+            <SaidOnce text={target.headline} told={told} where="above" />
+          </span>
         </div>
         <p className={classes.blocks}>{blocks(target)}</p>
-        {target.failure && <FailureCard failure={target.failure} what={`the run on ${device_type}`} />}
+        {target.failure && (
+          <FailureCard failure={target.failure} what={`the run on ${device_type}`} told={told} />
+        )}
         <Studies target={target} cells={cells} />
         <Curves target={target} />
         <Reasons reasons={target.reasons} />

@@ -1,8 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
-import { oneLine } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
+import { SaidOnce } from "@/parts/FailureCard";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { HERE } from "./OnThisPage";
 import classes from "./Verdicts.module.css";
@@ -31,7 +31,8 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
               {target.emulated && <span className={classes.emulated}> emulated</span>}
             </span>
             <span className={classes.headline}>
-              {oneLine(target.headline)} <Carried by={target} />
+              <SaidOnce text={target.headline} told={report.submission.failure} where="below" />{" "}
+              <Carried by={target} />
             </span>
           </li>
         ))}

@@ -36,6 +36,7 @@ export function Attempts({ steps }: { steps: SubmissionSteps }) {
                   </>
                 }
                 actions={<Source attempt={attempt} steps={steps} />}
+                told={steps.submission.failure}
               />
             </li>
           ))}

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { buildQuery } from "@/api/queries";
-import type { BuildStep, BuildView } from "@/api/types";
+import type { BuildStep, BuildView, Failure } from "@/api/types";
 import { buildLogUrl, fileQuery } from "@/console/files";
 import { LogView } from "@/console/LogView";
 import type { Log } from "@/console/log";
@@ -23,7 +23,7 @@ import { useLogAddress } from "./useAddress";
 type BuildSelection = Extract<Selection, { kind: "build" }>;
 
 /** A kernel: what went wrong first, then its log, then how to build it again. */
-export function BuildPanel({ selection }: { selection: BuildSelection }) {
+export function BuildPanel({ selection, told }: { selection: BuildSelection; told: Failure | null }) {
   const { build } = selection;
   const { data: view, error } = useQuery(buildQuery(build.id, build.finished_at));
   return (
@@ -40,7 +40,9 @@ export function BuildPanel({ selection }: { selection: BuildSelection }) {
           {build.reused && ", made earlier for the same content"}
         </span>
       </div>
-      {build.failure && <FailureCard failure={build.failure} what={`build of the ${build.arm}`} />}
+      {build.failure && (
+        <FailureCard failure={build.failure} what={`build of the ${build.arm}`} told={told} />
+      )}
       {build.has_log ? <LogOf selection={selection} view={view} /> : <NoLog build={build} />}
       {view ? <Facts view={view} /> : error ? <p>{error.message}</p> : <Skeleton lines={6} />}
     </div>

@@ -1,6 +1,6 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
-import type { BootStep, FindingView, RunStep } from "@/api/types";
+import type { BootStep, Failure, FindingView, RunStep } from "@/api/types";
 import { LogView } from "@/console/LogView";
 import type { Log } from "@/console/log";
 import { consoleUrl } from "@/console/stream";
@@ -21,7 +21,7 @@ import { useLogAddress } from "./useAddress";
 type RunSelection = Extract<Selection, { kind: "run" }>;
 
 /** A run's boots: the console of one of them, and what is known of it. */
-export function RunPanel({ selection }: { selection: RunSelection }) {
+export function RunPanel({ selection, told }: { selection: RunSelection; told: Failure | null }) {
   const { run, boot } = selection;
   return (
     <div className={classes.panel}>
@@ -35,7 +35,9 @@ export function RunPanel({ selection }: { selection: RunSelection }) {
           </EmptyState>
         </div>
       )}
-      {run.failure && <FailureCard failure={run.failure} what={`${run.plan} on ${run.device_type}`} />}
+      {run.failure && (
+        <FailureCard failure={run.failure} what={`${run.plan} on ${run.device_type}`} told={told} />
+      )}
       {boot && <BootFacts boot={boot} known={run.failure?.summary} />}
     </div>
   );

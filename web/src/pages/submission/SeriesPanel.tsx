@@ -2,7 +2,14 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
 import { seriesQuery } from "@/api/queries";
-import type { ApplyStep, ApplyView, CheckpatchFinding, PatchSummary, SubmissionRequest } from "@/api/types";
+import type {
+  ApplyStep,
+  ApplyView,
+  CheckpatchFinding,
+  Failure,
+  PatchSummary,
+  SubmissionRequest,
+} from "@/api/types";
 import { fileQuery, seriesUrl } from "@/console/files";
 import { count } from "@/lib/numbers";
 import { clean, oneLine } from "@/lib/words";
@@ -17,8 +24,15 @@ import { diffRuns, mailsOf } from "./patch";
 
 const route = getRouteApi("/submissions/$id");
 
+interface SeriesPanelProps {
+  apply: ApplyStep;
+  series: boolean;
+  /** The submission's failure, which the page tells above. */
+  told: Failure | null;
+}
+
 /** The series under test: where it sits, what checkpatch says, its patches. */
-export function SeriesPanel({ apply, series }: { apply: ApplyStep; series: boolean }) {
+export function SeriesPanel({ apply, series, told }: SeriesPanelProps) {
   const { id } = route.useParams();
   const { data, error } = useQuery(seriesQuery(id, apply.finished_at));
   return (
@@ -34,7 +48,7 @@ export function SeriesPanel({ apply, series }: { apply: ApplyStep; series: boole
           </a>
         )}
       </div>
-      {apply.failure && <FailureCard failure={apply.failure} what="apply" />}
+      {apply.failure && <FailureCard failure={apply.failure} what="apply" told={told} />}
       {apply.state !== "finished" && (
         <p>{oneLine(apply.progress) || (apply.state === "running" ? "Begins." : "Waits for a builder.")}</p>
       )}

@@ -4,7 +4,8 @@ import { useEffect, useRef } from "react";
 import { type StreamState, useEvents } from "@/api/events";
 import { stepsQuery } from "@/api/queries";
 import type { SubmissionSteps } from "@/api/types";
-import { howItStands, oneLine, WHOSE } from "@/lib/words";
+import { howItStands, oneLine } from "@/lib/words";
+import { ToldFailure } from "@/parts/FailureCard";
 import { announce } from "@/parts/LiveRegion";
 import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
@@ -107,10 +108,7 @@ function Result({ steps }: { steps: SubmissionSteps }) {
   return (
     <div className={classes.result} data-ended>
       {failure ? (
-        <p className={classes.failure} data-tone={WHOSE[failure.kind].tone}>
-          <strong>{WHOSE[failure.kind].word}:</strong> {oneLine(failure.summary)}
-          {failure.advice && <span className="muted"> {oneLine(failure.advice)}</span>}
-        </p>
+        <ToldFailure failure={failure} />
       ) : (
         <p>
           <VerdictCounts verdicts={submission.verdicts} />
@@ -125,9 +123,12 @@ function Result({ steps }: { steps: SubmissionSteps }) {
 }
 
 function Detail({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {
-  if (selection.kind === "series") return <SeriesPanel apply={steps.apply} series={hasSeries(steps.runs)} />;
-  if (selection.kind === "build") return <BuildPanel key={selection.build.id} selection={selection} />;
-  return <RunPanel selection={selection} />;
+  const told = steps.submission.failure;
+  if (selection.kind === "series")
+    return <SeriesPanel apply={steps.apply} series={hasSeries(steps.runs)} told={told} />;
+  if (selection.kind === "build")
+    return <BuildPanel key={selection.build.id} selection={selection} told={told} />;
+  return <RunPanel selection={selection} told={told} />;
 }
 
 /** Says the turns that matter; what moves all the time is there to be read. */

@@ -4,7 +4,8 @@ import type { ReactNode } from "react";
 import { queueQuery } from "@/api/queries";
 import type { Arm, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { howItStands, oneLine } from "@/lib/words";
+import { howItStands, isTold, oneLine } from "@/lib/words";
+import { SaidOnce, TheFailure } from "@/parts/FailureCard";
 import { useNow } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -21,12 +22,14 @@ export function Timeline({ steps, selection }: { steps: SubmissionSteps; selecti
   const { apply, builds, runs } = steps;
   const series = hasSeries(runs);
   const ended = steps.submission.state === "finished";
+  const told = steps.submission.failure;
   return (
     <ol className={classes.steps}>
       <Step
         title={series ? "Apply" : "Resolve"}
         state={apply}
         text={applyText(apply, series)}
+        told={apply.failure !== null && isTold(apply.failure, told)}
         time={took(apply, now)}
         progress={apply.state === "running" ? apply : null}
         to={toSeries()}
@@ -38,6 +41,7 @@ export function Timeline({ steps, selection }: { steps: SubmissionSteps; selecti
           title={buildTitle(build, builds)}
           state={build}
           text={buildText(build)}
+          told={build.failure !== null && isTold(build.failure, told)}
           time={build.reused ? "" : took(build, now)}
           progress={build.state === "running" ? build : null}
           to={toBuild(build.id)}
@@ -73,13 +77,15 @@ interface StepProps {
   /** Null: it never came to this. */
   state: Parameters<typeof StateBadge>[0] | null;
   text: string;
+  /** The page says above why it failed: no need for `text`. */
+  told?: boolean;
   time?: string;
   progress?: { progress_done: number; progress_total: number } | null;
   to?: ReturnType<typeof toSeries>;
   current?: boolean;
 }
 
-function Step({ title, state, text, time = "", progress = null, to, current = false }: StepProps) {
+function Step({ title, state, text, told, time = "", progress = null, to, current = false }: StepProps) {
   const known = progress !== null && progress.progress_total > 0;
   return (
     <li className={classes.step} data-current={current || undefined}>
@@ -96,9 +102,15 @@ function Step({ title, state, text, time = "", progress = null, to, current = fa
         <span className={classes.state}>{state && <StateBadge {...state} />}</span>
         <span className={classes.time}>{time}</span>
       </div>
-      <p className={classes.text} title={text}>
-        {text || "\u00a0"}
-      </p>
+      {told ? (
+        <p className={classes.text}>
+          <Above />
+        </p>
+      ) : (
+        <p className={classes.text} title={text}>
+          {text || "\u00a0"}
+        </p>
+      )}
       <progress
         className={classes.bar}
         data-hidden={!known || undefined}
@@ -108,6 +120,15 @@ function Step({ title, state, text, time = "", progress = null, to, current = fa
         value={known ? Math.min(progress.progress_done, progress.progress_total) : 0}
       />
     </li>
+  );
+}
+
+/** Over what makes the whole step a link. */
+function Above() {
+  return (
+    <span className={classes.above}>
+      <TheFailure where="above" />
+    </span>
   );
 }
 
@@ -147,6 +168,7 @@ function Run({ run, steps, selection, now }: RunProps) {
   const target = steps.submission.targets.find(each => each.run_id === run.id);
   const completed = run.blocks.filter(block => block.state === "completed").length;
   const discarded = run.blocks.reduce((sum, block) => sum + block.discarded, 0);
+  const told = run.failure !== null && isTold(run.failure, steps.submission.failure);
   const text =
     run.failure !== null
       ? oneLine(run.failure.summary)
@@ -172,9 +194,16 @@ function Run({ run, steps, selection, now }: RunProps) {
           <Waiting run={run} />
         </dd>
         <dt>{run.state === "finished" ? "end" : "now"}</dt>
-        <dd className={classes.line} title={text}>
-          {text || (run.state === "finished" ? howItStands(run) : "\u2013")}
-        </dd>
+        {told ? (
+          <dd className={classes.line}>
+            {run.started_at === null && "not run: "}
+            <Above />
+          </dd>
+        ) : (
+          <dd className={classes.line} title={text}>
+            {text || (run.state === "finished" ? howItStands(run) : "\u2013")}
+          </dd>
+        )}
         <dt>blocks</dt>
         <dd>
           {completed} of {run.blocks.length} whole
@@ -187,7 +216,10 @@ function Run({ run, steps, selection, now }: RunProps) {
       <p className={classes.verdict}>
         {target?.verdict ? (
           <>
-            <VerdictBadge verdict={target.verdict} /> {oneLine(target.headline)}
+            <VerdictBadge verdict={target.verdict} />{" "}
+            <span className={classes.above}>
+              <SaidOnce text={target.headline} told={steps.submission.failure} where="above" />
+            </span>
           </>
         ) : (
           <span className="muted">

@@ -5,7 +5,7 @@ import type { Log } from "@/console/log";
 /** Of a failure's excerpt the lines that say `error`; the others are there for context. */
 export function errorLines(excerpt: string): string[] {
   const lines = excerpt.split("\n").filter(line => line.trim() !== "");
-  return lines.filter(line => /\berror: |undefined reference to |^ERROR: |\*\*\* /.test(line));
+  return lines.filter(line => /\berror: |undefined reference to |^ERROR: |\*\*\* (?!Waiting)/.test(line));
 }
 
 /** As the compiler printed it, but for the folder in front of the file's name. */

@@ -136,6 +136,7 @@ test("errors and new warnings are found where the log has them", () => {
         "    5 |  int y",
         "/src/kernel/workqueue.c:9:1: warning: unused variable 'z' [-Wunused-variable]",
         "make[3]: *** [kernel/workqueue.o] Error 1",
+        "make[3]: *** Waiting for unfinished jobs....",
       ].join("\n"),
     ),
   );
@@ -143,6 +144,7 @@ test("errors and new warnings are found where the log has them", () => {
     "kernel/workqueue.c:5:9: error: expected ';' before 'x'",
     "    5 |  int y",
     "make[3]: *** [kernel/workqueue.o] Error 1",
+    "make[3]: *** Waiting for unfinished jobs....",
   ].join("\n");
   expect(linesWith(log, errorLines(excerpt))).toEqual([2, 5]);
   const warning = {
