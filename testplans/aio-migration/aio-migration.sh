@@ -74,6 +74,7 @@ in_use() { # KNOB VALUE: VALUE if that is what the kernel has now, else what it 
 		found=$(cat "$(knob "$name")")
 		[ "$found" = "$ns" ] || other="$other$name:$found "
 	done <"$WORK/wanted"
+	other=${other% }
 	echo "${other:-$2}"
 }
 
@@ -195,7 +196,10 @@ probe_completions() { # on which CPUs the completion work of AIO writes runs, an
 
 reduce_trace() { # migrations of the writer, and the time between two of them
 	$AWK '
-	function time() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
+	# A task may call itself anything: the time stands behind the CPU in brackets and the flags.
+	function time(  text) {
+		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART, RLENGTH - 2); sub(/.* /, "", text); return text + 0
+	}
 	/^#/ { next }
 	/ sched_migrate_task: / { t = time(); if (moved++) stay[int((t - last) * 1e6 + 0.5)]++; last = t }
 	END {

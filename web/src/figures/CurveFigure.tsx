@@ -68,16 +68,18 @@ function columnsOf(curve: MetricCurve): Column<Row>[] {
   return [
     { id: "x", header: curve.over, numeric: true, value: row => row.x },
     { id: "scenario", header: "scenario", value: row => row.scenario, rowHeader: true },
-    ...curve.lines.map(({ setting }): Column<Row> => ({
-      id: setting,
-      header: setting,
-      numeric: true,
-      value: row => row.of.get(setting)?.mean,
-      text: row => {
-        const point = row.of.get(setting);
-        return point ? spread(point, decimals) : "";
-      },
-    })),
+    ...curve.lines.map(
+      ({ setting }): Column<Row> => ({
+        id: setting,
+        header: setting,
+        numeric: true,
+        value: row => row.of.get(setting)?.mean,
+        text: row => {
+          const point = row.of.get(setting);
+          return point ? spread(point, decimals) : "";
+        },
+      }),
+    ),
   ];
 }
 

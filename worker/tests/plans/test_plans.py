@@ -18,7 +18,7 @@ from wqlab_worker.parsers.histogram import read_histogram
 from wqlab_worker.parsers.pairs import read_pairs
 
 PLANS = Path(__file__).parents[3] / "testplans"
-NAMES = ["dm-crypt-affinity", "fan-out", "health-check", "xfs-fsync"]
+NAMES = ["aio-migration", "dm-crypt-affinity", "fan-out", "health-check", "xfs-fsync"]
 SHELL = shutil.which("dash") or "/bin/sh"
 AWKS = ["/usr/bin/mawk", "busybox awk"]
 

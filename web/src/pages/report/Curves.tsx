@@ -3,7 +3,7 @@ import type { TargetReport } from "@/api/types";
 import { CurveFigure } from "@/figures/CurveFigure";
 
 export function Curves({ target }: { target: TargetReport }) {
-  const { curves = [], plan, emulated } = target;
+  const { curves, plan, emulated } = target;
   if (!plan.curve) return null;
   const { over, metrics } = plan.curve;
   const several = new Set(curves.map(curve => curve.kernel)).size > 1;

@@ -3,9 +3,9 @@ import { combinations } from "./settings";
 
 test("knobs make a table of canonical settings", () => {
   const { rows, columns, cell } = combinations([
-    { name: "strict", values: ["0", "1"] },
-    { name: "scope", values: ["cache", "numa"] },
-    { name: "Boost", values: ["on"] },
+    { name: "strict", values: ["0", "1"], default: null },
+    { name: "scope", values: ["cache", "numa"], default: null },
+    { name: "Boost", values: ["on"], default: null },
   ]);
   expect(rows).toEqual(["0", "1"]);
   expect(columns).toEqual(["scope=cache,Boost=on", "scope=numa,Boost=on"]);
@@ -14,7 +14,23 @@ test("knobs make a table of canonical settings", () => {
 });
 
 test("one knob is a list", () => {
-  const { columns, cell } = combinations([{ name: "scope", values: ["cache"] }]);
+  const { columns, cell } = combinations([{ name: "scope", values: ["cache"], default: null }]);
   expect(columns).toEqual([""]);
   expect(cell("cache", "")).toBe("scope=cache");
+});
+
+test("a knob at its default is left out of a setting", () => {
+  const scope = { name: "scope", values: ["cache"], default: null };
+  const local = { name: "local", values: ["0", "1"], default: "0" };
+  const asColumn = combinations([scope, local]);
+  expect(asColumn.columns).toEqual(["", "local=1"]);
+  expect(asColumn.columns.map(column => asColumn.cell("cache", column))).toEqual([
+    "scope=cache",
+    "local=1,scope=cache",
+  ]);
+  const asRow = combinations([local, scope]);
+  expect(asRow.rows.map(row => asRow.cell(row, "scope=cache"))).toEqual([
+    "scope=cache",
+    "local=1,scope=cache",
+  ]);
 });

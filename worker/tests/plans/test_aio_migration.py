@@ -1,0 +1,129 @@
+"""Plan aio-migration: its knobs on kernels of every age, its two ways to count, and the reduction on the board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wqlab_worker.collect import Lacking
+from wqlab_worker.parsers.aio_migration import stays
+from wqlab_worker.parsers.histogram import read_histogram
+
+from .test_plans import AWKS, call, plan, trace
+
+NAME = "aio-migration"
+
+
+def kernel(tmp_path: Path, **knobs: int) -> dict[str, str]:
+    """The environment of a script on a kernel that has these knobs, at these values: below `sysctl` or in debugfs."""
+    for folder in ("debug/sched", "sysctl", "work"):
+        (tmp_path / folder).mkdir(parents=True, exist_ok=True)
+    for name, value in knobs.items():
+        (tmp_path / ("sysctl" if name.startswith("sched_") else "debug/sched") / name).write_text(f"{value}\n")
+    return {"DEBUGFS": str(tmp_path / "debug"), "SYSCTL": str(tmp_path / "sysctl")}
+
+
+OLD = {"sched_min_granularity_ns": 3000000, "sched_wakeup_granularity_ns": 4000000}
+MIDDLE = {"min_granularity_ns": 3000000, "wakeup_granularity_ns": 4000000}
+EEVDF = {"base_slice_ns": 2800000}
+
+
+@pytest.mark.parametrize("knobs", [OLD, MIDDLE])
+def test_granularity_where_a_kernel_has_it(tmp_path: Path, knobs: dict[str, int]) -> None:
+    environment = kernel(tmp_path, **knobs)
+    command = "keep_knobs\nchoose granularity slow && record setting_after granularity $(in_use granularity slow)"
+    found = call(NAME, command, tmp_path, **environment)
+    assert (found.unsupported, found.settings, found.settings_after) == ([], *[{"granularity": "slow"}] * 2)
+    values = {path.name.removeprefix("sched_"): path.read_text() for path in tmp_path.glob("*/**/*granularity_ns")}
+    assert {values[name] for name in ("min_granularity_ns", "wakeup_granularity_ns")} == {"10000000\n", "15000000\n"}
+    assert found.facts["wakeup_granularity_ns"] == "4000000"
+    back = call(NAME, "choose granularity default", tmp_path, **environment)
+    assert back.settings == {"granularity": "default"}
+    assert "4000000\n" in {path.read_text() for path in tmp_path.glob("*/**/*wakeup_granularity_ns")}
+
+
+def test_nothing_stands_for_the_wakeup_granularity_on_eevdf(tmp_path: Path) -> None:
+    environment = kernel(tmp_path, **EEVDF)
+    command = "keep_knobs\nchoose granularity slow || choose granularity default && choose base_slice 10ms"
+    found = call(NAME, command, tmp_path, **environment)
+    assert "nothing in place of the wakeup granularity" in dict(found.unsupported)["*"]
+    assert found.facts["wakeup_granularity_ns"].startswith("none: EEVDF")
+    assert found.settings == {"granularity": "default", "base_slice": "10ms"}
+    assert (tmp_path / "debug/sched/base_slice_ns").read_text() == "10000000\n"
+    call(NAME, "choose base_slice default", tmp_path, **environment)
+    assert (tmp_path / "debug/sched/base_slice_ns").read_text() == "2800000\n"
+
+
+def test_an_older_kernel_has_no_base_slice(tmp_path: Path) -> None:
+    found = call(NAME, "keep_knobs\nchoose base_slice 4ms || true", tmp_path, **kernel(tmp_path, **MIDDLE))
+    assert "has no base_slice_ns: it is older than EEVDF" in dict(found.unsupported)["*"]
+    assert found.settings == {}
+
+
+def test_a_knob_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
+    command = "keep_knobs\nchoose base_slice 4ms\necho 7 >$DEBUGFS/sched/base_slice_ns\n"
+    command += 'record setting_after base_slice "$(in_use base_slice 4ms)"'
+    found = call(NAME, command, tmp_path, **kernel(tmp_path, **EEVDF))
+    assert found.settings == {"base_slice": "4ms"}
+    assert found.settings_after == {"base_slice": "base_slice_ns:7"}
+
+
+MIGRATIONS = """\
+# tracer: nop
+     migration/1-19      [001] d..2.    10.000100: sched_migrate_task: comm=fio pid=77 prio=120 orig_cpu=1 dest_cpu=0
+          <idle>-0       [000] dNs4.    10.012100: sched_migrate_task: comm=fio pid=77 prio=120 orig_cpu=0 dest_cpu=1
+ odd [009] 1.0: name-8   [000] dNs4.    10.342100: sched_migrate_task: comm=fio pid=77 prio=120 orig_cpu=1 dest_cpu=0
+"""
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_stays_are_between_migrations(tmp_path: Path, awk: str) -> None:
+    trace(tmp_path, MIGRATIONS)
+    records = call(NAME, f"AWK='{awk}'\nreduce_trace", tmp_path)
+    found = dict(read_histogram(records, "stay_us"))
+    assert records.values == {"migrations": 3}
+    assert found == {12000: 1, 330000: 1}
+    assert stays(found) == pytest.approx(
+        {"stay_mean_ms": 171.0, "stay_sd_ms": 224.86, "stay_min_ms": 12.0, "stay_max_ms": 330.0}, rel=1e-4
+    )
+
+
+def test_a_writer_that_never_moves_has_no_stay_and_no_migration(tmp_path: Path) -> None:
+    trace(tmp_path, "# tracer: nop\n")
+    records = call(NAME, "reduce_trace", tmp_path)
+    assert records.values == {"migrations": 0}
+    assert {type(each) for each in stays(read_histogram(records, "stay_us")).values()} == {Lacking}
+    assert isinstance(stays({5: 1})["stay_sd_ms"], Lacking)
+    assert stays({5: 1})["stay_mean_ms"] == pytest.approx(0.005)
+
+
+SCHED = """\
+fio (77, #threads: 1)
+-------------------------------------------------------------------
+se.sum_exec_runtime                          :           {cpu}
+se.nr_migrations                             :                   {migrations}
+nr_switches                                  :                 {switches}
+"""
+
+
+def test_the_writers_own_counters(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "sched.before").write_text(SCHED.format(cpu="1.500000", migrations=2, switches=10))
+    (work / "sched.after").write_text(SCHED.format(cpu="2001.750000", migrations=2002, switches=510))
+    found = call(NAME, "writer_records", tmp_path)
+    assert found.values == {"migrations_by_counter": 2000, "writer_switches": 500, "writer_cpu_ms": 2000.25}
+    for name in ("before", "after"):
+        (work / f"sched.{name}").write_text("")
+    found = call(NAME, "writer_records", tmp_path)
+    assert found.values == {}
+    lacking = {"migrations_by_counter", "writer_switches", "writer_cpu_share"}
+    assert dict(found.unsupported).keys() == lacking
+
+
+def test_published_counts_and_times() -> None:
+    found = {(each.setting.partition("granularity=")[2], each.metric): each.mean for each in plan(NAME).references}
+    assert found["slow", "migrations"] / found["fast", "migrations"] == 10
+    assert (found["slow", "stay_min_ms"], found["slow", "stay_max_ms"]) == (0.331, 330.772)
+    assert found["slow", "stay_mean_ms"] == pytest.approx(13.5, abs=0.05)
