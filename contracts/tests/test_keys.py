@@ -1,5 +1,7 @@
 """What makes two builds the same build, and what does not."""
 
+import pytest
+
 from wqlab_contracts.keys import build_key, fragment_names, in_merge_order
 from wqlab_contracts.specs import KernelRecipe
 
@@ -49,3 +51,19 @@ def test_everything_else_counts() -> None:
         build_key("1" * 40, RECIPE, "x86_64", FRAGMENTS, "gcc 13"),
     }
     assert len(others | {KEY}) == 7
+
+
+def test_a_module_counts_by_its_text() -> None:
+    recipe = RECIPE.model_copy(update={"modules": ["load", "probe"]})
+    modules = {"load": {"Kbuild": "obj-m := load.o", "load.c": "1"}, "probe": {"Kbuild": "obj-m := probe.o"}}
+    edited = modules | {"load": modules["load"] | {"load.c": "2"}}
+
+    def key(modules: dict[str, dict[str, str]]) -> str:
+        return build_key("1" * 40, recipe, "x86_64", FRAGMENTS, "gcc 12", modules)
+
+    assert key(dict(reversed(modules.items()))) == key(modules) != key(edited) != KEY
+
+
+def test_modules_that_are_not_the_recipes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"recipe measure has modules \[\], not \['load'\]"):
+        build_key("1" * 40, RECIPE, "x86_64", FRAGMENTS, "gcc 12", {"load": {}})

@@ -49,6 +49,8 @@ FILES = {
         # CONFIG_MODULES is not set
         """,
     "kernels/fragments/emulated.config": "CONFIG_PARAVIRT=y\n",
+    "kernels/modules/load/Kbuild": "obj-m := load.o\n",
+    "kernels/modules/load/load.c": "/* nothing */\n",
     "testplans/common/lib.sh": "shared() { :; }\n",
     "testplans/health-check/plan.yaml": """\
         name: health-check
@@ -209,6 +211,24 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "[base, observe]",
             "kernels/recipes/measure.yaml:3: fragments[1]: no kernels/fragments/observe.config; there are: base,"
             " emulated",
+        ),
+        (
+            "kernels/recipes/measure.yaml",
+            "[emulated]",
+            "[emulated]\nmodules: [laod]",
+            "kernels/recipes/measure.yaml:5: modules[0]: no folder kernels/modules/laod; did you mean load?",
+        ),
+        (
+            "kernels/recipes/measure.yaml",
+            "[emulated]",
+            "[emulated]\nmodules: [load, load]",
+            "kernels/recipes/measure.yaml:1: a module is listed twice",
+        ),
+        (
+            "kernels/modules/load/Kbuild",
+            "obj-m := load.o",
+            "",
+            "kernels/modules/load/Kbuild: must be there and say obj-m := load.o",
         ),
         (
             "kernels/recipes/measure.yaml",

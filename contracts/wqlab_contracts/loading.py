@@ -5,6 +5,7 @@
     kernels/trees.yaml             `default:` and the list `trees:`
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
+    kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     testplans/<plan>/plan.yaml     beside the files that go to the board; `files_of:` adds another plan's
     testplans/common/              files that go to the board with every plan (optional)
 
@@ -55,11 +56,17 @@ class DataFolder:
     recipes: Mapping[str, KernelRecipe]
     plans: Mapping[str, TestPlan]
     fragments: Mapping[str, str]
+    modules: Mapping[str, Mapping[str, str]]
+    """Folder of kernels/modules -> file -> text."""
     _files: Mapping[str, Mapping[str, str]]
 
     def fragment(self, name: str) -> str:
         """Text of kernels/fragments/<name>.config. Raises KeyError for a name that no recipe could use."""
         return self.fragments[name]
+
+    def modules_of(self, recipe: KernelRecipe) -> dict[str, dict[str, str]]:
+        """Name -> file -> text of the recipe's modules. Raises KeyError for a recipe that is not of this folder."""
+        return {name: dict(self.modules[name]) for name in recipe.modules}
 
     def plan_files(self, plan: str) -> dict[str, str]:
         """What goes to the board with `plan`: name relative to the plan's folder -> text. Raises KeyError."""
@@ -103,10 +110,11 @@ class _Reader:
         )
         default_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
-        self._check_recipes(recipe_documents, recipes, fragments)
+        modules = self._modules()
+        self._check_recipes(recipe_documents, recipes, fragments, modules)
         self._check_plans(plan_documents, plans, files)
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
-        return DataFolder(self.root, device_types, trees, default_tree, recipes, plans, fragments, files)
+        return DataFolder(self.root, device_types, trees, default_tree, recipes, plans, fragments, modules, files)
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -174,6 +182,16 @@ class _Reader:
                 self.problems.extend(_fragment_problems(file, text))
         return fragments
 
+    def _modules(self) -> dict[str, dict[str, str]]:
+        modules: dict[str, dict[str, str]] = {}
+        for folder in sorted((self.root / "kernels" / "modules").glob("*/")):
+            files = self._files_under(folder)
+            if f"{folder.name}.o" not in files.get("Kbuild", ""):
+                where = f"kernels/modules/{folder.name}/Kbuild"
+                self.problems.append(Problem(where, 0, "", f"must be there and say obj-m := {folder.name}.o"))
+            modules[folder.name] = files
+        return modules
+
     def _plan_files(self, names: set[str], plans: Mapping[str, TestPlan]) -> dict[str, dict[str, str]]:
         shared = self._files_under(self.root / "testplans" / COMMON)
         own = {name: self._files_under(self.root / "testplans" / name) for name in names}
@@ -205,7 +223,11 @@ class _Reader:
     # --- references between files -------------------------------------------------------------------------------
 
     def _check_recipes(
-        self, loaded: _Loaded, recipes: Mapping[str, KernelRecipe], fragments: Mapping[str, str]
+        self,
+        loaded: _Loaded,
+        recipes: Mapping[str, KernelRecipe],
+        fragments: Mapping[str, str],
+        modules: Mapping[str, Mapping[str, str]],
     ) -> None:
         for name, recipe in recipes.items():
             used: list[tuple[Location, str]] = [(("fragments", i), each) for i, each in enumerate(recipe.fragments)]
@@ -216,6 +238,10 @@ class _Reader:
                 if fragment not in fragments:
                     hint = known_or_hint(fragment, fragments)
                     self._add(loaded.documents[name], location, f"no kernels/fragments/{fragment}.config; {hint}")
+            for index, module in enumerate(recipe.modules):
+                if module not in modules:
+                    hint = known_or_hint(module, modules)
+                    self._add(loaded.documents[name], ("modules", index), f"no folder kernels/modules/{module}; {hint}")
 
     def _check_plans(
         self, loaded: _Loaded, plans: Mapping[str, TestPlan], files: Mapping[str, Mapping[str, str]]

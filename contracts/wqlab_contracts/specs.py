@@ -206,8 +206,16 @@ class KernelRecipe(Strict):
     fragments: list[str] = Field(min_length=1)
     arch_fragments: dict[CpuArch, list[str]] = Field(default_factory=dict)
     emulated_fragments: list[str] = Field(default_factory=list)
+    modules: list[Name] = Field(default_factory=list)
+    """Folders of kernels/modules that are built against every kernel of this recipe, each to NAME.ko."""
     figures: bool = True
     """False for debugging kernels (lockdep, KASAN): their boots give correctness findings, never figures."""
+
+    @model_validator(mode="after")
+    def _modules_differ(self) -> Self:
+        if len(set(self.modules)) != len(self.modules):
+            raise ValueError("a module is listed twice")
+        return self
 
 
 # --- plans ------------------------------------------------------------------------------------------------------
@@ -319,6 +327,9 @@ class TestPlan(Strict):
     """Another plan whose files go to the board too, beneath this plan's own: for plans that share a script."""
     parser: Name
     """Module under wqlab_worker/parsers that turns the script's output into samples."""
+    modules: list[Name] = Field(default_factory=list)
+    """Kernel modules that go to the board with the plan's files: the recipe's, else the kernel's own of that name. In
+    place of one that is not there goes NAME.absent with the reason."""
     scenarios: list[Scenario] = Field(min_length=1)
     axes: list[Axis] = Field(default_factory=list)
     reference_setting: str

@@ -140,6 +140,7 @@ def _get_builds(session: Session, submission: Submission, applied: ApplyResult, 
                     arch=spec.arch,
                     emulated=spec.emulated,
                     fragments=run.fragments,
+                    modules=run.modules,
                     toolchain=applied.toolchain,
                 )
                 if link is None:

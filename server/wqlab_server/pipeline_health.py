@@ -245,7 +245,8 @@ def golden_build(
     names = fragment_names(recipe, device_type.arch, device_type.emulated)
     fragments = {name: data.fragment(name) for name in names}
     source, exact = newest.result.baseline, newest.result.toolchain
-    key = build_key(source.tree_oid, recipe, device_type.arch, fragments, exact)
+    modules = data.modules_of(recipe)
+    key = build_key(source.tree_oid, recipe, device_type.arch, fragments, exact, modules)
     last = session.scalar(select(Build).where(Build.key == key).order_by(Build.id.desc()).limit(1))
     if last is not None and last.outcome is Outcome.FAILED and not _long_ago(session, last, settings):
         return last
@@ -256,6 +257,7 @@ def golden_build(
         arch=device_type.arch,
         emulated=device_type.emulated,
         fragments=fragments,
+        modules=modules,
         toolchain=exact,
     )
 

@@ -33,7 +33,10 @@ from .models import (
 from .timings import Usual
 from .views import RunRows, SubmissionRows, count_verdicts
 
-_SNAPSHOT = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.fragments, Run.recipe)]
+_SNAPSHOT = [
+    defer(column, raiseload=True)
+    for column in (Run.plan, Run.profile, Run.files, Run.fragments, Run.modules, Run.recipe)
+]
 """Columns that no view of a run shows; a plan is large, and every poll would validate it again."""
 
 

@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -91,18 +92,27 @@ class JobMaker:
 
     tree: Tree
 
-    def __call__(self, source: Source, *, trusted: bool = True, fragments: Mapping[str, str] = FRAGMENTS) -> BuildJob:
+    def __call__(
+        self,
+        source: Source,
+        *,
+        trusted: bool = True,
+        fragments: Mapping[str, str] = FRAGMENTS,
+        modules: Mapping[str, dict[str, str]] = MappingProxyType({}),
+    ) -> BuildJob:
+        recipe = RECIPE.model_copy(update={"modules": list(modules)})
         chosen = {name: fragments[name] for name in fragment_names(RECIPE, "x86_64", True)}
         toolchain = toolchain_identity()
         return BuildJob(
             build_id=1,
-            key=build_key(source.tree_oid, RECIPE, "x86_64", chosen, toolchain),
+            key=build_key(source.tree_oid, recipe, "x86_64", chosen, toolchain, modules),
             source=source,
             trusted=trusted,
-            recipe=RECIPE,
+            recipe=recipe,
             arch="x86_64",
             emulated=True,
             fragments=chosen,
+            modules=dict(modules),
             toolchain=toolchain,
         )
 

@@ -22,6 +22,7 @@ from wqlab_contracts.specs import CpuArch
 from . import buildlog, elf, kconfig
 from .checkout import checked_out
 from .failures import InfrastructureError, JobError, UserError
+from .modules import MODULES, BuiltModules, build_modules
 from .reproduce import BUILD, IDENTITY, reproducer
 from .sandbox import GIB, TOOLS, Finished, Limits, Sandbox, Stop, interpreter
 from .toolchain import cross_prefix, toolchain_identity
@@ -113,9 +114,9 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
 
 def _check(job: BuildJob) -> None:
     try:
-        key = build_key(job.source.tree_oid, job.recipe, job.arch, job.fragments, job.toolchain)
+        key = build_key(job.source.tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
     except ValueError as error:
-        raise InfrastructureError(f"the build's fragments are not its recipe's: {error}") from error
+        raise InfrastructureError(f"the build is not its recipe's: {error}") from error
     if key != job.key:
         raise InfrastructureError(f"the build's key {job.key} is not that of its content, {key}")
     compiler = cross_prefix(job.arch) + job.recipe.toolchain
@@ -157,15 +158,18 @@ class _Build:
             self.workspace.temporary("build") as folder,
             checked_out(self.job.source, self.workspace, self.progress) as source,
         ):
-            for name in ("source", "build", "out", "config", "result"):
+            for name in ("source", "build", "out", "config", "modules", "result"):
                 (folder / name).mkdir()
             for name, text in self._fragment_files():
                 (folder / "config" / name).write_text(text)
-            finished = self._compile(source, folder)
+            sandbox = self._sandbox(source, folder)
+            finished = self._compile(sandbox, folder)
             lines = (folder / "result" / "build.log").read_text(errors="replace").splitlines()
             try:
                 self._raise_for(finished, lines)
-                result = self._collect(folder, lines, time.monotonic() - started)
+                self.progress("building the lab's modules", self.expected, self.expected)
+                modules = build_modules(self.job, sandbox, folder / "modules", folder / "result", self._tick)
+                result = self._collect(folder, lines, modules, time.monotonic() - started)
             except JobError as error:
                 return self._failed(folder, lines, error.failure, time.monotonic() - started)
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
@@ -176,7 +180,7 @@ class _Build:
         _remember_steps(self.workspace, self.job, self.steps)
         return result
 
-    def _compile(self, source: Path, folder: Path) -> Finished:
+    def _sandbox(self, source: Path, folder: Path) -> Sandbox:
         ccache = self.workspace.ccache
         environment = {
             # Compilers found through /usr/lib/ccache are cached; tuxmake and make see ordinary names.
@@ -192,18 +196,25 @@ class _Build:
             "CCACHE_STATSLOG": f"{OUT}/ccache.log",
             **({} if self.trusted else {"CCACHE_READONLY": "1"}),
         }
-        sandbox = Sandbox(
+        return Sandbox(
             read_only={
                 **_top_level(source, folder / "source"),
                 CONFIG: folder / "config",
                 **interpreter(),
                 **({} if self.trusted else {CCACHE: ccache}),
             },
-            writable={buildlog.SOURCE: folder / "source", BUILD: folder / "build", OUT: folder / "out"},
+            writable={
+                buildlog.SOURCE: folder / "source",
+                BUILD: folder / "build",
+                OUT: folder / "out",
+                MODULES: folder / "modules",
+            },
             shared={CCACHE: ccache} if self.trusted else {},
             environment=environment,
             limits=LIMITS,
         )
+
+    def _compile(self, sandbox: Sandbox, folder: Path) -> Finished:
         command = [f"{TOOLS}/bin/python", "-m", "tuxmake", *self._tuxmake(buildlog.SOURCE, BUILD, OUT, CONFIG)]
         self.progress("configuring", 0, self.expected)
         with (folder / "result" / "build.log").open("wb") as log:
@@ -231,6 +242,9 @@ class _Build:
 
     def _report(self) -> None:
         self.progress(f"compiling {self.file}", min(self.steps, self.expected), self.expected)
+
+    def _tick(self) -> None:
+        self.progress("building the lab's modules", self.expected, self.expected)
 
     # --- how it ended -------------------------------------------------------------------------------------------
 
@@ -261,7 +275,7 @@ class _Build:
             artifacts=[self.workspace.keep(folder / "result" / "build.log", ArtifactKind.BUILD_LOG, "build.log")],
         )
 
-    def _collect(self, folder: Path, lines: list[str], duration_s: float) -> BuildResult:
+    def _collect(self, folder: Path, lines: list[str], modules: BuiltModules, duration_s: float) -> BuildResult:
         result, inside = folder / "result", {BUILD: folder / "build", OUT: folder / "out"}
         artifacts = []
         for product in _products(self.job.arch):
@@ -279,7 +293,9 @@ class _Build:
         config = (result / "config").read_text(errors="replace")
         unmet = kconfig.unmet((text for _, text in self._fragment_files()), config)
         with (result / "build.log").open("a") as log:
+            log.writelines(f"{line}\n" for line in modules.log)
             log.writelines(f"wqlab: not in the finished configuration: {option}\n" for option in unmet)
+        artifacts += [(ArtifactKind.MODULE, name) for name in modules.files]
         artifacts.append((ArtifactKind.BUILD_LOG, "build.log"))
         return BuildResult(
             outcome=Outcome.PASSED,
@@ -291,6 +307,7 @@ class _Build:
             ccache=_ccache_counts(inside[OUT]),
             warnings=buildlog.warnings(lines),
             unmet_options=unmet,
+            failed_modules=modules.failed,
             artifacts=[self.workspace.keep(result / name, kind, name) for kind, name in artifacts],
         )
 

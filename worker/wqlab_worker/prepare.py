@@ -45,16 +45,18 @@ def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emu
         raise UserError(f"no recipe {recipe!r}", advice=f"There are: {', '.join(data.recipes)}")
     chosen = data.recipes[recipe]
     fragments = {name: data.fragment(name) for name in fragment_names(chosen, arch, emulated)}
+    modules = data.modules_of(chosen)
     toolchain = toolchain_identity(chosen.toolchain)
     return BuildJob(
         build_id=0,
-        key=build_key(source.tree_oid, chosen, arch, fragments, toolchain),
+        key=build_key(source.tree_oid, chosen, arch, fragments, toolchain, modules),
         source=source,
         trusted=True,
         recipe=chosen,
         arch=arch,
         emulated=emulated,
         fragments=fragments,
+        modules=modules,
         toolchain=toolchain,
     )
 

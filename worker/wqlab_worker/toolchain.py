@@ -10,7 +10,7 @@ from wqlab_contracts.specs import CpuArch
 
 from .failures import InfrastructureError
 
-_PREFIX: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
+PREFIX: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu-", "arm64": "aarch64-linux-gnu-"}
 _MACHINE: dict[CpuArch, str] = {"x86_64": "x86_64", "arm64": "aarch64"}
 
 
@@ -26,7 +26,7 @@ def toolchain_identity(command: str = "gcc") -> str:
 
 def cross_prefix(arch: CpuArch) -> str:
     """Prefix of the compiler's name that builds for `arch` here; empty for the machine's own."""
-    return "" if platform.machine() == _MACHINE[arch] else _PREFIX[arch]
+    return "" if platform.machine() == _MACHINE[arch] else PREFIX[arch]
 
 
 def _first_line(command: str) -> str:

@@ -22,6 +22,8 @@ class BuildJob(Message):
     """Whether `recipe.emulated_fragments` are merged."""
     fragments: dict[str, str]
     """Name -> text of every fragment; `keys.in_merge_order` says in which order they are merged."""
+    modules: dict[str, dict[str, str]] = Field(default_factory=dict)
+    """Of the recipe: name -> file -> text."""
     toolchain: str
     """The compiler the build must use; a worker that has another one fails it as infrastructure."""
 
@@ -49,6 +51,8 @@ class BuildResult(Message):
     warnings: list[CompilerWarning] = Field(default_factory=list)
     unmet_options: list[str] = Field(default_factory=list)
     """Options that the fragments ask for and the finished configuration does not have: `CONFIG_X=y (is n)`."""
+    failed_modules: dict[str, str] = Field(default_factory=dict)
+    """Modules of the recipe that do not build against this kernel -> why. The build passes without them."""
     artifacts: list[Artifact] = Field(default_factory=list)
     """Those uploaded; at least kernel, vmlinux, System.map, config, log, metadata when it passed, and the log
     when it failed at compiling."""

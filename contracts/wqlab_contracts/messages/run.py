@@ -15,6 +15,12 @@ class Kernel(Message):
     image: Artifact
     """The kernel image; fetched by hash."""
     figures: bool = True
+    modules: dict[str, Artifact] = Field(default_factory=dict)
+    """Of those that the plan needs, the ones that were built against this kernel."""
+    failed_modules: dict[str, str] = Field(default_factory=dict)
+    """Those that the plan needs and that do not build against it -> why."""
+    own_modules: Artifact | None = None
+    """A tar of what this kernel would install; the plan needs one of them."""
 
 
 class BlockPlan(Message):

@@ -90,10 +90,11 @@ def ensure_build(
     arch: CpuArch,
     emulated: bool,
     fragments: dict[str, str],
+    modules: dict[str, dict[str, str]],
     toolchain: str,
 ) -> Build:
     """The build of this content: the one that is passed, under way or queued, else a new one."""
-    key = build_key(source.tree_oid, recipe, arch, fragments, toolchain)
+    key = build_key(source.tree_oid, recipe, arch, fragments, toolchain, modules)
     wanted = select(Build).where(Build.key == key, or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
     found = session.scalar(wanted)
     if found is not None:
@@ -109,6 +110,7 @@ def ensure_build(
             arch=arch,
             emulated=emulated,
             fragments=fragments,
+            modules=modules,
             toolchain=toolchain,
             # Only what is in an operator's tree may write the shared compiler cache.
             trusted=source.bundle is None,
@@ -172,6 +174,7 @@ def claim_build(
         arch=_ARCH.validate_python(build.arch),
         emulated=build.emulated,
         fragments=build.fragments,
+        modules=build.modules,
         toolchain=build.toolchain,
     )
     return job, build.fence or 0

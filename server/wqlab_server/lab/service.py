@@ -191,7 +191,8 @@ def _keep_change(
 
 def waiting_checks() -> Select[Run]:
     """Health checks that no worker holds, without the columns that ending one does not need."""
-    lean = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.recipe, Run.fragments)]
+    snapshot = (Run.plan, Run.profile, Run.files, Run.recipe, Run.fragments, Run.modules)
+    lean = [defer(column, raiseload=True) for column in snapshot]
     return (
         select(Run)
         .where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.state.in_([JobState.WAITING, JobState.QUEUED]))

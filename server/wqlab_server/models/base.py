@@ -106,6 +106,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             TestPlan,
             Tree,
             dict[str, str],
+            dict[str, dict[str, str]],
             dict[str, Any],
             list[CheckStep],
             list[list[enums.Arm]],

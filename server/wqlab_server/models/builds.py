@@ -32,6 +32,8 @@ class Build(Job, Base):
     arch: Mapped[str]
     emulated: Mapped[bool]
     fragments: Mapped[dict[str, str]]
+    modules: Mapped[dict[str, dict[str, str]]]
+    """Of the recipe: name -> file -> text."""
     toolchain: Mapped[str]
     trusted: Mapped[bool]
     """The source is a commit of an operator's tree."""

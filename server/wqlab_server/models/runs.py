@@ -43,6 +43,8 @@ class Run(Job, Base):
     recipe: Mapped[KernelRecipe]
     fragments: Mapped[dict[str, str]]
     """The recipe's fragments for this device type: name -> text in merge order."""
+    modules: Mapped[dict[str, dict[str, str]]]
+    """The recipe's modules: name -> file -> text."""
     baseline_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
     candidate_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
     seed: Mapped[int] = mapped_column(BigInteger)

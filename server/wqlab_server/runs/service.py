@@ -15,6 +15,7 @@ from wqlab_contracts.messages import (
     Artifact,
     BlockPlan,
     BootKey,
+    BuildResult,
     ConsoleAnswer,
     ConsoleChunk,
     Failure,
@@ -31,7 +32,10 @@ from ..models import ConsoleChunk as ConsoleRow
 from ..problems import ApiProblem, not_found
 from ..settings import Settings
 
-_LEAN = [defer(column, raiseload=True) for column in (Run.plan, Run.profile, Run.files, Run.device_spec, Run.fragments)]
+_LEAN = [
+    defer(column, raiseload=True)
+    for column in (Run.plan, Run.profile, Run.files, Run.device_spec, Run.fragments, Run.modules)
+]
 
 
 def lock_run(session: Session, run_id: int, *, whole: bool = False) -> Run:
@@ -108,7 +112,23 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
             image=_required(artifacts, ArtifactKind.KERNEL, build_id),
             figures=build.recipe.figures,
         )
+        if run.plan.modules:
+            kernels[arm] = _with_modules(kernels[arm], result, run.plan.modules)
     return kernels
+
+
+def _with_modules(kernel: Kernel, result: BuildResult, wanted: Sequence[str]) -> Kernel:
+    """With what the build has of the modules that a plan needs; the kernel's own only when one is not the lab's."""
+    built = {each.name.removesuffix(".ko"): each for each in result.artifacts if each.kind is ArtifactKind.MODULE}
+    others = set(wanted) - built.keys() - result.failed_modules.keys()
+    own = next((each for each in result.artifacts if each.kind is ArtifactKind.MODULES), None)
+    return kernel.model_copy(
+        update={
+            "modules": {name: built[name] for name in wanted if name in built},
+            "failed_modules": {name: why for name, why in result.failed_modules.items() if name in wanted},
+            "own_modules": own if others else None,
+        }
+    )
 
 
 def _required(artifacts: dict[ArtifactKind, Artifact], kind: ArtifactKind, build_id: int) -> Artifact:

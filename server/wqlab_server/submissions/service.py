@@ -113,6 +113,7 @@ def snapshot(data: DataFolder, device_type: DeviceType, plan: TestPlan) -> dict[
         "files": data.plan_files(plan.name),
         "recipe": recipe,
         "fragments": {name: data.fragment(name) for name in names},
+        "modules": data.modules_of(recipe),
     }
 
 

@@ -137,7 +137,7 @@ class Scene:
         )
         job = RunJob.model_construct(device=device, plan=trivial_plan(0))
         strategy: Any = self.strategy
-        self.board = LabgridBoard(strategy, job, {}, {})
+        self.board = LabgridBoard(strategy, job, {}, {}, {})
 
     def blame(self, *systems: str | None, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
         self.ssh.systems = list(systems)

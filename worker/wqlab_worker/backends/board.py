@@ -32,19 +32,25 @@ class LabgridBoard:
     """Implements `run.Board` on a KexecStrategy."""
 
     def __init__(
-        self, strategy: KexecStrategy, job: RunJob, images: Mapping[Arm, VariantImage], facts: Mapping[str, str]
+        self,
+        strategy: KexecStrategy,
+        job: RunJob,
+        images: Mapping[Arm, VariantImage],
+        facts: Mapping[str, str],
+        modules: Mapping[Arm, Mapping[str, bytes]],
     ) -> None:
         self._strategy = strategy
         self._job = job
         self._images = images
         self._facts = facts
+        self._modules = modules
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         started = time.monotonic()
         strategy = self._strategy
         try:
             strategy.transition(Status.variant, key=key, image=self._images[key.arm])
-            seen = self._verified(kernel)
+            seen = self._verified(key.arm, kernel)
         except BoardFailure as error:
             error.stage = error.stage or strategy.stage
             raise
@@ -84,13 +90,15 @@ class LabgridBoard:
 
     # --- verification -------------------------------------------------------------------------------------------
 
-    def _verified(self, kernel: Kernel) -> probe.Probe:
-        """The plan's files go over in the same command that asks what runs. Raises BoardFailure unless token,
-        boot_id, build-id and topology are what they must be."""
+    def _verified(self, arm: Arm, kernel: Kernel) -> probe.Probe:
+        """The plan's files, and modules, go over in the same command that asks what runs.
+
+        Raises BoardFailure unless token, boot_id, build-id and topology are what they must be.
+        """
         answer = self._strategy.command(
             f"mkdir -p {PLAN_FOLDER} && tar -xf - -C {PLAN_FOLDER} && {{ {probe.COMMAND}; }}",
             PROBE_TIMEOUT_S,
-            _tar(self._job.files),
+            _tar({name: text.encode() for name, text in self._job.files.items()} | dict(self._modules.get(arm, {}))),
         )
         try:
             seen = probe.parse(answer.stdout)
@@ -242,12 +250,11 @@ class LabgridBoard:
         return self._strategy.wait(lambda: tap.offset > before, POKE_S)
 
 
-def _tar(files: Mapping[str, str]) -> bytes:
-    """The plan's files as a tar stream."""
+def _tar(files: Mapping[str, bytes]) -> bytes:
+    """What the plan needs on the board, as a tar stream."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
-        for name, text in sorted(files.items()):
-            data = text.encode()
+        for name, data in sorted(files.items()):
             entry = tarfile.TarInfo(name)
             entry.size, entry.mode = len(data), 0o755
             archive.addfile(entry, io.BytesIO(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ from wqlab_contracts import published
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
 
+from ..modules import files_for_board
 from .base import Cancel, Emit
 from .wire import (
     HELD,
@@ -40,7 +42,7 @@ CLEAR_TIMEOUT_S = 90.0
 
 
 class LabgridBackend:
-    """`fetch(artifact)` gives a kernel image's path on this machine, its hash checked."""
+    """`fetch(artifact)` gives a kernel image's or module's path on this machine, its hash checked."""
 
     def __init__(
         self, *, coordinator: str, state: Path, ssh_key: Path, logs: Path, fence: int, fetch: Callable[[Artifact], Path]
@@ -59,6 +61,13 @@ class LabgridBackend:
             remaining=list(remaining),
             images={
                 arm: Image(path=self._fetch(kernel.image), sha256=kernel.image.sha256)
+                for arm, kernel in job.kernels.items()
+            },
+            modules={
+                arm: {
+                    name: base64.b64encode(data)
+                    for name, data in files_for_board(job.plan.modules, kernel, self._fetch).items()
+                }
                 for arm, kernel in job.kernels.items()
             },
             coordinator=self._coordinator,

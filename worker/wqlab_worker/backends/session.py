@@ -138,7 +138,11 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
             target.activate(console)
         tap.start()
         return measure(
-            order.job, order.remaining, LabgridBoard(strategy, order.job, images, order.facts), speaker, stop
+            order.job,
+            order.remaining,
+            LabgridBoard(strategy, order.job, images, order.facts, order.modules),
+            speaker,
+            stop,
         )
     finally:
         tap.stop()

@@ -32,6 +32,8 @@ class Order(_Line):
     job: RunJob
     remaining: list[BlockPlan]
     images: dict[Arm, Image]
+    modules: dict[Arm, dict[str, Base64Bytes]] = Field(default_factory=dict)
+    """Beside the plan's files, for each kernel its own: see `modules.files_for_board`."""
     coordinator: str
     holder: str
     ssh_key: Path

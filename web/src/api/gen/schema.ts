@@ -1104,7 +1104,7 @@ export interface components {
          * ArtifactKind
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "build_log" | "metadata" | "console" | "raw_output";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output";
         /**
          * AttemptView
          * @description Everything that went wrong on the way, none left out.
@@ -3240,6 +3240,8 @@ export interface components {
             hardware: components["schemas"]["Profile"];
             /** Metrics */
             metrics: components["schemas"]["Metric"][];
+            /** Modules */
+            modules: string[];
             /** Name */
             name: string;
             /** Parser */

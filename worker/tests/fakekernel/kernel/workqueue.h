@@ -1,0 +1,1 @@
+struct workqueue_struct { int max_active; };
