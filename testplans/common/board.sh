@@ -34,6 +34,22 @@ need() { # PROGRAM...
 	done
 }
 
+load_module() { # NAME [PARAMETER...]: loads what came with the plan; false, with a record, when this kernel cannot have it
+	[ ! -d "/sys/module/$1" ] || return 0
+	if [ ! -f "$1.ko" ]; then
+		record unsupported '*' "$(cat "$1.absent" 2>/dev/null || echo "module $1 did not come with the plan")"
+		return 1
+	fi
+	module=$1
+	shift
+	refusal=$(insmod "./$module.ko" "$@" 2>&1) ||
+		{ record unsupported '*' "kernel $(uname -r) does not load module $module: $refusal"; return 1; }
+}
+
+seconds() { # since boot, to the hundredth
+	cut -d' ' -f1 /proc/uptime
+}
+
 memory_disk() { # NAME MIB QUEUES: prints the device; its memory is taken as blocks are written
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
 	[ -d "$NULLB" ] || fail infrastructure "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"

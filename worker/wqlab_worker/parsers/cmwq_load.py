@@ -1,0 +1,70 @@
+"""Plan cmwq-load: what the load module counted, and how long the encoder beside it took."""
+
+from __future__ import annotations
+
+from wqlab_contracts.messages import MeasuredTopology
+
+from ..collect import Lacking, Measurement, NotMeasured, Records, count, measure
+
+TRACED = ()
+UNTRACED = (
+    "concurrency_deficit",
+    "works_lost",
+    "rule_violations",
+    "works_executed",
+    "peak_concurrency",
+    "workers",
+    "rescued_works",
+    "kworkers",
+    "start_delay_mean_us",
+    "start_delay_max_us",
+    "load_seconds",
+    "encode_seconds",
+    "cpu_utilisation",
+    "context_switches",
+)
+MAX_ACTIVE = 1
+"""Of the module's workqueues, on each CPU."""
+
+
+def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
+    return measure(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
+
+
+def _untraced(records: Records) -> dict[str, float | Lacking]:
+    load = read_load(records)
+    if load["planned"] == 0 or load["executed"] > load["planned"]:
+        raise NotMeasured(f"the module counted {load['executed']} works executed of {load['planned']}")
+    return {
+        "concurrency_deficit": load["queues"] - min(load["met"], load["queues"]) + load["starved"],
+        "works_lost": load["planned"] - load["executed"] + load["refused"],
+        "rule_violations": load["reentered"] + load["misplaced"] + max(0, load["queue_peak"] - MAX_ACTIVE),
+        "works_executed": load["executed"],
+        "peak_concurrency": load["cpu_peak"],
+        "workers": load["workers"],
+        "rescued_works": load["rescued"],
+        "kworkers": records.value("kworkers"),
+        "start_delay_mean_us": load["wait_mean_us"],
+        "start_delay_max_us": load["wait_max_us"],
+        "load_seconds": load["elapsed_ms"] / 1000,
+        "encode_seconds": records.value("encode_seconds"),
+        "cpu_utilisation": records.value("cpu_utilisation"),
+        "context_switches": records.value("context_switches"),
+    }
+
+
+COUNTS = (
+    *("queues", "planned", "executed", "refused", "reentered", "misplaced", "starved", "met", "workers", "rescued"),
+    *("cpu_peak", "queue_peak", "wait_mean_us", "wait_max_us", "elapsed_ms"),
+)
+
+
+def read_load(records: Records) -> dict[str, int]:
+    """The module's `result`, one `name value` a line. Raises NotMeasured unless each of COUNTS is there and a count."""
+    found = dict(line.split(" ", 1) for line in records.frame("load") if " " in line)
+    try:
+        return {name: count(found[name]) for name in COUNTS}
+    except KeyError as error:
+        raise NotMeasured(f"the module's result says nothing of {error}") from None
+    except ValueError as error:
+        raise NotMeasured(f"the module's result is unreadable: {error}") from None
