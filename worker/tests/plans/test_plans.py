@@ -18,7 +18,15 @@ from wqlab_worker.parsers.histogram import read_histogram
 from wqlab_worker.parsers.pairs import read_pairs
 
 PLANS = Path(__file__).parents[3] / "testplans"
-NAMES = ["aio-migration", "dm-crypt-affinity", "fan-out", "health-check", "xfs-fsync"]
+NAMES = [
+    "aio-migration",
+    "cmwq-load",
+    "dm-crypt-affinity",
+    "fan-out",
+    "health-check",
+    "test-workqueue",
+    "xfs-fsync",
+]
 SHELL = shutil.which("dash") or "/bin/sh"
 AWKS = ["/usr/bin/mawk", "busybox awk"]
 

@@ -1,0 +1,41 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The kernel's own workqueue benchmark, lib/test_workqueue.c: a thread on each CPU queues works to one unbound workqueue,
+# in each affinity scope. It runs while it is loaded, prints to the kernel's log and refuses to stay.
+# usage: test-workqueue.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+setup() {
+	need insmod dmesg
+	if [ -f test_workqueue.absent ]; then record fact test_workqueue "$(cat test_workqueue.absent)"; fi
+}
+
+benchmark() { # its lines of the kernel's log; it ends with EAGAIN, "temporarily unavailable", when it has run
+	dmesg -c >/dev/null
+	insmod ./test_workqueue.ko wq_items="$ITEMS" 2>"$WORK/refusal"
+	dmesg | sed -n 's/^\(\[[^]]*\] \)*\(test_workqueue: .*\)$/\2/p'
+}
+
+measure() {
+	if [ ! -f test_workqueue.ko ]; then
+		record unsupported '*' "this tree has no lib/test_workqueue.c ($(cat test_workqueue.absent))"
+		return 0
+	fi
+	record command "insmod test_workqueue.ko wq_items=$ITEMS"
+	before=$(cpu_times)
+	benchmark >"$WORK/benchmark"
+	cpu_records "$before" "$(cpu_times)"
+	if [ ! -s "$WORK/benchmark" ]; then
+		record unsupported '*' "kernel $(uname -r) does not run module test_workqueue: $(cat "$WORK/refusal")"
+		return 0
+	fi
+	frame benchmark <"$WORK/benchmark"
+}
+
+teardown() { [ ! -d /sys/module/test_workqueue ] || rmmod test_workqueue; }
+
+case ${1:-} in
+setup | measure | teardown) "$1" ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac

@@ -1,0 +1,50 @@
+"""Plan test-workqueue: the lines that lib/test_workqueue.c (Linux 7.1) prints to the kernel's log, one for each scope.
+
+    test_workqueue: running 8 threads, 50000 items/thread
+    test_workqueue:   cache_shard      1234567 items/sec<tab>p50=410<tab>p90=702<tab>p95=911 ns
+    test_workqueue: write 'cache_shard' failed: -22
+
+Percentiles are of the time in queue_work(), not of a work's wait.
+"""
+
+from __future__ import annotations
+
+import re
+
+from wqlab_contracts.messages import MeasuredTopology
+
+from ..collect import Lacking, Measurement, NotMeasured, Records, count, measure
+
+SCOPES = ("cpu", "smt", "cache_shard", "cache", "numa", "system")
+FIGURES = ("items_per_s", "p50_ns", "p90_ns", "p95_ns")
+TRACED = ()
+UNTRACED = (
+    "scopes_run",
+    *(f"{scope}_{figure}" for scope in SCOPES for figure in FIGURES),
+    "cpu_utilisation",
+    "context_switches",
+)
+_RUN = re.compile(r"test_workqueue:\s+(\w+)\s+(\d+) items/sec\s+p50=(\d+)\s+p90=(\d+)\s+p95=(\d+) ns\s*")
+_ERROR = re.compile(r"test_workqueue: (.*failed.*)")
+
+
+def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
+    return measure(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
+
+
+def _untraced(records: Records) -> dict[str, float | Lacking]:
+    lines = records.frame("benchmark")
+    runs = [match.groups() for match in map(_RUN.fullmatch, lines) if match]
+    if len({scope for scope, *_ in runs}) != len(runs):
+        raise NotMeasured("the benchmark reports a scope twice")
+    found: dict[str, float | Lacking] = {"scopes_run": sum(scope in SCOPES for scope, *_ in runs)}
+    complaint = next((match[1] for match in map(_ERROR.fullmatch, lines) if match), "it printed no such line")
+    for scope in SCOPES:
+        lacking = Lacking(f"not measured: the benchmark reports nothing for scope {scope}: {complaint}")
+        found |= {f"{scope}_{figure}": lacking for figure in FIGURES}
+    for scope, *numbers in runs:
+        if scope in SCOPES:
+            found |= {f"{scope}_{figure}": count(text) for figure, text in zip(FIGURES, numbers, strict=True)}
+    found["cpu_utilisation"] = records.value("cpu_utilisation")
+    found["context_switches"] = records.value("context_switches")
+    return found
