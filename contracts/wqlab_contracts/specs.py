@@ -133,6 +133,51 @@ class BootMethod(Strict):
     """Appended to every variant's command line."""
 
 
+Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
+"""What can be required of a board when a boot begins to measure."""
+
+
+class Conditions(Strict):
+    """What a maintainer lets the lab set on boards of a type. All of it is read back and recorded with every boot."""
+
+    governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
+    """Of every cpufreq policy."""
+    boost: bool | None = None
+    irq_affinity: (
+        Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")] | None
+    ) = None
+    """The CPUs that devices interrupt, as the kernel lists them: `0-3`."""
+    smt: bool | None = None
+    """False: `nosmt` on every command line; the declared topology then has one thread a core."""
+    mitigations: Literal["auto", "auto,nosmt", "off"] | None = None
+    """On every command line."""
+    start_below_c: float | None = Field(default=None, gt=0, le=110)
+    """The hottest sensor must be below this, in degrees Celsius, before a boot measures."""
+    cool_s: int = Field(default=300, ge=0, le=3600)
+    """How long a boot waits for that; then it goes on, and its record says how hot it was."""
+    required: list[Condition] = Field(default_factory=list)
+    """A boot on a board that lacks one of these, or does not take it, fails. Without it that is recorded, no more."""
+
+    @property
+    def kernel_arguments(self) -> str:
+        smt = "nosmt" if self.smt is False else ""
+        mitigations = f"mitigations={self.mitigations}" if self.mitigations else ""
+        return " ".join(words for words in (smt, mitigations) if words)
+
+    @model_validator(mode="after")
+    def _required_is_wanted(self) -> Self:
+        wanted = {
+            "governor": self.governor,
+            "boost": self.boost,
+            "irq_affinity": self.irq_affinity,
+            "temperature": self.start_below_c,
+        }
+        for name in self.required:
+            if wanted[name] is None:
+                raise ValueError(f"{name} is required, and nothing says what it has to be")
+        return self
+
+
 ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\s]+$")]
 """By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
 
@@ -153,6 +198,7 @@ class DeviceType(Strict):
     topology: Topology
     backend: Literal["labgrid"] = "labgrid"
     boot: BootMethod = BootMethod()
+    conditions: Conditions = Conditions()
     emulation: Emulation | None = None
     units: list[Unit] = Field(min_length=1)
     recipe: Name = "measure"
@@ -167,7 +213,15 @@ class DeviceType(Strict):
     def kernel_arguments(self) -> str:
         """What golden system and variants alike have on their command line."""
         emulated = self.emulation.kernel_arguments if self.emulation else ""
-        return " ".join(words for words in (self.boot.kernel_arguments, emulated) if words)
+        return " ".join(
+            words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
+        )
+
+    @model_validator(mode="after")
+    def _smt_is_as_declared(self) -> Self:
+        if self.conditions.smt is False and self.topology.threads_per_core > 1:
+            raise ValueError("conditions: smt is off, so the topology needs threads_per_core: 1")
+        return self
 
     @model_validator(mode="after")
     def _unit_names_differ(self) -> Self:

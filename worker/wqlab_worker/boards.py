@@ -80,6 +80,9 @@ class Board(Protocol):
     def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
         """Runs the plan's script on the booted variant."""
 
+    def restore(self) -> dict[str, str]:
+        """Puts back what the boot had set on the board; facts about that, empty when there was nothing."""
+
     def heard(self, word: str, timeout_s: float) -> bool:
         """Whether `word` comes, or has come, on the console in this boot."""
 

@@ -127,6 +127,8 @@ class Boots:
             self._setup(boot, boot.booted, run_script=measured)
             if measured:
                 self._measure(boot, boot.booted)
+            if restored := self.board.restore():
+                self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
         except BoardFailure as error:
             failed = error
             if self.walk:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ..enums import Arm, Outcome, RunPurpose
-from ..specs import BootMethod, CpuArch, Name, Profile, TestPlan, Topology
+from ..specs import BootMethod, Conditions, CpuArch, Name, Profile, TestPlan, Topology
 from .base import Artifact, Failure, Message
 
 
@@ -41,6 +41,7 @@ class DeviceFacts(Message):
     arch: CpuArch
     topology: Topology
     boot: BootMethod
+    conditions: Conditions = Conditions()
     emulated: bool
     scratch: list[str] = Field(default_factory=list)
 

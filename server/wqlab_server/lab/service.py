@@ -92,6 +92,7 @@ def device_facts(device_type: DeviceType, unit: Unit) -> DeviceFacts:
         arch=device_type.arch,
         topology=device_type.topology,
         boot=device_type.boot.model_copy(update={"kernel_arguments": device_type.kernel_arguments}),
+        conditions=device_type.conditions,
         emulated=device_type.emulated,
         scratch=unit.scratch,
     )

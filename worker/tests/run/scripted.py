@@ -131,6 +131,7 @@ class ScriptedBoard:
     boots: list[BootKey] = field(default_factory=list)
     scripts: list[tuple[BootKey, str, dict[str, str]]] = field(default_factory=list)
     console: str = ""
+    restored: dict[str, str] = field(default_factory=dict)
 
     def clock(self) -> float:
         return self.time
@@ -153,6 +154,9 @@ class ScriptedBoard:
         if said is None:
             said = answer(environment) if action == "measure" else "fact\tdisk\tnull_blk\n" if action == "setup" else ""
         return ScriptOutput(said, "", 0, 2.0)
+
+    def restore(self) -> dict[str, str]:
+        return self.restored
 
     def heard(self, word: str, timeout_s: float) -> bool:
         return word in self.console

@@ -15,6 +15,7 @@ from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..boards import BoardFailure, Booted, ScriptOutput
 from . import probe
+from .boardconditions import BoardConditions
 from .kexec import KexecStrategy, Status, VariantImage, infrastructure, kernel_failure
 from .ssh import Answer
 
@@ -44,6 +45,7 @@ class LabgridBoard:
         self._images = images
         self._facts = facts
         self._modules = modules
+        self._conditions = BoardConditions(strategy, job.device)
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         started = time.monotonic()
@@ -51,6 +53,7 @@ class LabgridBoard:
         try:
             strategy.transition(Status.variant, key=key, image=self._images[key.arm])
             seen = self._verified(key.arm, kernel)
+            found = self._conditions.set_up()
         except BoardFailure as error:
             error.stage = error.stage or strategy.stage
             raise
@@ -71,11 +74,14 @@ class LabgridBoard:
             release=seen.release,
             cmdline=seen.cmdline,
             topology=seen.topology,
-            environment={**seen.environment, **self._facts},
+            environment={**seen.environment, **found, **self._facts},
             golden_s=times.golden,
             kexec_s=times.kexec,
             console_bytes=strategy.tap.offset,
         )
+
+    def restore(self) -> dict[str, str]:
+        return self._conditions.put_back()
 
     def heard(self, word: str, timeout_s: float) -> bool:
         return self._strategy.wait(lambda: self._strategy.tap.heard(word), timeout_s)

@@ -15,6 +15,7 @@ from wqlab_contracts.specs import LastLevel, Topology
 
 from ..elf import build_id_in_notes
 from ..text import decoded
+from .conditions import LACKING, TEMPERATURES, hottest
 
 _CPU = "/sys/devices/system/cpu"
 _FILES = (
@@ -32,6 +33,9 @@ _FILES = (
     "/sys/devices/system/node/node[0-9]*/cpulist",
     f"{_CPU}/vulnerabilities/*",
     f"{_CPU}/cpu0/cpufreq/scaling_governor",
+    f"{_CPU}/cpufreq/boost",
+    f"{_CPU}/intel_pstate/no_turbo",
+    *TEMPERATURES,
     f"{_CPU}/smt/control",
     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
     "/sys/kernel/debug/sched/preempt",
@@ -233,7 +237,9 @@ def _environment(files: Mapping[str, str], config: Mapping[str, str], model: str
         "kernel": files.get("/proc/version", ""),
         "cpu model": model,
         "clock source": files.get("/sys/devices/system/clocksource/clocksource0/current_clocksource", ""),
-        "governor": files.get(f"{_CPU}/cpu0/cpufreq/scaling_governor", "none"),
+        "governor": files.get(f"{_CPU}/cpu0/cpufreq/scaling_governor", LACKING),
+        "boost": _boost(files),
+        "temperature": _temperature(files),
         "smt": files.get(f"{_CPU}/smt/control", ""),
         "HZ": config.get("HZ", ""),
         "preemption": _preemption(files.get("/sys/kernel/debug/sched/preempt", ""), config),
@@ -245,6 +251,21 @@ def _environment(files: Mapping[str, str], config: Mapping[str, str], model: str
         if config.get(option) == "y":
             facts[option.lower()] = "y"
     return {name: value for name, value in facts.items() if value}
+
+
+def _boost(files: Mapping[str, str]) -> str:
+    known = {"1": "on", "0": "off"}
+    if (value := files.get(f"{_CPU}/cpufreq/boost")) is not None:
+        return known.get(value, value)
+    if (value := files.get(f"{_CPU}/intel_pstate/no_turbo")) is not None:
+        return {"1": "off", "0": "on"}.get(value, value)
+    return LACKING
+
+
+def _temperature(files: Mapping[str, str]) -> str:
+    folders = ("/sys/class/thermal/", "/sys/class/hwmon/")
+    degrees = hottest("\n".join(value for path, value in files.items() if path.startswith(folders)))
+    return LACKING if degrees is None else f"{degrees:.1f} °C"
 
 
 def _preemption(dynamic: str, config: Mapping[str, str]) -> str:
@@ -260,7 +281,8 @@ def _chosen(text: str) -> str:
 
 def _mitigations(files: Mapping[str, str]) -> str:
     """`off` when the command line says so, else how each known vulnerability stands."""
-    if "mitigations=off" in files.get("/proc/cmdline", "").split():
+    asked = [word for word in files.get("/proc/cmdline", "").split() if word.startswith("mitigations=")]
+    if asked[-1:] == ["mitigations=off"]:  # the last one counts
         return "off (command line)"
     prefix = f"{_CPU}/vulnerabilities/"
     stands = {path.removeprefix(prefix): value for path, value in files.items() if path.startswith(prefix)}

@@ -1,0 +1,145 @@
+"""Board conditions on a captured sysfs tree: the real commands, run by the shell that boards have."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from wqlab_contracts.specs import Conditions
+from wqlab_worker.backends import conditions, probe
+from wqlab_worker.backends.conditions import LACKING, Change, Standing
+
+# From an AMD Ryzen 9 3900X (amd-pstate), reduced to three policies and four interrupts.
+RYZEN = {
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "schedutil",
+    "sys/devices/system/cpu/cpufreq/policy1/scaling_governor": "schedutil",
+    "sys/devices/system/cpu/cpufreq/policy11/scaling_governor": "schedutil",
+    "sys/devices/system/cpu/cpufreq/boost": "1",
+    "proc/irq/1/smp_affinity_list": "0-23",
+    "proc/irq/9/smp_affinity_list": "0-23",
+    "proc/irq/44/smp_affinity_list": "5",
+    "sys/class/hwmon/hwmon0/temp1_input": "47875",
+    "sys/class/hwmon/hwmon0/temp3_input": "39250",
+    "sys/class/hwmon/hwmon1/temp1_input": "-273150",
+}
+# From a Xeon (intel_pstate).
+XEON = {
+    "sys/devices/system/cpu/cpufreq/policy0/scaling_governor": "powersave",
+    "sys/devices/system/cpu/intel_pstate/no_turbo": "0",
+    "sys/class/thermal/thermal_zone0/temp": "52000",
+}
+MEASURING = Conditions(governor="performance", boost=False, irq_affinity="0-3")
+
+
+def tree(folder: Path, files: dict[str, str]) -> str:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    return str(folder)
+
+
+def sh(command: str) -> str:
+    return subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True).stdout
+
+
+def applied(root: str, wanted: Conditions) -> tuple[list[Change], dict[str, str]]:
+    changes = conditions.read_changes(sh(conditions.apply_command(wanted, root)))
+    return changes, {each.name: each.text for each in conditions.standing(wanted, changes, root)}
+
+
+def contents(root: str) -> dict[str, str]:
+    return {str(p.relative_to(root)): p.read_text().strip() for p in Path(root).rglob("*") if p.is_file()}
+
+
+def test_conditions_are_set_read_back_and_put_back(tmp_path: Path) -> None:
+    root = tree(tmp_path, RYZEN)
+    changes, found = applied(root, MEASURING)
+    assert found == {"governor": "performance", "boost": "off", "irq_affinity": "0-3"}
+    after = contents(root)
+    assert {after[name] for name in RYZEN if name.endswith("governor")} == {"performance"}
+    assert after["sys/devices/system/cpu/cpufreq/boost"] == "0"
+    assert after["proc/irq/44/smp_affinity_list"] == "0-3"
+
+    sh(conditions.restore_command(changes))
+    assert contents(root) == RYZEN
+
+
+def test_intel_says_boost_the_other_way_round(tmp_path: Path) -> None:
+    root = tree(tmp_path, XEON)
+    changes, found = applied(root, Conditions(boost=False))
+    assert found == {"boost": "off"}
+    assert contents(root)["sys/devices/system/cpu/intel_pstate/no_turbo"] == "1"
+    assert applied(root, Conditions(boost=True))[1] == {"boost": "on"}
+    sh(conditions.restore_command(changes))
+    assert contents(root) == XEON
+
+
+def test_what_a_board_lacks_is_recorded_and_fails_only_where_it_is_required(tmp_path: Path) -> None:
+    changes, found = applied(tree(tmp_path, {"sys/kernel/x": ""}), MEASURING)
+    assert changes == []
+    assert found["governor"] == f"{LACKING} (wanted performance)"
+    standing = conditions.standing(MEASURING, changes)
+    assert conditions.unmet(MEASURING, standing) == []
+    strict = MEASURING.model_copy(update={"required": ["boost"]})
+    assert conditions.unmet(strict, standing) == [Standing("boost", "off", LACKING, met=False)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "found", "met"),
+    [
+        ("governor", "powersave", "performance, powersave (wanted performance)", False),
+        ("irq_affinity", "0-23", "0-3 (2 of 3; the kernel places the others)", True),
+    ],
+)
+def test_a_file_that_refuses_is_seen(tmp_path: Path, name: str, value: str, found: str, met: bool) -> None:
+    """As read back: the kernel took the value for all files but one."""
+    root = tree(tmp_path, RYZEN)
+    changes, _ = applied(root, MEASURING)
+    last = [change for change in changes if name in change.path or "smp_affinity" in change.path * (name[0] == "i")][-1]
+    refused = [change if change is not last else Change(last.path, value, value) for change in changes]
+    (standing,) = [each for each in conditions.standing(MEASURING, refused, root) if each.name == name]
+    assert (standing.text, standing.met) == (found, met)
+
+
+def test_the_hottest_sensor_that_makes_sense_counts(tmp_path: Path) -> None:
+    root = tree(tmp_path, RYZEN)
+    assert conditions.hottest(sh(conditions.temperature_command(root))) == 47.875
+    assert conditions.hottest(sh(conditions.temperature_command(str(tmp_path / "nothing")))) is None
+    assert conditions.hottest("-273150\n") is None, "no sensor is connected"
+
+
+def test_nothing_wanted_is_nothing_run() -> None:
+    assert conditions.apply_command(Conditions()) == ""
+    assert conditions.restore_command([Change("/sys/a", "1", "1")]) == "", "nothing was changed"
+
+
+def test_boot_parameters_come_from_conditions() -> None:
+    assert Conditions(smt=False, mitigations="auto").kernel_arguments == "nosmt mitigations=auto"
+    assert Conditions(smt=True).kernel_arguments == ""
+
+
+@pytest.mark.parametrize(
+    ("bad", "says"),
+    [
+        ({"required": ["boost"]}, "boost is required, and nothing says what it has to be"),
+        ({"governor": "performance; reboot"}, "governor"),
+        ({"irq_affinity": "0-3 $(reboot)"}, "irq_affinity"),
+    ],
+)
+def test_bad_conditions_are_refused(bad: dict[str, object], says: str) -> None:
+    with pytest.raises(ValidationError, match=says):
+        Conditions.model_validate(bad)
+
+
+def test_every_boot_records_what_it_found(tmp_path: Path) -> None:
+    """Whether anything is wanted or not."""
+    files = {f"/{name}": text for name, text in RYZEN.items()}
+    files["/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"] = "schedutil"
+    facts = probe._environment(files, {}, "")
+    assert (facts["governor"], facts["boost"], facts["temperature"]) == ("schedutil", "on", "47.9 °C")
+    emulated = probe._environment({}, {}, "")
+    assert [emulated[name] for name in ("governor", "boost", "temperature")] == [LACKING] * 3
