@@ -292,6 +292,8 @@ class UnitCounts(Message):
 class DeviceTypeView(Message):
     name: str
     summary: str
+    tested: bool = True
+    """False: the lab has never run on such a machine."""
     arch: CpuArch
     emulated: bool
     topology: Topology

@@ -182,6 +182,17 @@ ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\
 """By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
 
 
+Command = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$")]
+
+
+class ExternalPower(Strict):
+    """A power switch that labgrid has no network driver for (IPMI, a debug cable): commands that the worker runs on
+    its host, split as a shell would, without one. Whoever writes the data folder says what runs there."""
+
+    turn_on: Command
+    turn_off: Command
+
+
 class Unit(Strict):
     """One physical (or virtual) board: a labgrid place."""
 
@@ -189,11 +200,15 @@ class Unit(Strict):
     lab: Name = "local"
     scratch: list[ScratchDevice] = Field(default_factory=list)
     """Block devices that plans may overwrite, all of them. No plan ever writes to a device that is not listed here."""
+    power: ExternalPower | None = None
+    """None: the place's NetworkPowerPort."""
 
 
 class DeviceType(Strict):
     name: Name
     summary: str
+    tested: bool = True
+    """False: described, but the lab has never run on such a machine. Shown wherever the type is."""
     arch: CpuArch
     topology: Topology
     backend: Literal["labgrid"] = "labgrid"

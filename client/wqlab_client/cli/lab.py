@@ -101,7 +101,7 @@ def device_types(context: typer.Context, as_json: JsonFlag = False) -> None:
 
 
 def _type_row(each: DeviceTypeView) -> list[Text | str]:
-    kind = " (emulated)" if each.emulated else ""
+    kind = (" (emulated)" if each.emulated else "") + ("" if each.tested else " (untested)")
     return [
         each.name,
         each.arch,

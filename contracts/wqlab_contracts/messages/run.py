@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from ..enums import Arm, Outcome, RunPurpose
-from ..specs import BootMethod, Conditions, CpuArch, Name, Profile, TestPlan, Topology
+from ..specs import BootMethod, Conditions, CpuArch, ExternalPower, Name, Profile, TestPlan, Topology
 from .base import Artifact, Failure, Message
 
 
@@ -44,6 +44,7 @@ class DeviceFacts(Message):
     conditions: Conditions = Conditions()
     emulated: bool
     scratch: list[str] = Field(default_factory=list)
+    power: ExternalPower | None = None
 
 
 class RunJob(Message):

@@ -90,6 +90,7 @@ def _type_view(spec: DeviceType, counts: UnitCounts | None, queued: int, problem
     return DeviceTypeView(
         name=spec.name,
         summary=spec.summary,
+        tested=spec.tested,
         arch=spec.arch,
         emulated=spec.emulated,
         topology=spec.topology,

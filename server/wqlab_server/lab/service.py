@@ -95,6 +95,7 @@ def device_facts(device_type: DeviceType, unit: Unit) -> DeviceFacts:
         conditions=device_type.conditions,
         emulated=device_type.emulated,
         scratch=unit.scratch,
+        power=unit.power,
     )
 
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import structlog
 from labgrid import Target, target_factory
-from labgrid.driver import NetworkPowerDriver, SerialDriver
+from labgrid.driver import ExternalPowerDriver, NetworkPowerDriver, SerialDriver
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outcome
@@ -122,7 +122,10 @@ def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResu
 
 def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, stop: Stop, watch: Watch) -> RunResult:
     target = board_target(order.job.device.name, hold.resources)
-    NetworkPowerDriver(target, None)
+    if power := order.job.device.power:
+        ExternalPowerDriver(target, None, cmd_on=power.turn_on, cmd_off=power.turn_off)
+    else:
+        NetworkPowerDriver(target, None)
     console = SerialDriver(target, None)
     target_factory.make_driver(target, "BoardSSHDriver", None, {"keyfile": str(order.ssh_key)})
     tap = ConsoleTap(console, speaker, watch)

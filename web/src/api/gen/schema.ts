@@ -1816,6 +1816,11 @@ export interface components {
             queued_runs: number;
             /** Summary */
             summary: string;
+            /**
+             * Tested
+             * @default true
+             */
+            tested: boolean;
             topology: components["schemas"]["Topology"];
             units: components["schemas"]["UnitCounts"];
         };

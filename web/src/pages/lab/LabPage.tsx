@@ -72,7 +72,9 @@ function TypeSection({ type, boards, working }: TypeSectionProps) {
       lead={
         <>
           {type.summary}; {type.arch}
-          {type.emulated && ", emulated"}. <span className={classes.units}>{unitsOf(type)}.</span>
+          {type.emulated && ", emulated"}
+          {type.tested === false && ", untested: the lab has never run on such a machine"}.{" "}
+          <span className={classes.units}>{unitsOf(type)}.</span>
         </>
       }
     >

@@ -1,0 +1,72 @@
+"""The real boards that docs/hardware describes: what an operator copies must be valid, though nobody ran it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from labgrid import Target, target_factory
+from labgrid.remote.config import ResourceConfig
+
+from wqlab_contracts.keys import fragment_names
+from wqlab_contracts.loading import DataFolder, load_data
+
+ROOT = Path(__file__).parents[1]
+HARDWARE = ROOT / "docs/hardware"
+TYPES = sorted((HARDWARE / "device-types").glob("*.yaml"))
+EXPORTERS = sorted((HARDWARE / "labgrid").glob("*.yaml"))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
+    """The data folder after an operator has copied every example into it."""
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("device-types", "kernels", "testplans"):
+        shutil.copytree(ROOT / name, folder / name)
+    for path in TYPES:
+        shutil.copy(path, folder / "device-types")
+    return load_data(folder)
+
+
+def test_there_is_one_for_each_machine() -> None:
+    assert [path.stem for path in TYPES] == [
+        "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "ryzen-3900x-box", "xeon-8380-2s"
+    ]  # fmt: skip
+    assert not {path.stem for path in TYPES} & load_data(ROOT).device_types.keys(), "none is in the newcomer's lab"
+
+
+@pytest.mark.parametrize("name", [path.stem for path in TYPES])
+def test_a_device_type_is_valid_and_says_that_it_is_untested(data: DataFolder, name: str) -> None:
+    device_type = data.device_types[name]
+    assert not device_type.tested
+    assert not device_type.emulated
+    cores = {"ryzen-3900x-box": (24, 4), "xeon-8380-2s": (160, 2), "chromebook-rk3399": (6, 2)}
+    domains = 1 if name == "chromebook-sc7180" else 2
+    assert (device_type.topology.cpus, device_type.topology.l3_domains) == cores.get(name, (8, domains))
+    recipe = data.recipes[device_type.recipe]
+    assert f"hardware-{'x86' if device_type.arch == 'x86_64' else 'arm64'}" in fragment_names(
+        recipe, device_type.arch, emulated=False
+    )
+
+
+def exported() -> dict[str, dict[str, dict[str, object]]]:
+    """Place -> resource class -> arguments, as labgrid's exporter reads the snippets."""
+    found: dict[str, dict[str, dict[str, object]]] = {}
+    for path in EXPORTERS:
+        groups = ResourceConfig(str(path)).data
+        assert not found.keys() & groups.keys()
+        found |= groups
+    return found
+
+
+def test_labgrid_reads_the_snippets_and_each_unit_has_what_a_session_needs(data: DataFolder) -> None:
+    places = exported()
+    units = {unit.name: unit for path in TYPES for unit in data.device_types[path.stem].units}
+    assert places.keys() == units.keys()
+    for name, resources in places.items():
+        target = Target(name)
+        for kind, arguments in resources.items():
+            target_factory.make_resource(target, kind, kind, arguments)
+        needed = {"NetworkSerialPort", "NetworkService"} | (set() if units[name].power else {"NetworkPowerPort"})
+        assert resources.keys() == needed, name
