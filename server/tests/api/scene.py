@@ -168,6 +168,7 @@ class Scene:
                     arch="x86_64",
                     emulated=True,
                     fragments={},
+                    modules={},
                     toolchain="gcc",
                     trusted=arm is Arm.BASELINE,
                     state=JobState.FINISHED,
@@ -356,7 +357,7 @@ class Scene:
 def _copy_run(run: Run, submission_id: int) -> Run:
     names: Sequence[str] = (
         "owner", "priority", "device_type", "device_spec", "plan_name", "plan", "profile", "files", "seed", "blocks",
-        "recipe", "fragments",
+        "recipe", "fragments", "modules",
     )  # fmt: skip
     return Run(submission_id=submission_id, purpose=RunPurpose.MEASURE, **{name: getattr(run, name) for name in names})
 
