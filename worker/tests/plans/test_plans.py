@@ -176,6 +176,17 @@ def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expect
     assert ("scaled to this board's memory" in found) == scaled
 
 
+def test_of_a_benchmark_that_ran_twice_the_last_run_counts(tmp_path: Path) -> None:
+    """The log is that of lib/test_workqueue.c of Linux 7.1, built against 6.12.117 and loaded by busybox."""
+    log = Path(__file__).parent / "test_workqueue_twice.dmesg"
+    stand_ins = f'dmesg() {{ [ "${{1:-}}" = -c ] || cat {log}; }}\ninsmod() {{ return 1; }}'
+    command = f"{stand_ins}\nbenchmark >$WORK/benchmark\nframe benchmark <$WORK/benchmark"
+    lines = call("test-workqueue", command, tmp_path, ITEMS="200").frame("benchmark")
+    assert len(lines) == 7
+    assert lines[0] == "test_workqueue: running 2 threads, 200 items/thread"
+    assert lines[1].split() == ["test_workqueue:", "cpu", "3052", "items/sec", "p50=2847", "p90=3780", "p95=5224", "ns"]
+
+
 def trace(tmp_path: Path, text: str, cpu_files: dict[int, str] | None = None) -> None:
     folder = tmp_path / "tracing"
     folder.mkdir()
