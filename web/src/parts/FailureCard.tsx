@@ -74,7 +74,11 @@ export function ToldFailure({ failure, what }: Pick<FailureCardProps, "failure" 
 
 /** In a place of the same page that failed for the same reason. */
 export function TheFailure({ where }: { where: "above" | "below" }) {
-  return <a href={`#${TOLD}`}>the failure {where}</a>;
+  return (
+    <a href={`#${TOLD}`} className="nowrap">
+      the failure {where}
+    </a>
+  );
 }
 
 /** A sentence that ends with a failure's own, which the page tells already: it ends with a link instead. */
