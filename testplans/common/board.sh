@@ -50,11 +50,12 @@ seconds() { # since boot, to the hundredth
 	cut -d' ' -f1 /proc/uptime
 }
 
-memory_disk() { # NAME MIB QUEUES: prints the device; its memory is taken as blocks are written
+memory_disk() { # NAME MIB QUEUES [IRQMODE]: prints the device; its memory is taken as blocks are written
+	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, as a device would.
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
 	[ -d "$NULLB" ] || fail infrastructure "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
 	mkdir -p "$NULLB/$1"
-	for pair in "size=$2" "submit_queues=$3" blocksize=4096 irqmode=0 memory_backed=1 power=1; do
+	for pair in "size=$2" "submit_queues=$3" blocksize=4096 "irqmode=${4:-0}" memory_backed=1 power=1; do
 		echo "${pair#*=}" >"$NULLB/$1/${pair%%=*}" || fail infrastructure "null_blk refuses $pair"
 	done
 	for device in "/dev/$1" "/dev/nullb$(cat "$NULLB/$1/index")"; do
@@ -104,7 +105,7 @@ trace_losses() { # a record when any CPU's buffer lost events
 }
 
 run_fio() { # ARGUMENT...: the command line as a record, then its JSON result
-	record command "fio $*"
+	record command "fio$(for word; do case $word in *[!A-Za-z0-9_./:=,+-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac; done)"
 	rm -f "$WORK/fio.json"
 	status=0
 	fio --output-format=json --output="$WORK/fio.json" "$@" || status=$?
