@@ -184,6 +184,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
       summary: "Does work run where it was queued",
       script: "run.sh",
       files_of: null,
+      modules: [],
       parser: "values",
       scenarios: scenarios.map(each => ({ name: each, summary: `${each} load`, parameters: {} })),
       axes: [],

@@ -2,6 +2,7 @@ import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
 import { devicesQuery, deviceTypesQuery, timelineQuery } from "@/api/queries";
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
+import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
@@ -44,6 +45,7 @@ export function LabPage() {
         <a href="#timeline">What ran where</a>
         <a href="#queue">Queue</a>
       </nav>
+      <Problems types={types} />
       {types.map(type => (
         <TypeSection
           key={type.name}
@@ -55,6 +57,19 @@ export function LabPage() {
       <Timeline types={types.map(type => type.name)} />
       <Queue />
     </Page>
+  );
+}
+
+/** What is wrong with the lab's files is the same for every type: said once. */
+function Problems({ types }: { types: readonly DeviceTypeView[] }) {
+  const problems = [...new Set(types.flatMap(type => type.problems ?? []))];
+  if (problems.length === 0) return null;
+  return (
+    <ul className={classes.problems} aria-label="Problems of the lab's files">
+      {problems.map(problem => (
+        <li key={problem}>{oneLine(problem)}</li>
+      ))}
+    </ul>
   );
 }
 
@@ -78,13 +93,6 @@ function TypeSection({ type, boards, working }: TypeSectionProps) {
         </>
       }
     >
-      {type.problems && type.problems.length > 0 && (
-        <ul className={classes.problems}>
-          {type.problems.map(problem => (
-            <li key={problem}>{problem}</li>
-          ))}
-        </ul>
-      )}
       <div className={classes.type}>
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
         <Boards type={type} boards={boards} working={working} />
