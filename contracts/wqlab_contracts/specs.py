@@ -348,6 +348,8 @@ class Profile(Strict):
 
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
     repetitions: Repetitions = Repetitions()
+    scenarios: list[Name] | None = Field(default=None, min_length=1)
+    """The scenarios measured when a submission names none; by default all of the plan's."""
     settings: list[str] = Field(min_length=1)
     """The settings measured when a submission names none; canonical strings such as `scope=cache,strict=1`."""
     blocks: int = Field(default=6, ge=1, le=100)
@@ -419,8 +421,16 @@ class TestPlan(Strict):
             update={
                 "scenarios": [each for each in self.scenarios if each.name in scenarios],
                 "references": [each for each in self.references if each.scenario in scenarios],
+                # They name scenarios that may be gone; what is left is measured on either kind of board.
+                "hardware": self.hardware.model_copy(update={"scenarios": None}),
+                "emulated": self.emulated.model_copy(update={"scenarios": None}),
             }
         )
+
+    def measured(self, scenarios: Sequence[str] | None, emulated: bool) -> TestPlan:
+        """What a submission measures of this plan: the scenarios it names, else its profile's, else all."""
+        chosen = scenarios or self.profile(emulated).scenarios
+        return self.narrowed(chosen) if chosen else self
 
     def metric(self, name: str) -> Metric:
         """Raises KeyError for a metric the plan does not define."""
@@ -446,8 +456,12 @@ class TestPlan(Strict):
                 raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {board}")
         for setting in (self.reference_setting, *self.hardware.settings, *self.emulated.settings):
             self.check_setting(setting)
+        known = {s.name for s in self.scenarios}
+        for name in (*(self.hardware.scenarios or ()), *(self.emulated.scenarios or ())):
+            if name not in known:
+                raise ValueError(f"profile for unknown scenario {name!r} (scenarios: {', '.join(sorted(known))})")
         for reference in self.references:
-            if reference.scenario not in {s.name for s in self.scenarios}:
+            if reference.scenario not in known:
                 raise ValueError(f"reference figure for unknown scenario {reference.scenario}")
             self.metric_or_error(reference.metric)
         if self.tradeoff is not None:

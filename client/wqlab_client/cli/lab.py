@@ -231,6 +231,8 @@ def _profile(board: str, profile: Profile) -> list[Text]:
             f"repetitions{_parameters(profile.parameters)}"
         )
     ]
+    if profile.scenarios:
+        lines.append(Text(f"    scenarios: {', '.join(profile.scenarios)}"))
     settings = [setting for setting in profile.settings if setting]
     return lines + ([Text(f"    settings: {'; '.join(settings)}")] if settings else [])
 

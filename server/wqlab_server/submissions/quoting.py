@@ -34,9 +34,8 @@ def make(session: Session, data: DataFolder, settings: Settings, request: Submis
     usual = timings.boots(session, {(target.plan, target.device_type) for _, target in good})
     wanted = []
     for index, target in good:
-        plan, device_type = data.plans[target.plan], data.device_types[target.device_type]
-        if target.scenarios:
-            plan = plan.narrowed(target.scenarios)
+        device_type = data.device_types[target.device_type]
+        plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
         profile = target_profile(plan, device_type, target, request.blocks)
         metric = detectable.primary(plan, device_type.emulated)
         effect = None

@@ -83,9 +83,8 @@ def create(
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:
     """The run of one target, with everything it will use copied from the data folder."""
-    device_type, plan = data.device_types[target.device_type], data.plans[target.plan]
-    if target.scenarios:
-        plan = plan.narrowed(target.scenarios)
+    device_type = data.device_types[target.device_type]
+    plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
     profile = target_profile(plan, device_type, target, submission.request.blocks)
     seed = secrets.randbits(48)
     return Run(

@@ -2359,6 +2359,8 @@ export interface components {
              *     }
              */
             repetitions: components["schemas"]["Repetitions"];
+            /** Scenarios */
+            scenarios: string[] | null;
             /** Settings */
             settings: string[];
         };
@@ -2567,7 +2569,7 @@ export interface components {
          * ReportFormat
          * @enum {string}
          */
-        ReportFormat: "json" | "text" | "html" | "markdown" | "junit";
+        ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests";
         /**
          * Role
          * @enum {string}

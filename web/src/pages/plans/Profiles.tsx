@@ -33,7 +33,9 @@ export function Profiles({ plan }: { plan: TestPlan }) {
     emulated: of(plan.emulated),
   });
   const names = new Set([...Object.keys(plan.hardware.parameters), ...Object.keys(plan.emulated.parameters)]);
+  const some = plan.hardware.scenarios != null || plan.emulated.scenarios != null;
   const rows = [
+    ...(some ? [row("scenarios", of => of.scenarios?.join("  ") ?? "all")] : []),
     row("blocks", of => String(of.blocks)),
     row("repetitions in each boot", repetitions),
     row("longest repetition", of => rough(of.measure_timeout_s)),

@@ -97,12 +97,17 @@ function profilesOf(plan: TestPlan, types: readonly DeviceTypeView[]): Profile[]
   return [...(emulated.has(false) ? [plan.hardware] : []), ...(emulated.has(true) ? [plan.emulated] : [])];
 }
 
-function Scenarios({ plan, own, draft, change }: PartProps) {
+function Scenarios({ plan, own, profiles, draft, change }: PartProps) {
   const all = plan.scenarios.map(scenario => scenario.name);
-  const { now, set, reset } = useList("scenario", plan, own, draft, change, all);
+  const usual = profiles[0]?.scenarios ?? all;
+  const differ = profiles.some(profile => (profile.scenarios ?? all).join() !== usual.join());
+  const { now, set, reset } = useList("scenario", plan, own, draft, change, differ ? [] : usual);
   return (
     <fieldset className={classes.group} id={fieldId(`scenario:${own}`)}>
-      <legend>Scenarios</legend>
+      <legend>
+        Scenarios
+        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated boards" : ""}
+      </legend>
       <div className={classes.choices}>
         {plan.scenarios.map(({ name, summary }) => (
           <Checkbox
