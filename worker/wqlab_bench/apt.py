@@ -35,16 +35,22 @@ class Apt:
         for option in ("Debug::NoLocking=1", "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache="):
             self._options += ["-o", option]
 
-    def versions(self, packages: Sequence[str]) -> dict[str, str]:
-        """Candidate version of each package. Raises AptError."""
+    def versions(self, packages: Sequence[str], *, fresh: bool = False) -> dict[str, str]:
+        """Candidate version of each package. Raises AptError.
+
+        Lists that are there are used as they are, without a network; `fresh` fetches foreign ones again, because a
+        mirror no longer has what old lists name.
+        """
         foreign = self._suite is not None or self._arch != _run(["dpkg", "--print-architecture"]).strip()
-        if not foreign:
+        if foreign:
+            self._use_private_lists(foreign)
+        if not (foreign and fresh):
             try:
                 return self._versions(packages)
-            except AptError:  # a machine whose package lists were removed: fetch them for ourselves
-                self._use_private_lists(foreign)
-                return self._versions(packages)
-        self._use_private_lists(foreign)
+            except AptError:  # never fetched, or a machine whose package lists were removed: fetch them for ourselves
+                if not foreign:
+                    self._use_private_lists(foreign)
+        _run(["apt-get", *self._options, "update"])
         return self._versions(packages)
 
     def unpack(self, versions: dict[str, str], scratch: Path) -> Path:
@@ -78,7 +84,6 @@ class Apt:
             sources = self._private / "sources.list"
             sources.write_text(f"deb [signed-by={_KEYRING}] {_debian_mirror()} {self._suite} main\n")
             self._options += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"]
-        _run(["apt-get", *self._options, "update"])
 
 
 def _debian_mirror() -> str:

@@ -51,6 +51,13 @@ PROGRAMS = {
 reads 016 as an octal number.
 """
 
+NEWER_SUITE = "trixie"
+NEWER_PACKAGES = ("libc6", "netperf")
+NEWER_PROGRAMS = ("netperf", "netserver")
+"""Programs in /usr/bin that the other packages' release lacks. They run with the loader and the libraries of their own
+release, apart from all others in `NEWER_FOLDER`."""
+NEWER_FOLDER = f"usr/lib/{NEWER_SUITE}"
+
 NEVER_CALLED = {
     "libgfapi.so.0", "libnbd.so.0", "libibverbs.so.1", "librdmacm.so.1", "librados.so.2", "librbd.so.1",
     "libpmemblk.so.1", "libpmem.so.1", "libxenctrl.so.4.17",
@@ -90,19 +97,23 @@ def build(cache: Path, arch: CpuArch = "x86_64") -> Path:
 
 
 def _build(cache: Path, arch: CpuArch) -> Path:
-    packages = apt.Apt(cache / "apt", arch)
-    versions = packages.versions(PACKAGES)
+    packages, newer = apt.Apt(cache / "apt", arch), apt.Apt(cache / "apt", arch, NEWER_SUITE)
     folder = cache / "rootfs"
-    image = folder / f"{content_key(versions, arch)}.cpio.zst"
-    if image.exists():
-        return image
+    for fresh in (False, True):  # what is in the cache needs no network
+        versions = packages.versions(PACKAGES, fresh=fresh)
+        newer_versions = newer.versions(NEWER_PACKAGES, fresh=fresh)
+        image = folder / f"{content_key(versions, newer_versions, arch)}.cpio.zst"
+        if image.exists():
+            return image
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="build-", dir=folder) as name:
         scratch = Path(name)
         tree = packages.unpack(versions, scratch)
+        entries = Image(arch, tree, scratch).entries(_applets(cache, scratch))
+        entries += newer_entries(arch, newer.unpack(newer_versions, scratch / "newer"))
         archive = scratch / "rootfs.cpio"
         with archive.open("wb") as output:
-            cpio.write_archive(Image(arch, tree, scratch).entries(_applets(cache, scratch)), output)
+            cpio.write_archive(entries, output)
         packed = scratch / "rootfs.cpio.zst"
         _run(["zstd", "-q", f"-{ZSTD_LEVEL}", "-T0", str(archive), "-o", str(packed)])
         packed.chmod(0o644)
@@ -111,12 +122,13 @@ def _build(cache: Path, arch: CpuArch) -> Path:
     return image
 
 
-def content_key(versions: dict[str, str], arch: CpuArch) -> str:
+def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Hash of everything the image is made from: package versions and the text of this builder."""
     own = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__), _INIT]
     inputs = {
         "arch": arch,
         "packages": versions,
+        NEWER_SUITE: newer,
         "builder": {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in own},
     }
     return hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()[:32]
@@ -187,6 +199,29 @@ class Image:
             ]
         )  # fmt: skip
         return library.read_bytes()
+
+
+def newer_entries(arch: CpuArch, tree: Path) -> list[cpio.Entry]:
+    """Members for `NEWER_PROGRAMS`, whose packages are unpacked in `tree`. Raises RootfsError for a missing library.
+
+    Each program is started through its own loader. That is reached by a link with the program's name, which is then
+    the process's name too: otherwise traces and `ps` would show the loader's.
+    """
+    programs = {name: tree / "usr/bin" / name for name in NEWER_PROGRAMS}
+    found = elf.closure(programs.values(), [tree / "usr/lib" / TRIPLET[arch]])
+    if found.absent:
+        raise RootfsError(f"{', '.join(NEWER_PROGRAMS)} need {', '.join(found.absent)}: add to NEWER_PACKAGES")
+    files = dict(found.libraries)
+    entries = [cpio.directory(NEWER_FOLDER), cpio.directory(f"{NEWER_FOLDER}/bin")]
+    for name, path in programs.items():
+        loader = tree / "usr" / (elf.interpreter(path) or "").lstrip("/")
+        files[loader.name] = loader
+        entries.append(cpio.file(f"{NEWER_FOLDER}/bin/{name}", path.read_bytes(), True))
+        entries.append(cpio.symlink(f"{NEWER_FOLDER}/{name}", loader.name))
+        start = f"/{NEWER_FOLDER}/{name} --library-path /{NEWER_FOLDER} /{NEWER_FOLDER}/bin/{name}"
+        entries.append(cpio.file(f"usr/bin/{name}", f'#!/bin/sh\nexec {start} "$@"\n'.encode(), True))
+    entries += [cpio.file(f"{NEWER_FOLDER}/{name}", path.read_bytes(), True) for name, path in files.items()]
+    return entries
 
 
 def _run(command: list[str]) -> str:
