@@ -98,3 +98,26 @@ def test_untraced_xfs() -> None:
     assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
     assert values["iops"] == pytest.approx(440.15, abs=0.01)
     assert values["fsync_mean"] == pytest.approx(2711742.45, abs=0.01)
+
+
+def test_wakeups_of_a_netperf_stream() -> None:
+    """460 messages, of whose 97 wakeups across CPUs 63 were queued."""
+    found = measured("netperf-stream", "netperf-2cpu-udp-netns-4096.txt", board(2, 1), traced=True)
+    assert found.values["queued_wakeup_share"] == pytest.approx(100 * 63 / 97)
+    assert found.values["queued_wakeups"] == pytest.approx(63 / 0.46)
+    assert found.values["remote_wakeups"] == pytest.approx(97 / 0.46)
+    assert found.values["wakeups"] == pytest.approx(298 / 0.46)
+    assert found.command is not None
+    assert found.command.startswith("netperf -4 -H 198.51.100.2 -t UDP_STREAM -l 2 -f m -- -m 4096 -M 4096 ")
+
+
+def test_an_untraced_netperf_stream() -> None:
+    values = measured("netperf-stream", "netperf-2cpu-untraced.txt", board(2, 1), traced=False).values
+    assert values == {
+        "recv": 8.95,
+        "send": 15.54,
+        "idle_share": pytest.approx(100 - 11.0491),
+        "context_switches": pytest.approx(751 / 1.007),
+        "call_function_interrupts": pytest.approx(114 / 1.007),
+        "reschedule_interrupts": pytest.approx(14 / 1.007),
+    }

@@ -1,0 +1,168 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# netperf sends messages of SIZE bytes to netserver, over loopback or to another network namespace. An untraced
+# repetition counts interrupts and context switches meanwhile, a traced one how tasks on other CPUs are woken.
+# usage: netperf-stream.sh setup|measure|teardown
+set -u
+. "$(dirname "$0")/board.sh"
+
+NAMESPACE=$WORK/netns # the namespace of the second server, kept by a mount on this file
+LACKING=$WORK/netns-lacking
+LINK=wqlab0
+CLIENT=198.51.100.1 # addresses that the Internet never routes
+SERVER=198.51.100.2
+LISTENS=' 00000000:3241 00000000:0000 0A ' # in /proc/net/tcp: netperf's own port, 12865, on every address
+SCHEDSTATS=/proc/sys/kernel/sched_schedstats
+KEYS=THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,LOCAL_SEND_THROUGHPUT,REMOTE_BYTES_RECVD,REMOTE_RECV_THROUGHPUT
+
+in_namespace() { nsenter --net="$NAMESPACE" "$@"; }
+
+serve() { # PREFIX...: netserver goes into the background once it listens
+	"$@" netserver -4 </dev/null >"$WORK/netserver.log" 2>&1 3>&- && "$@" grep -q "$LISTENS" /proc/net/tcp ||
+		fail infrastructure "netserver does not listen: $(tail -n 1 "$WORK/netserver.log")"
+}
+
+join_namespace() { # makes the namespace and a link to it; says what the kernel lacks
+	[ -e /proc/self/ns/net ] || { echo "this kernel has no network namespaces (CONFIG_NET_NS)"; return 1; }
+	: >"$NAMESPACE"
+	unshare --net="$NAMESPACE" true || fail infrastructure "cannot make a network namespace"
+	# Made over there, where the peer, which busybox cannot name, becomes veth0; one end comes back to process 1's side.
+	in_namespace ip link add "$LINK" type veth 2>"$WORK/veth.log" ||
+		{ echo "this kernel makes no veth pair (CONFIG_VETH): $(tail -n 1 "$WORK/veth.log")"; return 1; }
+	in_namespace ip link set "$LINK" netns 1 && ip address add "$CLIENT/30" dev "$LINK" && ip link set "$LINK" up &&
+		in_namespace ip address add "$SERVER/30" dev veth0 && in_namespace ip link set veth0 up && in_namespace ip link set lo up ||
+		fail infrastructure "cannot join two network namespaces by a veth pair"
+}
+
+setup() {
+	need netperf netserver nsenter unshare ip killall
+	record fact netperf "$(netperf -V 2>&1 | head -n 1)"
+	serve env
+	rm -f "$LACKING"
+	join_namespace >"$LACKING" || return 0
+	rm -f "$LACKING"
+	serve in_namespace
+}
+
+workload() { # SECONDS: a UDP stream that ends by a count hangs when the empty datagrams that say so are dropped
+	host=127.0.0.1
+	[ "$NETWORK" = lo ] || host=$SERVER
+	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
+	record command "netperf $*"
+	netperf "$@" >"$WORK/netperf.out" 2>&1 ||
+		fail infrastructure "netperf ended with exit status $?: $(tail -n 1 "$WORK/netperf.out")"
+}
+
+result() { frame netperf <"$WORK/netperf.out"; } # last: output that is cut off has no result
+
+# Architectures number and abbreviate their inter-processor interrupts differently (CAL, IPI1) and call them the same.
+interrupts() { # function calls and reschedules so far, of all CPUs; - for a kind that this kernel does not list
+	$AWK '
+	function all(  i, n) { for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) n += $i; return sprintf("%.0f", n) }
+	BEGIN { calls = reschedules = "-" }
+	/Function call interrupts *$/ { calls = all() }
+	/Rescheduling interrupts *$/ { reschedules = all() }
+	END { print calls, reschedules }' "${INTERRUPTS:-/proc/interrupts}"
+}
+
+interrupt_records() { # BEFORE AFTER, each from interrupts
+	echo "$1 $2" | $AWK '
+	function told(name, what, before, after) {
+		if (before == "-") printf "unsupported\t%s\t/proc/interrupts of this kernel lists no %s interrupts\n", name, what
+		else printf "value\t%s\t%.0f\n", name, after - before
+	}
+	{ told("call_function_interrupts", "function call", $1, $3); told("reschedule_interrupts", "rescheduling", $2, $4) }' >&3
+}
+
+wakeups() { # all wakeups so far, and those of a task on the waker's own CPU
+	$AWK '$1 ~ /^cpu[0-9]/ { count += $6; own += $7 } END { printf "%.0f %.0f\n", count, own }' "${SCHEDSTAT:-/proc/schedstat}"
+}
+
+wakeup_records() { # BEFORE AFTER, each from wakeups
+	echo "$1 $2" | $AWK '{ printf "value\twakeups\t%.0f\nvalue\tremote_wakeups\t%.0f\n", $3 - $1, $3 - $1 - ($4 - $2) }' >&3
+}
+
+lacking() { # REASON METRIC...
+	reason=$1
+	shift
+	for metric; do record unsupported "$metric" "$reason"; done
+}
+
+schedstats_on() { # counting wakeups costs time, so only traced repetitions do
+	case $(head -n 1 /proc/schedstat 2>/dev/null) in
+	'version 15' | 'version 16' | 'version 17') [ -w "$SCHEDSTATS" ] && cat "$SCHEDSTATS" >"$WORK/schedstats" && echo 1 >"$SCHEDSTATS" ;;
+	*) false ;;
+	esac || { lacking "this kernel counts no wakeups in /proc/schedstat as expected (CONFIG_SCHEDSTATS)" wakeups remote_wakeups; return 1; }
+}
+
+trace_start() {
+	trace_reset && [ -d "$TRACING/events/csd/csd_queue_cpu" ] ||
+		{ lacking "this kernel has no event csd_queue_cpu" queued_wakeups; return 1; }
+	trace_write buffer_size_kb "$TRACE_KIB"
+	# Kernels that cannot filter by a function's name record the other calls as well; they are told apart below.
+	trace_write events/csd/csd_queue_cpu/filter 'func.function == sched_ttwu_pending' ||
+		trace_write events/csd/csd_queue_cpu/filter 0
+	trace_write events/csd/csd_queue_cpu/enable 1
+	trace_write tracing_on 1
+}
+
+reduce_trace() { # how many calls that were queued for another CPU are wakeups
+	$AWK '
+	/^#/ { next }
+	/ csd_queue_cpu: / && / func=0x/ { hidden = 1 }
+	/ csd_queue_cpu: / && / func=sched_ttwu_pending / { queued++ }
+	END {
+		if (hidden) print "unsupported\tqueued_wakeups\tthis kernel does not name the functions in its trace"
+		else printf "value\tqueued_wakeups\t%d\n", queued
+	}' "$TRACING/trace" >&3
+}
+
+traced() {
+	counted=no queues=no
+	# The tracer runs within what is counted: what it sees is among it.
+	if schedstats_on; then counted=yes before=$(wakeups); fi
+	! trace_start || queues=yes
+	if [ "$counted$queues" = nono ]; then
+		record unsupported traced "this kernel counts neither wakeups nor what is queued for other CPUs"
+		return 0
+	fi
+	workload "$TRACED_RUNTIME_S"
+	[ "$queues" = no ] || trace_write tracing_on 0
+	if [ "$counted" = yes ]; then
+		wakeup_records "$before" "$(wakeups)"
+		cat "$WORK/schedstats" >"$SCHEDSTATS"
+	fi
+	if [ "$queues" = yes ]; then
+		trace_losses
+		reduce_trace
+		trace_write events/csd/csd_queue_cpu/filter 0
+		trace_reset
+		trace_write buffer_size_kb 1
+	fi
+	result
+}
+
+measure() {
+	if [ "$NETWORK" = netns ] && [ -e "$LACKING" ]; then
+		record unsupported '*' "$(cat "$LACKING")"
+	elif [ "${TRACE:-0}" = 1 ]; then
+		traced
+	else
+		times=$(cpu_times) counts=$(interrupts)
+		workload "$RUNTIME_S"
+		interrupt_records "$counts" "$(interrupts)"
+		cpu_records "$times" "$(cpu_times)"
+		result
+	fi
+}
+
+teardown() {
+	killall -q netserver
+	[ ! -e "/sys/class/net/$LINK" ] || ip link delete "$LINK" || fail infrastructure "cannot remove $LINK"
+	! grep -q " $NAMESPACE " /proc/mounts || umount "$NAMESPACE" || fail infrastructure "cannot give up the network namespace"
+}
+
+case ${1:-} in
+setup | measure | teardown) "$1" ;;
+*) fail infrastructure "usage: $0 setup|measure|teardown" ;;
+esac

@@ -1,0 +1,101 @@
+"""Whatever netperf and the board say, a figure of a stream is right or not there."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from wqlab_contracts.enums import ErrorKind
+from wqlab_worker.collect import Measurement, collect
+
+from .test_recorded import RECORDED, board, plan
+
+TRACED = (RECORDED / "netperf-2cpu-udp-netns-4096.txt").read_text()
+UNTRACED = (RECORDED / "netperf-2cpu-untraced.txt").read_text()
+LACKS_EVENT = "this kernel has no event csd_queue_cpu"
+
+
+def stream(text: str, traced: bool) -> Measurement:
+    return collect(text, "netperf_stream", plan("netperf-stream"), board(2, 1), traced)
+
+
+GOOD = {traced: stream(text, traced).values for traced, text in ((True, TRACED), (False, UNTRACED))}
+
+
+def not_measured(found: Measurement, reason: str) -> None:
+    assert found.values == {}
+    assert found.failure is not None
+    assert found.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert re.search(reason, found.failure.summary), found.failure.summary
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_output_cut_off_anywhere_never_gives_another_figure(traced: bool) -> None:
+    text = TRACED if traced else UNTRACED
+    for end in range(len(text)):
+        found = stream(text[:end], traced)
+        assert found.values == GOOD[traced] if found.failure is None else found.values == {}, text[:end]
+
+
+@pytest.mark.parametrize("calls", ["0", "-1", "12.5", "nan", "", "1e400", "many"])
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_stream_of_no_messages(traced: bool, calls: str) -> None:
+    text = re.sub(r"LOCAL_SEND_CALLS=.*", f"LOCAL_SEND_CALLS={calls}", TRACED if traced else UNTRACED)
+    not_measured(stream(text, traced), "LOCAL_SEND_CALLS|sent no message")
+
+
+@pytest.mark.parametrize("key", ["LOCAL_SEND_THROUGHPUT", "REMOTE_RECV_THROUGHPUT", "LOCAL_SEND_CALLS"])
+def test_a_result_without_one_of_its_figures(key: str) -> None:
+    not_measured(stream(re.sub(rf"^{key}=.*\n", "", UNTRACED, flags=re.MULTILINE), False), key)
+
+
+@pytest.mark.parametrize("value", ["nan", "-3", "inf", "0x10", "fast"])
+def test_an_absurd_throughput(value: str) -> None:
+    text = re.sub(r"REMOTE_RECV_THROUGHPUT=.*", f"REMOTE_RECV_THROUGHPUT={value}", UNTRACED)
+    not_measured(stream(text, False), "not measured: ")
+
+
+def test_another_unit_is_not_taken_for_megabits() -> None:
+    not_measured(stream(UNTRACED.replace("10^6bits/s", "KBytes/s"), False), "counts in KBytes/s")
+
+
+def test_a_kernel_without_the_event_still_counts_its_wakeups() -> None:
+    text = re.sub(r"value\tqueued_wakeups\t\d+", f"unsupported\tqueued_wakeups\t{LACKS_EVENT}", TRACED)
+    found = stream(text, True)
+    assert found.values == {name: GOOD[True][name] for name in ("remote_wakeups", "wakeups")}
+    assert dict(found.unsupported) == dict.fromkeys(("queued_wakeups", "queued_wakeup_share"), LACKS_EVENT)
+
+
+def test_a_kernel_without_scheduler_statistics_still_counts_what_is_queued() -> None:
+    text = re.sub(r"value\t(wakeups|remote_wakeups)\t\d+", r"unsupported\t\1\tno statistics", TRACED)
+    found = stream(text, True)
+    assert found.values == {"queued_wakeups": GOOD[True]["queued_wakeups"]}
+    assert {name for name, _ in found.unsupported} == {"wakeups", "remote_wakeups", "queued_wakeup_share"}
+
+
+@pytest.mark.parametrize(("remote", "reason"), [(0, "only 0 wakeups"), (19, "only 19 wakeups"), (62, "63 queued")])
+def test_a_share_that_would_mean_nothing(remote: int, reason: str) -> None:
+    """Too few to take a share of, or two counts that contradict each other."""
+    found = stream(TRACED.replace("remote_wakeups\t97", f"remote_wakeups\t{remote}"), True)
+    assert "queued_wakeup_share" not in found.values
+    assert found.values["remote_wakeups"] == pytest.approx(remote / 0.46)
+    assert reason in dict(found.unsupported)["queued_wakeup_share"]
+
+
+def test_a_kernel_that_lists_no_such_interrupts() -> None:
+    text = re.sub(r"value\treschedule_interrupts\t\d+", "unsupported\treschedule_interrupts\tnot listed", UNTRACED)
+    found = stream(text, False)
+    assert found.unsupported == [("reschedule_interrupts", "not listed")]
+    assert found.values.keys() == GOOD[False].keys() - {"reschedule_interrupts"}
+
+
+def test_lost_events_and_a_kernel_without_namespaces() -> None:
+    assert stream("overrun\t3\n" + TRACED, True).values == {}
+    found = stream("unsupported\t*\tthis kernel has no network namespaces (CONFIG_NET_NS)\n", True)
+    assert found.unsupported == [(None, "this kernel has no network namespaces (CONFIG_NET_NS)")]
+
+
+def test_a_netperf_that_failed_says_so() -> None:
+    text = "command\tnetperf\nfailed\tinfrastructure\tnetperf ended with exit status 1: Message too long\n"
+    not_measured(stream(text, False), "Message too long")
