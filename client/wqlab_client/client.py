@@ -53,6 +53,7 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     JUNIT = "junit"
+    MMTESTS = "mmtests"
 
 
 class SubmissionFilter(TypedDict, total=False):

@@ -29,6 +29,7 @@ FORMATS = {
     ".md": "text/markdown; charset=utf-8",
     ".json": "application/json",
     ".xml": "application/xml; charset=utf-8",
+    ".mmtests": "text/plain; charset=utf-8",
 }
 
 

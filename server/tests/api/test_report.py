@@ -82,6 +82,7 @@ def test_an_unfinished_submission_has_a_report_that_says_so(client: httpx.Client
         ("html", "text/html; charset=utf-8", "<html"),
         ("markdown", "text/markdown; charset=utf-8", "|"),
         ("junit", "application/xml; charset=utf-8", "<testsuite"),
+        ("mmtests", "text/plain; charset=utf-8", "Amean"),
     ],
 )
 def test_every_format_is_sent(client: httpx.Client, scene: Scene, name: str, media: str, words: str) -> None:

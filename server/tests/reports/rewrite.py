@@ -4,6 +4,7 @@ have such reports, and they are to read them."""
 from report_examples import EXAMPLES
 
 from wqlab_contracts.api import Report
+from wqlab_server.reports.render_mmtests import render_mmtests
 from wqlab_server.reports.render_text import render_text
 
 if __name__ == "__main__":
@@ -12,5 +13,6 @@ if __name__ == "__main__":
     here = Path(__file__).parent
     for name, make in EXAMPLES.items():
         (here / "golden" / f"{name}.txt").write_text(render_text(make()))
+        (here / "golden" / f"{name}.mmtests").write_text(render_mmtests(make()))
     for kept in (here / "kept").glob("*.json"):
         kept.with_suffix(".txt").write_text(render_text(Report.model_validate_json(kept.read_text())))

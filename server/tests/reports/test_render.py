@@ -22,6 +22,7 @@ from wqlab_server.reports.render_html import render_html
 from wqlab_server.reports.render_json import render_json
 from wqlab_server.reports.render_junit import render_junit
 from wqlab_server.reports.render_markdown import render_markdown
+from wqlab_server.reports.render_mmtests import render_mmtests
 from wqlab_server.reports.render_shell import shell_lines
 from wqlab_server.reports.render_text import render_text
 
@@ -31,14 +32,16 @@ RENDERERS = {
     "markdown": render_markdown,
     "html": render_html,
     "junit": render_junit,
+    "mmtests": render_mmtests,
     "json": render_json,
 }
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_text_is_as_it_was_looked_at(name):
+@pytest.mark.parametrize(("render", "suffix"), [(render_text, "txt"), (render_mmtests, "mmtests")])
+def test_text_is_as_it_was_looked_at(name, render, suffix):
     """Golden files; after a wanted change: python server/tests/reports/rewrite.py, then read the diff."""
-    assert render_text(EXAMPLES[name]()) == (GOLDEN / f"{name}.txt").read_text()
+    assert render(EXAMPLES[name]()) == (GOLDEN / f"{name}.{suffix}").read_text()
 
 
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))
@@ -151,7 +154,7 @@ LOW, HIGH = 4321.25, 8765.75
 
 @settings(max_examples=25, deadline=None)
 @given(st.lists(st.floats(-400, 400), min_size=1, max_size=8), st.lists(st.floats(-400, 400), min_size=1, max_size=8))
-@pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit])
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit, render_mmtests])
 def test_emulated_throughput_is_a_value_only(render, spread_a, spread_b):
     """Twice as fast or half as fast, noisy or not: the documents differ in the two means and in nothing else, so there
     is no p, interval, sign, arrow or colour that depends on them."""
@@ -235,7 +238,7 @@ class Tags(HTMLParser):
         self.attributes |= {name for name, _ in attrs}
 
 
-@pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit])
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit, render_mmtests])
 def test_no_control_character_survives(render):
     text = render(hostile())
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)

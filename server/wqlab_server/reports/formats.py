@@ -16,6 +16,7 @@ from .render_html import render_html
 from .render_json import render_json
 from .render_junit import render_junit
 from .render_markdown import render_markdown
+from .render_mmtests import render_mmtests
 from .render_text import render_text
 
 
@@ -25,6 +26,7 @@ class ReportFormat(StrEnum):
     HTML = "html"
     MARKDOWN = "markdown"
     JUNIT = "junit"
+    MMTESTS = "mmtests"
 
 
 CONTENT = {
@@ -33,6 +35,7 @@ CONTENT = {
     ReportFormat.HTML: "text/html; charset=utf-8",
     ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
+    ReportFormat.MMTESTS: "text/plain; charset=utf-8",
 }
 SUFFIX = {
     ReportFormat.JSON: "json",
@@ -40,6 +43,7 @@ SUFFIX = {
     ReportFormat.HTML: "html",
     ReportFormat.MARKDOWN: "md",
     ReportFormat.JUNIT: "xml",
+    ReportFormat.MMTESTS: "mmtests",
 }
 _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
     ReportFormat.JSON: render_json,
@@ -47,6 +51,7 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
     ReportFormat.HTML: render_html,
     ReportFormat.MARKDOWN: render_markdown,
     ReportFormat.JUNIT: render_junit,
+    ReportFormat.MMTESTS: render_mmtests,
 }
 
 

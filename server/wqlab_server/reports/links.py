@@ -47,7 +47,7 @@ def get_linked_report(
     settings: AppSettings,
     who: Annotated[Principal | None, Depends(_reader)],
 ) -> Response:
-    """The report as a page; with .txt, .md, .json or .xml in another format."""
+    """The report as a page; with .txt, .md, .json, .xml or .mmtests in another format."""
     match = _NAME.fullmatch(name)
     wanted = _BY_SUFFIX[match[2]] if match and match[2] else ReportFormat.HTML
     if who is None:

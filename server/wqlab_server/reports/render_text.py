@@ -102,9 +102,12 @@ def _findings(findings: list[FindingView]) -> list[str]:
 
 def _published(target: TargetReport) -> list[str]:
     rows = []
-    for figure, measured in facts.published(target):
+    found = facts.published(target)
+    kernels = {figure.kernel for figure, _ in found}
+    for figure, measured in found:
         deviation = "" if figure.stddev is None else f" ±{figure.stddev:g}"
-        name = " ".join(part for part in (figure.scenario, figure.setting, figure.metric) if part)
+        kernel = f"({figure.kernel})" if len(kernels) > 1 else ""
+        name = " ".join(part for part in (figure.scenario, figure.setting, figure.metric, kernel) if part)
         rows.append([name, f"{figure.mean:g}{deviation}", measured])
     if not rows:
         return []

@@ -10,6 +10,7 @@ const FORMATS = [
   { format: "markdown", name: "Markdown", suffix: "md" },
   { format: "json", name: "JSON", suffix: "json" },
   { format: "junit", name: "JUnit", suffix: "xml" },
+  { format: "mmtests", name: "MMTests", suffix: "mmtests" },
 ] as const;
 
 /** Everything that carries the report elsewhere: text for a mail, its lasting link, files. */
