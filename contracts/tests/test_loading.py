@@ -122,6 +122,22 @@ def test_a_knob_with_a_default_may_be_left_out(folder: Path) -> None:
         plan.check_setting("local=0,strict=0")
 
 
+def test_a_profile_may_measure_some_of_the_scenarios(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    text = path.read_text().replace("{name: alive, summary: up}", "{name: alive, summary: up}, {name: b, summary: s}")
+    path.write_text(text.replace("emulated: {", "emulated: {scenarios: [b], "))
+    plan = load_data(folder).plans["health-check"]
+    assert [each.name for each in plan.measured(None, emulated=False).scenarios] == ["alive", "b"]
+    assert [each.name for each in plan.measured(None, emulated=True).scenarios] == ["b"]
+    chosen = plan.measured(["alive"], emulated=True)
+    assert [each.name for each in chosen.scenarios] == ["alive"]
+    # What is measured is sent to workers and kept in rows: it is read back and still whole.
+    assert type(plan).model_validate_json(chosen.model_dump_json(by_alias=True)) == chosen
+    path.write_text(text.replace("emulated: {", "emulated: {scenarios: [c], "))
+    (problem,) = problems(folder)
+    assert problem.endswith("profile for unknown scenario 'c' (scenarios: alive, b)")
+
+
 def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")

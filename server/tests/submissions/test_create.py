@@ -88,6 +88,17 @@ def test_runs_keep_what_was_asked_for(lab: LabUnderTest) -> None:
 
 
 @pytest.mark.integration
+def test_unless_scenarios_are_asked_for_those_of_the_kind_of_board_are_measured(lab: LabUnderTest) -> None:
+    data = load_data(CHECKOUT)
+    target = Target(plan="netperf-stream", device_type="tiny")
+    request = SubmissionRequest(series=Series(mbox=MboxSeries(text=MBOX)), tree="linux-6.12", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert [scenario.name for scenario in run.plan.scenarios] == data.plans["netperf-stream"].emulated.scenarios
+
+
+@pytest.mark.integration
 def test_only_the_scenarios_that_were_asked_for_are_measured(lab: LabUnderTest) -> None:
     crypt = load_data(CHECKOUT)
     target = Target(plan="dm-crypt-affinity", device_type="ryzen-3900x", scenarios=["LOW", "HIGH"])
