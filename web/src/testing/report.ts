@@ -190,6 +190,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
       axes: [],
       reference_setting: reference,
       hardware: {
+        scenarios: null,
         settings: [...settings],
         blocks,
         measure_timeout_s: 300,
@@ -197,6 +198,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
         repetitions: { warmup: 1, untraced: 5, traced: 1 },
       },
       emulated: {
+        scenarios: null,
         settings: [...settings],
         blocks,
         measure_timeout_s: 300,
