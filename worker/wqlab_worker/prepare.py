@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import structlog
+
 from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome
 from wqlab_contracts.keys import build_key, fragment_names
 from wqlab_contracts.loading import DataError, DataFolder, load_data
@@ -132,6 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
     kernel.add_argument("--emulated", action="store_true", help="for emulated boards")
     chosen = parser.parse_args(arguments)
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     progress = ProgressLine(sys.stderr)
     try:
         workspace = Workspace.from_environment()
