@@ -213,6 +213,10 @@ class ArtifactKind(StrEnum):
     METADATA = "metadata"
     CONSOLE = "console"
     RAW_OUTPUT = "raw_output"
+    WORKQUEUE_LAYOUT = "workqueue_layout"
+    """Of a build: where its kernel keeps its workqueues' counters."""
+    WORKQUEUE_SERIES = "workqueue_series"
+    """Of a boot: those counters once a second, as `workqueues.write` makes them."""
 
 
 class Scope(StrEnum):

@@ -82,6 +82,7 @@ ZSTD_LEVEL = 19
 """Unpacking time does not depend on the level; every byte saved is one less to load, hash and copy by kexec."""
 
 _INIT = Path(__file__).parent / "guest" / "init"
+_MONITOR = Path(__file__).parent / "guest" / "wqmon.c"
 
 
 class RootfsError(Exception):
@@ -124,7 +125,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Hash of everything the image is made from: package versions and the text of this builder."""
-    own = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__), _INIT]
+    own = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__), _INIT, _MONITOR]
     inputs = {
         "arch": arch,
         "packages": versions,
@@ -159,6 +160,7 @@ class Image:
         entries.append(cpio.file("init", _INIT.read_bytes(), executable=True))
         entries += [cpio.file(target, (self._tree / name).read_bytes(), True) for name, target in PROGRAMS.items()]
         entries += [cpio.file(name, data, True) for name, data in self.libraries().items()]
+        entries.append(cpio.file("usr/bin/wqmon", self.monitor(), executable=True))
         taken = {entry.name for entry in entries}
         for applet in applets:
             name = f"usr/{applet.removeprefix('usr/')}" if not applet.startswith("linuxrc") else ""
@@ -182,6 +184,12 @@ class Image:
             stand_in = self.stand_in(found)
             images |= {f"usr/lib/{soname}": stand_in for soname in found.absent}
         return images
+
+    def monitor(self) -> bytes:
+        """The program that counts what the workqueues do: static, for the image's architecture."""
+        program = self._scratch / "wqmon"
+        _run([f"{self._triplet}-gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", str(_MONITOR), "-o", str(program)])
+        return program.read_bytes()
 
     def stand_in(self, found: elf.Closure) -> bytes:
         """One library of aborting functions in place of all absent ones."""

@@ -77,8 +77,10 @@ class Board(Protocol):
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         """Cold power cycle, golden system, kexec into `kernel`, verified."""
 
-    def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
-        """Runs the plan's script on the booted variant."""
+    def script(
+        self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
+    ) -> ScriptOutput:
+        """Runs the plan's script on the booted variant; `monitored`: by the plan's `monitor.SCRIPT`."""
 
     def restore(self) -> dict[str, str]:
         """Puts back what the boot had set on the board; facts about that, empty when there was nothing."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NamedTuple, NoReturn
 
+from wqlab_contracts import workqueues
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, RunPurpose, TraceMode
 from wqlab_contracts.messages import (
     EXCERPT_LIMIT,
@@ -24,6 +25,7 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Scenario
 
+from . import monitor
 from .backends.base import Cancel, Emit
 from .boards import Board, BoardFailure, Booted, ScriptOutput
 from .collect import Measurement, Records, collect, read_records
@@ -87,6 +89,7 @@ class _Boot:
     raw: RawOutput = field(default_factory=RawOutput)
     commands: dict[str, str] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
+    workqueues: list[workqueues.Row] = field(default_factory=list)
 
     def overhead_s(self, ended: float) -> float:
         """Seconds that were neither golden boot, kexec boot nor workload."""
@@ -186,7 +189,7 @@ class Boots:
         told: set[str] = set()
         for repetition in repetitions(self.job):
             self._check_canceled()
-            output = self._script(boot, "measure", self._parameters(cell, repetition.traced), cell)
+            output = self._script(boot, "measure", self._parameters(cell, repetition.traced), cell, repetition)
             measurement = collect(
                 output.stdout,
                 self.job.plan.parser,
@@ -246,20 +249,46 @@ class Boots:
         return environment
 
     def _script(
-        self, boot: _Boot, action: str, environment: Mapping[str, str], cell: Cell | None = None
+        self,
+        boot: _Boot,
+        action: str,
+        environment: Mapping[str, str],
+        cell: Cell | None = None,
+        repetition: Repetition | None = None,
     ) -> ScriptOutput:
         limit_s = float(self.job.profile.measure_timeout_s) if cell else SETUP_TIMEOUT_S
+        monitored = repetition is not None and self._is_monitored(repetition)
         started = self.clock()
         try:
-            output = self.board.script(action, environment, limit_s)
+            output = self.board.script(action, environment, limit_s, monitored=monitored)
         finally:
             boot.workload_s += self.clock() - started
+        if monitored and cell and repetition:
+            output = self._take_series(boot, cell, repetition, output)
         wanted = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
         boot.raw.add(f"# {action} {wanted}\n# exit status {output.status}, {output.seconds:.2f} s\n")
         boot.raw.add(output.stdout + "\n")
         if output.stderr:
             boot.raw.add(f"# stderr\n{output.stderr}\n")
         return output
+
+    def _is_monitored(self, repetition: Repetition) -> bool:
+        """What is timed runs alone. A plan of an earlier release has no monitor among its files."""
+        measures = self.job.purpose is RunPurpose.MEASURE and monitor.SCRIPT in self.job.files
+        return measures and (repetition.warmup or repetition.traced)
+
+    def _take_series(self, boot: _Boot, cell: Cell, repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
+        stdout, series = monitor.separate(output.stdout)
+        phase = "traced" if repetition.traced else "warmup"
+        boot.workqueues += monitor.rows(
+            series or ["note\t0\tthe monitor said nothing"],
+            cell.scenario.name,
+            cell.setting,
+            repetition.number,
+            phase,
+        )
+        del boot.workqueues[workqueues.ROW_LIMIT :]
+        return replace(output, stdout=stdout)
 
     def _plain_script(self, boot: _Boot, action: str) -> Records:
         """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
@@ -321,6 +350,9 @@ class Boots:
         )
 
     def _keep_raw_output(self, boot: _Boot) -> None:
+        if boot.workqueues:
+            table = workqueues.write(boot.workqueues).encode()
+            self.emit.artifact(ArtifactKind.WORKQUEUE_SERIES, workqueues.file_name(boot.key), table)
         if not boot.raw:
             return
         key = boot.key

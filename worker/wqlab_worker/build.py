@@ -19,7 +19,7 @@ from wqlab_contracts.keys import build_key, in_merge_order
 from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 from wqlab_contracts.specs import CpuArch
 
-from . import buildlog, elf, kconfig
+from . import buildlog, elf, kconfig, layout
 from .checkout import checked_out
 from .failures import InfrastructureError, JobError, UserError
 from .modules import MODULES, BuiltModules, build_modules
@@ -76,7 +76,7 @@ def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress)
         with workspace.lock(f"build-{job.key}", lambda: progress("waiting for another worker that builds it", 0, 0)):
             if (found := finished_build(workspace, job.key)) is not None:
                 # Said anew: the result may be that of an older release, whose command was another.
-                return found.model_copy(update={"reproducer": reproducer(job)})
+                return _with_layout(found, workspace, job.key).model_copy(update={"reproducer": reproducer(job)})
             return _Build(job, workspace, progress).run()
     except JobError as error:
         return BuildResult(outcome=Outcome.FAILED, failure=error.failure, reproducer=reproducer(job))
@@ -110,6 +110,21 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
         log.error("stored build is damaged; building it again", path=str(stored), file=artifact.name)
         workspace.path_of(artifact).unlink(missing_ok=True)
     return None if damaged else result.model_copy(update={"reused": True})
+
+
+def _with_layout(found: BuildResult, workspace: Workspace, key: str) -> BuildResult:
+    """A build that an older release made, with the layout that this one adds. No key changes, nothing is built anew."""
+    if any(artifact.kind is ArtifactKind.WORKQUEUE_LAYOUT for artifact in found.artifacts):
+        return found
+    folder = build_folder(workspace, key)
+    with workspace.temporary("layout") as scratch:
+        (scratch / layout.NAME).write_text(layout.resolve(folder / "vmlinux"))
+        (scratch / layout.NAME).replace(folder / layout.NAME)
+        kept = workspace.keep(folder / layout.NAME, ArtifactKind.WORKQUEUE_LAYOUT, layout.NAME)
+        result = found.model_copy(update={"artifacts": [*found.artifacts, kept]})
+        (scratch / "result.json").write_text(result.model_copy(update={"reused": False}).model_dump_json(indent=1))
+        (scratch / "result.json").replace(folder / "result.json")
+    return result
 
 
 def _check(job: BuildJob) -> None:
@@ -297,6 +312,9 @@ class _Build:
             log.writelines(f"wqlab: not in the finished configuration: {option}\n" for option in unmet)
         artifacts += [(ArtifactKind.MODULE, name) for name in modules.files]
         artifacts.append((ArtifactKind.BUILD_LOG, "build.log"))
+        self.progress("reading the debug information", self.expected, self.expected)
+        (result / layout.NAME).write_text(layout.resolve(result / "vmlinux"))
+        artifacts.append((ArtifactKind.WORKQUEUE_LAYOUT, layout.NAME))
         return BuildResult(
             outcome=Outcome.PASSED,
             build_id_gnu=build_id,

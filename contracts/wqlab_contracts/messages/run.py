@@ -21,6 +21,8 @@ class Kernel(Message):
     """Those that the plan needs and that do not build against it -> why."""
     own_modules: Artifact | None = None
     """A tar of what this kernel would install; the plan needs one of them."""
+    workqueue_layout: Artifact | None = None
+    """Where this kernel keeps its workqueues' counters; null for a build from before that was looked up."""
 
 
 class BlockPlan(Message):

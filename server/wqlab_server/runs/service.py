@@ -111,6 +111,7 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
             release=result.release,
             image=_required(artifacts, ArtifactKind.KERNEL, build_id),
             figures=build.recipe.figures,
+            workqueue_layout=artifacts.get(ArtifactKind.WORKQUEUE_LAYOUT),
         )
         if run.plan.modules:
             kernels[arm] = _with_modules(kernels[arm], result, run.plan.modules)

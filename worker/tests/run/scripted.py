@@ -132,6 +132,8 @@ class ScriptedBoard:
     scripts: list[tuple[BootKey, str, dict[str, str]]] = field(default_factory=list)
     console: str = ""
     restored: dict[str, str] = field(default_factory=dict)
+    monitored: list[bool] = field(default_factory=list)
+    """Of each `measure`."""
 
     def clock(self) -> float:
         return self.time
@@ -146,9 +148,13 @@ class ScriptedBoard:
         number = len(self.boots)
         return Booted(f"boot-{number}", f"t{number}", "ab", "6.12", "console", TOPOLOGY, {"HZ": "250"}, 7.0, 3.0)
 
-    def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
+    def script(
+        self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
+    ) -> ScriptOutput:
         assert self.on
         self.scripts.append((self.on, action, dict(environment)))
+        if action == "measure":
+            self.monitored.append(monitored)
         self.time += 2
         said = self.on_script(self.on, action, environment)
         if said is None:

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from types import ModuleType
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
@@ -23,7 +22,6 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_worker import collect, parsers
 from wqlab_worker.boards import BoardFailure
 from wqlab_worker.boot import cells, repetitions
 from wqlab_worker.leases import Stop, canceled
@@ -31,22 +29,6 @@ from wqlab_worker.rawoutput import RAW_OUTPUT_LIMIT
 from wqlab_worker.run import measure
 
 from .scripted import AB, ScriptedBoard, Told, answer, job, kernel_death, lab_failure
-
-
-@pytest.fixture(autouse=True, scope="module")
-def scripted_parser() -> Iterator[None]:
-    """A parser of the scripted plan's two metrics, found as any other is."""
-    module = ModuleType(f"{parsers.__name__}.scripted")
-
-    def parse(records: collect.Records, topology: object, traced: bool) -> collect.Measurement:
-        name = "share" if traced else "speed"
-        return collect.measure(records, [name], lambda: {name: records.value(name)})
-
-    module.parse = parse  # type: ignore[attr-defined]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(__import__("sys").modules, module.__name__, module)
-        patch.setattr(collect, "parser", lambda name: parse)
-        yield
 
 
 def run(

@@ -13,6 +13,7 @@ import structlog
 from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
+from .. import monitor
 from ..boards import BoardFailure, Booted, ScriptOutput
 from . import probe
 from .boardconditions import BoardConditions
@@ -138,10 +139,14 @@ class LabgridBoard:
 
     # --- scripts ------------------------------------------------------------------------------------------------
 
-    def script(self, action: str, environment: Mapping[str, str], timeout_s: float) -> ScriptOutput:
+    def script(
+        self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
+    ) -> ScriptOutput:
         strategy, tap = self._strategy, self._strategy.tap
         assignments = " ".join(f"{name}={shlex.quote(value)}" for name, value in environment.items())
         script = shlex.quote(f"{PLAN_FOLDER}/{self._job.plan.script}")
+        if monitored:
+            script = f"{shlex.quote(f'{PLAN_FOLDER}/{monitor.SCRIPT}')} {script}"
         started = time.monotonic()
         # By its path: busybox's env would run its own applet for `sh`, and that its own awk, whatever the board has.
         command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"

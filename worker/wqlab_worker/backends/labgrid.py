@@ -16,8 +16,9 @@ import structlog
 
 from wqlab_contracts import published
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
+from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
 
+from .. import layout
 from ..modules import files_for_board
 from .base import Cancel, Emit
 from .wire import (
@@ -66,7 +67,7 @@ class LabgridBackend:
             modules={
                 arm: {
                     name: base64.b64encode(data)
-                    for name, data in files_for_board(job.plan.modules, kernel, self._fetch).items()
+                    for name, data in self._files(job, kernel).items()
                 }
                 for arm, kernel in job.kernels.items()
             },
@@ -92,6 +93,14 @@ class LabgridBackend:
         )
         outcome = Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED
         return RunResult(outcome=outcome, failure=failure)
+
+    def _files(self, job: RunJob, kernel: Kernel) -> dict[str, bytes]:
+        """What goes to the board for this kernel alone."""
+        files = dict(files_for_board(job.plan.modules, kernel, self._fetch))
+        if kernel.workqueue_layout is not None:
+            offsets = self._fetch(kernel.workqueue_layout).read_text(errors="replace")
+            files[layout.ON_BOARD] = layout.for_board(offsets).encode()
+        return files
 
     def _log_of(self, order: Order) -> Path:
         return self._logs / f"run-{order.job.run_id}-{self._fence}.log"

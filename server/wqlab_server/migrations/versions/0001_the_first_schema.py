@@ -352,7 +352,7 @@ def upgrade() -> None:
     sa.Column('apply_id', sa.Integer(), nullable=True),
     sa.Column('build_id', sa.Integer(), nullable=True),
     sa.Column('run_id', sa.Integer(), nullable=True),
-    sa.Column('kind', sa.Enum('series', 'bundle', 'kernel', 'vmlinux', 'system_map', 'config', 'modules', 'module', 'build_log', 'metadata', 'console', 'raw_output', name='artifact_kind', native_enum=False, create_constraint=True, length=32), nullable=False),
+    sa.Column('kind', sa.Enum('series', 'bundle', 'kernel', 'vmlinux', 'system_map', 'config', 'modules', 'module', 'build_log', 'metadata', 'console', 'raw_output', 'workqueue_layout', 'workqueue_series', name='artifact_kind', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('name', sa.Text(), nullable=False),
     sa.ForeignKeyConstraint(['apply_id'], ['applies.id'], name=op.f('fk_artifact_links_apply_id')),
     sa.ForeignKeyConstraint(['build_id'], ['builds.id'], name=op.f('fk_artifact_links_build_id')),

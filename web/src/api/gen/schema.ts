@@ -1104,7 +1104,7 @@ export interface components {
          * ArtifactKind
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "workqueue_layout" | "workqueue_series";
         /**
          * AttemptView
          * @description Everything that went wrong on the way, none left out.
