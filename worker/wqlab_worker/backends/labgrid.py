@@ -65,10 +65,7 @@ class LabgridBackend:
                 for arm, kernel in job.kernels.items()
             },
             modules={
-                arm: {
-                    name: base64.b64encode(data)
-                    for name, data in self._files(job, kernel).items()
-                }
+                arm: {name: base64.b64encode(data) for name, data in self._files(job, kernel).items()}
                 for arm, kernel in job.kernels.items()
             },
             coordinator=self._coordinator,
