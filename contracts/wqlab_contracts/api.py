@@ -8,6 +8,7 @@ from typing import Generic, Literal, Self, TypeVar
 from pydantic import Field, model_validator
 
 from .api_curves import MetricCurve
+from .api_workqueues import WorkqueueCell
 from .enums import (
     Arm,
     BootState,
@@ -470,6 +471,7 @@ class TargetReport(Message):
     values: list[BootValue]
     curves: list[MetricCurve] = Field(default_factory=list)
     """Of a plan whose scenarios are points of an ordered quantity."""
+    workqueues: list[WorkqueueCell] = Field(default_factory=list)
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

@@ -12,18 +12,21 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
 from wqlab_contracts import api
+from wqlab_contracts.api_workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
-from wqlab_contracts.messages import Artifact
+from wqlab_contracts.messages import Artifact, BootKey
+from wqlab_contracts.workqueues import file_name
 
 from .. import attempts
 from ..artifacts import ArtifactStore
 from ..conclusion import conclusion_of, findings_of
 from ..db import clock
-from ..models import BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
+from ..models import ArtifactLink, BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
 from ..rows import submission_rows
 from ..views import RunRows, SubmissionRows, submission_view
 from .configdiff import config_difference
 from .render_facts import METHOD
+from .workqueue_series import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
 
@@ -35,9 +38,9 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     """The report as it stands now."""
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
-    parts = _Parts(session, [each.run.id for each in measured])
+    parts = _Parts(session, [each.run.id for each in measured], store)
     targets = [_target(each, parts) for each in measured]
-    difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact))
+    difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact.sha256))
     return api.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
@@ -54,7 +57,16 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
 class _Parts:
     """Rows of all runs of the submission, one query each, by run id."""
 
-    def __init__(self, session: Session, run_ids: Sequence[int]) -> None:
+    def __init__(self, session: Session, run_ids: Sequence[int], store: ArtifactStore) -> None:
+        self._store = store
+        self._series = {
+            (link.run_id, link.name): link.sha256
+            for link in session.scalars(
+                select(ArtifactLink).where(
+                    ArtifactLink.run_id.in_(run_ids), ArtifactLink.kind == ArtifactKind.WORKQUEUE_SERIES
+                )
+            )
+        }
         self.comparisons = _grouped(
             session.scalars(
                 select(Comparison)
@@ -88,6 +100,18 @@ class _Parts:
                     value=value.value,
                 )
             )
+
+    def workqueues(self, rows: RunRows) -> list[WorkqueueCell]:
+        """Of each arm's first valid boot that has a table: a figure shows one."""
+        tables: dict[Arm, tuple[int, str]] = {}
+        for boot in sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position)):
+            key = BootKey(block=boot.block, position=boot.position, arm=boot.arm, attempt=boot.attempt)
+            sha256 = self._series.get((rows.run.id, file_name(key)))
+            if boot.arm in tables or sha256 is None:
+                continue
+            if (text := _text(self._store, sha256)) is not None:
+                tables[boot.arm] = (boot.block, text)
+        return workqueue_cells(tables)
 
     def of_run(self, rows: RunRows) -> list[api.AttemptView]:
         return attempts.of_run(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
@@ -123,6 +147,7 @@ def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
         comparisons=comparisons,
         environment=_environment(rows.boots),
         values=parts.values[run.id],
+        workqueues=parts.workqueues(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id]),
@@ -201,9 +226,9 @@ def _config_of(build: Build) -> Artifact | None:
     return next((artifact for artifact in artifacts if artifact.kind is ArtifactKind.CONFIG), None)
 
 
-def _text(store: ArtifactStore, artifact: Artifact) -> str | None:
+def _text(store: ArtifactStore, sha256: str) -> str | None:
     try:
-        with store.open(artifact.sha256) as file:
+        with store.open(sha256) as file:
             return file.read().decode("utf-8", errors="replace")
     except FileNotFoundError:
         return None

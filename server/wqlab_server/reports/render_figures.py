@@ -20,7 +20,7 @@ from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
 from . import render_curves
 
 WIDTH = 360.0
-_LEFT, _RIGHT = 10.0, 350.0
+LEFT, RIGHT = 10.0, 350.0
 
 
 @dataclass(frozen=True)
@@ -57,22 +57,22 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
         ends += [cell.effect or 0.0, *(cell.ci95 or ())]
     axis = _Axis(min(ends), max(ends))
     height = 30 + 38 * len(cells)
-    svg = _canvas(height, f"Effects with 95 % intervals in {unit}")
+    svg = canvas(height, f"Effects with 95 % intervals in {unit}")
     bottom = height - 22
     for row, cell in enumerate(cells):
         top = 16 + 38 * row
-        _line(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
-        _label(svg, _LEFT, top, f"{_cell_name(cell)}: {_verdict(cell)}")
+        segment(svg, (axis.at(0), top + 5), (axis.at(0), top + 22), "zero")
+        label(svg, LEFT, top, f"{_cell_name(cell)}: {_verdict(cell)}")
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
-            _line(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
+            segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
         _mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
     rows = [[_cell_name(c), words.effect(c), words.ci(c) or ("exact" if c.exact else ""), _verdict(c)] for c in cells]
     return Figure(
         f"Effects ({unit})",
         "Marks are Hodges-Lehmann estimates, lines their 95 % intervals, the upright line is no difference.",
-        _text(svg),
+        markup(svg),
         ["", "effect", "95 % interval", "verdict"],
         rows,
     )
@@ -108,15 +108,15 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
     blocks = sorted({value.block for value in values})
     legend = 16 * len(series)
     height = 44 + 22 * len(blocks) + legend
-    svg = _canvas(height, f"{metric} of each boot in {scenario}, by block")
+    svg = canvas(height, f"{metric} of each boot in {scenario}, by block")
     names = _series_names(series)
     for row, name in enumerate(names):
-        _dot(svg, _LEFT + 6, 12 + 16 * row, row)
-        _label(svg, _LEFT + 18, 16 + 16 * row, name)
+        _dot(svg, LEFT + 6, 12 + 16 * row, row)
+        label(svg, LEFT + 18, 16 + 16 * row, name)
     for row, block in enumerate(blocks):
         y = legend + 22 + 22 * row
-        _line(svg, (_LEFT, y), (_RIGHT, y), "rule")
-        _label(svg, _LEFT, y - 4, str(block + 1))
+        segment(svg, (LEFT, y), (RIGHT, y), "rule")
+        label(svg, LEFT, y - 4, str(block + 1))
         # The hollow ones last: what lies under them is seen.
         for kind, of in enumerate(series):
             for value in values:
@@ -127,7 +127,7 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
     return Figure(
         f"{scenario}: {metric} of every boot" + (f" ({unit})" if unit else ""),
         "One line per block, one mark per boot: the median of its repetitions.",
-        _text(svg),
+        markup(svg),
         ["block", *names],
         rows,
     )
@@ -188,19 +188,19 @@ def _shares(target: TargetReport) -> list[Figure]:
 def _bars(scenario: str, kernel: Arm | None, group: dict[str, dict[str, float]]) -> Figure:
     metrics = list(dict.fromkeys(metric for shares in group.values() for metric in shares))
     height = 10 + len(group) * (22 + 20 * len(metrics))
-    svg = _canvas(height, f"Share of work executed near the CPU that queued it, {scenario}")
+    svg = canvas(height, f"Share of work executed near the CPU that queued it, {scenario}")
     y = 16.0
     for setting, shares in group.items():
-        _label(svg, _LEFT, y, setting)
+        label(svg, LEFT, y, setting)
         y += 6
         for index, metric in enumerate(metrics):
             if metric not in shares:
                 continue
             share = min(100.0, max(0.0, shares[metric]))
-            length = (_RIGHT - _LEFT) * share / 100
-            _rect(svg, _LEFT, y, _RIGHT - _LEFT, "track")
-            _rect(svg, _LEFT, y, length, f"bar b{index % 4}")
-            _label(svg, _LEFT + 5, y + 12, f"{metric} {words.number(shares[metric])} %", "onbar")
+            length = (RIGHT - LEFT) * share / 100
+            _rect(svg, LEFT, y, RIGHT - LEFT, "track")
+            _rect(svg, LEFT, y, length, f"bar b{index % 4}")
+            label(svg, LEFT + 5, y + 12, f"{metric} {words.number(shares[metric])} %", "onbar")
             y += 20
         y += 16
     rows = [[setting, *(words.number(v[m]) if m in v else "n/a" for m in metrics)] for setting, v in group.items()]
@@ -208,7 +208,7 @@ def _bars(scenario: str, kernel: Arm | None, group: dict[str, dict[str, float]])
         f"{scenario}: where the work ran",
         "Share of work items executed near the CPU that queued them; full width is 100 %. Means of the boots of the "
         f"{kernel} kernel.",
-        _text(svg),
+        markup(svg),
         ["setting", *(f"{metric} (%)" for metric in metrics)],
         rows,
     )
@@ -235,35 +235,35 @@ def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
     up = _Axis(min(point.mean for point in points), max(point.mean for point in points))
     legend = 16 * len(curve.lines) + 10
     bottom = legend + _PLOT
-    svg = _canvas(bottom + 40, render_curves.title(target, curve))
+    svg = canvas(bottom + 40, render_curves.title(target, curve))
 
     def height(value: float) -> float:
-        return bottom - _PLOT * (up.at(value) - _LEFT) / (_RIGHT - _LEFT)
+        return bottom - _PLOT * (up.at(value) - LEFT) / (RIGHT - LEFT)
 
     for crossing in curve.crossings:
         low, high = across.at(math.log(crossing.low)), across.at(math.log(crossing.high))
         place = {"x": f"{low:.1f}", "y": f"{legend:.1f}", "width": f"{high - low:.1f}", "height": f"{_PLOT:.1f}"}
         xml.SubElement(svg, "rect", {**place, "class": "crossing"})
     for tick in up.ticks():
-        _line(svg, (_LEFT, height(tick)), (_RIGHT, height(tick)), "rule")
-        _label(svg, _LEFT, height(tick) - 3, f"{tick:g} {curve.unit}".rstrip())
+        segment(svg, (LEFT, height(tick)), (RIGHT, height(tick)), "rule")
+        label(svg, LEFT, height(tick) - 3, f"{tick:g} {curve.unit}".rstrip())
     for kind, line in enumerate(curve.lines):
         places = [(across.at(math.log(point.x)), height(point.mean)) for point in line.points]
         joined = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         xml.SubElement(svg, "polyline", {"points": joined, "class": f"line s{kind % 5}"})
         for x, y in places:
             _dot(svg, x, y, kind)
-        _dot(svg, _LEFT + 6, 8 + 16 * kind, kind)
-        _label(svg, _LEFT + 18, 12 + 16 * kind, line.setting)
-    _line(svg, (_LEFT, bottom), (_RIGHT, bottom), "axis")
+        _dot(svg, LEFT + 6, 8 + 16 * kind, kind)
+        label(svg, LEFT + 18, 12 + 16 * kind, line.setting)
+    segment(svg, (LEFT, bottom), (RIGHT, bottom), "axis")
     for x in sorted({point.x for point in points}):
-        _label(svg, across.at(math.log(x)), bottom + 16, f"{x:g}", "tick")
-    _label(svg, (_LEFT + _RIGHT) / 2, bottom + 32, curve.over, "tick")
+        label(svg, across.at(math.log(x)), bottom + 16, f"{x:g}", "tick")
+    label(svg, (LEFT + RIGHT) / 2, bottom + 32, curve.over, "tick")
     shaded = " Shaded: between its ends two settings change places." if curve.crossings else ""
     return Figure(
         render_curves.title(target, curve),
         f"Means of the boots, a line for each setting.{shaded} {'; '.join(curve.says)}".rstrip(),
-        _text(svg),
+        markup(svg),
         [curve.over, "scenario", *(line.setting for line in curve.lines)],
         render_curves.rows(curve),
     )
@@ -280,7 +280,7 @@ class _Axis:
         self.low, self.high = low - room, high + room
 
     def at(self, value: float) -> float:
-        return _LEFT + (_RIGHT - _LEFT) * (value - self.low) / (self.high - self.low)
+        return LEFT + (RIGHT - LEFT) * (value - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
         step = 10.0 ** math.floor(math.log10((self.high - self.low) / 3))
@@ -289,30 +289,30 @@ class _Axis:
         return [index * step for index in range(first, math.floor(self.high / step) + 1)]
 
 
-def _canvas(height: float, description: str) -> xml.Element:
+def canvas(height: float, description: str) -> xml.Element:
     box = f"0 0 {WIDTH:.0f} {height:.0f}"
     return xml.Element("svg", {"viewBox": box, "role": "img", "aria-label": printable(description)})
 
 
 def _ticks(svg: xml.Element, axis: _Axis, y: float) -> None:
-    _line(svg, (_LEFT, y), (_RIGHT, y), "axis")
+    segment(svg, (LEFT, y), (RIGHT, y), "axis")
     for tick in axis.ticks():
-        _line(svg, (axis.at(tick), y), (axis.at(tick), y + 4), "axis")
-        _label(svg, axis.at(tick), y + 16, f"{tick:g}", "tick")
+        segment(svg, (axis.at(tick), y), (axis.at(tick), y + 4), "axis")
+        label(svg, axis.at(tick), y + 16, f"{tick:g}", "tick")
 
 
-def _line(svg: xml.Element, start: tuple[float, float], end: tuple[float, float], style: str) -> None:
+def segment(svg: xml.Element, start: tuple[float, float], end: tuple[float, float], style: str) -> None:
     ends = {"x1": start[0], "y1": start[1], "x2": end[0], "y2": end[1]}
     xml.SubElement(svg, "line", {**{name: f"{place:.1f}" for name, place in ends.items()}, "class": style})
 
 
-def _label(svg: xml.Element, x: float, y: float, text: str, style: str = "label") -> None:
+def label(svg: xml.Element, x: float, y: float, text: str, style: str = "label") -> None:
     shown = printable(text)
     shown = shown if len(shown) <= 58 else f"{shown[:57]}…"
     xml.SubElement(svg, "text", {"x": f"{x:.1f}", "y": f"{y:.1f}", "class": style}).text = shown
 
 
-def _text(svg: xml.Element) -> str:
+def markup(svg: xml.Element) -> str:
     return xml.tostring(svg, encoding="unicode")
 
 

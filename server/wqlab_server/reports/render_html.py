@@ -15,6 +15,7 @@ from wqlab_contracts.enums import Question, Role
 from . import render_curves as curves
 from . import render_facts as facts
 from .render_figures import figures
+from .render_series import workqueue_figures
 from .render_shell import shell_lines
 
 
@@ -36,7 +37,7 @@ def _template(name: str) -> Template:
     environment.filters["drawn"] = Markup  # the SVG of render_figures, which escapes what it is given
     environment.globals.update(
         facts=facts,
-        figures=figures,
+        figures=lambda target: [*figures(target), *workqueue_figures(target)],
         curves=curves,
         words=words,
         judged=_judged,

@@ -132,3 +132,4 @@ export type UserRole = Schemas["UserRole"];
 export type UserView = Schemas["UserView"];
 export type Verdict = Schemas["Verdict"];
 export type Waits = Schemas["Waits"];
+export type WorkqueueCell = Schemas["WorkqueueCell"];

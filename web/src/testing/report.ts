@@ -235,6 +235,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
     environment: null,
     values,
     curves: [],
+    workqueues: workqueues(board),
     references: [],
     unsupported: [],
     findings: [],
@@ -281,4 +282,29 @@ function found(evidence: Evidence, role: Comparison["role"], n: number, at: numb
     verdict: role === "explanatory" ? null : ("improvement" as const),
     reason: role === "explanatory" ? "" : "p .0021 adjusted, sign-flip .0312; at least 0.5 points",
   };
+}
+
+function workqueues({ emulated = false }: Board): TargetReport["workqueues"] {
+  if (!emulated) return [];
+  const series = (workqueue: string, arm: "baseline" | "candidate", rate: number) => ({
+    arm,
+    block: 0,
+    workqueue,
+    points: Array.from({ length: 6 }, (_, at): [number, number] => [at + 1, rate * (1 + (at % 3))]),
+    totals: { started: 12 * rate, completed: 12 * rate },
+    in_flight_max: 3,
+  });
+  return [
+    {
+      scenario: "HIGH",
+      setting: "scope=system",
+      phase: "traced",
+      source: "tracepoints",
+      series: ["kcryptd-253:0-1", "events"].flatMap((name, at) => [
+        series(name, "baseline", 40 - 30 * at),
+        series(name, "candidate", 50 - 30 * at),
+      ]),
+      notes: ["baseline: CPU time is not measured: no wqmon on this board"],
+    },
+  ];
 }

@@ -140,10 +140,8 @@ def program(folder: Path, text: str) -> None:
 def test_the_script_is_watched_and_its_status_kept(folder: Path) -> None:
     (folder / "plan/workqueue-layout").write_text("stat.started 0\n")
     lines = "\\n".join(SERIES).replace("\t", "\\t")
-    program(
-        folder,
-        f'trap \'printf "{lines}\\n" > "$2"; kill $!; exit 0\' TERM\ntail -f /dev/null >/dev/null &\necho watching\nexec >&-\nwait\n',
-    )
+    told = f"printf '{lines}\\n' > $2; kill $!; exit 0"
+    program(folder, f'trap "{told}" TERM\ntail -f /dev/null >/dev/null &\necho watching\nexec >&-\nwait\n')
     done = run(folder)
     assert done.returncode == 3
     said, series = monitor.separate(done.stdout)
@@ -165,13 +163,13 @@ def test_a_board_that_can_do_neither_says_so_and_measures(folder: Path) -> None:
 
 
 EVENTS = """\
-     fio-9  [000] d..1.   10.100000: workqueue_queue_work: work struct=00a1 function=f workqueue=kcryptd-253:0-1 req_cpu=8 cpu=0
-     fio-9  [000] d..1.   10.200000: workqueue_queue_work: work struct=00a2 function=f workqueue=kcryptd-253:0-1 req_cpu=8 cpu=0
- kw/0:1-12  [001] .....   10.300000: workqueue_execute_start: work struct 00a1: function f
- kw/0:1-12  [001] .....   11.400000: workqueue_execute_end: work struct 00a1: function f
- kw/0:1-12  [001] .....   11.500000: workqueue_execute_start: work struct 00a2: function f
- kw/0:1-12  [001] .....   11.600000: workqueue_execute_start: work struct 00ff: function of_before
- kw/0:1-12  [001] .....   13.700000: workqueue_execute_end: work struct 00a2: function f
+fio-9 [000] d..1. 10.100000: workqueue_queue_work: work struct=00a1 function=f workqueue=kcryptd-253:0-1 req_cpu=8
+fio-9 [000] d..1. 10.200000: workqueue_queue_work: work struct=00a2 function=f workqueue=kcryptd-253:0-1 req_cpu=8
+kw/0:1-12 [001] ..... 10.300000: workqueue_execute_start: work struct 00a1: function f
+kw/0:1-12 [001] ..... 11.400000: workqueue_execute_end: work struct 00a1: function f
+kw/0:1-12 [001] ..... 11.500000: workqueue_execute_start: work struct 00a2: function f
+kw/0:1-12 [001] ..... 11.600000: workqueue_execute_start: work struct 00ff: function of_before
+kw/0:1-12 [001] ..... 13.700000: workqueue_execute_end: work struct 00a2: function f
 """
 
 

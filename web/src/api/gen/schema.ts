@@ -3205,6 +3205,8 @@ export interface components {
             /** Values */
             values: components["schemas"]["BootValue"][];
             verdict: components["schemas"]["Verdict"];
+            /** Workqueues */
+            workqueues: components["schemas"]["WorkqueueCell"][];
         };
         /**
          * TargetSummary
@@ -3559,6 +3561,46 @@ export interface components {
          * @enum {string}
          */
         Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "out_of_service";
+        /**
+         * WorkqueueCell
+         * @description The busiest workqueues of one scenario and setting: of each arm's first valid boot, one repetition.
+         */
+        WorkqueueCell: {
+            /** Notes */
+            notes: string[];
+            /** Phase */
+            phase: string;
+            /** Scenario */
+            scenario: string;
+            /** Series */
+            series: components["schemas"]["WorkqueueSeries"][];
+            /** Setting */
+            setting: string;
+            /** Source */
+            source: string;
+        };
+        /**
+         * WorkqueueSeries
+         * @description What one workqueue did during one watched repetition of one boot.
+         */
+        WorkqueueSeries: {
+            arm: components["schemas"]["Arm"];
+            /** Block */
+            block: number;
+            /** In Flight Max */
+            in_flight_max: number;
+            /** Points */
+            points: [
+                number,
+                number
+            ][];
+            /** Totals */
+            totals: {
+                [key: string]: number;
+            };
+            /** Workqueue */
+            workqueue: string;
+        };
     };
     responses: never;
     parameters: never;

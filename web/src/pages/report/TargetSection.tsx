@@ -13,6 +13,7 @@ import type { Cell } from "./model";
 import { Published } from "./Published";
 import { Studies } from "./Study";
 import classes from "./TargetSection.module.css";
+import { Workqueues } from "./Workqueues";
 
 export const TargetSection = memo(function TargetSection({
   target,
@@ -48,6 +49,7 @@ export const TargetSection = memo(function TargetSection({
         )}
         <Studies target={target} cells={cells} />
         <Curves target={target} />
+        <Workqueues target={target} />
         <Reasons reasons={target.reasons} />
         <Published target={target} />
         {target.unsupported.length > 0 && (

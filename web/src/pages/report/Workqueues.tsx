@@ -1,0 +1,34 @@
+/** What the workqueues did while the plan's work was watched. Explains; judges nothing. */
+import { useState } from "react";
+import type { TargetReport } from "@/api/types";
+import { WorkqueuesFigure } from "@/figures/WorkqueuesFigure";
+import { count } from "@/lib/numbers";
+
+/** Figures that stand on the page; of a large plan the others are one press away. */
+const AT_ONCE = 1;
+
+export function Workqueues({ target }: { target: TargetReport }) {
+  const [opened, setOpened] = useState(false);
+  const cells = target.workqueues.filter(cell => cell.series.length > 0);
+  if (cells.length === 0) return null;
+  const shown = opened ? cells : cells.slice(0, AT_ONCE);
+  const hidden = cells.length - shown.length;
+  return (
+    <div>
+      <h3>Workqueues</h3>
+      {shown.map(cell => (
+        <WorkqueuesFigure
+          key={`${cell.scenario} ${cell.setting}`}
+          title={["Workqueues over time:", cell.scenario, cell.setting].filter(Boolean).join(" ")}
+          cell={cell}
+          emulated={target.emulated}
+        />
+      ))}
+      {hidden > 0 && (
+        <button type="button" className="no-print" onClick={() => setOpened(true)}>
+          {count(hidden, "more scenario or setting", "more scenarios and settings")}
+        </button>
+      )}
+    </div>
+  );
+}
