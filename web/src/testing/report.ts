@@ -235,7 +235,7 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
     environment: null,
     values,
     curves: [],
-    workqueues: workqueues(board),
+    workqueues: workqueues({ name, emulated }),
     references: [],
     unsupported: [],
     findings: [],

@@ -46,6 +46,7 @@ def test_a_build_gives_everything_that_a_run_needs(base: Source, workspace: Work
     folder = build_folder(workspace, job.key)
     assert {path.name for path in folder.iterdir()} == {
         *("kernel", "vmlinux", "System.map", "config", "build.log", "metadata.json", "modules.tar", "result.json"),
+        "workqueue-layout.json",
     }
     assert {artifact.kind for artifact in result.artifacts} >= {
         *(ArtifactKind.KERNEL, ArtifactKind.VMLINUX, ArtifactKind.SYSTEM_MAP, ArtifactKind.CONFIG),
@@ -77,6 +78,24 @@ def test_nothing_is_built_twice(base: Source, workspace: Workspace, build_job) -
     assert (first.reused, again.reused) == (False, True)
     assert again.build_id_gnu == first.build_id_gnu
     assert (build_folder(workspace, build_job(base).key) / "vmlinux").stat().st_mtime_ns == stamp
+
+
+def test_a_build_of_before_gets_its_layout_without_being_built_again(
+    base: Source, workspace: Workspace, build_job
+) -> None:
+    job = build_job(base)
+    first = passed(build(job, workspace))
+    folder = build_folder(workspace, job.key)
+    older = [artifact for artifact in first.artifacts if artifact.kind is not ArtifactKind.WORKQUEUE_LAYOUT]
+    assert len(older) == len(first.artifacts) - 1
+    (folder / "result.json").write_text(first.model_copy(update={"artifacts": older}).model_dump_json())
+    (folder / "workqueue-layout.json").unlink()
+    stamp = (folder / "vmlinux").stat().st_mtime_ns
+    for _ in range(2):
+        again = passed(build(job, workspace))
+        assert again.reused
+        assert {artifact.kind for artifact in again.artifacts} == {artifact.kind for artifact in first.artifacts}
+    assert (folder / "vmlinux").stat().st_mtime_ns == stamp
 
 
 def test_two_workers_build_one_key_once(base: Source, workspace: Workspace, build_job) -> None:
