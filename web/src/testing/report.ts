@@ -209,7 +209,6 @@ function target({ name, emulated = false }: Board, run: number, parts: Parts): T
       references: [],
       tradeoff: { locality: "locality", work_conservation: "busy" },
       curve: null,
-      modules: [],
       checks_health: false,
     },
     device_type: name,
