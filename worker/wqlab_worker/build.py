@@ -25,12 +25,12 @@ from .failures import InfrastructureError, JobError, UserError
 from .modules import MODULES, BuiltModules, build_modules
 from .reproduce import BUILD, IDENTITY, reproducer
 from .sandbox import GIB, TOOLS, Finished, Limits, Sandbox, Stop, interpreter
-from .toolchain import cross_prefix, toolchain_identity
+from .toolchain import cross_prefix, toolchain_identity, write_compilers
 from .workspace import Progress, Workspace, collect, free_bytes, has_hash, no_progress
 
 log = structlog.get_logger()
 
-OUT, CONFIG, CCACHE = "/out", "/config", "/ccache"
+OUT, CONFIG, CCACHE, COMPILERS = "/out", "/config", "/ccache", "/compilers"
 LIMITS = Limits(wall_s=2 * 3600.0, disk_bytes=12 * GIB)
 SPACE_NEEDED = 4 * GIB
 SPACE_EXHAUSTED = 64 << 20
@@ -173,8 +173,9 @@ class _Build:
             self.workspace.temporary("build") as folder,
             checked_out(self.job.source, self.workspace, self.progress) as source,
         ):
-            for name in ("source", "build", "out", "config", "modules", "result"):
+            for name in ("source", "build", "out", "config", "modules", "compilers", "result"):
                 (folder / name).mkdir()
+            write_compilers(folder / "compilers", self.job.arch, self.job.recipe.toolchain)
             for name, text in self._fragment_files():
                 (folder / "config" / name).write_text(text)
             sandbox = self._sandbox(source, folder)
@@ -198,8 +199,8 @@ class _Build:
     def _sandbox(self, source: Path, folder: Path) -> Sandbox:
         ccache = self.workspace.ccache
         environment = {
-            # Compilers found through /usr/lib/ccache are cached; tuxmake and make see ordinary names.
-            "PATH": "/usr/lib/ccache:/usr/bin:/usr/sbin",
+            # Compilers found here are cached; tuxmake and make see ordinary names.
+            "PATH": f"{COMPILERS}:/usr/bin:/usr/sbin",
             "PYTHONUNBUFFERED": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
             "CCACHE_DIR": CCACHE,
@@ -215,6 +216,7 @@ class _Build:
             read_only={
                 **_top_level(source, folder / "source"),
                 CONFIG: folder / "config",
+                COMPILERS: folder / "compilers",
                 **interpreter(),
                 **({} if self.trusted else {CCACHE: ccache}),
             },

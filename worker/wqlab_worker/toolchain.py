@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import re
 import subprocess
+from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
 
@@ -41,3 +42,24 @@ def _first_line(command: str) -> str:
             f"{command} does not run here: {error}", advice="Install gcc and binutils."
         ) from error
     return done.stdout.splitlines()[0].strip()
+
+
+# Depend mode (see build.py) learns from the compiler which headers a source includes, not what the assembler does: a
+# kernel image whose compressed body has changed, but not its length, would be put together with the one before.
+_CACHED = """\
+#!/bin/sh
+for source; do :; done # kbuild names the source last
+case $source in
+*.S) exec {compiler} "$@" ;;
+*.c) ! grep -qs '[.]incbin' "$source" || exec {compiler} "$@" ;;
+esac
+exec ccache {compiler} "$@"
+"""
+
+
+def write_compilers(folder: Path, arch: CpuArch, toolchain: str) -> None:
+    """Commands under the compilers' own names that go through ccache, but for sources with files in `.incbin`."""
+    for name in {"gcc", toolchain, f"{PREFIX[arch]}{toolchain}"}:
+        command = folder / name
+        command.write_text(_CACHED.format(compiler=f"/usr/bin/{name}"))
+        command.chmod(0o755)
