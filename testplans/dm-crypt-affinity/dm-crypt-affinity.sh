@@ -67,6 +67,11 @@ choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so 
 	return 1
 }
 
+pods() { # the CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7"
+	$AWK '$1 == "Name:" { ours = $2 ~ /^kworker\/u.*kcryptd[-\/]/ }
+		$1 == "Cpus_allowed_list:" && ours { print $2 }' /proc/[0-9]*/status 2>/dev/null | sort -u -n | tr '\n' ' '
+}
+
 issuers() { # a share of the CPUs (ISSUERS_PER_CPU=1/3), or a root of their number (ISSUERS_POWER=1/3) for even steps
 	cpus=$(nproc)
 	if [ -n "${ISSUERS_POWER:-}" ]; then
@@ -189,6 +194,7 @@ measure() {
 		workload "$TOTAL_IOS"
 		cpu_records "$before" "$(cpu_times)"
 	fi
+	[ "$SETTING_STRICT" != 1 ] || record fact "${SETTING_SCOPE}_pods" "$(pods)"
 	record setting_after scope "$(read_knob "$folder/affinity_scope")"
 	record setting_after strict "$(read_knob "$folder/affinity_strict")"
 	[ ! -e "$folder/localize" ] || record setting_after local "$(read_knob "$folder/localize")"

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api import AttemptView, BuildView, Comparison, FindingView, Report, TargetReport
@@ -37,6 +38,7 @@ _CHECKED = {
     "smt": "SMT",
     "default affinity scope": "wq scope",
     "workqueue": "workqueue",
+    "cache_pods": "cache pods",
     "crypto_driver": "crypto",
     "dm_table": "dm table",
     "emulator": "emulator",
@@ -75,6 +77,7 @@ def topology(measured: MeasuredTopology) -> str:
     domains = count(len(set(measured.l3)), f"{measured.last_level} domain")
     return (
         f"{_shared(len(set(measured.package)), len(set(measured.node)))}, {domains} of {of} CPUs{_siblings(measured)}"
+        f"{_capacities(measured)}"
     )
 
 
@@ -300,6 +303,14 @@ def _siblings(measured: MeasuredTopology) -> str:
         return ", SMT siblings adjacent"
     half = len(cores) // 2
     return f", SMT siblings at +{half}" if cores[0] == cores[half] else ""
+
+
+def _capacities(measured: MeasuredTopology) -> str:
+    """`, capacity 4x400 4x1024` of a board whose CPUs differ."""
+    if measured.capacity is None or len(set(measured.capacity)) == 1:
+        return ""
+    runs = [(len(list(run)), capacity) for capacity, run in groupby(measured.capacity)]
+    return ", capacity " + " ".join(f"{length}x{capacity}" for length, capacity in runs)
 
 
 def _sizes(text: str) -> list[str]:
