@@ -37,7 +37,8 @@ def _template(name: str) -> Template:
     environment.filters["drawn"] = Markup  # the SVG of render_figures, which escapes what it is given
     environment.globals.update(
         facts=facts,
-        figures=lambda target: [*figures(target), *workqueue_figures(target)],
+        figures=figures,
+        workqueue_figures=workqueue_figures,
         curves=curves,
         words=words,
         judged=_judged,
