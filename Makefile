@@ -52,7 +52,7 @@ test: ## everything: lint, unit, integration, boards, end to end with a browser
 	@lab/setup.sh tests
 	@$(AS_USER) lab/test.sh
 
-test-nightly: ## what `make test` leaves out: emulated arm64 boards, end to end
+test-nightly: ## what `make test` leaves out: every plan on a board, emulated arm64 boards
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
