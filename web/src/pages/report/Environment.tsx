@@ -3,7 +3,7 @@ import type { TargetReport } from "@/api/types";
 import { clean, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { Scroll } from "@/parts/Scroll";
-import { declared, inWords, measured } from "@/parts/topology/layout";
+import { type CpuLayout, declared, inWords, measured } from "@/parts/topology/layout";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./Environment.module.css";
 import { commandLines } from "./model";
@@ -12,8 +12,14 @@ export function Environment({ target }: { target: TargetReport }) {
   const { environment, declared_topology, device_type } = target;
   const reported = environment?.topology ? measured(environment.topology) : null;
   const expected = declared(declared_topology);
-  const differs =
-    reported !== null && inWords({ ...reported, cluster: null, capacity: null }) !== inWords(expected);
+  // What the type does not say of its cores, a kernel cannot contradict.
+  const asTold = (layout: CpuLayout) =>
+    inWords({
+      ...layout,
+      cluster: expected.cluster && layout.cluster,
+      capacity: expected.capacity && layout.capacity,
+    });
+  const differs = reported !== null && asTold(reported) !== asTold(expected);
   return (
     <div className={classes.whole}>
       <h3>Environment</h3>

@@ -25,9 +25,11 @@ export function Workqueues({ target }: { target: TargetReport }) {
         />
       ))}
       {hidden > 0 && (
-        <button type="button" className="no-print" onClick={() => setOpened(true)}>
-          {count(hidden, "more scenario or setting", "more scenarios and settings")}
-        </button>
+        <p className="no-print">
+          <button type="button" onClick={() => setOpened(true)}>
+            {count(hidden, "more scenario or setting", "more scenarios and settings")}
+          </button>
+        </p>
       )}
     </div>
   );
