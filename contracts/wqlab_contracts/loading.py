@@ -275,6 +275,10 @@ class _Reader:
                 self._add(document, ("health_check",), f"no testplans/{check}/plan.yaml; {hint}")
             elif check in plans and not plans[check].checks_health:
                 self._add(document, ("health_check",), f"plan {check} does not say checks_health: true")
+            noise = device_type.noise_plan
+            if noise is not None and noise not in plan_names:
+                hint = known_or_hint(noise, plan_names)
+                self._add(document, ("noise_plan",), f"no testplans/{noise}/plan.yaml; {hint}")
             for index, unit in enumerate(device_type.units):
                 if unit.name in owner:
                     self._add(

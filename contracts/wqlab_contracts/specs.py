@@ -219,6 +219,8 @@ class DeviceType(Strict):
     recipe: Name = "measure"
     health_check: Name = "health-check"
     health_check_interval_h: int = Field(default=24, ge=1)
+    noise_plan: Name | None = None
+    """With which `wqlab device check` measures a board's noise; the first plan that makes verdicts on it if none."""
 
     @property
     def emulated(self) -> bool:

@@ -147,8 +147,9 @@ def _order_noise(session: Session, data: DataFolder, check: DeviceCheck, device:
 
 
 def noise_plan(data: DataFolder, device_type: DeviceType) -> tuple[TestPlan, Metric] | None:
-    """The first plan, by name, that makes verdicts on such a board, and the metric it makes them by."""
-    for _, plan in sorted(data.plans.items()):
+    """The type's own, else the first by name, of the plans that make verdicts on such a board; and the metric it makes
+    them by."""
+    for _, plan in sorted(data.plans.items(), key=lambda item: (item[0] != device_type.noise_plan, item[0])):
         if not plan.checks_health and (metric := detectable.primary(plan, device_type.emulated)):
             return plan, metric
     return None
