@@ -40,7 +40,7 @@ def test_a_real_board_has_none_even_beside_a_bench(state: Path, tmp_path_factory
 def test_version_and_accelerator_in_words(
     accelerator: Accelerator, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / qemu.PROGRAM
+    program = tmp_path / qemu.PROGRAM["x86_64"]
     program.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)'\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
