@@ -3,6 +3,7 @@ import { useState } from "react";
 import type { TargetReport } from "@/api/types";
 import { WorkqueuesFigure } from "@/figures/WorkqueuesFigure";
 import { count } from "@/lib/numbers";
+import classes from "./Workqueues.module.css";
 
 /** Figures that stand on the page; of a large plan the others are one press away. */
 const AT_ONCE = 1;
@@ -26,7 +27,7 @@ export function Workqueues({ target }: { target: TargetReport }) {
       ))}
       {hidden > 0 && (
         <p className="no-print">
-          <button type="button" onClick={() => setOpened(true)}>
+          <button type="button" className={classes.more} onClick={() => setOpened(true)}>
             {count(hidden, "more scenario or setting", "more scenarios and settings")}
           </button>
         </p>
