@@ -62,6 +62,7 @@ DATA = DataFolder(
     {"dm-crypt": PLAN, "xfs": FLAT},
     {},
     {},
+    {},
 )
 MBOX = "From 0123 Mon Sep 17\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
 

@@ -68,7 +68,8 @@ def test_a_claim_that_cannot_be_taken_back_leaves_the_others_to_be(lab: LabUnder
     assert told == {("apply", broken), ("submission", broken_submission)}
     assert faults(lab) == {("apply", str(broken)): 2, ("submission", str(broken_submission)): 2}
     assert counted(lab) == {
-        "apply": 2, "build": 0, "run": 0, "submission": 2, "device": 0, "health_check": 0, "offers": 0,
+        "apply": 2, "build": 0, "run": 0, "submission": 2, "device": 0, "health_check": 0, "device_check": 0,
+        "offers": 0,
     }  # fmt: skip
     with lab.transaction() as session:
         error = session.scalars(select(TickFault.error).where(TickFault.what == "apply")).one()
