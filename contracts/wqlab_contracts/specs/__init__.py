@@ -1,0 +1,67 @@
+"""What the data folders hold: device types, kernel trees and recipes, test plans.
+
+These models are the schema of every YAML file that a lab operator writes; `loading.py` reads the files and turns a
+violation into an error with file, line and key. Unknown fields are rejected everywhere.
+"""
+
+from .base import CpuArch, LastLevel, Name, Strict
+from .devices import (
+    BootMethod,
+    Cluster,
+    Command,
+    Condition,
+    Conditions,
+    DeviceType,
+    Emulation,
+    ExternalPower,
+    ScratchDevice,
+    Topology,
+    Unit,
+)
+from .kernels import KernelRecipe, Tree
+from .plans import (
+    NO_SETTING,
+    Axis,
+    Curve,
+    Metric,
+    Profile,
+    Reference,
+    Repetitions,
+    Scenario,
+    TestPlan,
+    Tradeoff,
+    format_setting,
+    parse_setting,
+)
+
+__all__ = [
+    "NO_SETTING",
+    "Axis",
+    "BootMethod",
+    "Cluster",
+    "Command",
+    "Condition",
+    "Conditions",
+    "CpuArch",
+    "Curve",
+    "DeviceType",
+    "Emulation",
+    "ExternalPower",
+    "KernelRecipe",
+    "LastLevel",
+    "Metric",
+    "Name",
+    "Profile",
+    "Reference",
+    "Repetitions",
+    "Scenario",
+    "ScratchDevice",
+    "Strict",
+    "TestPlan",
+    "Topology",
+    "Tradeoff",
+    "Tree",
+    "Unit",
+    "format_setting",
+    "parse_setting",
+]

@@ -1,0 +1,231 @@
+"""Device types: machines, their CPU layouts, how they boot and what is set on them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from .base import CpuArch, LastLevel, Name, Strict
+
+
+class Cluster(Strict):
+    """Cores of one kind on a big.LITTLE board, numbered one after another."""
+
+    cores: int = Field(ge=1, le=64)
+    capacity: int = Field(ge=1, le=1024)
+    """How much a core gets done beside the strongest kind's 1024, at its highest clock (`capacity-dmips-mhz`)."""
+
+
+class Topology(Strict):
+    """The CPU layout a device type declares; each boot's measured topology is checked against it.
+
+    `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all. `clusters` says how the cores of one
+    socket differ, in the order of their numbers; without an L3 cache they are what shares a last-level cache.
+    """
+
+    sockets: int = Field(ge=1, le=16)
+    l3_per_socket: int = Field(ge=0, le=64)
+    """0: no L3 cache; then `clusters` has all cores and `cores_per_l3` is left out."""
+    cores_per_l3: int = Field(default=0, ge=0, le=256)
+    threads_per_core: int = Field(ge=1, le=8)
+    numa_nodes: int = Field(default=1, ge=1, le=64)
+    numbering: Literal["contiguous", "smt_last"] = "contiguous"
+    """`contiguous`: SMT siblings are neighbours (0,1). `smt_last`: the siblings of CPUs 0..N/2-1 are at +N/2."""
+    clusters: list[Cluster] = Field(default_factory=list)
+
+    @property
+    def domain_cores(self) -> list[int]:
+        """Cores of each last-level cache domain, in the order of their numbers: of each L3, else of each cluster."""
+        if self.l3_per_socket == 0:
+            return [cluster.cores for cluster in self.clusters]
+        return [self.cores_per_l3] * (self.sockets * self.l3_per_socket)
+
+    @property
+    def cores(self) -> int:
+        return sum(self.domain_cores)
+
+    @property
+    def cpus(self) -> int:
+        return self.cores * self.threads_per_core
+
+    @property
+    def l3_domains(self) -> int:
+        return len(self.domain_cores)
+
+    @property
+    def last_level(self) -> LastLevel:
+        return "L3" if self.l3_per_socket else "L2"
+
+    @property
+    def core_capacity(self) -> list[int] | None:
+        """Capacity of each core; None where all are alike."""
+        kinds = [cluster.capacity for cluster in self.clusters for _ in range(cluster.cores)]
+        return kinds if len(set(kinds)) > 1 else None
+
+    @model_validator(mode="after")
+    def _clusters_fit(self) -> Self:
+        if self.clusters:
+            if self.sockets > 1 or self.numa_nodes > 1 or self.numbering != "contiguous":
+                raise ValueError("clusters belong to a board with one socket, one NUMA node and contiguous numbering")
+            if max(cluster.capacity for cluster in self.clusters) != 1024:
+                raise ValueError("the strongest of the clusters has capacity 1024")
+        if self.l3_per_socket == 0:
+            if not self.clusters or self.cores_per_l3:
+                raise ValueError("l3_per_socket 0 (no L3 cache) needs clusters, and no cores_per_l3")
+        elif self.cores_per_l3 == 0:
+            raise ValueError("cores_per_l3 is missing")
+        elif self.clusters and sum(cluster.cores for cluster in self.clusters) != self.cores:
+            raise ValueError(f"the clusters have {sum(c.cores for c in self.clusters)} cores, the L3s {self.cores}")
+        return self
+
+    @model_validator(mode="after")
+    def _nodes_divide_cpus(self) -> Self:
+        if self.cpus > 512:
+            raise ValueError(f"{self.cpus} CPUs; the lab's kernels are built for at most 512")
+        if self.cpus % self.numa_nodes:
+            raise ValueError(f"{self.cpus} CPUs do not divide into {self.numa_nodes} NUMA nodes")
+        if self.numbering == "smt_last" and self.threads_per_core != 2:
+            raise ValueError("numbering smt_last needs threads_per_core: 2")
+        return self
+
+
+class Emulation(Strict):
+    """How the virtual bench builds a board of this type; absent for real hardware."""
+
+    memory_mib: int = Field(ge=256, le=262144)
+    cpu_model: str = "Skylake-Server"
+    """One of QEMU's models for the board's architecture."""
+    kernel_arguments: str = "tsc=reliable no_timer_check nokaslr mitigations=off"
+    """What an emulated machine needs to keep time and to boot the same way every time. Mitigations cost emulation time;
+    their absence is no default for hardware."""
+
+
+class BootMethod(Strict):
+    """How a board reaches the golden system and, from there, a variant."""
+
+    console_speed: int = 115200
+    console_device: str = "ttyS0"
+    golden_timeout_s: int = Field(default=120, ge=5, le=3600)
+    variant_timeout_s: int = Field(default=120, ge=5, le=3600)
+    power_off_s: float = Field(default=2.0, ge=0, le=120)
+    """How long the power stays off in a cold cycle."""
+    rootfs: str = "/lab/rootfs.cpio.zst"
+    """Path on the golden system of the root filesystem image that variants boot with."""
+    kernel_arguments: str = ""
+    """Appended to every variant's command line."""
+
+
+Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
+"""What can be required of a board when a boot begins to measure."""
+
+
+class Conditions(Strict):
+    """What a maintainer lets the lab set on boards of a type. All of it is read back and recorded with every boot."""
+
+    governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
+    """Of every cpufreq policy."""
+    boost: bool | None = None
+    irq_affinity: (
+        Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")] | None
+    ) = None
+    """The CPUs that devices interrupt, as the kernel lists them: `0-3`."""
+    smt: bool | None = None
+    """False: `nosmt` on every command line; the declared topology then has one thread a core."""
+    mitigations: Literal["auto", "auto,nosmt", "off"] | None = None
+    """On every command line."""
+    start_below_c: float | None = Field(default=None, gt=0, le=110)
+    """The hottest sensor must be below this, in degrees Celsius, before a boot measures."""
+    cool_s: int = Field(default=300, ge=0, le=3600)
+    """How long a boot waits for that; then it goes on, and its record says how hot it was."""
+    required: list[Condition] = Field(default_factory=list)
+    """A boot on a board that lacks one of these, or does not take it, fails. Without it that is recorded, no more."""
+
+    @property
+    def kernel_arguments(self) -> str:
+        smt = "nosmt" if self.smt is False else ""
+        mitigations = f"mitigations={self.mitigations}" if self.mitigations else ""
+        return " ".join(words for words in (smt, mitigations) if words)
+
+    @model_validator(mode="after")
+    def _required_is_wanted(self) -> Self:
+        wanted = {
+            "governor": self.governor,
+            "boost": self.boost,
+            "irq_affinity": self.irq_affinity,
+            "temperature": self.start_below_c,
+        }
+        for name in self.required:
+            if wanted[name] is None:
+                raise ValueError(f"{name} is required, and nothing says what it has to be")
+        return self
+
+
+ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\s]+$")]
+"""By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
+
+
+Command = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$")]
+
+
+class ExternalPower(Strict):
+    """A power switch that labgrid has no network driver for (IPMI, a debug cable): commands that the worker runs on
+    its host, split as a shell would, without one. Whoever writes the data folder says what runs there."""
+
+    turn_on: Command
+    turn_off: Command
+
+
+class Unit(Strict):
+    """One physical (or virtual) board: a labgrid place."""
+
+    name: Name
+    lab: Name = "local"
+    scratch: list[ScratchDevice] = Field(default_factory=list)
+    """Block devices that plans may overwrite, all of them. No plan ever writes to a device that is not listed here."""
+    power: ExternalPower | None = None
+    """None: the place's NetworkPowerPort."""
+
+
+class DeviceType(Strict):
+    name: Name
+    summary: str
+    tested: bool = True
+    """False: described, but the lab has never run on such a machine. Shown wherever the type is."""
+    arch: CpuArch
+    topology: Topology
+    backend: Literal["labgrid"] = "labgrid"
+    boot: BootMethod = BootMethod()
+    conditions: Conditions = Conditions()
+    emulation: Emulation | None = None
+    units: list[Unit] = Field(min_length=1)
+    recipe: Name = "measure"
+    health_check: Name = "health-check"
+    health_check_interval_h: int = Field(default=24, ge=1)
+    noise_plan: Name | None = None
+    """With which `wqlab device check` measures a board's noise; the first plan that makes verdicts on it if none."""
+
+    @property
+    def emulated(self) -> bool:
+        return self.emulation is not None
+
+    @property
+    def kernel_arguments(self) -> str:
+        """What golden system and variants alike have on their command line."""
+        emulated = self.emulation.kernel_arguments if self.emulation else ""
+        return " ".join(
+            words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
+        )
+
+    @model_validator(mode="after")
+    def _smt_is_as_declared(self) -> Self:
+        if self.conditions.smt is False and self.topology.threads_per_core > 1:
+            raise ValueError("conditions: smt is off, so the topology needs threads_per_core: 1")
+        return self
+
+    @model_validator(mode="after")
+    def _unit_names_differ(self) -> Self:
+        names = [unit.name for unit in self.units]
+        if len(set(names)) != len(names):
+            raise ValueError("two units share a name")
+        return self
