@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
+
+from . import tool
 
 DEBIAN_ARCH: dict[CpuArch, str] = {"x86_64": "amd64", "arm64": "arm64"}
 
@@ -98,8 +98,4 @@ def _debian_mirror() -> str:
 
 
 def _run(command: list[str], directory: Path | None = None) -> str:
-    environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    result = subprocess.run(command, capture_output=True, text=True, check=False, cwd=directory, env=environment)
-    if result.returncode:
-        raise AptError(f"{' '.join(command)}: {(result.stderr or result.stdout).strip()[-2000:]}")
-    return result.stdout
+    return tool.output(command, AptError, directory)

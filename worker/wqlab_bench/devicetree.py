@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from wqlab_contracts.specs import DeviceType
+
+from . import tool
 
 _PHANDLE = 0x9000
 """Above those that QEMU gives out."""
@@ -96,10 +97,4 @@ def _cache(node: str, phandle: int, level: int) -> Iterator[_Edit]:
 
 
 def _run(words: Sequence[str]) -> str:
-    try:
-        result = subprocess.run(words, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise DeviceTreeError(f"{words[0]} is not installed: run `make arm64`") from error
-    if result.returncode:
-        raise DeviceTreeError(f"{' '.join(words)}: {result.stderr.strip()}")
-    return result.stdout
+    return tool.output(words, DeviceTreeError, advice=": run `make arm64`")

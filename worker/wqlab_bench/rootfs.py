@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import tempfile
 from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
 
-from . import apt, cpio, elf
+from . import apt, cpio, elf, tool
 
 PACKAGES = (
     "busybox-static", "dash", "dmsetup", "dropbear-bin", "fio", "kexec-tools", "libaio1", "libblkid1", "libc6",
@@ -233,10 +232,4 @@ def newer_entries(arch: CpuArch, tree: Path) -> list[cpio.Entry]:
 
 
 def _run(command: list[str]) -> str:
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, check=False)
-    except FileNotFoundError as error:
-        raise RootfsError(f"{command[0]} is not installed") from error
-    if result.returncode:
-        raise RootfsError(f"{' '.join(command)}: {(result.stderr or result.stdout).strip()[-2000:]}")
-    return result.stdout
+    return tool.output(command, RootfsError)

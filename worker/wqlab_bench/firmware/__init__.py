@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import subprocess
 import tempfile
 from pathlib import Path
+
+from .. import tool
 
 _SOURCE = Path(__file__).parent / "smt_last.s"
 _BLOCK = 512
@@ -41,6 +42,4 @@ def sealed(code: bytes) -> bytes:
 
 
 def _run(command: list[str]) -> None:
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise FirmwareError(f"{' '.join(command)}: {result.stderr.strip()}")
+    tool.output(command, FirmwareError)
