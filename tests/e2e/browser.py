@@ -61,6 +61,7 @@ class Person:
         self.page: Page = self.context.new_page()
         self.page.set_default_timeout(SOON_MS)
         self.errors: list[str] = []
+        self._lost: list[str] = []
         self.page.on("console", self._console)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("response", self._response)
@@ -80,6 +81,12 @@ class Person:
         answer = self.page.goto(path)
         self.settle()
         return answer
+
+    def lose(self, file: str) -> None:
+        """No file of this name reaches the browser from now on, as when a connection breaks. It is no error of the
+        page's."""
+        self._lost.append(file)
+        self.page.route(f"**/{file}*", lambda route: route.abort())
 
     def settle(self) -> None:
         expect(self.page.locator("h1").first).to_be_visible()
@@ -122,7 +129,9 @@ class Person:
 
     def _console(self, message: ConsoleMessage) -> None:
         # A refused request is told as one: what the page makes of it is for the tests to see.
-        if message.type == "error" and not re.match(r"Failed to load resource: .* status of 4\d\d", message.text):
+        refused = re.match(r"Failed to load resource: .* status of 4\d\d", message.text)
+        lost = any(f"/{file}" in message.location["url"] for file in self._lost)
+        if message.type == "error" and not refused and not lost:
             self.errors.append(message.text)
 
     def _response(self, response: Response) -> None:
