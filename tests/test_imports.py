@@ -13,8 +13,9 @@ ALLOWED: dict[str, set[str]] = {
     "contracts/wqlab_contracts": set(),
     "comparison/wqlab_comparison": {"wqlab_contracts"},
     "server/wqlab_server": {"wqlab_contracts", "wqlab_comparison"},
-    "worker/wqlab_worker": {"wqlab_contracts"},
-    "worker/wqlab_bench": {"wqlab_contracts"},
+    "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host"},
+    "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
+    "worker/wqlab_host": {"wqlab_contracts"},
     "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison"},
     "lab/wqlab_lab": set(),
 }

@@ -37,7 +37,7 @@ from .messages import (
     Series,
     Target,
 )
-from .specs import CpuArch, Name, Reference, TestPlan, Topology, Tree
+from .specs import CpuArch, DeviceType, Name, Reference, TestPlan, Topology, Tree
 
 T = TypeVar("T")
 
@@ -72,6 +72,11 @@ class SubmissionRequest(Message):
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: int | None = Field(default=None, ge=1, le=100)
     priority: int = Field(default=50, ge=0, le=100)
+    recipe: Name | None = None
+    """How the kernels are built, instead of as the device types say: `debug` looks for broken locking and memory."""
+
+    def recipe_for(self, device_type: DeviceType) -> Name:
+        return self.recipe or device_type.recipe
 
 
 class Eta(Message):

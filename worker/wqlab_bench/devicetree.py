@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wqlab_contracts.specs import DeviceType
-
-from . import tool
+from wqlab_host import tool
 
 _PHANDLE = 0x9000
 """Above those that QEMU gives out."""

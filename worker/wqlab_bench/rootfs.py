@@ -13,8 +13,9 @@ import tempfile
 from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
+from wqlab_host import apt, tool
 
-from . import apt, cpio, elf, tool
+from . import cpio, elf
 
 PACKAGES = (
     "busybox-static", "dash", "dmsetup", "dropbear-bin", "fio", "kexec-tools", "libaio1", "libblkid1", "libc6",

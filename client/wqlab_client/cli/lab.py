@@ -252,7 +252,8 @@ def trees(context: typer.Context, as_json: JsonFlag = False) -> None:
         return
     rows = []
     for view in found:
-        origin = view.tree.url or f"Debian package {view.tree.debian_source}"
+        suite = f" of {view.tree.debian_suite}" if view.tree.debian_suite else ""
+        origin = view.tree.url or f"Debian package {view.tree.debian_source}{suite}"
         branch = view.tree.branch if view.tree.url else ""
         rows.append((view.tree.name, (view.base_commit or "")[:12], branch, origin, view.tree.summary))
     session.output.table(("NAME", "BASE", "BRANCH", "ORIGIN", "SUMMARY"), rows)

@@ -203,6 +203,10 @@ def submit(  # noqa: PLR0917 - the options of a command
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Plan parameter, for the --target before it; repeatable"),
     ] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Kernel recipe instead of the boards' own; debug gives findings, no figures"),
+    ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher goes first")] = 50,
     wait: Annotated[bool, typer.Option("--wait", help="Watch until it is finished, print the report")] = False,
@@ -228,7 +232,12 @@ def submit(  # noqa: PLR0917 - the options of a command
     targets = targets_in_order(context.meta[_META])
     try:
         request = SubmissionRequest(
-            series=series, tree=_tree(session, tree), targets=targets, blocks=blocks, priority=priority
+            series=series,
+            tree=_tree(session, tree),
+            targets=targets,
+            blocks=blocks,
+            priority=priority,
+            recipe=recipe,
         )
     except ValidationError as error:
         raise _mistake("the request", error) from None

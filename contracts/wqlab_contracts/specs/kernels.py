@@ -17,11 +17,15 @@ class Tree(Strict):
     branch: str = "master"
     debian_source: str | None = None
     """Name of a Debian source package (linux-source-X.Y) that is imported as one commit instead of a URL."""
+    debian_suite: str | None = Field(default=None, pattern=r"^[a-z][a-z-]*$")
+    """The Debian release that has the package, where that is not the workers' own: trixie-backports."""
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
         if (self.url is None) == (self.debian_source is None):
             raise ValueError("a tree has either url or debian_source")
+        if self.debian_suite is not None and self.debian_source is None:
+            raise ValueError("debian_suite says where a debian_source is from; this tree has a url")
         return self
 
 

@@ -67,9 +67,9 @@ DATA = DataFolder(
 MBOX = "From 0123 Mon Sep 17\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
 
 
-def found(series: Any = None, tree: str = "stable", **target: Any) -> dict[str, str]:
+def found(series: Any = None, tree: str = "stable", recipe: str | None = None, **target: Any) -> dict[str, str]:
     target = {"plan": "dm-crypt", "device_type": "tiny"} | target
-    request = SubmissionRequest.model_validate({"series": series, "tree": tree, "targets": [target]})
+    request = SubmissionRequest.model_validate({"series": series, "tree": tree, "recipe": recipe, "targets": [target]})
     return {each["pointer"]: each["detail"] for each in mistakes(request, DATA, ["/srv/git/linux"])}
 
 
@@ -91,6 +91,7 @@ def test_a_good_request_has_no_mistakes(series: Any) -> None:
     ("request_part", "pointer", "words"),
     [
         ({"tree": "stabel"}, "/tree", "did you mean stable?"),
+        ({"recipe": "mesure"}, "/recipe", "did you mean measure?"),
         ({"plan": "dmcrypt"}, "/targets/0/plan", "did you mean dm-crypt?"),
         ({"plan": "zzz"}, "/targets/0/plan", "there are: dm-crypt, xfs"),
         ({"device_type": "tinny"}, "/targets/0/device_type", "did you mean tiny?"),
@@ -148,3 +149,4 @@ def test_kernels_that_are_compared_have_one_compiler() -> None:
     (mistake,) = mistakes(request, DATA)
     assert mistake["pointer"] == "/targets"
     assert "different compilers (clang, gcc)" in mistake["detail"]
+    assert mistakes(request.model_copy(update={"recipe": "measure"}), DATA) == []

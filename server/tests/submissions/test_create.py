@@ -122,6 +122,22 @@ def test_only_the_scenarios_that_were_asked_for_are_measured(lab: LabUnderTest) 
 
 
 @pytest.mark.integration
+def test_a_recipe_that_was_asked_for_is_over_the_boards_own(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=None,
+        tree="linux-6.12",
+        targets=[Target(plan="dm-crypt-affinity", device_type="ryzen-3900x")],
+        recipe="debug",
+    )
+    data = load_data(CHECKOUT)
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert run.recipe == data.recipes["debug"]
+    assert "CONFIG_KASAN=y" in run.fragments["debug"]
+
+
+@pytest.mark.integration
 def test_mistakes_are_told_all_at_once_and_nothing_is_kept(lab: LabUnderTest) -> None:
     request = SubmissionRequest(
         series=Series(git=GitSeries(url="https://git.example.org/x.git", ref="b")),

@@ -1,4 +1,4 @@
-"""What can be asked for: plans with their scripts, and kernel trees."""
+"""What can be asked for: plans with their scripts, kernel trees and recipes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path
 
 from wqlab_contracts.api import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.specs import TestPlan, Tree
+from wqlab_contracts.specs import KernelRecipe, TestPlan, Tree
 from wqlab_contracts.yamlfile import known_or_hint
 
 from ..auth import Reader
@@ -43,6 +43,12 @@ def list_trees(data: Data, session: Db, _: Reader) -> list[TreeView]:
     heads = queries.heads(session)
     folder = data.current()
     return [_tree_view(tree, heads.get(name), name == folder.default_tree) for name, tree in folder.trees.items()]
+
+
+@router.get("/recipes")
+def list_recipes(data: Data, _: Reader) -> list[KernelRecipe]:
+    """Every way to configure and build a kernel."""
+    return list(data.current().recipes.values())
 
 
 def _tree_view(tree: Tree, head: queries.Head | None, default: bool) -> TreeView:

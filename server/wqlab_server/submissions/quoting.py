@@ -88,7 +88,7 @@ def _kernels(
     """One baseline, and with a series one candidate, per recipe, architecture and kind of board."""
     arms = list(Arm) if request.series is not None else [Arm.BASELINE]
     types = [data.device_types[target.device_type] for target in targets]
-    kinds = dict.fromkeys((spec.recipe, spec.arch, spec.emulated) for spec in types)
+    kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
     there = _baselines(session, request) if targets else set()
     return [
         Kernel(recipe, _usual(built, recipe, arch, arm), arm is Arm.BASELINE and (recipe, arch, emulated) in there)

@@ -56,7 +56,7 @@ def create(
     found = mistakes(request, data, settings.local_git_path_list)
     if found:
         raise invalid(found)
-    toolchain = data.recipes[data.device_types[request.targets[0].device_type].recipe].toolchain
+    toolchain = data.recipes[request.recipe_for(data.device_types[request.targets[0].device_type])].toolchain
     submission = Submission(
         request=request,
         owner=owner,
@@ -96,13 +96,15 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         seed=seed,
         blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
         profile=profile,
-        **snapshot(data, device_type, plan),
+        **snapshot(data, device_type, plan, submission.request.recipe_for(device_type)),
     )
 
 
-def snapshot(data: DataFolder, device_type: DeviceType, plan: TestPlan) -> dict[str, object]:
+def snapshot(
+    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe_name: str | None = None
+) -> dict[str, object]:
     """Columns of a run that keep what the data folder says now."""
-    recipe = data.recipes[device_type.recipe]
+    recipe = data.recipes[recipe_name or device_type.recipe]
     names = fragment_names(recipe, device_type.arch, device_type.emulated)
     return {
         "device_type": device_type.name,

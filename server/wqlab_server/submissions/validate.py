@@ -31,6 +31,9 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
     found: list[Mistake] = []
     if request.tree not in data.trees:
         found.append(_mistake("/tree", f"no tree {request.tree!r}; {known_or_hint(request.tree, set(data.trees))}"))
+    if request.recipe is not None and request.recipe not in data.recipes:
+        hint = known_or_hint(request.recipe, set(data.recipes))
+        found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
         found += _series(request.series, local_git_paths)
     seen: dict[tuple[str, str], int] = {}
@@ -50,7 +53,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
 
 def _one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
     compilers = sorted(
-        {data.recipes[data.device_types[target.device_type].recipe].toolchain for target in request.targets}
+        {data.recipes[request.recipe_for(data.device_types[each.device_type])].toolchain for each in request.targets}
     )
     if len(compilers) == 1:
         return []

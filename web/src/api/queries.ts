@@ -163,6 +163,12 @@ export const treesQuery = queryOptions({
   ...RARELY_CHANGES,
 });
 
+export const recipesQuery = queryOptions({
+  queryKey: ["recipes"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/recipes", { signal })),
+  ...RARELY_CHANGES,
+});
+
 export const deviceTypesQuery = queryOptions({
   queryKey: ["device-types"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/device-types", { signal })),

@@ -54,6 +54,7 @@ export type GitBranches = Schemas["GitBranches"];
 export type GitSeries = Schemas["GitSeries"];
 export type HealthChange = Schemas["HealthChange"];
 export type JobState = Schemas["JobState"];
+export type KernelRecipe = Schemas["KernelRecipe"];
 export type LayoutBasis = Schemas["LayoutBasis"];
 export type LeaseView = Schemas["LeaseView"];
 export type MboxSeries = Schemas["MboxSeries"];

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import subprocess
-import tarfile
 from pathlib import Path
 
 import httpx
@@ -12,10 +10,9 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import Tree
-from wqlab_worker import mirror
 from wqlab_worker.failures import InfrastructureError, UserError
 from wqlab_worker.fetch import Remote, resolve_remote
-from wqlab_worker.mirror import release_of, update_mirror
+from wqlab_worker.mirror import update_mirror
 from wqlab_worker.workspace import Workspace
 
 ADDRESSES = {
@@ -134,103 +131,3 @@ def test_a_mirror_follows_its_tree(tree: Tree, workspace: Workspace, repository)
     repository.edit("kernel/fork.c", "for (;;)", "while (1)")
     second = repository.commit("fork: go on")
     assert update_mirror(tree, workspace).head == second != first
-
-
-# --- Debian source packages -----------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """Puts a source archive where Debian's package would, and says which version dpkg knows."""
-    folder = tmp_path / "usr-src"
-    folder.mkdir()
-    monkeypatch.setattr(mirror, "DEBIAN_SOURCES", folder)
-
-    def install(version: str, files: dict[str, str], mtime: int = 0) -> None:
-        with tarfile.open(folder / "linux-source-6.12.tar.xz", "w:xz") as archive:
-            for name, text in files.items():
-                info = tarfile.TarInfo(f"linux-source-6.12/{name}")
-                info.mtime, info.mode = mtime, 0o755 if name.endswith(".sh") else 0o644
-                if text.startswith("-> "):
-                    info.type, info.linkname = tarfile.SYMTYPE, text[3:]
-                    archive.addfile(info)
-                else:
-                    info.size = len(text.encode())
-                    archive.addfile(info, io.BytesIO(text.encode()))
-        (folder / "version").write_text(version)
-
-    real = subprocess.run
-
-    def run(command: list[str], **options: object) -> object:
-        if command[0] == "dpkg-query":
-            return subprocess.CompletedProcess(command, 0, stdout=(folder / "version").read_text())
-        return real(command, **options)  # type: ignore[call-overload]
-
-    monkeypatch.setattr(mirror.subprocess, "run", run)
-    return install
-
-
-DEBIAN = Tree(name="linux-6.12", summary="", debian_source="linux-source-6.12")
-FILES = {
-    "Makefile": "VERSION = 6\nPATCHLEVEL = 12\nSUBLEVEL = 7\nEXTRAVERSION =\n",
-    "scripts/x.sh": "#!/bin/sh\n",
-    'kernel/a "quoted" näme': "text\n",
-    "link": "-> scripts/x.sh",
-}
-
-
-def test_a_debian_package_is_one_commit_that_is_the_same_everywhere(
-    workspace: Workspace, tmp_path: Path, package
-) -> None:
-    package("6.12.7-1", FILES)
-    found = update_mirror(DEBIAN, workspace)
-    package("6.12.7-1", dict(reversed(FILES.items())), mtime=1_700_000_000)
-    elsewhere = update_mirror(DEBIAN, Workspace(tmp_path / "elsewhere"))
-    assert found.head == elsewhere.head
-    assert found.git.run("rev-list", "--count", found.head).strip() == "1"
-    assert found.git.run("log", "-1", "--format=%s|%an|%aI|%cI", found.head).strip() == (
-        "Import linux-source-6.12 6.12.7-1|wqlab|2026-01-01T00:00:00+00:00|2026-01-01T00:00:00+00:00"
-    )
-    assert release_of(found.git, found.head) == "6.12.7"
-    modes = found.git.run("ls-tree", "-r", "--format=%(objectmode) %(path)", found.head).splitlines()
-    assert modes == [
-        "100644 Makefile",
-        '100644 "kernel/a \\"quoted\\" näme"',
-        "120000 link",
-        "100755 scripts/x.sh",
-    ]
-
-
-def test_a_new_package_version_is_a_new_commit_and_the_old_one_stays(workspace: Workspace, package) -> None:
-    package("6.12.7-1", FILES)
-    old = update_mirror(DEBIAN, workspace).head
-    package("6.12.8-1", FILES | {"README": "new\n"})
-    found = update_mirror(DEBIAN, workspace)
-    assert found.head != old
-    assert found.git.commit(old) == old
-
-
-def test_an_interrupted_import_starts_over(workspace: Workspace, package) -> None:
-    package("6.12.7-1", FILES)
-
-    def interrupt(text: str, done: int, total: int) -> None:
-        if text.startswith("importing Makefile"):
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        update_mirror(DEBIAN, workspace, interrupt)
-    assert update_mirror(DEBIAN, workspace).git.run("fsck", "--strict") is not None
-
-
-def test_a_damaged_archive_is_the_labs(workspace: Workspace, package) -> None:
-    package("6.12.7-1", FILES)
-    archive = mirror.DEBIAN_SOURCES / "linux-source-6.12.tar.xz"
-    archive.write_bytes(archive.read_bytes()[:-40])
-    with pytest.raises(InfrastructureError):
-        update_mirror(DEBIAN, workspace)
-
-
-def test_a_package_that_is_not_installed_says_how_to_install_it(workspace: Workspace, package) -> None:
-    with pytest.raises(InfrastructureError) as caught:
-        update_mirror(DEBIAN, workspace)
-    assert caught.value.failure.advice == "Install it: apt-get install linux-source-6.12"

@@ -6,7 +6,7 @@ import hashlib
 import tempfile
 from pathlib import Path
 
-from .. import tool
+from wqlab_host import tool
 
 _SOURCE = Path(__file__).parent / "smt_last.s"
 _BLOCK = 512

@@ -407,6 +407,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/recipes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Recipes
+         * @description Every way to configure and build a kernel.
+         */
+        get: operations["list_recipes"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -2111,6 +2131,41 @@ export interface components {
          */
         JobState: "waiting" | "queued" | "running" | "finished";
         /**
+         * KernelRecipe
+         * @description How a kernel is configured and built: fragments are merged in order over `base_config`.
+         */
+        KernelRecipe: {
+            /** Arch Fragments */
+            arch_fragments: {
+                [key: string]: string[];
+            };
+            /**
+             * Base Config
+             * @default tinyconfig
+             */
+            base_config: string;
+            /** Emulated Fragments */
+            emulated_fragments: string[];
+            /**
+             * Figures
+             * @default true
+             */
+            figures: boolean;
+            /** Fragments */
+            fragments: string[];
+            /** Modules */
+            modules: string[];
+            /** Name */
+            name: string;
+            /** Summary */
+            summary: string;
+            /**
+             * Toolchain
+             * @default gcc
+             */
+            toolchain: string;
+        };
+        /**
          * LayoutBasis
          * @enum {string}
          */
@@ -2896,6 +2951,8 @@ export interface components {
              * @default 50
              */
             priority?: number;
+            /** Recipe */
+            recipe?: string | null;
             series: components["schemas"]["Series"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
@@ -3448,6 +3505,8 @@ export interface components {
             branch: string;
             /** Debian Source */
             debian_source: string | null;
+            /** Debian Suite */
+            debian_suite: string | null;
             /** Name */
             name: string;
             /** Summary */
@@ -4973,6 +5032,62 @@ export interface operations {
             };
             /** @description Request Entity Too Large */
             413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_recipes: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["KernelRecipe"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

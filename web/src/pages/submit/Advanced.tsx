@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
-import type { DeviceTypeView, PlanView } from "@/api/types";
-import { TextInput } from "@/kit";
+import type { DeviceTypeView, KernelRecipe, PlanView } from "@/api/types";
+import { NativeSelect, TextInput } from "@/kit";
 import classes from "./Advanced.module.css";
 import { DEFAULT_PRIORITY, type Draft } from "./draft";
 import { fieldId, useFault } from "./Fault";
@@ -10,18 +10,20 @@ import type { ChangeDraft } from "./useDraft";
 interface AdvancedProps {
   plans: readonly PlanView[];
   types: readonly DeviceTypeView[];
+  recipes: readonly KernelRecipe[];
   draft: Draft;
   change: ChangeDraft;
 }
 
-/** What most leave alone: how many blocks, how urgent, and what of a plan is measured with which parameters. */
-export function Advanced({ plans, types, draft, change }: AdvancedProps) {
+/** What most leave alone: how many blocks, how urgent, which kind of kernel, and what of a plan is measured with which parameters. */
+export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps) {
   const used = inUse(draft);
   const [open, setOpen] = useState(used > 0);
   // Nothing that counts is hidden: an address or a mistake that sets something shows it.
   const blocksFault = useFault("blocks");
   const priorityFault = useFault("priority");
-  const mustShow = used > 0 || blocksFault !== undefined || priorityFault !== undefined;
+  const recipeFault = useFault("recipe");
+  const mustShow = used > 0 || [blocksFault, priorityFault, recipeFault].some(fault => fault !== undefined);
   useEffect(() => {
     if (mustShow) setOpen(true);
   }, [mustShow]);
@@ -38,7 +40,9 @@ export function Advanced({ plans, types, draft, change }: AdvancedProps) {
       <summary className={classes.summary}>
         <h2>Advanced</h2>
         <span className="muted">
-          {used === 0 ? "scenarios, settings, blocks, parameters, priority" : `${used} changed`}
+          {used === 0
+            ? "scenarios, settings, blocks, parameters, priority, kernel recipe"
+            : `${used} changed`}
         </span>
       </summary>
       <div className={classes.inside}>
@@ -63,6 +67,7 @@ export function Advanced({ plans, types, draft, change }: AdvancedProps) {
             onChange={event => change({ priority: event.currentTarget.value })}
             error={priorityFault}
           />
+          <RecipeField recipes={recipes} value={draft.recipe} error={recipeFault} change={change} />
         </div>
         {chosenPlans.length === 0 ? (
           <p className="muted">Choose a plan to see its scenarios, settings and parameters.</p>
@@ -76,6 +81,35 @@ export function Advanced({ plans, types, draft, change }: AdvancedProps) {
   );
 }
 
+interface RecipeFieldProps {
+  recipes: readonly KernelRecipe[];
+  value: string;
+  error: string | undefined;
+  change: ChangeDraft;
+}
+
+function RecipeField({ recipes, value, error, change }: RecipeFieldProps) {
+  const names = recipes.map(each => each.name);
+  const chosen = recipes.find(each => each.name === value);
+  return (
+    <NativeSelect
+      id={fieldId("recipe")}
+      label="Kernel recipe"
+      description={
+        chosen ? `${chosen.summary}.` : "How the kernels are configured. Each device type has its own."
+      }
+      value={value}
+      onChange={event => change({ recipe: event.currentTarget.value })}
+      data={[
+        { value: "", label: "the device types' own" },
+        // A name that an address brought shows as it is; the server says what is wrong with it.
+        ...(value === "" || names.includes(value) ? names : [value, ...names]),
+      ]}
+      error={error}
+    />
+  );
+}
+
 /** How many things differ from what the plans say. */
 function inUse(draft: Draft): number {
   const holders = new Set(
@@ -83,6 +117,6 @@ function inUse(draft: Draft): number {
       draft[option].map(each => `${option}:${each.slice(0, each.indexOf(":"))}`),
     ),
   );
-  const typed = [draft.blocks, draft.priority].filter(value => value.trim() !== "");
+  const typed = [draft.blocks, draft.priority, draft.recipe].filter(value => value.trim() !== "");
   return holders.size + draft.param.length + typed.length;
 }

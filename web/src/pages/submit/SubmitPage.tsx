@@ -1,6 +1,6 @@
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
+import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
 import { Page, Section } from "@/parts/Page";
 import { Advanced } from "./Advanced";
 import { DeviceTypeCards, PlanCards, Targets } from "./Cards";
@@ -20,6 +20,7 @@ import { useSend } from "./useSend";
 export function SubmitPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
   const { data: trees } = useSuspenseQuery(treesQuery);
+  const { data: recipes } = useSuspenseQuery(recipesQuery);
   const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: 20_000 });
   const [draft, change] = useDraft();
   const mbox = useMbox();
@@ -84,7 +85,7 @@ export function SubmitPage() {
               <Targets draft={draft} change={change} />
               <Fault field="targets" />
             </Section>
-            <Advanced plans={plans} types={types} draft={draft} change={change} />
+            <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
           </div>
           <Order
             quote={quote}

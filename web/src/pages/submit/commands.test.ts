@@ -21,6 +21,7 @@ const request: SubmissionRequest = {
   ],
   blocks: 3,
   priority: 70,
+  recipe: "debug",
 };
 
 /** Runs a command as a shell would, with `wqlab`, `curl` and `jq` replaced by what prints their words or their input. */
@@ -41,7 +42,7 @@ test("a shell reads the wqlab line as the request's own words", () => {
     ...["--target", "crypt@ryzen", "--setting", "scope=cache,strict=1", "--param", "ios=64"],
     ...["--param", "tiny=0.0000001", "--param", "large=1000000000000000000000"],
     ...["--param", "verify=sha512; rm -rf $HOME `x`"],
-    ...["--target", "fsync@xeon", "--blocks", "3", "--priority", "70", "--wait"],
+    ...["--target", "fsync@xeon", "--blocks", "3", "--priority", "70", "--recipe", "debug", "--wait"],
   ]);
 });
 

@@ -38,6 +38,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
         ? []
         : ["--priority", String(request.priority)]),
+      ...(request.recipe ? ["--recipe", request.recipe] : []),
       "--wait",
     ],
   ];

@@ -72,6 +72,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     targets: wanted(draft).map(pair => targetOf(draft, pair)),
     blocks: draft.blocks.trim() === "" ? null : asTyped(draft.blocks),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
+    ...(draft.recipe ? { recipe: draft.recipe } : {}),
   };
 }
 

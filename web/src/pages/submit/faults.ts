@@ -22,6 +22,7 @@ const FIXED: Record<string, string> = {
   "/targets": "targets",
   "/blocks": "blocks",
   "/priority": "priority",
+  "/recipe": "recipe",
 };
 
 export function faultsOf(mistakes: readonly Mistake[], draft: Draft): Faults {

@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
+import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { oneOf, searchParams, text, texts } from "@/lib/search";
@@ -25,6 +25,8 @@ export const submitSearch = searchParams({
   param: texts(400),
   blocks: text(10),
   priority: text(10),
+  /** Empty: each device type's own. */
+  recipe: text(64),
 });
 
 export const submitRoute = createRoute({
@@ -34,6 +36,7 @@ export const submitRoute = createRoute({
   loader: ({ context: { client } }) => {
     void client.prefetchQuery(plansQuery);
     void client.prefetchQuery(treesQuery);
+    void client.prefetchQuery(recipesQuery);
     void client.prefetchQuery(deviceTypesQuery);
   },
   component: lazyPage(() => import("./SubmitPage"), "SubmitPage"),

@@ -57,6 +57,7 @@ function Tree({ view }: { view: TreeView }) {
             <dt>From</dt>
             <dd>
               Debian source package <code>{tree.debian_source}</code>
+              {tree.debian_suite && <> of {tree.debian_suite}</>}
             </dd>
           </>
         ) : (

@@ -1,9 +1,10 @@
-"""The machine's apt, used to resolve, download and unpack; nothing is installed and no privilege is needed."""
+"""The machine's apt, used to resolve, download and unpack; no privilege is needed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
@@ -38,18 +39,18 @@ class Apt:
     def versions(self, packages: Sequence[str], *, fresh: bool = False) -> dict[str, str]:
         """Candidate version of each package. Raises AptError.
 
-        Lists that are there are used as they are, without a network; `fresh` fetches foreign ones again, because a
-        mirror no longer has what old lists name.
+        Lists that are there are used as they are, without a network; `fresh` fetches them again, into `private`,
+        because a mirror no longer has what old lists name.
         """
         foreign = self._suite is not None or self._arch != _run(["dpkg", "--print-architecture"]).strip()
         if foreign:
             self._use_private_lists(foreign)
-        if not (foreign and fresh):
-            try:
+        if not fresh:
+            # Where this fails they were never fetched, or the machine's were removed.
+            with suppress(AptError):
                 return self._versions(packages)
-            except AptError:  # never fetched, or a machine whose package lists were removed: fetch them for ourselves
-                if not foreign:
-                    self._use_private_lists(foreign)
+        if not foreign:
+            self._use_private_lists(foreign)
         _run(["apt-get", *self._options, "update"])
         return self._versions(packages)
 
