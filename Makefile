@@ -50,13 +50,13 @@ format: ## let ruff format the Python
 
 test: ## everything: lint, unit, integration, boards, end to end with a browser
 	@lab/setup.sh tests
+	@lab/setup.sh arm64
 	@$(AS_USER) lab/test.sh
 
-test-nightly: ## what `make test` leaves out: every plan on a board, emulated arm64 boards
+test-nightly: ## what `make test` leaves out: series that change what a plan counts, other kernels, other recipes
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
-	@$(AS_USER) wqlab-lab arm64
-	@$(AS_USER) python -u -m pytest -p no:cacheprovider -m nightly
+	@$(AS_USER) lab/test-nightly.sh
 
 test-unit: setup ## only the tests that need no service
 	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e and not nightly"

@@ -7,5 +7,6 @@ cd "$(dirname "$0")/.."
 lab/lint.sh
 python -m wqlab_lab.web run test
 echo "test: web ok"
+export WQLAB_ARCHITECTURES=arm64
 python -m wqlab_lab.prepare
 exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

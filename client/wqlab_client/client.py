@@ -25,7 +25,6 @@ from wqlab_contracts.api import (
     Page,
     PlanView,
     QuarantineRequest,
-    Report,
     RunView,
     SampleRow,
     SubmissionRequest,
@@ -34,6 +33,7 @@ from wqlab_contracts.api import (
     TreeView,
 )
 from wqlab_contracts.api_lab import DeviceCheck
+from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
 

@@ -4,7 +4,8 @@ import pytest
 from literal_samples import one, paired, studied, target
 
 from wqlab_comparison import Samples, Stated, compare, conclude, summarise
-from wqlab_contracts.api import FindingView, UnsupportedView
+from wqlab_contracts.api import FindingView
+from wqlab_contracts.api_report import UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Role, Verdict
 from wqlab_contracts.messages import Failure
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from .api import AttemptView, Comparison, Eta, FindingView, SubmissionSummary, TargetSummary
+from .api import Eta, FindingView, SubmissionSummary, TargetSummary
+from .api_report import AttemptView, Comparison
 from .enums import Arm, BootState, ErrorKind, JobState, Outcome, Question
 from .messages import Failure, Message
 from .specs import CpuArch

@@ -78,3 +78,18 @@ def test_what_the_operator_sets_reaches_the_workers_and_no_proxy_comes_between_t
     worker = next(service for service in services(layout, capacity=1) if service.name == "build")
     assert {name: worker.environment[name] for name in given} == given
     assert worker.environment["no_proxy"] == "lab.example,127.0.0.1,localhost"
+
+
+def test_a_second_architecture_is_remembered_and_can_be_asked_for_once(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout.cache.mkdir(parents=True, exist_ok=True)
+    monkeypatch.delenv("WQLAB_ARCHITECTURES", raising=False)
+    assert layout.architectures() == ["x86_64"]
+    monkeypatch.setenv("WQLAB_ARCHITECTURES", "arm64")
+    assert layout.architectures() == ["x86_64", "arm64"]
+    monkeypatch.delenv("WQLAB_ARCHITECTURES")
+    assert layout.architectures() == ["x86_64"], "nothing was noted"
+    layout.add_architecture("arm64")
+    layout.add_architecture("arm64")
+    assert layout.architectures() == ["x86_64", "arm64"]

@@ -9,7 +9,7 @@ from typing import Literal
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import AttemptView
+from wqlab_contracts.api_report import AttemptView
 from wqlab_contracts.enums import EventKind, Outcome
 from wqlab_contracts.messages import Failure
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from wqlab_comparison.target import Conclusion, conclude
-from wqlab_contracts import api
+from wqlab_contracts import api, api_report
 from wqlab_contracts.enums import ErrorKind, Verdict
 from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
 
@@ -19,7 +19,7 @@ def findings_of(rows: RunRows) -> list[api.FindingView]:
     return [finding_view(each, boots[each.boot_id]) for each in rows.findings]
 
 
-def conclusion_of(rows: RunRows, comparisons: Sequence[api.Comparison]) -> Conclusion:
+def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """`rows.run` with its snapshot columns."""
     booted = Counter(boot.arm for boot in rows.boots)
     tried = {arm: booted[arm] for arms in rows.run.blocks for arm in arms}

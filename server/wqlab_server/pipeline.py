@@ -12,7 +12,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api
+from wqlab_contracts import api_report
 from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, Outcome, SubmissionState
 from wqlab_contracts.messages import ApplyResult, Failure
 
@@ -232,7 +232,7 @@ def _conclude(session: Session, submission: Submission, figures: Sequence[Compar
     """Notes each run's verdict, the one that the report shows, for lists; what the consoles say against the kernels of
     runs that went through."""
     runs = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.target, Run.id)).all()
-    of_run: dict[int, list[api.Comparison]] = defaultdict(list)
+    of_run: dict[int, list[api_report.Comparison]] = defaultdict(list)
     for row in figures:
         of_run[row.run_id].append(row.data)
     found = []

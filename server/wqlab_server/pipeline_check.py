@@ -12,8 +12,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, boot_values, compare
-from wqlab_contracts.api import Comparison
 from wqlab_contracts.api_quotes import DetectableEffect
+from wqlab_contracts.api_report import Comparison
 from wqlab_contracts.enums import (
     DeviceHealth,
     DeviceStep,

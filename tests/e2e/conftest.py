@@ -159,7 +159,7 @@ def lab() -> Iterator[Lab]:
     # One unit: whatever happens to it, the next run is on the same board. A kernel that hangs is given up early.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 30})
     # For boards that are made to fail: given up early, and nobody else waits for them.
-    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 20})
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 10})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
     # A lab worker that is killed is given up after this, and others go on with its runs.
     environment["WQLAB_LEASE_S"] = "20"

@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api, messages
+from wqlab_contracts import api, api_report, messages
 from wqlab_contracts.enums import (
     Arm,
     ArtifactKind,
@@ -365,7 +365,7 @@ def _copy_run(run: Run, submission_id: int) -> Run:
 def comparison(
     run_id: int, position: int, locks: dict[Arm, float], verdict: Verdict = Verdict.IMPROVEMENT
 ) -> Comparison:
-    data = api.Comparison(
+    data = api_report.Comparison(
         plan="flush",
         device_type="tiny",
         scenario="fsync",
@@ -378,8 +378,8 @@ def comparison(
         direction=Direction.LOWER_IS_BETTER,
         role=Role.PRIMARY,
         evidence=Evidence.MECHANISM,
-        baseline=api.ArmSummary(mean=locks[Arm.BASELINE], stddev=0.0, n=2),
-        candidate=api.ArmSummary(mean=locks[Arm.CANDIDATE], stddev=0.0, n=2),
+        baseline=api_report.ArmSummary(mean=locks[Arm.BASELINE], stddev=0.0, n=2),
+        candidate=api_report.ArmSummary(mean=locks[Arm.CANDIDATE], stddev=0.0, n=2),
         exact=True,
         verdict=verdict,
         reason=f"exactly {locks[Arm.BASELINE]:.0f} and {locks[Arm.CANDIDATE]:.0f}",

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Arm, Outcome, Scope
 from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.models import Comparison, KeptReport, Run

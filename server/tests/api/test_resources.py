@@ -10,16 +10,7 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_comparison.csvfile import read_csv
-from wqlab_contracts.api import (
-    BootView,
-    BuildView,
-    DeviceTypeView,
-    DeviceView,
-    PlanView,
-    RunView,
-    SampleRow,
-    TreeView,
-)
+from wqlab_contracts.api import BootView, BuildView, DeviceTypeView, DeviceView, PlanView, RunView, SampleRow, TreeView
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceHealth, FindingKind, Outcome, Scope
 from wqlab_contracts.messages import ApplyResult, Artifact
 from wqlab_server.db import transaction

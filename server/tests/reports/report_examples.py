@@ -10,19 +10,8 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare, conclude
-from wqlab_contracts.api import (
-    ApplyView,
-    AttemptView,
-    BuildView,
-    Environment,
-    Eta,
-    FindingView,
-    Report,
-    SubmissionRequest,
-    SubmissionView,
-    TargetReport,
-    UnsupportedView,
-)
+from wqlab_contracts.api import ApplyView, BuildView, Eta, FindingView, SubmissionRequest, SubmissionView
+from wqlab_contracts.api_report import AttemptView, Environment, Report, TargetReport, UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import (
     CheckpatchFinding,

@@ -3,7 +3,7 @@ have such reports, and they are to read them."""
 
 from report_examples import EXAMPLES
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 from wqlab_server.reports.render_mmtests import render_mmtests
 from wqlab_server.reports.render_text import render_text
 

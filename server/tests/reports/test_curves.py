@@ -7,7 +7,7 @@ import pytest
 from report_examples import study
 
 from wqlab_comparison import curves
-from wqlab_contracts.api import BootValue
+from wqlab_contracts.api_report import BootValue
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.specs import Curve, Scenario
 from wqlab_server.reports.render_figures import figures

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_examples import EXAMPLES, REPRODUCER, SSH_KEY, XEON, XFS, improvement, panic, samples, study, target, xeon
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Role
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render_html import render_html

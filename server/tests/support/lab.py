@@ -15,7 +15,8 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import Report, SubmissionRequest
+from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import (
     Arm,
     ArtifactKind,

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
-from wqlab_contracts.api import UnsupportedView
+from wqlab_contracts.api_report import UnsupportedView
 from wqlab_contracts.enums import Arm, RunPurpose
 
 from ..db import clock, pairs

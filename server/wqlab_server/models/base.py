@@ -13,8 +13,8 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
-from wqlab_contracts.api import Comparison as ComparisonData
 from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api_report import Comparison as ComparisonData
 from wqlab_contracts.lookups import LookupResult
 from wqlab_contracts.messages import (
     ApplyResult,

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
-from wqlab_contracts import api
+from wqlab_contracts import api_report
 from wqlab_contracts.api_workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
@@ -34,14 +34,14 @@ ReadText = Callable[[Artifact], str | None]
 """Text of an artifact, None when the store does not have it any more."""
 
 
-def assemble(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api.Report:
+def assemble(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api_report.Report:
     """The report as it stands now."""
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
     parts = _Parts(session, [each.run.id for each in measured], store)
     targets = [_target(each, parts) for each in measured]
     difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact.sha256))
-    return api.Report(
+    return api_report.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
         lab_url=public_url,
@@ -83,7 +83,7 @@ class _Parts:
         self.attempts = _grouped(
             session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(run_ids)).order_by(RunAttempt.number))
         )
-        self.values: dict[int, list[api.BootValue]] = defaultdict(list)
+        self.values: dict[int, list[api_report.BootValue]] = defaultdict(list)
         for value, arm, block in session.execute(
             select(BootValue, Boot.arm, Boot.block)
             .join(Boot, Boot.id == BootValue.boot_id)
@@ -91,7 +91,7 @@ class _Parts:
             .order_by(BootValue.scenario, BootValue.setting, BootValue.metric, Boot.arm, Boot.block)
         ):
             self.values[value.run_id].append(
-                api.BootValue(
+                api_report.BootValue(
                     arm=arm,
                     block=block,
                     scenario=value.scenario,
@@ -113,7 +113,7 @@ class _Parts:
                 tables[boot.arm] = (boot.block, text)
         return workqueue_cells(tables)
 
-    def of_run(self, rows: RunRows) -> list[api.AttemptView]:
+    def of_run(self, rows: RunRows) -> list[api_report.AttemptView]:
         return attempts.of_run(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
 
 
@@ -127,12 +127,12 @@ def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
 # --- one target -------------------------------------------------------------------------------------------------
 
 
-def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
+def _target(rows: RunRows, parts: _Parts) -> api_report.TargetReport:
     run = rows.run
     comparisons = [row.data for row in parts.comparisons[run.id]]
     conclusion = conclusion_of(rows, comparisons)
     overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
-    return api.TargetReport(
+    return api_report.TargetReport(
         run_id=run.id,
         plan=run.plan,
         device_type=run.device_type,
@@ -159,13 +159,13 @@ def _target(rows: RunRows, parts: _Parts) -> api.TargetReport:
     )
 
 
-def _summary(targets: Sequence[api.TargetReport], study: bool) -> str:
+def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
     return summarise(
         [Stated(each.plan.name, each.device_type, each.emulated, each.verdict, study, each.failure) for each in targets]
     )
 
 
-def _environment(boots: Sequence[Boot]) -> api.Environment | None:
+def _environment(boots: Sequence[Boot]) -> api_report.Environment | None:
     """Of the boots that are compared; before there are any, of those that came up."""
     verified = [boot for boot in boots if boot.topology is not None]
     shown = [boot for boot in verified if boot.valid] or verified
@@ -178,7 +178,7 @@ def _environment(boots: Sequence[Boot]) -> api.Environment | None:
         facts = boot.environment | facts
         commands = boot.commands | commands
     devices = sorted({boot.device_name for boot in shown})
-    return api.Environment(
+    return api_report.Environment(
         device=", ".join(devices),
         topology=shown[0].topology,
         cmdline={arm: boot.cmdline or "" for arm, boot in first.items()},
@@ -189,11 +189,11 @@ def _environment(boots: Sequence[Boot]) -> api.Environment | None:
     )
 
 
-def _unsupported(rows: Sequence[Unsupported]) -> list[api.UnsupportedView]:
+def _unsupported(rows: Sequence[Unsupported]) -> list[api_report.UnsupportedView]:
     """Each thing once, however many boots said it."""
-    seen: dict[tuple[str, str, str | None, Arm], api.UnsupportedView] = {}
+    seen: dict[tuple[str, str, str | None, Arm], api_report.UnsupportedView] = {}
     for row in rows:
-        view = api.UnsupportedView(
+        view = api_report.UnsupportedView(
             scenario=row.scenario, setting=row.setting, metric=row.metric, arm=row.arm, reason=row.reason
         )
         seen.setdefault((row.scenario, row.setting, row.metric, row.arm), view)

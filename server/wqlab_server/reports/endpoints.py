@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 
 from ..auth import Reader
 from ..deps import AppSettings, Db, Store

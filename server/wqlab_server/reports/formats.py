@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from fastapi import Request, Response, status
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import SubmissionState
 
 from ..headers import DOCUMENT

@@ -11,7 +11,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api
+from wqlab_contracts import api_report
 from wqlab_contracts.enums import SubmissionState
 
 from ..artifacts import ArtifactStore
@@ -21,11 +21,11 @@ from .assemble import assemble
 log = structlog.get_logger(__name__)
 
 
-def report_of(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api.Report:
+def report_of(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api_report.Report:
     """The kept report, or of an unfinished submission what there is so far. The lab's own address is today's."""
     kept = session.get(KeptReport, submission.id)
     if kept is not None:
-        report = api.Report.model_validate_json(kept.document)
+        report = api_report.Report.model_validate_json(kept.document)
         return report.model_copy(update={"lab_url": public_url})
     report = assemble(session, submission, store, public_url)
     if submission.state is SubmissionState.FINISHED:
@@ -46,7 +46,7 @@ def keep(session: Session, submission: Submission, store: ArtifactStore, public_
         log.exception("report_not_kept", submission=submission.id)
 
 
-def _write(session: Session, submission: Submission, report: api.Report) -> None:
+def _write(session: Session, submission: Submission, report: api_report.Report) -> None:
     """The first one stays."""
     session.execute(
         insert(KeptReport)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wqlab_comparison import tables, words
 from wqlab_comparison.curves import without_evidence
-from wqlab_contracts.api import ArmSummary, TargetReport
 from wqlab_contracts.api_curves import CurvePoint, MetricCurve
+from wqlab_contracts.api_report import ArmSummary, TargetReport
 
 HEADING = "Curves"
 

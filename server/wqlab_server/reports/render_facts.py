@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from wqlab_comparison.words import count, is_evidence, number
-from wqlab_contracts.api import AttemptView, BuildView, Comparison, FindingView, Report, TargetReport
+from wqlab_contracts.api import BuildView, FindingView
+from wqlab_contracts.api_report import AttemptView, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Reference, Topology

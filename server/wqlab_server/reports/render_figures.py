@@ -13,8 +13,8 @@ from xml.etree import ElementTree as xml
 
 from wqlab_comparison import tables, words
 from wqlab_comparison.tables import printable
-from wqlab_contracts.api import BootValue, Comparison, TargetReport
 from wqlab_contracts.api_curves import MetricCurve
+from wqlab_contracts.api_report import BootValue, Comparison, TargetReport
 from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
 
 from . import render_curves

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from wqlab_comparison import tables, words
 from wqlab_comparison.reasons import reasons
-from wqlab_contracts.api import Comparison, Report, TargetReport
+from wqlab_contracts.api_report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role
 
 from . import render_curves as curves

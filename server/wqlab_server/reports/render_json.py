@@ -1,6 +1,6 @@
 """The report as JSON: the model itself, nothing added and nothing left out."""
 
-from wqlab_contracts.api import Report
+from wqlab_contracts.api_report import Report
 
 
 def render_json(report: Report) -> str:

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as xml
 
 from wqlab_comparison.tables import printable
 from wqlab_comparison.words import VERDICT, ci, effect, tests
-from wqlab_contracts.api import Comparison, Report, TargetReport
+from wqlab_contracts.api_report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 

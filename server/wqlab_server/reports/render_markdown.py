@@ -7,7 +7,7 @@ import re
 from wqlab_comparison import words
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.tables import NOTHING, printable
-from wqlab_contracts.api import ArmSummary, Comparison, Report, TargetReport
+from wqlab_contracts.api_report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, SubmissionState
 
 from . import render_curves as curves

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from wqlab_comparison import words
 from wqlab_comparison.tables import printable, setting_labels, verdict_lines, wrapped
-from wqlab_contracts.api import ArmSummary, Comparison, Report, TargetReport
+from wqlab_contracts.api_report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Direction, Question, Role, SubmissionState, Verdict
 
 from . import render_facts as facts

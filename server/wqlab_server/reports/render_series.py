@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as xml
 
-from wqlab_contracts.api import TargetReport
+from wqlab_contracts.api_report import TargetReport
 from wqlab_contracts.api_workqueues import WorkqueueCell, WorkqueueSeries
 from wqlab_contracts.enums import Arm
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wqlab_comparison import tables, words
-from wqlab_contracts.api import BuildView, FindingView, Report, TargetReport
+from wqlab_contracts.api import BuildView, FindingView
+from wqlab_contracts.api_report import Report, TargetReport
 from wqlab_contracts.enums import SubmissionState, Verdict
 
 from . import render_curves as curves

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wqlab_comparison.tables import NOTHING
-from wqlab_contracts.api import TargetReport
+from wqlab_contracts.api_report import TargetReport
 from wqlab_contracts.api_workqueues import WorkqueueCell
 from wqlab_contracts.workqueues import COUNTERS
 

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api
+from wqlab_contracts import api, api_report
 from wqlab_contracts.api_steps import (
     ApplyStep,
     BlockState,
@@ -67,7 +67,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
     )
 
 
-def _shortened(view: api.AttemptView) -> api.AttemptView:
+def _shortened(view: api_report.AttemptView) -> api_report.AttemptView:
     excerpt = view.failure.excerpt[-EXCERPT:]
     return view.model_copy(update={"failure": view.failure.model_copy(update={"excerpt": excerpt})})
 

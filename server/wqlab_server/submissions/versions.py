@@ -8,7 +8,7 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.api import Comparison as ComparisonData
+from wqlab_contracts.api_report import Comparison as ComparisonData
 from wqlab_contracts.api_steps import SubmissionComparison, SubmissionVersion
 from wqlab_contracts.enums import RunPurpose
 

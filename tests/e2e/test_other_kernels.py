@@ -1,0 +1,77 @@
+"""Kernels other than the lab's own, older and newer, and one that is built to find mistakes. For the night: each is a
+build of ten minutes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .conftest import NOOP, Lab, comparisons
+
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(7200)]
+
+GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("default", "slow", "fast")]
+
+
+@pytest.fixture(scope="module")
+def submissions(lab: Lab) -> dict[str, int]:
+    settings = [
+        word for setting in (*GRANULARITIES, "base_slice=4ms,granularity=default") for word in ("--setting", setting)
+    ]
+    return {
+        "6.1": lab.submit(
+            *("--settings-only", "--tree", "linux-6.1", "--blocks", "1"),
+            *("--target", "dm-crypt-affinity@tiny", "--scenario", "HIGH"),
+            *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite", *settings),
+        ),
+        "7.3": lab.submit(
+            *("--settings-only", "--tree", "linux-7.3", "--blocks", "1"),
+            *("--target", "test-workqueue@tiny"),
+            *("--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH"),
+        ),
+        "debug": lab.submit("--mbox", str(NOOP), "--recipe", "debug", "--target", "xfs-fsync@tiny", "--blocks", "1"),
+    }
+
+
+def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
+    [found] = [target for target in report["targets"] if target["plan"]["name"] == plan]
+    assert found["outcome"] == "passed", found["failure"]
+    return dict(found)
+
+
+def test_before_affinity_scopes_every_cell_of_the_study_is_unsupported(lab: Lab, submissions: dict[str, int]) -> None:
+    found = target(lab.finish(submissions["6.1"]), "dm-crypt-affinity")
+    assert found["environment"]["kernel_release"].startswith("6.1.")
+    assert {comparison["verdict"] for comparison in found["comparisons"]} == {"unsupported"}
+    assert all("has no affinity_scope" in comparison["reason"] for comparison in found["comparisons"])
+
+
+def test_before_eevdf_the_granularities_are_there_and_the_slice_is_not(lab: Lab, submissions: dict[str, int]) -> None:
+    found = target(lab.finish(submissions["6.1"]), "aio-migration")
+    assert {item["setting"] for item in found["unsupported"]} == {"base_slice=4ms,granularity=default"}
+    measured = [c for c in found["comparisons"] if c["metric"] == "migrations_per_1000_ios" and c["candidate"]]
+    assert {c["setting"] for c in measured} == set(GRANULARITIES[1:])
+
+
+def test_the_kernels_own_benchmark_runs_in_every_scope(lab: Lab, submissions: dict[str, int]) -> None:
+    found = target(lab.finish(submissions["7.3"]), "test-workqueue")
+    assert not found["unsupported"]
+    assert found["environment"]["kernel_release"].startswith("7.3")
+
+
+def test_shares_on_a_newer_kernel(lab: Lab, submissions: dict[str, int]) -> None:
+    shares = {
+        c["setting"]: c["candidate"]["mean"]
+        for c in comparisons(lab.finish(submissions["7.3"]), metric="local_l3_share")
+        if c["candidate"]
+    }
+    assert shares["scope=cache,strict=1"] == 100
+
+
+def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(
+    lab: Lab, submissions: dict[str, int]
+) -> None:
+    found = target(lab.finish(submissions["debug"]), "xfs-fsync")
+    assert found["findings"] == []
+    assert found["comparisons"] == []

@@ -1,0 +1,104 @@
+"""Every plan once, short, from submission to report on the smallest board; what its counts must be among themselves.
+
+dm-crypt-affinity and xfs-fsync have more in test_findings.py; all scenarios, and a series that changes something, wait
+for the night (test_every_plan.py).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+
+from .conftest import NOOP, Lab, comparisons
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+
+
+@pytest.fixture(scope="module")
+def report(lab: Lab) -> dict[str, Any]:
+    """Of a series without effect, one block of each plan."""
+    return lab.finish(
+        lab.submit(
+            *("--mbox", str(NOOP), "--blocks", "1"),
+            *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite"),
+            *("--setting", "base_slice=default,granularity=default", "--setting", "base_slice=4ms,granularity=default"),
+            *("--target", "netperf-stream@tiny", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
+            *("--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
+            *("--target", "test-workqueue@tiny"),
+            *("--target", "fan-out@tiny", "--scenario", "ONE", "--scenario", "FOURFOLD"),
+            *("--param", "total_ios=32", "--param", "traced_ios=100"),
+        )
+    )
+
+
+def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
+    [found] = [target for target in report["targets"] if target["plan"]["name"] == plan]
+    assert found["outcome"] == "passed", found["failure"]
+    return dict(found)
+
+
+def samples(lab: Lab, report: dict[str, Any], plan: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(lab.wqlab("samples", str(target(report, plan)["run_id"])))))
+
+
+def values(rows: list[dict[str, str]], metric: str) -> dict[tuple[str, ...], float]:
+    keys = ("arm", "boot", "scenario", "setting", "repetition")
+    return {tuple(row[key] for key in keys): float(row["value"]) for row in rows if row["metric"] == metric}
+
+
+def test_migrations_are_counted_the_same_by_two_means(lab: Lab, report: dict[str, Any]) -> None:
+    """The trace, and the counter in the writer's own /proc/PID/sched."""
+    rows = samples(lab, report, "aio-migration")
+    traced = values(rows, "migrations")
+    assert len(traced) == 4, "two kernels, two settings"
+    assert traced == values(rows, "migrations_by_counter")
+    assert set(values(rows, "completions_unbound").values()) == {0}
+
+
+def test_a_streams_messages_arrive_on_both_networks(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "netperf-stream")
+    received = values(rows, "recv")
+    assert {scenario for _, _, scenario, *_ in received} == {"udp-lo-64", "tcp-netns-4096"}
+    sent = values(rows, "send")
+    assert all(0 < mbits <= sent.get(key, mbits) for key, mbits in received.items()), "more arrived than was sent"
+    assert all(0 <= share <= 100 for share in values(rows, "queued_wakeup_share").values())
+
+
+def test_the_load_modules_counts_add_up(lab: Lab, report: dict[str, Any]) -> None:
+    rows = samples(lab, report, "cmwq-load")
+    executed = values(rows, "works_executed")
+    assert len(executed) == 2 and all(count > 0 for count in executed.values())
+    for metric in ("works_lost", "concurrency_deficit", "rule_violations"):
+        assert set(values(rows, metric).values()) == {0}, metric
+    workers = values(rows, "workers")
+    assert all(1 <= values(rows, "peak_concurrency")[key] <= workers[key] for key in workers)
+
+
+def test_a_tree_without_the_benchmark_is_unsupported_and_says_so(report: dict[str, Any]) -> None:
+    found = target(report, "test-workqueue")
+    assert found["unsupported"] and all("test_workqueue" in item["reason"] for item in found["unsupported"])
+    assert {comparison["verdict"] for comparison in found["comparisons"]} <= {"unsupported", None}
+
+
+def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any]) -> None:
+    found = target(report, "fan-out")
+    [curve] = [curve for curve in found["curves"] if curve["metric"] == "local_l3_share"]
+    assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 8}
+    assert curve["crossings"] == []
+
+
+def test_every_plan_says_what_its_workqueues_did_meanwhile(report: dict[str, Any]) -> None:
+    for plan in ("aio-migration", "netperf-stream", "fan-out"):
+        cells = target(report, plan)["workqueues"]
+        assert cells, plan
+        assert {cell["arm"] for cell in cells} == {"baseline", "candidate"}
+
+
+def test_emulated_throughput_of_every_plan_is_a_value_and_nothing_else(report: dict[str, Any]) -> None:
+    speeds = comparisons(report, evidence="none")
+    assert {comparison["metric"] for comparison in speeds} >= {"recv", "bandwidth", "encode_seconds"}
+    for found in speeds:
+        assert not any(found[key] for key in ("effect", "ci95", "p", "p_adjusted", "blocks_needed"))
