@@ -169,7 +169,11 @@ localize() { # FOLDER: workers moved to the CPU that issued the work; posted wit
 }
 
 measure() {
-	folder=$(knob_folder) || fail infrastructure "no kcryptd workqueue in sysfs: is the dm-crypt device there?"
+	[ -b "$DEVICE" ] || fail infrastructure "the dm-crypt device $DEVICE is not there"
+	if ! folder=$(knob_folder); then # before 6.10 kcryptd has no folder; before 6.5 none has scopes
+		record unsupported '*' "kernel $(uname -r) has no affinity_scope for kcryptd: that workqueue is not in sysfs"
+		return 0
+	fi
 	describe "$folder"
 	for knob in scope strict; do
 		if [ ! -w "$folder/affinity_$knob" ]; then

@@ -160,6 +160,17 @@ def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_
         assert (found.settings, found.unsupported) == ({"local": value}, [])
 
 
+def test_a_kernel_that_does_not_show_kcryptd_in_sysfs_has_no_scope_to_choose(tmp_path: Path) -> None:
+    """6.1, for one."""
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    command = f"DEVICE={device}\nknob_folder() {{ return 1; }}\nmeasure"
+    found = call("dm-crypt-affinity", command, tmp_path)
+    assert dict(found.unsupported)["*"].endswith("has no affinity_scope for kcryptd: that workqueue is not in sysfs")
+    assert found.values == {}
+    with pytest.raises(AssertionError, match=r"the dm-crypt device .* is not there"):
+        call("dm-crypt-affinity", f"DEVICE={tmp_path}/none\nmeasure", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("memory_mib", "jobs", "file_kib", "expected", "scaled"),
     [
