@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from wqlab_comparison.target import Conclusion, conclude
+from wqlab_comparison.words import count
 from wqlab_contracts import api, api_report
 from wqlab_contracts.enums import ErrorKind, Verdict
 from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
@@ -23,7 +24,18 @@ def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -
     """`rows.run` with its snapshot columns."""
     booted = Counter(boot.arm for boot in rows.boots)
     tried = {arm: booted[arm] for arms in rows.run.blocks for arm in arms}
-    return conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, tried)
+    concluded = conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, tried)
+    if comparisons or concluded.verdict is not Verdict.INCONCLUSIVE:
+        return concluded
+    if rows.run.compared_at is None:
+        return Conclusion(Verdict.INCONCLUSIVE, "not compared yet: figures are when all runs have ended")
+    if not rows.run.recipe.figures:
+        whole = Counter(boot.arm for boot in rows.boots if boot.valid)
+        counted = " and ".join(f"{count(number, 'boot')} of the {arm}" for arm, number in sorted(whole.items()))
+        return Conclusion(
+            Verdict.NO_EVIDENCE, f"nothing against it in {counted}; the recipe {rows.run.recipe.name} gives no figures"
+        )
+    return concluded
 
 
 def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:

@@ -13,6 +13,7 @@ SERIES=$WORK/workqueues
 INSTANCE=$TRACING/instances/wqlab-monitor
 EVENTS='workqueue_queue_work workqueue_execute_start workqueue_execute_end'
 END='the script has ended'
+PATIENCE_S=15
 if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK=awk; fi
 
 note() { printf 'note\t0\t%s\n' "$1" >>"$SERIES"; }
@@ -35,6 +36,11 @@ stop_counters() {
 	wait "$monitor" || note "the counters ended early: $(tail -n 1 "$WORK/wqmon.err")"
 }
 
+# mawk waits until its buffer is full before it looks at a line of a pipe, unless it is told otherwise.
+follow() {
+	if $AWK -W version 2>&1 </dev/null | grep -q '^mawk'; then exec $AWK -W interactive "$@"; else exec $AWK "$@"; fi
+}
+
 start_events() { # in a trace instance of their own: the plan may trace too
 	for event in $EVENTS; do
 		[ -d "$TRACING/events/workqueue/$event" ] || { why="$why; this kernel has no event $event"; return 1; }
@@ -42,7 +48,7 @@ start_events() { # in a trace instance of their own: the plan may trace too
 	mkdir -p "$INSTANCE" || { why="$why; no trace instance can be made"; return 1; }
 	echo mono >"$INSTANCE/trace_clock"
 	echo 1024 >"$INSTANCE/buffer_size_kb"
-	$AWK -v end="$END" "$count_events" <"$INSTANCE/trace_pipe" >>"$SERIES" &
+	follow -v end="$END" "$count_events" <"$INSTANCE/trace_pipe" >>"$SERIES" &
 	monitor=$!
 	for event in $EVENTS; do echo 1 >"$INSTANCE/events/workqueue/$event/enable"; done
 }
@@ -79,7 +85,11 @@ count_events='
 stop_events() {
 	echo 0 >"$INSTANCE/events/enable"
 	printf '%s\n' "$END" >"$INSTANCE/trace_marker" || kill "$monitor"
-	wait "$monitor"
+	# No plan fails for what is only watched beside it.
+	{ sleep "$PATIENCE_S"; kill "$monitor"; } >/dev/null 2>&1 &
+	guard=$!
+	wait "$monitor" || note "the events' end was not seen in $PATIENCE_S s: the last counts are missing"
+	kill "$guard" 2>/dev/null
 	lost=$(cat "$INSTANCE"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
 	[ "$lost" -eq 0 ] || note "the trace buffer lost $lost events: counts are too low"
 	rmdir "$INSTANCE"

@@ -62,7 +62,7 @@ def _target(index: int, target: TargetReport) -> list[str]:
     parts = [tables.kernel_tables(target.comparisons), tables.setting_tables(target.comparisons, scenarios)]
     for part in parts:
         lines += ["", *part] if part else []
-    lines += [] if any(parts) else ["", "Nothing was measured."]
+    lines += [] if any(parts) else ["", "No figures."]
     lines += _curves(target)
     if facts.has_values_only(target):
         lines += ["", *tables.wrapped(facts.NOT_EVIDENCE)]

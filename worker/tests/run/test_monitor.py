@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import subprocess
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -175,7 +177,8 @@ kw/0:1-12 [001] ..... 13.700000: workqueue_execute_end: work struct 00a2: functi
 
 @pytest.mark.parametrize("awk", ["mawk", "busybox awk"])
 def test_tracepoints_where_there_are_no_counters(folder: Path, awk: str) -> None:
-    """The kernel's side is played by files: the events are there when awk looks, with the end behind them."""
+    """The kernel's side is played by files and pipes: as in tracefs, the one that is read has no end, and what is
+    written to the marker comes out of it behind the events."""
     for event in ("queue_work", "execute_start", "execute_end"):
         (folder / f"tracing/events/workqueue/workqueue_{event}").mkdir(parents=True)
     instance = folder / "tracing/instances/wqlab-monitor"
@@ -183,12 +186,23 @@ def test_tracepoints_where_there_are_no_counters(folder: Path, awk: str) -> None
         (instance / f"events/workqueue/workqueue_{event}").mkdir(parents=True)
     (instance / "per_cpu/cpu0").mkdir(parents=True)
     (instance / "per_cpu/cpu0/stats").write_text("entries: 7\noverrun: 2\ndropped events: 0\n")
-    (instance / "trace_pipe").write_text(EVENTS + " sh-1 [000] ..... 13.9: tracing_mark_write: the script has ended\n")
+    for name in ("trace_pipe", "trace_marker"):
+        os.mkfifo(instance / name)
     for name in ("mawk", "gawk", "awk"):
         path = folder / "bin" / name
         path.write_text(f'#!/bin/sh\nexec /usr/bin/{awk} "$@"\n')
         path.chmod(0o755)
-    _, series = monitor.separate(run(folder).stdout)
+    with (instance / "trace_pipe").open("r+b", buffering=0) as pipe:
+
+        def play() -> None:
+            pipe.write(EVENTS.encode())
+            mark = (instance / "trace_marker").read_text()
+            pipe.write(f" sh-1 [000] ..... 13.9: tracing_mark_write: {mark}".encode())
+
+        kernel = threading.Thread(target=play)
+        kernel.start()
+        _, series = monitor.separate(run(folder).stdout)
+        kernel.join()
     assert series
     rows = table(series)
     assert {row.source for row in rows} == {"tracepoints"}
