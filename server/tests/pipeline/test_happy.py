@@ -55,6 +55,18 @@ def test_a_settings_study_boots_one_kernel(lab: LabUnderTest) -> None:
         assert {row.data.baseline.n for row in rows if row.data.baseline} == {3}
 
 
+def test_a_debugging_kernel_without_findings_gives_no_figure_and_says_so(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@board", recipe="debug")
+    lab.until_idle()
+
+    assert lab.submission(submission_id).exit_code == 0
+    (target,) = lab.report(submission_id).targets
+    assert (target.verdict, target.comparisons) == (Verdict.NO_EVIDENCE, [])
+    assert target.headline == (
+        "nothing against it in 2 boots of the baseline and 2 boots of the candidate; the recipe debug gives no figures"
+    )
+
+
 def test_events_are_numbered_without_gaps_and_end_with_the_outcome(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@board")
     lab.until_idle()

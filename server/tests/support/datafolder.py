@@ -1,4 +1,4 @@
-"""A small data folder: one tree, one recipe, board types of two units and of one, three plans."""
+"""A small data folder: one tree, two recipes, board types of two units and of one, three plans."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ trees:
   - {name: lab-tree, summary: the tests' tree, url: "https://git.example.org/linux.git"}
 """,
     "kernels/recipes/measure.yaml": "name: measure\nsummary: small kernel\nfragments: [base]\n",
+    "kernels/recipes/debug.yaml": "name: debug\nsummary: finds faults\nfragments: [base]\nfigures: false\n",
     "kernels/fragments/base.config": "CONFIG_SMP=y\n",
     "device-types/board.yaml": """\
 name: board
