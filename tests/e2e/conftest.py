@@ -34,6 +34,7 @@ BOARDS = {
     "two-sockets-smt-last": (2, 1, 2, 2, 2, "smt_last"),
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
+BIG_LITTLE = "chromebook-biglittle"
 
 
 class Lab:
@@ -152,7 +153,7 @@ def lab() -> Iterator[Lab]:
     for folder in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / folder, data / folder)
     for path in (data / "device-types").glob("*.yaml"):
-        if path.stem not in {"common", "tiny"}:
+        if path.stem not in {"common", "tiny", BIG_LITTLE}:
             path.unlink()
     for name, layout in BOARDS.items():
         write_device_type(data, name, layout)
@@ -201,6 +202,31 @@ def study(lab: Lab) -> int:
 def noop(lab: Lab) -> int:
     """A series without effect: the submission's id."""
     return lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny")
+
+
+@pytest.fixture(scope="session")
+def each_plan(lab: Lab) -> int:
+    """A series without effect, one short block of each plan that the others here do not run: the submission's id."""
+    return lab.submit(
+        *("--mbox", str(NOOP), "--blocks", "1"),
+        *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite"),
+        *("--setting", "base_slice=default,granularity=default", "--setting", "base_slice=4ms,granularity=default"),
+        *("--target", "netperf-stream@tiny", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
+        *("--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
+        *("--target", "test-workqueue@tiny"),
+        *("--target", "fan-out@tiny", "--scenario", "ONE", "--scenario", "FOURFOLD"),
+        *("--param", "total_ios=32", "--param", "traced_ios=100"),
+    )
+
+
+@pytest.fixture(scope="session")
+def big_little(lab: Lab) -> int:
+    """A settings study on the emulated arm64 board: the submission's id."""
+    settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
+    return lab.submit(
+        *("--settings-only", "--target", f"dm-crypt-affinity@{BIG_LITTLE}", "--scenario", "HIGH", *settings),
+        *("--blocks", "1", "--param", "total_ios=64", "--param", "traced_ios=400"),
+    )
 
 
 @pytest.fixture(scope="session")

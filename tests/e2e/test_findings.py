@@ -22,8 +22,8 @@ BESIDES = 2
 
 
 @pytest.fixture(scope="module")
-def submissions(lab: Lab, study: int, noop: int) -> dict[str, int]:
-    """Everything is submitted at once, as several users would; each test waits for its own."""
+def submissions(lab: Lab, study: int, noop: int, each_plan: int, big_little: int) -> dict[str, int]:
+    """Everything is submitted at once, as several users would, other files' too; each test waits for its own."""
     return {
         "settings": study,
         "example": lab.submit(

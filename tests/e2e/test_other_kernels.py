@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from .conftest import NOOP, Lab, comparisons
+from .conftest import NOOP, ROOT, Lab, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(7200)]
 
+ANYWHERE = ROOT / "tests/series/anywhere.mbox"
 GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("default", "slow", "fast")]
 
 
@@ -26,9 +27,10 @@ def submissions(lab: Lab) -> dict[str, int]:
             *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite", *settings),
         ),
         "7.3": lab.submit(
-            *("--settings-only", "--tree", "linux-7.3", "--blocks", "1"),
-            *("--target", "test-workqueue@tiny"),
+            *("--mbox", str(ANYWHERE), "--tree", "linux-7.3", "--blocks", "1"),
+            *("--target", "test-workqueue@tiny", "--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
             *("--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH"),
+            *("--setting", "scope=system,strict=0", "--setting", "scope=cache_shard,strict=1"),
         ),
         "debug": lab.submit("--mbox", str(NOOP), "--recipe", "debug", "--target", "xfs-fsync@tiny", "--blocks", "1"),
     }
@@ -58,15 +60,18 @@ def test_the_kernels_own_benchmark_runs_in_every_scope(lab: Lab, submissions: di
     found = target(lab.finish(submissions["7.3"]), "test-workqueue")
     assert not found["unsupported"]
     assert found["environment"]["kernel_release"].startswith("7.3")
+    [scopes] = [c for c in found["comparisons"] if c["metric"] == "scopes_run"]
+    assert scopes["baseline"]["mean"] == scopes["candidate"]["mean"] == 6
 
 
-def test_shares_on_a_newer_kernel(lab: Lab, submissions: dict[str, int]) -> None:
+def test_a_newer_kernel_has_every_scope_and_takes_the_labs_module(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["7.3"])
+    assert target(report, "cmwq-load")["unsupported"] == []
+    assert target(report, "dm-crypt-affinity")["unsupported"] == []
     shares = {
-        c["setting"]: c["candidate"]["mean"]
-        for c in comparisons(lab.finish(submissions["7.3"]), metric="local_l3_share")
-        if c["candidate"]
+        c["setting"]: c["baseline"]["mean"] for c in comparisons(report, metric="local_l3_share", question="kernel")
     }
-    assert shares["scope=cache,strict=1"] == 100
+    assert shares["scope=cache_shard,strict=1"] == 100
 
 
 def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
 
-from .conftest import NOOP, ROOT, Lab, comparisons
+from .conftest import BIG_LITTLE, NOOP, Lab, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
-BOARD = "chromebook-biglittle"
-
 
 @pytest.fixture(scope="module")
-def board(lab: Lab) -> str:
-    """Joins the running lab."""
-    shutil.copy(ROOT / f"device-types/{BOARD}.yaml", lab.data / "device-types")
-    subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
-    return BOARD
-
-
-@pytest.fixture(scope="module")
-def study(lab: Lab, board: str) -> dict[str, Any]:
-    settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
-    return lab.finish(
-        lab.submit(
-            *("--settings-only", "--target", f"dm-crypt-affinity@{board}", "--scenario", "HIGH", *settings),
-            *("--blocks", "1", "--param", "total_ios=64", "--param", "traced_ios=400"),
-        )
-    )
+def study(lab: Lab, big_little: int) -> dict[str, Any]:
+    return lab.finish(big_little)
 
 
 def test_the_kernel_sees_two_clusters_of_different_strength(study: dict[str, Any]) -> None:
@@ -48,9 +30,9 @@ def test_work_stays_within_its_cluster_when_the_scope_is_strict(study: dict[str,
 
 
 @pytest.mark.nightly
-def test_locks_that_are_inlined_are_said_to_be_unmeasured(lab: Lab, board: str) -> None:
+def test_locks_that_are_inlined_are_said_to_be_unmeasured(lab: Lab) -> None:
     """By night: it takes a second arm64 kernel."""
-    report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{board}", "--blocks", "2"))
+    report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{BIG_LITTLE}", "--blocks", "2"))
     [found] = report["targets"]
     assert found["outcome"] == "passed"
     [locks] = [c for c in found["comparisons"] if c["metric"] == "locks_per_flush"]
