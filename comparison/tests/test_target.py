@@ -191,6 +191,16 @@ class TestNothingIsDropped:
         kernel = next(c for c in found if c.question == "kernel")
         assert (kernel.verdict, kernel.reason) == (Verdict.UNSUPPORTED, "candidate kernel: gone")
 
+    def test_a_study_that_a_kernel_cannot_do_says_why_first(self):
+        lacks = [
+            UnsupportedView(scenario="*", setting=each, metric=None, arm=Arm.BASELINE, reason="Linux 6.1 has no scopes")
+            for each in ("scope=system", "scope=cache")
+        ]
+        found = compare(None, [target(settings=["scope=system", "scope=cache"], unsupported=lacks)])
+        concluded = conclude(found, boots={Arm.BASELINE: 1})
+        assert concluded.verdict is Verdict.UNSUPPORTED
+        assert concluded.headline.endswith("scope=cache unsupported; Linux 6.1 has no scopes")
+
     def test_discarded_blocks_are_told(self):
         found = compare(self.samples(), [target(blocks_discarded=2)])
         assert {c.blocks_discarded for c in found} == {2}

@@ -200,7 +200,8 @@ def _of_settings(primaries: Sequence[Comparison]) -> Conclusion:
     more = f", {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
     start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
     text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
-    return Conclusion(best, _joined(text, shown[0].reason if best is Verdict.INCONCLUSIVE else ""))
+    untold = best in {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}
+    return Conclusion(best, _joined(text, shown[0].reason if untold else ""))
 
 
 def _of_setting(of: Comparison, verdict: str) -> str:
