@@ -29,7 +29,20 @@ from wqlab_contracts import (
     specs,
 )
 
-MODULES = (messages, lookups, api, api_curves, api_lab, api_quotes, api_report, api_series, api_steps, layout, accounts, specs)
+MODULES = (
+    messages,
+    lookups,
+    api,
+    api_curves,
+    api_lab,
+    api_quotes,
+    api_report,
+    api_series,
+    api_steps,
+    layout,
+    accounts,
+    specs,
+)
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("WQLAB_WRITE_GOLDEN") == "1"
