@@ -65,6 +65,8 @@ test("what is typed for a number goes to the server as typed, what is left empty
     priority: "high",
   });
   expect(requestOf(draft({}), null, "linux")).toMatchObject({ blocks: null, priority: 50, tree: "linux" });
+  expect(requestOf(draft({ recipe: "debug" }), null, "linux").recipe).toBe("debug");
+  expect(requestOf(draft({}), null, "linux")).not.toHaveProperty("recipe");
 });
 
 test("only the chosen kind of series is sent, whatever was filled in for the others", () => {
