@@ -82,7 +82,7 @@ in_use() { # KNOB VALUE: VALUE if that is what the kernel has now, else what it 
 
 setup() {
 	need fio mkfs.xfs
-	grep -qw xfs /proc/filesystems || fail infrastructure "this kernel has no XFS (CONFIG_XFS_FS)"
+	grep -qw xfs /proc/filesystems || lack "this kernel has no XFS (CONFIG_XFS_FS)"
 	keep_knobs
 	scratch=${WQLAB_SCRATCH:-}
 	scratch=${scratch%% *}

@@ -68,7 +68,7 @@ setup() {
 	# Whether the module can be had is said by each measurement.
 	load_module cmwq_load || return 0
 	[ -w "$LOAD/start" ] || mount -t debugfs debugfs /sys/kernel/debug
-	[ -w "$LOAD/start" ] || fail infrastructure "this kernel has no debugfs (CONFIG_DEBUG_FS)"
+	[ -w "$LOAD/start" ] || lack "this kernel has no debugfs (CONFIG_DEBUG_FS)"
 	# A module that takes nonsense would also measure nonsense; and refusing must leave nothing behind.
 	for bad in "" workload=2 "workload=6 burn=S duration_ms=9" "workload=0 burn=M duration_ms=9" \
 		"workload=0 burn=S duration_ms=0" "workload=0 burn=S duration_ms=9 cpu=100000" "pace=1"; do

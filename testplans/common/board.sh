@@ -28,9 +28,15 @@ fail() { # infrastructure|kernel TEXT
 	exit 1
 }
 
+lack() { # REASON: this board or kernel cannot run the plan at all, which is nobody's failure
+	record unsupported '*' "$1"
+	echo "$1" >&2
+	exit 1
+}
+
 need() { # PROGRAM...
 	for program; do
-		command -v "$program" >/dev/null 2>&1 || fail infrastructure "the root filesystem has no program $program"
+		command -v "$program" >/dev/null 2>&1 || lack "this board has no program $program"
 	done
 }
 
@@ -53,7 +59,7 @@ seconds() { # since boot, to the hundredth
 memory_disk() { # NAME MIB QUEUES [IRQMODE]: prints the device; its memory is taken as blocks are written
 	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, as a device would.
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
-	[ -d "$NULLB" ] || fail infrastructure "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
+	[ -d "$NULLB" ] || lack "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
 	mkdir -p "$NULLB/$1"
 	for pair in "size=$2" "submit_queues=$3" blocksize=4096 "irqmode=${4:-0}" memory_backed=1 power=1; do
 		echo "${pair#*=}" >"$NULLB/$1/${pair%%=*}" || fail infrastructure "null_blk refuses $pair"

@@ -4,6 +4,8 @@
 # usage: health-check.sh setup|measure|teardown
 set -u
 . "$(dirname "$0")/board.sh"
+
+lack() { fail infrastructure "$1"; } # a plan can do without; a board that is fit has it
 SYS=${SYS:-/sys}
 PROC=${PROC:-/proc}
 

@@ -29,7 +29,7 @@ scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this boar
 
 setup() {
 	need fio mkfs.xfs
-	grep -qw xfs /proc/filesystems || fail infrastructure "this kernel has no XFS (CONFIG_XFS_FS)"
+	grep -qw xfs /proc/filesystems || lack "this kernel has no XFS (CONFIG_XFS_FS)"
 	memory_available_mib >"$WORK/memory_mib"
 	scale "$FILE_KIB"
 	disk_mib=$((jobs / mounts * file_kib / 1024 * 5 / 4 + 512)) # mkfs.xfs wants at least 300 MiB

@@ -28,7 +28,7 @@ from wqlab_contracts.specs import Scenario
 from . import monitor
 from .backends.base import Cancel, Emit
 from .boards import Board, BoardFailure, Booted, ScriptOutput
-from .collect import Measurement, Records, collect, read_records
+from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
 from .rawoutput import RawOutput
 from .walk import Walk
 
@@ -127,8 +127,11 @@ class Boots:
             at_boot = False
             if self.walk:
                 self.walk.booted(boot.booted)
-            self._setup(boot, boot.booted, run_script=measured)
-            if measured:
+            lacking = self._setup(boot, boot.booted, run_script=measured)
+            if lacking:
+                for cell in cells(self.job, key.block):
+                    self._unsupported(boot, cell, None, lacking)
+            elif measured:
                 self._measure(boot, boot.booted)
             if restored := self.board.restore():
                 self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
@@ -154,13 +157,17 @@ class Boots:
             return None
         return Death(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
 
-    def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> None:
-        """Tells that the boot was verified, with what the plan's setup found out about the environment."""
+    def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> str | None:
+        """Tells that the boot was verified, with what the plan's setup found out about the environment. What this board
+        or kernel lacks, so that nothing can be measured, is returned."""
         facts: dict[str, str] = {}
         try:
-            if run_script:
-                self.say(f"{self._where(boot.key)}: setup")
-                facts = dict(self._plain_script(boot, "setup").facts)
+            if not run_script:
+                return None
+            self.say(f"{self._where(boot.key)}: setup")
+            records = self._plain_script(boot, "setup")
+            facts = dict(records.facts)
+            return dict(records.unsupported).get(WHOLE_SETTING)
         finally:
             self.emit.event(
                 BootVerified(
@@ -294,7 +301,8 @@ class Boots:
         """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
         output = self._script(boot, action, self._parameters())
         records = read_records(output.stdout)
-        self._check(boot, action, output, records.failure)
+        if records.failure or WHOLE_SETTING not in dict(records.unsupported):
+            self._check(boot, action, output, records.failure)
         return records
 
     def _check(self, boot: _Boot, what: str, output: ScriptOutput, failure: Failure | None) -> None:

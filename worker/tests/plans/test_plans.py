@@ -146,6 +146,18 @@ def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, c
     assert found == issuers
 
 
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "health-check"])
+def test_a_missing_program_is_named_and_fails_nothing(tmp_path: Path, name: str) -> None:
+    found = call(name, "(need sh no-such-program) || record fact status $?", tmp_path)
+    assert found.unsupported == [("*", "this board has no program no-such-program")]
+    assert (found.failure, found.facts) == (None, {"status": "1"})
+
+
+def test_a_board_without_a_program_is_not_fit(tmp_path: Path) -> None:
+    found = call("health-check", "(need no-such-program) || :", tmp_path)
+    assert found.failure and "no-such-program" in found.failure.summary
+
+
 def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_one_has(tmp_path: Path) -> None:
     folder = tmp_path / "kcryptd"
     folder.mkdir()

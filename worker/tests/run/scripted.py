@@ -159,7 +159,8 @@ class ScriptedBoard:
         said = self.on_script(self.on, action, environment)
         if said is None:
             said = answer(environment) if action == "measure" else "fact\tdisk\tnull_blk\n" if action == "setup" else ""
-        return ScriptOutput(said, "", 0, 2.0)
+        # As a real one ends when its setup finds that it cannot run here.
+        return ScriptOutput(said, "", int(action == "setup" and "unsupported" in said), 2.0)
 
     def restore(self) -> dict[str, str]:
         return self.restored

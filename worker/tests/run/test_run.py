@@ -94,6 +94,23 @@ def test_facts_of_setup_are_told_with_the_verified_boot() -> None:
     }
 
 
+def test_what_the_board_lacks_makes_the_plan_unsupported_and_fails_nothing() -> None:
+    def lack(_key: BootKey, action: str, _environment: Mapping[str, str]) -> str | None:
+        return "fact\tdisk\tnone\nunsupported\t*\tthis board has no program fio\n" if action == "setup" else None
+
+    board = ScriptedBoard(on_script=lack)
+    result, told = run(job(blocks=1), board)
+    assert result == RunResult(outcome=Outcome.PASSED)
+    assert {(event.metric, event.reason) for event in told.of(Unsupported)} == {(None, "this board has no program fio")}
+    planned = {(scenario.name, setting) for scenario in job().plan.scenarios for setting in job().profile.settings}
+    for arm in Arm:
+        said = {(event.scenario, event.setting) for event in told.of(Unsupported) if event.boot.arm is arm}
+        assert said == planned
+    assert {action for _, action, _ in board.scripts} == {"setup"}
+    assert told.of(BootVerified)[0].environment["disk"] == "none"
+    assert len(told.of(BlockFinished)) == 1
+
+
 def test_raw_output_is_kept_per_boot() -> None:
     _, told = run(job(blocks=1), ScriptedBoard())
     names = [name for _, name, _ in told.artifacts]
