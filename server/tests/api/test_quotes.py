@@ -69,11 +69,17 @@ def test_a_study_boots_one_kernel_only(client: httpx.Client, scene: Scene) -> No
 def test_every_mistake_at_once_and_the_rest_is_quoted(client: httpx.Client, scene: Scene) -> None:
     scene.devices()
     targets = [{"plan": "flush", "device_type": "tiny"}, {"plan": "flash", "device_type": "huge"}]
-    quote = ask(client, tree="nowhere", targets=targets)
-    refused = client.post("/api/v1/submissions", json=REQUEST | {"tree": "nowhere", "targets": targets})
+    wrong = {"tree": "nowhere", "recipe": "mesure", "targets": targets}
+    quote = ask(client, **wrong)
+    refused = client.post("/api/v1/submissions", json=REQUEST | wrong)
     assert refused.status_code == 422
     assert [error.model_dump() for error in quote.errors] == refused.json()["errors"]
-    assert {error.pointer for error in quote.errors} == {"/tree", "/targets/1/plan", "/targets/1/device_type"}
+    assert {error.pointer for error in quote.errors} == {
+        "/tree",
+        "/recipe",
+        "/targets/1/plan",
+        "/targets/1/device_type",
+    }
     assert [target.index for target in quote.targets] == [0]
 
 

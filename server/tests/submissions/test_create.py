@@ -135,6 +135,11 @@ def test_a_recipe_that_was_asked_for_is_over_the_boards_own(lab: LabUnderTest) -
     (run,) = lab.runs(submission.id)
     assert run.recipe == data.recipes["debug"]
     assert "CONFIG_KASAN=y" in run.fragments["debug"]
+    usual = data.plans["dm-crypt-affinity"].emulated
+    repetitions = run.profile.repetitions
+    assert (repetitions.warmup, repetitions.untraced, repetitions.traced) == (0, 1, 0), "no figure is taken"
+    assert run.profile.measure_timeout_s > usual.measure_timeout_s
+    assert run.profile.settings == usual.settings
 
 
 @pytest.mark.integration

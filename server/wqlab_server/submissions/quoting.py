@@ -36,7 +36,9 @@ def make(session: Session, data: DataFolder, settings: Settings, request: Submis
     for index, target in good:
         device_type = data.device_types[target.device_type]
         plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
-        profile = target_profile(plan, device_type, target, request.blocks)
+        # One that is not there is among the errors.
+        recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+        profile = target_profile(plan, device_type, target, request.blocks, recipe)
         metric = detectable.primary(plan, device_type.emulated)
         effect = None
         if metric is not None:

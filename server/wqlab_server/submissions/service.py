@@ -16,7 +16,7 @@ from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target, normalised_subject
 from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.specs import DeviceType, Profile, TestPlan
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
 from .. import claims
 from ..db import Message, clock, post
@@ -29,6 +29,11 @@ from .validate import mistakes
 
 _LONGEST = 500
 """Characters; a row of a btree has room for 2,700 bytes."""
+_ONCE = Repetitions(warmup=0, untraced=1, traced=0)
+"""Of a kernel that gives no figures: nothing to warm up for, and tracing all its lock calls would take minutes."""
+_DEBUG_SLOWER = 4
+"""So many times its limit may a repetition take under lockdep and KASAN."""
+_LONGEST_MEASURE_S = 7200
 
 
 def create(
@@ -85,7 +90,8 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
     """The run of one target, with everything it will use copied from the data folder."""
     device_type = data.device_types[target.device_type]
     plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
-    profile = target_profile(plan, device_type, target, submission.request.blocks)
+    recipe = data.recipes[submission.request.recipe_for(device_type)]
+    profile = target_profile(plan, device_type, target, submission.request.blocks, recipe)
     seed = secrets.randbits(48)
     return Run(
         submission_id=submission.id,
@@ -96,15 +102,15 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         seed=seed,
         blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
         profile=profile,
-        **snapshot(data, device_type, plan, submission.request.recipe_for(device_type)),
+        **snapshot(data, device_type, plan, recipe),
     )
 
 
 def snapshot(
-    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe_name: str | None = None
+    data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe: KernelRecipe | None = None
 ) -> dict[str, object]:
-    """Columns of a run that keep what the data folder says now."""
-    recipe = data.recipes[recipe_name or device_type.recipe]
+    """Columns of a run that keep what the data folder says now. `recipe`: instead of the device type's own."""
+    recipe = recipe or data.recipes[device_type.recipe]
     names = fragment_names(recipe, device_type.arch, device_type.emulated)
     return {
         "device_type": device_type.name,
@@ -118,8 +124,17 @@ def snapshot(
     }
 
 
-def target_profile(plan: TestPlan, device_type: DeviceType, target: Target, blocks: int | None) -> Profile:
+def target_profile(
+    plan: TestPlan, device_type: DeviceType, target: Target, blocks: int | None, recipe: KernelRecipe
+) -> Profile:
     profile = plan.profile(device_type.emulated)
+    if not recipe.figures:
+        profile = profile.model_copy(
+            update={
+                "repetitions": _ONCE,
+                "measure_timeout_s": min(profile.measure_timeout_s * _DEBUG_SLOWER, _LONGEST_MEASURE_S),
+            }
+        )
     return profile.model_copy(
         update={
             "parameters": {**profile.parameters, **target.parameters},
