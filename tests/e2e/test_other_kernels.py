@@ -12,6 +12,7 @@ from .conftest import NOOP, ROOT, Lab, comparisons
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(7200)]
 
 ANYWHERE = ROOT / "tests/series/anywhere.mbox"
+DEBUG = "--recipe debug --blocks 1 --target xfs-fsync@tiny --target cmwq-load@tiny --scenario wl0-S".split()
 GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("default", "slow", "fast")]
 
 
@@ -32,7 +33,8 @@ def submissions(lab: Lab) -> dict[str, int]:
             *("--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH"),
             *("--setting", "scope=system,strict=0", "--setting", "scope=cache_shard,strict=1"),
         ),
-        "debug": lab.submit("--mbox", str(NOOP), "--recipe", "debug", "--target", "xfs-fsync@tiny", "--blocks", "1"),
+        "debug": lab.submit("--mbox", str(NOOP), *DEBUG),
+        "past": lab.submit("--mbox", str(ROOT / "tests/series/reads-past-its-end.mbox"), *DEBUG),
     }
 
 
@@ -44,7 +46,7 @@ def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
 
 def test_before_affinity_scopes_every_cell_of_the_study_is_unsupported(lab: Lab, submissions: dict[str, int]) -> None:
     found = target(lab.finish(submissions["6.1"]), "dm-crypt-affinity")
-    assert found["environment"]["kernel_release"].startswith("6.1.")
+    assert found["environment"]["release"]["baseline"].startswith("6.1.")
     assert {comparison["verdict"] for comparison in found["comparisons"]} == {"unsupported"}
     assert all("has no affinity_scope" in comparison["reason"] for comparison in found["comparisons"])
 
@@ -59,7 +61,7 @@ def test_before_eevdf_the_granularities_are_there_and_the_slice_is_not(lab: Lab,
 def test_the_kernels_own_benchmark_runs_in_every_scope(lab: Lab, submissions: dict[str, int]) -> None:
     found = target(lab.finish(submissions["7.3"]), "test-workqueue")
     assert not found["unsupported"]
-    assert found["environment"]["kernel_release"].startswith("7.3")
+    assert found["environment"]["release"]["baseline"].startswith("7.3")
     [scopes] = [c for c in found["comparisons"] if c["metric"] == "scopes_run"]
     assert scopes["baseline"]["mean"] == scopes["candidate"]["mean"] == 6
 
@@ -77,6 +79,16 @@ def test_a_newer_kernel_has_every_scope_and_takes_the_labs_module(lab: Lab, subm
 def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(
     lab: Lab, submissions: dict[str, int]
 ) -> None:
-    found = target(lab.finish(submissions["debug"]), "xfs-fsync")
-    assert found["findings"] == []
-    assert found["comparisons"] == []
+    report = lab.finish(submissions["debug"])
+    for plan in ("xfs-fsync", "cmwq-load"):
+        found = target(report, plan)
+        assert (found["findings"], found["comparisons"], found["verdict"]) == ([], [], "no_evidence")
+        assert found["environment"]["facts"].get("KASAN") == "y"
+
+
+def test_a_debugging_kernel_finds_what_no_other_notices(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["past"], codes=(3,))
+    assert report["submission"]["failure"]["kind"] == "kernel"
+    found = [finding for target in report["targets"] for finding in target["findings"]]
+    assert {(finding["kind"], finding["arm"]) for finding in found} == {("kasan", "candidate")}
+    assert all("wq_test_read" in finding["excerpt"] for finding in found)
