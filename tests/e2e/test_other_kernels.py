@@ -12,7 +12,10 @@ from .conftest import NOOP, ROOT, Lab, comparisons
 pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(7200)]
 
 ANYWHERE = ROOT / "tests/series/anywhere.mbox"
-DEBUG = "--recipe debug --blocks 1 --target xfs-fsync@tiny --target cmwq-load@tiny --scenario wl0-S".split()
+DEBUG = [
+    *("--recipe", "debug", "--blocks", "1"),
+    *("--target", "xfs-fsync@tiny", "--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
+]
 GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("default", "slow", "fast")]
 
 

@@ -1,4 +1,7 @@
-"""Swapping a kernel behind the lab's back, on the lab's own disk, fails the run; putting it back lets it pass."""
+"""Swapping a kernel behind the lab's back, on the lab's own disk, fails the run; putting it back lets it pass.
+
+For the night: worker/tests/backends/test_swapped_kernel.py has it of one session.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import pytest
 
 from .conftest import Lab
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1500)]
 
 SUBMIT = (
     *("--settings-only", "--target", "dm-crypt-affinity@tiny", "--scenario", "LOW", "--blocks", "1"),
