@@ -210,11 +210,12 @@ def each_plan(lab: Lab) -> int:
     return lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
         *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite"),
-        *("--setting", "base_slice=default,granularity=default", "--setting", "base_slice=4ms,granularity=default"),
+        *("--setting", "base_slice=4ms,granularity=default"),
         *("--target", "netperf-stream@tiny", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
         *("--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
         *("--target", "test-workqueue@tiny"),
         *("--target", "fan-out@tiny", "--scenario", "ONE", "--scenario", "FOURFOLD"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
         *("--param", "total_ios=32", "--param", "traced_ios=100"),
     )
 
