@@ -63,7 +63,7 @@ class Person:
         self.errors: list[str] = []
         self._lost: list[str] = []
         self.page.on("console", self._console)
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.on("pageerror", lambda error: self._error(str(error)))
         self.page.on("response", self._response)
 
     def close(self) -> None:
@@ -130,13 +130,16 @@ class Person:
     def _console(self, message: ConsoleMessage) -> None:
         # A refused request is told as one: what the page makes of it is for the tests to see.
         refused = re.match(r"Failed to load resource: .* status of 4\d\d", message.text)
-        lost = any(f"/{file}" in message.location["url"] for file in self._lost)
-        if message.type == "error" and not refused and not lost:
-            self.errors.append(message.text)
+        if message.type == "error" and not refused:
+            self._error(f"{message.text} ({message.location['url']})")
 
     def _response(self, response: Response) -> None:
         if response.status >= 500:
-            self.errors.append(f"{response.status} {response.url}")
+            self._error(f"{response.status} {response.url}")
+
+    def _error(self, text: str) -> None:
+        if not any(f"/{file}" in text for file in self._lost):
+            self.errors.append(text)
 
 
 def _axe_source() -> str:

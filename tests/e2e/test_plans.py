@@ -73,9 +73,11 @@ def test_a_tree_without_the_benchmark_is_unsupported_and_says_so(report: dict[st
 
 def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
-    [curve] = [curve for curve in found["curves"] if curve["metric"] == "local_l3_share"]
-    assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 8}
-    assert curve["crossings"] == []
+    curves = [curve for curve in found["curves"] if curve["metric"] == "local_l3_share"]
+    assert {curve["kernel"] for curve in curves} == {"baseline", "candidate"}
+    for curve in curves:
+        assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 8}
+        assert curve["crossings"] == []
 
 
 def test_every_plan_says_what_its_workqueues_did_meanwhile(report: dict[str, Any]) -> None:
