@@ -1,7 +1,7 @@
 """Every plan once, short, from submission to report on the smallest board; what its counts must be among themselves.
 
 dm-crypt-affinity and xfs-fsync have more in test_findings.py; all scenarios, and a series that changes something, wait
-for the night (test_every_plan.py).
+for the night (test_plans_in_full.py).
 """
 
 from __future__ import annotations
