@@ -28,7 +28,7 @@ def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -
     if comparisons or concluded.verdict is not Verdict.INCONCLUSIVE:
         return concluded
     if rows.run.compared_at is None:
-        return Conclusion(Verdict.INCONCLUSIVE, "not compared yet: that is done when all runs have ended")
+        return Conclusion(Verdict.INCONCLUSIVE, "not compared: that is done once every run has ended by itself")
     if not rows.run.recipe.figures:
         whole = Counter(boot.arm for boot in rows.boots if boot.valid)
         counted = " and ".join(f"{count(number, 'boot')} of the {arm}" for arm, number in sorted(whole.items()))

@@ -190,3 +190,19 @@ def test_queued_jobs_are_not_claimable_once_cancel_was_asked(lab: LabUnderTest) 
     lab.work(RUN)
     assert lab.worker.runs == []
     assert lab.runs(submission_id)[0].state is JobState.FINISHED
+
+
+def test_a_run_that_had_passed_is_said_to_be_uncompared(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@board", "affinity@board")
+    lab.work(APPLY, ADVANCE, BUILD)
+    lab.all_good()
+    lab.tick()
+    lab.worker.run(lab.runs(submission_id)[0].id)
+    cancel(lab, submission_id)
+    lab.until_idle()
+    assert lab.submission(submission_id).outcome is Outcome.CANCELED
+    passed = lab.report(submission_id).targets[0]
+    assert (passed.outcome, passed.headline) == (
+        Outcome.PASSED,
+        "not compared: that is done once every run has ended by itself",
+    )
