@@ -7,13 +7,18 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py"}
+"""Here boards and services are made to fail. Mostly one board boots at a time: one core is left for other tests."""
+
 
 class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests stay together, for what its fixtures start; the end-to-end tests all share one lab."""
+    """A file's tests stay together, for what its fixtures start; the end-to-end tests share two labs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "tests/e2e" if file.startswith("tests/e2e/") else file
+        if file.startswith("tests/e2e/"):
+            return "a lab whose parts die" if file in PARTS_DIE else "a lab that is left alone"
+        return file
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedParts:

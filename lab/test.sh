@@ -1,7 +1,6 @@
 #!/bin/sh
 # The test suite, but for what is kept for the night, as the lab's user: lint first, then every test, on two cores at
-# once; ends with pytest's own summary line. The longest comes first: the end-to-end tests, which share one lab and so
-# one of the cores.
+# once; ends with pytest's own summary line. The longest come first: the end-to-end tests, which share two labs.
 set -eu
 cd "$(dirname "$0")/.."
 lab/lint.sh

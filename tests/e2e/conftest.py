@@ -30,7 +30,6 @@ NOOP = ROOT / "tests/series/noop.mbox"
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
     "four-l3": (1, 4, 3, 1, 1, "contiguous"),
-    "two-sockets": (2, 1, 1, 2, 2, "contiguous"),
     "two-sockets-smt-last": (2, 1, 2, 2, 2, "smt_last"),
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
@@ -113,7 +112,7 @@ def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
 
 
 def write_device_type(
-    data: Path, name: str, layout: tuple[int, int, int, int, int, str], units: int = 2, **more: Any
+    data: Path, name: str, layout: tuple[int, int, int, int, int, str], units: int = 1, **more: Any
 ) -> None:
     """What an operator does by hand: one YAML file. `more`: keys besides topology, emulation and units."""
     keys = ("sockets", "l3_per_socket", "cores_per_l3", "threads_per_core", "numa_nodes", "numbering")
@@ -157,10 +156,10 @@ def lab() -> Iterator[Lab]:
             path.unlink()
     for name, layout in BOARDS.items():
         write_device_type(data, name, layout)
-    # One unit: whatever happens to it, the next run is on the same board. A kernel that hangs is given up early.
-    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), units=1, boot={"variant_timeout_s": 30})
-    # For boards that are made to fail: given up early, and nobody else waits for them.
-    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), boot={"golden_timeout_s": 10})
+    # A kernel that hangs is given up early. Whatever happens to the board, the next run is on the same one.
+    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
+    # For boards that are made to fail: given up early, and nobody else waits for them. Another one takes over.
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
     # A lab worker that is killed is given up after this, and others go on with its runs.
     environment["WQLAB_LEASE_S"] = "20"
@@ -199,25 +198,35 @@ def study(lab: Lab) -> int:
 
 
 @pytest.fixture(scope="session")
-def noop(lab: Lab) -> int:
-    """A series without effect: the submission's id."""
-    return lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny")
+def tripled(lab: Lab) -> int:
+    """A series that locks three times where once would do: the submission's id."""
+    return lab.submit("--mbox", str(ROOT / "tests/series/inverted.mbox"), "--target", "xfs-fsync@tiny")
+
+
+@pytest.fixture(scope="session")
+def branch(lab: Lab, topic: Topic) -> int:
+    """A branch without effect: the submission's id."""
+    return lab.submit("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
+
+
+def submit_each_plan(lab: Lab, device_type: str) -> int:
+    """A series without effect, one short block of each plan that the others here do not run: the submission's id."""
+    return lab.submit(
+        *("--mbox", str(NOOP), "--blocks", "1"),
+        *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite"),
+        *("--setting", "base_slice=4ms,granularity=default"),
+        *("--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
+        *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
+        *("--target", f"test-workqueue@{device_type}"),
+        *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+        *("--param", "total_ios=32", "--param", "traced_ios=100"),
+    )
 
 
 @pytest.fixture(scope="session")
 def each_plan(lab: Lab) -> int:
-    """A series without effect, one short block of each plan that the others here do not run: the submission's id."""
-    return lab.submit(
-        *("--mbox", str(NOOP), "--blocks", "1"),
-        *("--target", "aio-migration@tiny", "--scenario", "rand-overwrite"),
-        *("--setting", "base_slice=4ms,granularity=default"),
-        *("--target", "netperf-stream@tiny", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
-        *("--target", "cmwq-load@tiny", "--scenario", "wl0-S"),
-        *("--target", "test-workqueue@tiny"),
-        *("--target", "fan-out@tiny", "--scenario", "ONE", "--scenario", "FOURFOLD"),
-        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
-        *("--param", "total_ios=32", "--param", "traced_ios=100"),
-    )
+    return submit_each_plan(lab, "tiny")
 
 
 @pytest.fixture(scope="session")

@@ -22,13 +22,14 @@ BESIDES = 2
 
 
 @pytest.fixture(scope="module")
-def submissions(lab: Lab, study: int, noop: int, each_plan: int, big_little: int) -> dict[str, int]:
+def submissions(lab: Lab, study: int, tripled: int, each_plan: int, big_little: int, branch: int) -> dict[str, int]:
     """Everything is submitted at once, as several users would, other files' too; each test waits for its own."""
     return {
         "settings": study,
         "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last"),
-        "noop": noop,
-        "tripled": lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny"),
+        "tripled": tripled,
+        "each plan": each_plan,
+        "branch": branch,
         "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
         "broken": lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny"),
         "warns": lab.submit(
@@ -77,16 +78,12 @@ def test_locks_fall_to_what_the_numbering_allows(lab: Lab, submissions: dict[str
 
 @pytest.mark.nightly
 def test_locks_fall_further_where_siblings_are_neighbours(lab: Lab) -> None:
+    write_device_type(lab.data, "two-sockets", (2, 1, 1, 2, 2, "contiguous"))
+    subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
     report = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets"))
     assert len(l3_of_cpus(report, "two-sockets")) == 4
     assert runs_of_pods(report, "two-sockets") == 2
     assert_locks_follow_the_numbering(report, "two-sockets")
-
-
-def test_a_series_without_effect_is_equivalent(lab: Lab, submissions: dict[str, int]) -> None:
-    found = locks(lab.finish(submissions["noop"]), "tiny")
-    assert found["verdict"] == "equivalent"
-    assert found["baseline"]["mean"] == found["candidate"]["mean"] == 2 + BESIDES
 
 
 def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[str, int]) -> None:
@@ -196,17 +193,15 @@ def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab, submissions
 def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_once(
     lab: Lab, submissions: dict[str, int], topic: Topic
 ) -> None:
-    """The branch holds what the no-op series does: another history, the same tree, so no third build."""
-    report = lab.finish(submissions["noop"])
-    submission = lab.submit("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
-    again = lab.finish(submission)["submission"]
-    assert again["apply"]["base_commit"] == topic.base
-    keys = {build["arm"]: build["key"] for build in again["builds"]}
-    assert keys == {build["arm"]: build["key"] for build in report["submission"]["builds"]}
+    """The branch holds what the series without effect does: another history, the same tree, so no third build."""
+    branch, series = (lab.finish(submissions[name])["submission"] for name in ("branch", "each plan"))
+    assert branch["apply"]["base_commit"] == topic.base
+    builds = [{build["arm"]: build["id"] for build in each["builds"]} for each in (branch, series)]
+    assert builds[0] == builds[1]
 
 
 def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submissions: dict[str, int]) -> None:
-    lab.finish(submissions["noop"])
+    lab.finish(submissions["branch"])
     submission = lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "20")
     lab.wqlab("cancel", str(submission))
     report = lab.finish(submission, codes=(4,))

@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
-from .conftest import NOOP, ROOT, Lab, MakePerson
+from .conftest import ROOT, Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -20,7 +20,7 @@ VIEWS = [(width, scheme) for width in (WIDE, NARROW) for scheme in ("light", "da
 
 @dataclass(frozen=True)
 class Ended:
-    """What there is to look at: a study, two versions of one series, and one that failed."""
+    """What there is to look at: a study, two series on one board, and one that does not apply."""
 
     study: int
     first: int
@@ -29,15 +29,16 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def ended(lab: Lab, study: int, noop: int) -> Ended:
+def ended(lab: Lab, study: int, branch: int, tripled: int) -> Ended:
     found = Ended(
         study=study,
-        first=noop,
-        second=lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "1"),
+        first=branch,
+        second=tripled,
         conflict=lab.submit("--mbox", str(ROOT / "tests/series/does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
     )
-    for submission in (found.study, found.first, found.second):
+    for submission in (found.study, found.first):
         lab.finish(submission)
+    lab.finish(found.second, codes=(1,))
     lab.finish(found.conflict, codes=(3,))
     return found
 
@@ -55,7 +56,7 @@ PAGES = {
     "submission": "/submissions/{first}",
     "submission-failed": "/submissions/{conflict}",
     "report-study": "/submissions/{study}/report",
-    "report-series": "/submissions/{first}/report",
+    "report-series": "/submissions/{second}/report",
     "compare": "/compare?first={first}&second={second}",
     "lab": "/lab",
     "board": "/lab/tiny-1",

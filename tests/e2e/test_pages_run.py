@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
 from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
-from .conftest import NOOP, ROOT, Lab, MakePerson
+from .conftest import NOOP, ROOT, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -97,6 +97,13 @@ def test_two_people_see_one_run_live_and_its_verdict_without_a_reload(submitted:
         expect(steps).to_contain_text("2 of 2 whole")
         shown.append(re.sub(r"\d+:\d\d", "", steps.inner_text()))
     assert shown[0] == shown[1]
+
+
+def test_a_series_without_effect_is_equivalent(lab: Lab, submitted: Submitted) -> None:
+    [found] = comparisons(lab.finish(submitted.id), metric="locks_per_flush", question="kernel")
+    assert found["verdict"] == "equivalent" and found["exact"]
+    # The pool of each of two CPUs, that of the workqueue's default pwq, and the completion.
+    assert found["baseline"]["mean"] == found["candidate"]["mean"] == 4
 
 
 def test_only_its_owner_and_maintainers_may_run_it_again(submitted: Submitted) -> None:

@@ -1,7 +1,7 @@
 """Every plan once, short, from submission to report on the smallest board; what its counts must be among themselves.
 
-dm-crypt-affinity and xfs-fsync have more in test_findings.py; all scenarios, and a series that changes something, wait
-for the night (test_plans_in_full.py).
+dm-crypt-affinity and xfs-fsync have more in test_findings.py. For the night: the same on the arm64 board, which takes a
+kernel of its own; all scenarios, and a series that changes something (test_plans_in_full.py).
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any
 
 import pytest
 
-from .conftest import Lab, comparisons
+from .conftest import BIG_LITTLE, Lab, comparisons, submit_each_plan
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 
 
-@pytest.fixture(scope="module")
-def report(lab: Lab, each_plan: int) -> dict[str, Any]:
-    return lab.finish(each_plan)
+@pytest.fixture(scope="module", params=["tiny", pytest.param(BIG_LITTLE, marks=pytest.mark.nightly)])
+def report(request: pytest.FixtureRequest, lab: Lab) -> dict[str, Any]:
+    if request.param == "tiny":
+        return lab.finish(request.getfixturevalue("each_plan"))
+    return lab.finish(submit_each_plan(lab, request.param))
 
 
 def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
@@ -73,10 +75,11 @@ def test_a_tree_without_the_benchmark_is_unsupported_and_says_so(report: dict[st
 
 def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
+    cpus = len(found["environment"]["topology"]["l3"])
     curves = [curve for curve in found["curves"] if curve["metric"] == "local_l3_share"]
     assert {curve["kernel"] for curve in curves} == {"baseline", "candidate"}
     for curve in curves:
-        assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 8}
+        assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 4 * cpus}
         assert curve["crossings"] == []
 
 

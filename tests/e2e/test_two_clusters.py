@@ -32,7 +32,7 @@ def test_work_stays_within_its_cluster_when_the_scope_is_strict(study: dict[str,
 @pytest.mark.nightly
 def test_locks_that_are_inlined_are_said_to_be_unmeasured(lab: Lab) -> None:
     """By night: it takes a second arm64 kernel."""
-    report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{BIG_LITTLE}", "--blocks", "2"))
+    report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{BIG_LITTLE}", "--blocks", "1"))
     [found] = report["targets"]
     assert found["outcome"] == "passed"
     [locks] = [c for c in found["comparisons"] if c["metric"] == "locks_per_flush"]

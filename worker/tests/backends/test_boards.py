@@ -87,6 +87,7 @@ def test_two_blocks_end_to_end(device_lab: DeviceLab) -> None:
         print(f"overhead {finished.overhead_s:.1f} s, workload {finished.workload_s:.1f} s")
 
 
+@pytest.mark.nightly  # a hang takes minutes to be called one; kernels that do both are in tests/e2e
 def test_a_panic_and_a_hang_are_findings_and_the_board_comes_back(device_lab: DeviceLab) -> None:
     device_lab.faults(
         "tiny-1",
