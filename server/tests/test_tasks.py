@@ -110,6 +110,33 @@ def test_a_celery_worker_advances_and_ticks(lab: LabUnderTest, redis: str, queue
     assert queues.llen(SERVER_QUEUE) == 0
 
 
+def test_what_waits_is_said_again_soon_after_a_lab_starts(
+    lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
+) -> None:
+    """The broker of a lab that was stopped keeps nothing, and a job may have been told so often that it waits long."""
+    lab.submit("locks@board")
+    lab.tick()
+    lab.sql("UPDATE applies SET nudges = 9")
+    lab.sent.clear()
+    lab.tick()
+    assert not [message for message in lab.sent if message.task == APPLY]
+    beat = subprocess.Popen(
+        [
+            sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "beat", "-s", str(tmp_path / "beat"),
+            "-l", "WARNING", "--pidfile=",
+        ],
+        env=environment(lab.settings, redis),
+        cwd=lab.settings.data_dir,
+    )  # fmt: skip
+    try:
+        assert queues.blpop([SERVER_QUEUE], timeout=120), "beat orders no tick"
+    finally:
+        beat.terminate()
+        beat.wait(60)
+    lab.tick()
+    assert [message for message in lab.sent if message.task == APPLY]
+
+
 def test_the_command_migrates_and_makes_tokens(lab: LabUnderTest, redis: str) -> None:
     def run(*words: str, status: int = 0) -> str:
         done = subprocess.run(

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import cast
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import load_only
 
 from wqlab_contracts.enums import JobState, SubmissionState
@@ -110,6 +110,13 @@ def _keep_pool(factory: SessionFactory, settings: Settings, data: LiveData) -> N
     for check_id in walks:
         with contained(factory, "device_check", check_id), transaction(factory) as session:
             pipeline_check.advance(session, current, check_id)
+
+
+def say_all_again(factory: SessionFactory) -> None:
+    """Makes all that waits due at the next tick: when a lab is started, its broker has forgotten its messages."""
+    with transaction(factory) as session:
+        for table in (Apply, Build, Run):
+            session.execute(update(table).where(table.state == JobState.QUEUED).values(nudged_at=None, nudges=0))
 
 
 def _nudge(factory: SessionFactory, settings: Settings) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+from celery.signals import beat_init
+
 from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
 
 from . import pipeline, pipeline_boards, pipeline_tick
@@ -44,6 +46,11 @@ class _Process:
 
 
 process = _Process()
+
+
+@beat_init.connect  # type: ignore[untyped-decorator]
+def begin(**_: Any) -> None:
+    pipeline_tick.say_all_again(process.sessions)
 
 
 @app.task(name=ADVANCE)  # type: ignore[untyped-decorator]

@@ -87,7 +87,7 @@ def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(
     for plan in ("xfs-fsync", "cmwq-load"):
         found = target(report, plan)
         assert (found["findings"], found["comparisons"], found["verdict"]) == ([], [], "no_evidence")
-        assert found["environment"]["facts"].get("KASAN") == "y"
+        assert found["environment"]["facts"].get("kasan") == "y"
 
 
 def test_a_debugging_kernel_finds_what_no_other_notices(lab: Lab, submissions: dict[str, int]) -> None:
