@@ -53,7 +53,8 @@ def answer(files: dict[str, str]) -> bytes:
         **files,
     }
     lines = [f"{name}:{text}" for name, text in known.items()]
-    lines += ["CONFIG_HZ=250", "CONFIG_PREEMPT_VOLUNTARY=y", "model name\t: Intel Xeon Processor (Skylake)"]
+    lines += ["CONFIG_HZ=250", "CONFIG_PREEMPT_VOLUNTARY=y"]
+    lines += 2 * ["model name\t: Intel Xeon Processor (Skylake)"]
     return "\n".join(lines).encode() + b"\n==notes==\n" + NOTES
 
 

@@ -16,6 +16,7 @@ from wqlab_contracts.specs import LastLevel, Topology
 from ..elf import build_id_in_notes
 from ..text import decoded
 from .conditions import LACKING, TEMPERATURES, hottest
+from .cpumodel import PATTERN, cpu_models
 
 _CPU = "/sys/devices/system/cpu"
 _FILES = (
@@ -57,7 +58,7 @@ _NOTES_MARK = b"\n==notes==\n"
 # One process each: hundreds of `cat`s would cost seconds on an emulated board.
 COMMAND = (
     f"grep -Hs '' {' '.join(_FILES)}; zcat /proc/config.gz 2>/dev/null | grep -E {shlex.quote(_CONFIG)}; "
-    "grep -m1 -E '^(model name|CPU part)' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
+    f"grep -E '{PATTERN}' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
 )
 
 
@@ -90,7 +91,7 @@ def parse(answer: bytes) -> Probe:
         raise ProbeError("the answer was cut off before the kernel's notes")
     files: dict[str, str] = {}
     config: dict[str, str] = {}
-    model = ""
+    cpuinfo: list[str] = []
     for line in decoded(text).split("\n"):
         if line.startswith("/"):
             name, _, value = line.partition(":")
@@ -99,7 +100,7 @@ def parse(answer: bytes) -> Probe:
             name, _, value = line.partition("=")
             config[name.removeprefix("CONFIG_")] = value
         elif ":" in line:
-            model = line.partition(":")[2].strip()
+            cpuinfo.append(line)
     for name in _FILES[:3]:
         if not files.get(name):
             raise ProbeError(f"{name} is empty or missing")
@@ -109,7 +110,7 @@ def parse(answer: bytes) -> Probe:
         cmdline=files["/proc/cmdline"],
         build_id_gnu=gnu_build_id(notes),
         topology=topology(files),
-        environment=_environment(files, config, model),
+        environment=_environment(files, config, cpu_models(cpuinfo)),
     )
 
 
