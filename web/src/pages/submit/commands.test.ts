@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -27,8 +27,12 @@ const request: SubmissionRequest = {
 /** Runs a command as a shell would, with `wqlab`, `curl` and `jq` replaced by what prints their words or their input. */
 function run(text: string, stubs: string, files: Record<string, string> = {}): string {
   const folder = mkdtempSync(join(tmpdir(), "wqlab-commands-"));
-  for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
-  return execFileSync("sh", ["-c", `${stubs}\n${text}`], { cwd: folder, encoding: "utf8" });
+  try {
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
+    return execFileSync("sh", ["-c", `${stubs}\n${text}`], { cwd: folder, encoding: "utf8" });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 }
 
 const WORDS = "() { for word; do printf '%s\\n' \"$word\"; done; }";
