@@ -251,8 +251,9 @@ def passwords(lab: Lab) -> dict[str, str]:
     return made
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Never longer than its module: while Playwright is there, nothing else in this process can have an event loop."""
     with sync_playwright() as playwright:
         browser = start_chromium(playwright)
         yield browser
