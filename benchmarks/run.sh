@@ -3,5 +3,6 @@ set -eu
 cd "$(dirname "$0")"
 python compare_million.py
 python list_submissions.py
+python scale.py
 python boot_overhead.py
 python build_cold_warm.py

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Engine, Select, create_engine, event, func, select
 from sqlalchemy.orm import Session, sessionmaker
@@ -33,7 +33,15 @@ Send = Callable[[Message], None]
 
 
 def make_engine(url: str) -> Engine:
-    return create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+    engine = create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
+    event.listen(engine, "connect", _without_jit)
+    return engine
+
+
+def _without_jit(connection: Any, _record: object) -> None:
+    """Compiling a query of the tick to machine code takes PostgreSQL longer than running it."""
+    connection.execute("SET jit = off")
+    connection.commit()
 
 
 def make_factory(engine: Engine, send: Send | None = None) -> SessionFactory:

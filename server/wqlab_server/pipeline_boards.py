@@ -27,8 +27,7 @@ def give_boards(factory: SessionFactory, settings: Settings) -> int:
     for assignment in assignments:
         with contained(factory, "run", assignment.run_id), transaction(factory) as session:
             run = runs.lock_run(session, assignment.run_id)
-            device = session.get(Device, assignment.device)
-            offered += device is not None and lease.offer(session, run, device, settings)
+            offered += lease.offer(session, run, assignment.device, settings)
     return offered
 
 
@@ -49,7 +48,7 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
         .outerjoin(Lease, Lease.run_id == Run.id)
         .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
     ).all()
-    avoid = runs.failed_on(session, [row.id for row in queued])
+    avoid = runs.failed_on(session)
     waiting = [
         allocate.Waiting(
             run_id=row.id,
@@ -58,7 +57,7 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
             waited_s=(now - row.created_at).total_seconds(),
             device_type=row.device_type,
             wanted_device=row.wanted_device,
-            avoid=avoid[row.id],
+            avoid=avoid.get(row.id, frozenset()),
         )
         for row in queued
     ]

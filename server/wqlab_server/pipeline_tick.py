@@ -10,7 +10,7 @@ import structlog
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import load_only
 
-from wqlab_contracts.enums import JobState, SubmissionState
+from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
 
@@ -20,8 +20,9 @@ from .db import SessionFactory, clock, transaction
 from .faults import contained
 from .lab import service as lab
 from .livedata import LiveData
-from .models import Apply, Build, Device, Lease, Run, Submission
+from .models import Apply, Build, Device, Lease, Run
 from .pipeline import advance
+from .pipeline_due import due
 from .runs.service import lock_run
 from .settings import Settings
 
@@ -75,10 +76,8 @@ def _expire(factory: SessionFactory, settings: Settings) -> None:
 
 def _advance(factory: SessionFactory, settings: Settings) -> None:
     with transaction(factory) as session:
-        unfinished = session.scalars(
-            select(Submission.id).where(Submission.state != SubmissionState.FINISHED).order_by(Submission.id)
-        ).all()
-    for submission_id in unfinished:
+        submissions = due(session)
+    for submission_id in submissions:
         with contained(factory, "submission", submission_id):
             advance(factory, settings, submission_id)
 

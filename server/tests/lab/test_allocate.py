@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wqlab_contracts.enums import DeviceHealth
+from wqlab_server.jobs import queue_score
 from wqlab_server.lab.allocate import Assignment, Held, Unit, Waiting, allocate
 
 GOOD, SUSPECT, QUARANTINED = DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED
@@ -127,3 +128,45 @@ def test_capacity_counts_boards_in_use() -> None:
     assert allocate(XEON, [Held("xeon-1", "a")], [wait(1)], {"local": 1}) == []
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"local": 1})) == 1
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"elsewhere": 1})) == 2
+
+
+def one_by_one(
+    units: list[Unit], held: list[Held], waiting: list[Waiting], capacity: dict[str, int]
+) -> list[Assignment]:
+    """The rule as it is said: again and again the run that comes first now, and the best unit that fits it."""
+    lab = {unit.name: unit.lab for unit in units}
+    free = {unit for unit in units if unit.health is not QUARANTINED} - {
+        unit for unit in units for lease in held if lease.device == unit.name
+    }
+    busy, boards = Counter(lab[lease.device] for lease in held), Counter(lease.owner for lease in held)
+    left, made = list(waiting), []
+    while left:
+        run = max(left, key=lambda run: (queue_score(run.priority, run.waited_s, boards[run.owner]), -run.run_id))
+        left.remove(run)
+        fitting = [
+            unit
+            for unit in free
+            if busy[unit.lab] < capacity.get(unit.lab, 1000)
+            and (
+                unit.name == run.wanted_device
+                if run.wanted_device
+                else (unit.device_type, unit.health) == (run.device_type, GOOD)
+            )
+        ]
+        if fitting:
+            unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.name))
+            free.remove(unit)
+            busy[unit.lab] += 1
+            boards[run.owner] += 1
+            made.append(Assignment(run.run_id, unit.name))
+    return made
+
+
+@settings(max_examples=300, deadline=None)
+@given(units_of, waiting_of, capacity_of, st.data())
+def test_it_answers_as_going_through_the_queue_one_by_one_does(
+    units: list[Unit], waiting: list[Waiting], capacity: dict[str, int], data: st.DataObject
+) -> None:
+    taken = data.draw(st.lists(st.sampled_from(units), unique=True) if units else st.just([]))
+    held = [Held(unit.name, data.draw(st.sampled_from("ab"))) for unit in taken]
+    assert allocate(units, held, waiting, capacity) == one_by_one(units, held, waiting, capacity)

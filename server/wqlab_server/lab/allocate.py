@@ -6,9 +6,10 @@ that the submitter already holds.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 
 from wqlab_contracts.enums import DeviceHealth
 
@@ -54,36 +55,92 @@ def allocate(
     units: Collection[Unit], held: Collection[Held], waiting: Collection[Waiting], capacity: Mapping[str, int]
 ) -> list[Assignment]:
     """At most one run per unit, one unit per run, and per lab no more boards than `capacity` (absent: no bound)."""
-    labs = {unit.name: unit.lab for unit in units}
-    taken = {lease.device for lease in held}
-    busy = Counter(labs[lease.device] for lease in held if lease.device in labs)
-    boards = Counter(lease.owner for lease in held)
-    free = {unit.name: unit for unit in units if unit.name not in taken and unit.health is not DeviceHealth.QUARANTINED}
-    left = {run.run_id: run for run in waiting}
+    pool = _Pool(units, held, capacity)
+    queue = _Queue(held, waiting)
     made: list[Assignment] = []
-    while left and free:
-        run = max(left.values(), key=lambda run: (_score(run, boards[run.owner]), -run.run_id))
-        del left[run.run_id]
-        fitting = [
-            unit
-            for unit in free.values()
-            if _fits(run, unit) and busy[unit.lab] < capacity.get(unit.lab, busy[unit.lab] + 1)
-        ]
-        if not fitting:
-            continue
-        unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.name))
-        del free[unit.name]
-        busy[unit.lab] += 1
-        boards[run.owner] += 1
-        made.append(Assignment(run.run_id, unit.name))
+    while pool and (run := queue.next()):
+        device = pool.take(run)
+        if device is not None:
+            made.append(Assignment(run.run_id, device))
+            queue.count_board(run.owner)
+        queue.go_on(run.owner)
     return made
 
 
-def _score(run: Waiting, boards_held: int) -> float:
-    return queue_score(run.priority, run.waited_s, boards_held)
+class _Queue:
+    """The highest score first, then the oldest run. A board that a submitter gets moves that submitter's runs only, and
+    all of them alike: their order among themselves stays, so only each submitter's first stands in the heap."""
+
+    def __init__(self, held: Collection[Held], waiting: Collection[Waiting]) -> None:
+        self._boards = Counter(lease.owner for lease in held)
+        self._runs: dict[str, list[Waiting]] = defaultdict(list)
+        """Of each submitter, the next one last."""
+        for run in sorted(waiting, key=lambda run: (queue_score(run.priority, run.waited_s, 0), -run.run_id)):
+            self._runs[run.owner].append(run)
+        self._first: list[tuple[float, int, str]] = []
+        for owner in self._runs:
+            self.go_on(owner)
+
+    def next(self) -> Waiting | None:
+        """Takes a run out; `go_on` with its owner must follow."""
+        if not self._first:
+            return None
+        _, _, owner = heappop(self._first)
+        return self._runs[owner].pop()
+
+    def count_board(self, owner: str) -> None:
+        self._boards[owner] += 1
+
+    def go_on(self, owner: str) -> None:
+        if runs := self._runs[owner]:
+            run = runs[-1]
+            score = queue_score(run.priority, run.waited_s, self._boards[owner])
+            heappush(self._first, (-score, run.run_id, owner))
 
 
-def _fits(run: Waiting, unit: Unit) -> bool:
-    if run.wanted_device is not None:
-        return unit.name == run.wanted_device
-    return unit.device_type == run.device_type and unit.health is DeviceHealth.GOOD
+class _Pool:
+    """Units that can be given now: free, not quarantined, in a lab that has room."""
+
+    def __init__(self, units: Collection[Unit], held: Collection[Held], capacity: Mapping[str, int]) -> None:
+        labs = {unit.name: unit.lab for unit in units}
+        taken = {lease.device for lease in held}
+        busy = Counter(labs[device] for device in taken if device in labs)
+        self._room = {lab: bound - busy[lab] for lab, bound in capacity.items()}
+        self._free = {
+            unit.name: unit
+            for unit in sorted(units, key=lambda unit: unit.name)
+            if unit.name not in taken and unit.health is not DeviceHealth.QUARANTINED and self._has_room(unit.lab)
+        }
+        self._good: dict[str, dict[str, None]] = defaultdict(dict)
+        """Device type -> names of those that may measure, in order."""
+        for unit in self._free.values():
+            if unit.health is DeviceHealth.GOOD:
+                self._good[unit.device_type][unit.name] = None
+
+    def __bool__(self) -> bool:
+        return bool(self._free)
+
+    def take(self, run: Waiting) -> str | None:
+        """The unit that `run` gets, no longer in the pool."""
+        if run.wanted_device is not None:
+            name = run.wanted_device if run.wanted_device in self._free else None
+        else:
+            good = self._good[run.device_type]
+            name = next((name for name in good if name not in run.avoid), next(iter(good), None))
+        if name is None:
+            return None
+        lab = self._free[name].lab
+        self._drop(name)
+        if lab in self._room:
+            self._room[lab] -= 1
+            if not self._has_room(lab):
+                for other in [unit.name for unit in self._free.values() if unit.lab == lab]:
+                    self._drop(other)
+        return name
+
+    def _has_room(self, lab: str) -> bool:
+        return self._room.get(lab, 1) > 0
+
+    def _drop(self, name: str) -> None:
+        unit = self._free.pop(name)
+        self._good[unit.device_type].pop(name, None)

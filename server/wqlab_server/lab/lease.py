@@ -23,12 +23,12 @@ from ..models import Device, Lease, Run, RunAttempt
 from ..settings import Settings
 
 
-def offer(session: Session, run: Run, device: Device, settings: Settings) -> bool:
+def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:
     """Sets `device` aside for `run` and wakes the lab's worker; False when either is no longer free.
 
     The caller holds the run's lock (and its submission's); the device's is taken here.
     """
-    locked = session.scalar(select(Device).where(Device.name == device.name).with_for_update())
+    locked = session.scalar(select(Device).where(Device.name == device).with_for_update())
     if locked is None or locked.retired_at is not None or run.state is not JobState.QUEUED:
         return False
     taken = session.scalar(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, EventKind, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, EventKind, JobState, Outcome
 from wqlab_contracts.messages import (
     Artifact,
     BlockPlan,
@@ -241,13 +242,13 @@ def count_done(session: Session, run_id: int) -> None:
     )
 
 
-def failed_on(session: Session, run_ids: Sequence[int]) -> dict[int, frozenset[str]]:
-    """Run id -> units on which it failed by infrastructure."""
-    found: dict[int, set[str]] = {run_id: set() for run_id in run_ids}
+def failed_on(session: Session) -> dict[int, frozenset[str]]:
+    """Queued run's id -> units on which it failed by infrastructure; without those that failed on none."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
     rows = session.execute(
-        select(RunAttempt.run_id, RunAttempt.device_name).where(
-            RunAttempt.run_id.in_(run_ids), RunAttempt.outcome == Outcome.FAILED
-        )
+        select(RunAttempt.run_id, RunAttempt.device_name)
+        .join(Run, Run.id == RunAttempt.run_id)
+        .where(Run.state == JobState.QUEUED, RunAttempt.outcome == Outcome.FAILED)
     )
     for run_id, device in rows:
         found[run_id].add(device)

@@ -1,0 +1,215 @@
+"""How long is a tick with 1,000 boards in 20 labs and 10,000 runs that wait; and who gets the boards?
+
+    python benchmarks/scale.py [--runs 10000] [--devices 1000] [--labs 20] [--rounds 200]
+
+The server's own code against a PostgreSQL of its own: device types from a data folder, submissions and runs as rows,
+ticks as the server makes them. Workers are played by what they leave in the database: before each tick one board of 200
+ends its run, as in three seconds when runs take ten minutes. One submitter holds half of the queue.
+"""
+
+import argparse
+import shutil
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from list_submissions import database
+from sqlalchemy import Engine, Table, select, text
+
+from wqlab_contracts.api import SubmissionRequest, Target
+from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages import ApplyResult, Source
+from wqlab_server import pipeline_boards, pipeline_tick
+from wqlab_server.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.livedata import LiveData
+from wqlab_server.models import Apply, Run, Submission
+from wqlab_server.pipeline_due import due
+from wqlab_server.queue_state import load as queue_state
+from wqlab_server.settings import Settings
+from wqlab_server.submissions import service as submissions
+
+ROOT = Path(__file__).resolve().parents[1]
+TYPES = 5
+SUBMITTERS = 50
+HEAVY = "submitter0"
+"""Has half of the queue."""
+
+
+@dataclass(frozen=True)
+class Size:
+    runs: int
+    devices: int
+    labs: int
+    rounds: int
+
+
+def data_folder(folder: Path, devices: int, labs: int) -> Path:
+    """The repository's, with five device types whose units are spread over the labs."""
+    for name in ("device-types", "kernels", "testplans"):
+        shutil.copytree(ROOT / name, folder / name)
+    model = yaml.safe_load((ROOT / "device-types/ryzen-3900x.yaml").read_text())
+    for path in (folder / "device-types").glob("*.yaml"):
+        if path.stem != "common":
+            path.unlink()
+    for kind in range(TYPES):
+        units = [{"name": f"board-{n}", "lab": f"lab-{n % labs}"} for n in range(kind, devices, TYPES)]
+        spec = {**model, "name": f"type-{kind}", "units": units}
+        (folder / "device-types" / f"type-{kind}.yaml").write_text(yaml.safe_dump(spec))
+    return folder
+
+
+def copy(table: Table, count: int, **columns: str) -> str:
+    """SQL that makes `count` rows like the first one of `table`, but for these columns' expressions of `n`."""
+    names = [column.name for column in table.columns if column.computed is None and column.name != "id"]
+    values = ", ".join(columns.get(name, f"model.{name}") for name in names)
+    return (
+        f"INSERT INTO {table.name} (id, {', '.join(names)}) SELECT n + 1, {values} "
+        f"FROM {table.name} AS model, generate_series(1, {count}) AS n WHERE model.id = 1"
+    )
+
+
+def fill(factory: SessionFactory, data: LiveData, settings: Settings, runs: int) -> None:
+    """A queue of `runs` submissions of one run each: applied, built, waiting for a board; and good boards."""
+    request = SubmissionRequest(
+        series=None, tree=data.current().default_tree, targets=[Target(plan="dm-crypt-affinity", device_type="type-0")]
+    )
+    owner = f"'submitter' || CASE WHEN n % 2 = 0 THEN 0 ELSE 1 + (n / 2) % {SUBMITTERS - 1} END"
+    with transaction(factory) as session:
+        submissions.create(session, data.current(), settings, request, HEAVY)
+        apply = session.scalars(select(Apply)).one()
+        base = Source(tree=apply.tree, base_commit="0" * 40, tree_oid="0" * 40, commit="0" * 40, release="6.12")
+        apply.state, apply.outcome = JobState.FINISHED, Outcome.PASSED
+        apply.result = ApplyResult(outcome=Outcome.PASSED, baseline=base, toolchain="gcc 12.2.0")
+        session.flush()
+        session.execute(text("UPDATE submissions SET state = 'running' WHERE id = 1"))
+        session.execute(text("UPDATE runs SET state = 'queued' WHERE id = 1"))
+        for table, columns in (
+            (Submission.__table__, {"owner": owner}),
+            (Apply.__table__, {"submission_id": "n + 1"}),
+            (
+                Run.__table__,
+                {
+                    "submission_id": "n + 1",
+                    "owner": owner,
+                    "device_type": f"'type-' || n % {TYPES}",
+                    "priority": "50 + n % 3 * 10",
+                    "created_at": f"now() - ({runs} - n) * interval '1 second'",
+                },
+            ),
+        ):
+            assert isinstance(table, Table)
+            session.execute(text(copy(table, runs - 1, **columns)))
+        session.execute(text("UPDATE devices SET health = 'good', health_checked_at = now()"))
+        session.execute(text("ANALYZE"))
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def go_on(engine: Engine, share: float) -> None:
+    """What workers leave after a while: a share of the boards is free again, the others are measuring."""
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "WITH ended AS (DELETE FROM leases WHERE device_name IN (SELECT device_name FROM leases "
+                "ORDER BY md5(device_name || clock_timestamp()) LIMIT (SELECT ceil(count(*) * :share) FROM leases)) "
+                "RETURNING run_id), done AS (UPDATE runs SET state = 'finished', outcome = 'passed', "
+                "finished_at = now() WHERE id IN (SELECT run_id FROM ended) RETURNING submission_id) "
+                "UPDATE submissions SET state = 'finished', outcome = 'passed' "
+                "WHERE id IN (SELECT submission_id FROM done)"
+            ),
+            {"share": share},
+        )
+        # What was offered has been claimed, and its worker's heart beats.
+        connection.execute(text("UPDATE leases SET holder = 'worker', expires_at = now() + interval '1 hour'"))
+        connection.execute(
+            text(
+                "UPDATE runs SET state = 'running', expires_at = now() + interval '1 hour' "
+                "WHERE id IN (SELECT run_id FROM leases)"
+            )
+        )
+
+
+def boards_of(engine: Engine) -> Counter[str]:
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text("SELECT owner, count(*) AS boards FROM leases JOIN runs ON runs.id = leases.run_id GROUP BY owner")
+        )
+        return Counter({row.owner: row.boards for row in rows})
+
+
+def measure(engine: Engine, folder: Path, size: Size) -> None:
+    sent: list[Message] = []
+    factory = make_factory(engine, sent.append)
+    settings = Settings(
+        database_url=engine.url.render_as_string(hide_password=False),
+        broker_url="redis://nobody",
+        data_dir=data_folder(folder, size.devices, size.labs),
+        artifact_dir=folder / "artifacts",
+    )
+    data = LiveData(settings.data_dir)
+    print(f"{size.devices} boards enter the pool: {seconds(lambda: pipeline_tick.tick(factory, settings, data)):.2f} s")
+    fill(factory, data, settings, size.runs)
+    first = seconds(lambda: pipeline_tick.tick(factory, settings, data))
+    print(f"first tick, all boards free: {first:.2f} s, {sum(boards_of(engine).values())} boards given")
+    ticks, given, served = [], [], Counter(boards_of(engine))
+    for _ in range(size.rounds):
+        go_on(engine, share=1 / 200)
+        before = boards_of(engine)
+        ticks.append(seconds(lambda: pipeline_tick.tick(factory, settings, data)))
+        given.append(sum((boards_of(engine) - before).values()))
+        served += boards_of(engine) - before
+    print(
+        f"{size.rounds} ticks that give {statistics.median(given):.0f} boards each: "
+        f"median {statistics.median(ticks):.2f} s, longest {max(ticks):.2f} s"
+    )
+    idle = [seconds(lambda: pipeline_tick.tick(factory, settings, data)) for _ in range(5)]
+    print(f"a tick with nothing to give: {statistics.median(idle):.2f} s; of it")
+    for what, ask in (
+        ("submissions that could be brought on", due),
+        ("the whole queue, as the pages show it", lambda session: queue_state(session, settings)),
+    ):
+        with transaction(factory) as session:
+            print(f"  {what}: {1000 * seconds(lambda ask=ask, session=session: ask(session)):.0f} ms")
+    print(f"  boards for runs: {1000 * seconds(lambda: pipeline_boards.give_boards(factory, settings)):.0f} ms")
+    light = [served[f"submitter{n}"] for n in range(1, SUBMITTERS)]
+    print(
+        f"boards given to {HEAVY}, who has half of the queue: {served[HEAVY]}; "
+        f"to each of {len(light)} others: {min(light)} to {max(light)}"
+    )
+    with engine.connect() as connection:
+        oldest = connection.execute(
+            text(
+                "SELECT owner = :heavy AS heavy, count(*) AS runs FROM (SELECT owner, state FROM runs "
+                "ORDER BY created_at LIMIT :given) AS oldest WHERE state = 'queued' GROUP BY 1"
+            ),
+            {"heavy": HEAVY, "given": sum(served.values())},
+        )
+        left = {row.heavy: row.runs for row in oldest}
+    print(
+        f"of as many runs as got a board, those that were submitted first: {left.get(True, 0)} of {HEAVY} and "
+        f"{left.get(False, 0)} of others still wait"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--runs", type=int, default=10_000)
+    parser.add_argument("--devices", type=int, default=1_000)
+    parser.add_argument("--labs", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=200)
+    wanted = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="wqlab-bench-") as folder, database() as engine:
+        measure(engine, Path(folder), Size(wanted.runs, wanted.devices, wanted.labs, wanted.rounds))
+
+
+if __name__ == "__main__":
+    main()
