@@ -80,7 +80,7 @@ def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any
     assert {curve["kernel"] for curve in curves} == {"baseline", "candidate"}
     for curve in curves:
         assert {point["x"] for line in curve["lines"] for point in line["points"]} == {1, 4 * cpus}
-        assert curve["crossings"] == []
+        assert (curve["evidence"], curve["crossings"]) == ("mechanism", [])
 
 
 def test_every_plan_says_what_its_workqueues_did_meanwhile(report: dict[str, Any]) -> None:
