@@ -1,0 +1,24 @@
+#!/bin/sh
+# wqlab-init STEP: what `make up` does before or between its processes. Each step leaves alone what is there.
+set -eu
+case ${1-} in
+    database) # a PostgreSQL cluster that only its own user reaches, through a socket
+        [ -e "$WQLAB_STATE/postgres/PG_VERSION" ] ||
+            /usr/lib/postgresql/15/bin/initdb -D "$WQLAB_STATE/postgres" -A peer -E UTF8 --locale=C.UTF-8 --no-instructions
+        ;;
+    schema) # the database at the newest schema, and the workers' token known to it
+        psql -qtA -h /run/postgres -d postgres -c "select 1 from pg_database where datname = 'wqlab'" | grep -q 1 ||
+            createdb -h /run/postgres wqlab
+        wqlab-server migrate
+        wqlab-server token create --name worker --scope worker --secret-file /run/secrets/wqlab_worker_token
+        ;;
+    lab) # the lab's folders and key, its golden kernel and root filesystem (10 minutes the first time)
+        python -m wqlab_lab.prepare
+        key=$WQLAB_STATE/keys/lab_ed25519
+        [ -e "$key" ] || ssh-keygen -q -t ed25519 -N "" -C wqlab -f "$key"
+        ;;
+    *)
+        echo "wqlab-init: no step '${1-}': database, schema or lab" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,253 @@
+"""docker-compose.yml is valid, closed by default, and runs what `make demo` runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+import yaml
+
+from wqlab_lab.layout import PREFERRED_PORTS, Layout
+from wqlab_lab.services import Service, services, stores
+
+from .composefile import FILE, ROOT, MissingVariable, load
+
+BOARDS = 2
+DIFFERENT = {
+    # Each store's socket is in a volume of its own, which only those mount who may use it.
+    "postgres": {"/var/lib/wqlab/run": "/run/postgres"},
+    # supervisord starts Redis through a link in the state folder; the image has it under /usr/local/bin.
+    "redis": {
+        "/var/lib/wqlab/run/redis-server": "redis-server",
+        "/var/lib/wqlab/run/redis.sock": "/run/redis/redis.sock",
+    },
+    # A container's loopback is its own; which of the machine's addresses it is published at, compose says.
+    "api": {"127.0.0.1": "0.0.0.0"},
+}
+"""Service -> words of its command in `make demo` -> the same in a container. Everything else is equal."""
+ONCE = {"database", "schema", "prepare", "exporter-file", "places"}
+"""What `make up` does itself, before or between the processes; they end."""
+NETWORK = "lab"
+"""Only holds the network namespace that the lab's processes share."""
+
+
+@pytest.fixture
+def compose() -> dict[str, Any]:
+    return load({"WQLAB_SECRETS": "./deploy/secrets"})
+
+
+@pytest.fixture
+def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Service]:
+    """The processes of `make demo`, as they would be with the folders and ports of a container."""
+    monkeypatch.setenv("PATH", "/usr/bin")
+    kept = tmp_path / "state"
+    (kept / "run").mkdir(parents=True)
+    (kept / "keys").mkdir()
+    for name, port in PREFERRED_PORTS.items():
+        (kept / "run" / f"{name}.port").write_text(str(port))
+    (kept / "keys" / "worker.token").write_text("secret")
+    layout = Layout(Path("/srv/wqlab"), Path("/var/cache/wqlab"), kept)
+
+    def in_container(text: str) -> str:
+        return text.replace(str(kept), "/var/lib/wqlab")
+
+    return {
+        service.name: Service(
+            service.name,
+            [in_container(word) for word in service.command],
+            {name: in_container(value) for name, value in service.environment.items()},
+            Path(in_container(str(service.directory))),
+            service.stop_signal,
+            service.stop_wait_s,
+        )
+        for service in [*stores(layout), *services(layout, BOARDS)]
+    }
+
+
+def test_the_file_follows_the_compose_specification(compose: dict[str, Any]) -> None:
+    schema = json.loads((Path(__file__).parent / "compose-spec.json").read_text())
+    validator = jsonschema_rs.Draft7Validator(schema)
+    assert [f"{list(error.instance_path)}: {error.message}" for error in validator.iter_errors(compose)] == []
+    broken = {**compose, "services": {"api": {"imagine": "wqlab-server"}}}
+    assert not validator.is_valid(broken), "the schema refuses nothing"
+
+
+def test_each_process_of_the_demo_has_a_service(compose: dict[str, Any], demo: dict[str, Service]) -> None:
+    always = {name for name, service in compose["services"].items() if "profiles" not in service}
+    assert always == set(demo) | ONCE | {NETWORK}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["postgres", "redis", "api", "bench", "coordinator", "exporter", "server", "beat", "build", "lookups", "boards"],
+)
+def test_a_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
+    service, process = compose["services"][name], demo[name]
+    different = DIFFERENT.get(name, {})
+    assert set(different) <= set(process.command), "an exception that is none any more"
+    assert service["command"] == [different.get(word, word) for word in process.command]
+    # Where a command names a file without its folder.
+    if str(process.directory) != "/var/lib/wqlab":
+        assert service["working_dir"] == str(process.directory)
+    assert service.get("stop_signal", "SIGTERM") == f"SIG{process.stop_signal}"
+    assert service["stop_grace_period"] == f"{process.stop_wait_s}s"
+
+
+@pytest.mark.parametrize("name", ["api", "server", "beat", "build", "lookups", "bench", "boards"])
+def test_a_service_is_told_what_the_demo_tells_its_process(
+    name: str, compose: dict[str, Any], demo: dict[str, Service]
+) -> None:
+    image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
+    told = {*image, *compose["services"][name]["environment"]}
+    secret = {secret.upper() for secret in compose["services"][name].get("secrets", [])}
+    if name == "bench":  # the demo gives all of the worker's environment to all of the lab
+        secret.add("WQLAB_WORKER_TOKEN")
+    assert set(demo[name].environment) <= told | secret
+
+
+def test_every_service_is_watched_confined_and_built_here(compose: dict[str, Any]) -> None:
+    stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "deploy/Dockerfile").read_text(), re.MULTILINE))
+    for name, service in compose["services"].items():
+        if "profiles" in service:
+            continue
+        assert service["read_only"] is True, name
+        assert service["cap_drop"] == ["ALL"], name
+        assert "no-new-privileges:true" in service["security_opt"], name
+        uid = service["user"].split(":")[0]
+        assert uid.isdigit() and int(uid) > 0, name
+        assert service["build"]["dockerfile"] == "deploy/Dockerfile", name
+        assert service["build"]["target"] in stages, name
+        assert service["build"]["args"]["WQLAB_UID"] == uid, name
+        if name in ONCE:
+            assert service["restart"] == "no", name
+            assert "healthcheck" not in service, name
+        else:
+            assert service["restart"] == "unless-stopped", name
+            assert service["healthcheck"]["test"][0] in {"CMD", "CMD-SHELL"}, name
+
+
+def test_lava_is_asked_for_and_confined_as_far_as_it_can_be(compose: dict[str, Any]) -> None:
+    [(name, service)] = [item for item in compose["services"].items() if "profiles" in item[1]]
+    assert (name, service["profiles"]) == ("lava", ["lava"])
+    assert service["build"]["dockerfile"] == "deploy/lava/Dockerfile"
+    assert service["cap_drop"] == ["ALL"]
+    assert service["cap_add"] == ["CHOWN", "DAC_OVERRIDE", "FOWNER", "KILL", "SETGID", "SETUID"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["healthcheck"]["test"][0] == "CMD-SHELL"
+
+
+def test_only_what_builds_may_make_user_namespaces(compose: dict[str, Any]) -> None:
+    loosened = {name for name, service in compose["services"].items() if len(service["security_opt"]) > 1}
+    assert loosened == {"build", "prepare"}
+    rules = json.loads((ROOT / "deploy/seccomp.json").read_text())["syscalls"]
+    assert rules[-1]["names"] == ["clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"]
+
+
+def test_services_wait_for_ends_of_what_ends_and_for_health_of_what_runs(compose: dict[str, Any]) -> None:
+    for name, service in compose["services"].items():
+        for other, wait in service["depends_on"].items():
+            wanted = "service_completed_successfully" if other in ONCE else "service_healthy"
+            assert wait == {"condition": wanted}, f"{name} waits for {other}"
+
+
+def test_volumes_are_named_and_declared(compose: dict[str, Any]) -> None:
+    named = set()
+    for name, service in compose["services"].items():
+        for volume in service.get("volumes", []):
+            source, target, *mode = volume.split(":")
+            if source.startswith("."):
+                assert (ROOT / source).is_dir(), f"{name} mounts {source}"
+                assert mode == ["ro"], f"{name} may write to {source}"
+                continue
+            assert target.startswith("/"), name
+            named.add(source)
+    assert named == set(compose["volumes"])
+
+
+def test_the_database_is_handed_to_the_server_alone(compose: dict[str, Any]) -> None:
+    def holders(volume: str) -> set[str]:
+        return {
+            name
+            for name, service in compose["services"].items()
+            if any(mount.startswith(f"{volume}:") for mount in service.get("volumes", []))
+        }
+
+    assert holders("postgres") == {"database", "postgres"}
+    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "beat"}
+    for store in ("postgres", "redis"):
+        assert compose["services"][store]["network_mode"] == "none"
+    published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}
+    assert published == {"api": ["127.0.0.1:8750:8750"]}, "nothing else, and on this machine only unless told otherwise"
+
+
+def test_no_secret_is_written_down(compose: dict[str, Any]) -> None:
+    for secret in compose["secrets"].values():
+        assert set(secret) == {"file"}
+    for name, service in compose["services"].items():
+        for variable, value in service.get("environment", {}).items():
+            assert not re.search(r"PASSWORD|TOKEN|SECRET(?!S_DIR)|KEY", variable), f"{name} is told {variable}"
+            assert not re.search(r"://[^/@]*:[^/@]*@", str(value)), f"{name}: {variable} has a password"
+    assert not re.search(r"wql_\w{8}", FILE.read_text())
+
+
+def test_a_missing_secret_is_named_with_what_makes_it() -> None:
+    with pytest.raises(MissingVariable, match=r"^WQLAB_SECRETS is not set\. Run deploy/secrets\.sh"):
+        load({})
+
+
+def test_secrets_are_random_and_for_their_owner_only(tmp_path: Path) -> None:
+    script = tmp_path / "deploy" / "secrets.sh"
+    script.parent.mkdir()
+    script.write_bytes((ROOT / "deploy/secrets.sh").read_bytes())
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("WQLAB_")}
+
+    def make() -> str:
+        subprocess.run(["sh", str(script)], check=True, capture_output=True, env=environment)
+        return (tmp_path / "deploy/secrets/wqlab_worker_token").read_text()
+
+    first = make()
+    folder = tmp_path / "deploy/secrets"
+    assert re.fullmatch(r"wql_[0-9a-f]{64}\n", first)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {path.name for path in folder.iterdir()} == set(load({"WQLAB_SECRETS": "x"})["secrets"])
+    assert make() == first, "a secret that is there stays"
+    assert (tmp_path / ".env").read_text() == "WQLAB_SECRETS=./deploy/secrets\n"
+    (folder / "wqlab_worker_token").unlink()
+    assert make() != first
+
+
+def test_what_may_be_copied_into_an_image_is_listed() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    assert lines[1] == "*", "everything is left out first"
+    assert not {"!deploy", "!deploy/secrets"} & set(lines)
+    for line in lines:
+        if line.startswith("!"):
+            assert (ROOT / line[1:]).exists(), line
+
+
+def test_dockerfiles_name_debian_and_no_mirror() -> None:
+    for file in (ROOT / "deploy").rglob("Dockerfile"):
+        text = file.read_text()
+        bases = {line.split()[1] for line in text.splitlines() if line.startswith("FROM ")}
+        stages = set(re.findall(r"^FROM \S+ AS (\S+)$", text, re.MULTILINE))
+        assert all(base in stages or base.startswith("debian:") for base in bases), file
+        assert not re.search(r"https?://", text), file
+
+
+def test_yaml_anchors_are_read_alike() -> None:
+    """Compose and PyYAML merge `<<` alike as long as no key is given twice."""
+
+    class Strict(yaml.SafeLoader):
+        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+            keys = [key.value for key, _ in node.value if key.value != "<<"]
+            assert len(keys) == len(set(keys)), f"given twice: {keys}"
+            return super().construct_mapping(node, deep)
+
+    yaml.load(FILE.read_text(), Strict)

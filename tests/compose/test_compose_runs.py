@@ -1,0 +1,152 @@
+"""The images are built and the services of docker-compose.yml run in them: from nothing to a report."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from .composefile import ROOT, load
+from .containers import Containers, compiled_filter, copy_of_secrets_script
+
+pytestmark = [pytest.mark.nightly, pytest.mark.images]
+
+URL = "http://127.0.0.1:8750"
+USER = "wqlab"
+"""Whose cache of builds and images it is: the containers run with the same number."""
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Containers]:
+    uid, cache = pwd.getpwnam(USER).pw_uid, Path(os.environ["WQLAB_CACHE"])
+    store = cache / "containers"
+    with tempfile.TemporaryDirectory(prefix="wqlab-compose-") as name:
+        folder = Path(name)
+        # Sockets and volumes are below it, and the containers' user is not this one.
+        folder.chmod(0o711)
+        script = copy_of_secrets_script(folder)
+        subprocess.run(["sh", str(script)], check=True, capture_output=True)
+        variables = {"WQLAB_UID": str(uid), "WQLAB_SECRETS": str(script.parent / "secrets")}
+        containers = Containers(load(variables), store, folder, uid, cache)
+        assert sorted(containers.build()) == ["wqlab-lava", "wqlab-server", "wqlab-worker"]
+        try:
+            yield containers
+        finally:
+            containers.stop()
+
+
+@pytest.fixture(scope="module")
+def up(lab: Containers) -> Containers:
+    for name, service in lab.services.items():
+        if "profiles" not in service:
+            lab.start(name)
+    return lab
+
+
+@pytest.fixture(scope="module")
+def token(up: Containers) -> str:
+    """The administrator's: made by the commands of docs/deploy.md."""
+    up.await_health("api")
+    password = up.execute("api", ["wqlab-server", "user", "create", "--name", "admin", "--role", "admin"])
+    assert re.fullmatch(r"\S{12,}\n", password)
+    return up.execute("api", ["wqlab-server", "token", "create", "--name", "admin", "--scope", "admin"]).strip()
+
+
+def test_every_service_gets_healthy(up: Containers) -> None:
+    for name, service in up.services.items():
+        if service["restart"] != "no" and "profiles" not in service:
+            up.await_health(name)
+
+
+def test_the_api_is_ready_and_serves_the_pages(up: Containers) -> None:
+    up.await_health("api")
+    assert httpx.get(f"{URL}/readyz").json()["ready"] is True
+    page = httpx.get(URL, follow_redirects=True)
+    assert page.headers["content-type"].startswith("text/html")
+    [script] = re.findall(r'<script[^>]+src="([^"]+)"', page.text)[:1]
+    assert httpx.get(f"{URL}{script}").headers["content-type"].startswith("text/javascript")
+    assert httpx.get(f"{URL}/api/v1/submissions").status_code == 401, "nobody reads without signing in"
+
+
+def test_a_series_comes_to_a_report(up: Containers, token: str) -> None:
+    """Through every service: applied and built in the sandbox, booted on a board, compared."""
+    environment = {**os.environ, "WQLAB_URL": URL, "WQLAB_TOKEN": token}
+
+    def wqlab(*arguments: str) -> str:
+        result = subprocess.run(["wqlab", *arguments], env=environment, text=True, capture_output=True, check=False)
+        logs = "\n".join(up.log_tail(name) for name in ("build", "boards")) if result.returncode else ""
+        assert result.returncode == 0, f"{result.stdout}{result.stderr}\n{logs}"
+        return result.stdout
+
+    series = str(ROOT / "tests/series/noop.mbox")
+    answer = json.loads(wqlab("submit", "--json", "--mbox", series, "--target", "xfs-fsync@tiny"))
+    wqlab("watch", str(answer["id"]))
+    report = wqlab("report", str(answer["id"]))
+    print(report)
+    assert "xfs-fsync on tiny (emulated)" in report
+    assert "locks_per_flush" in report
+    devices = httpx.get(f"{URL}/api/v1/devices", headers={"Authorization": f"Bearer {token}"}).json()
+    health = {device["name"]: device["health"] for device in devices if device["device_type"] == "tiny"}
+    assert "good" in health.values(), f"a board is checked before its first run: {health}"
+
+
+@pytest.mark.parametrize("loosened", [True, False])
+def test_builds_need_the_rule_that_is_added_to_dockers_filter(loosened: bool, tmp_path: Path) -> None:
+    profile = json.loads((ROOT / "deploy/seccomp.json").read_text())
+    if not loosened:
+        profile["syscalls"].pop()
+    file = tmp_path / "filter"
+    file.write_bytes(compiled_filter(json.dumps(profile).encode()))
+    outer = ["bwrap", "--dev-bind", "/", "/", "--seccomp", "0", "--"]
+    user = [
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--",
+    ]
+    inner = [
+        "bwrap",
+        "--unshare-all",
+        "--hostname",
+        "build",
+        "--ro-bind",
+        "/",
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+        "true",
+    ]
+    with file.open("rb") as source:
+        result = subprocess.run([*outer, *user, *inner], stdin=source, capture_output=True, text=True, check=False)
+    assert (result.returncode == 0) is loosened, result.stderr
+    if not loosened:
+        assert "No permissions to create new namespace" in result.stderr
+
+
+def test_lava_takes_its_token_and_has_its_device(up: Containers) -> None:
+    up.start("lava")
+    up.await_health("lava")
+    secret = up.secret("wqlab_lava_token")
+    url = "http://127.0.0.1:8760/api/v0.2/devices/"
+    devices = httpx.get(url, headers={"Authorization": f"Token {secret}"}).json()["results"]
+    assert [(device["hostname"], device["health"]) for device in devices] == [("lava-qemu-1", "Good")]
+    assert httpx.get(url, headers={"Authorization": "Token of-nobody"}).status_code in {401, 403}
+
+
+def test_nothing_writes_beside_its_volumes(up: Containers, token: str) -> None:
+    """What `read_only: true` refuses, nobody tries. Runs last: it looks at what the others left."""
+    own = [name for name, service in up.services.items() if service.get("read_only")]
+    assert {name: written for name in own if (written := up.written(name))} == {}
