@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
 import pytest
@@ -23,11 +23,16 @@ from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, BuildResult, DeviceFacts, Kernel, RunEvent, RunJob
 from wqlab_contracts.specs import Axis, Profile, Repetitions, Scenario, TestPlan
+from wqlab_lab.lava import TrialLava
+from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent
 START_S = 60.0
+if TYPE_CHECKING:
+    from .lavalab import LavaLab
+
 EventT = TypeVar("EventT")
 
 SCRIPT = """\
@@ -113,6 +118,16 @@ class DeviceLab:
         acquired = next(line for line in shown.splitlines() if "acquired:" in line).partition(":")[2].strip()
         return None if acquired == "None" else acquired
 
+    def backend(self) -> LabgridBackend:
+        return LabgridBackend(
+            coordinator=self.coordinator,
+            state=self.state,
+            ssh_key=self.ssh_key,
+            logs=self.state / "sessions",
+            fence=1,
+            fetch=lambda artifact: self.kernel,
+        )
+
     def job(
         self,
         blocks: list[list[Arm]],
@@ -122,32 +137,37 @@ class DeviceLab:
         seconds: float = 0.0,
         build_id: str | None = None,
     ) -> RunJob:
-        kind = load_data(ROOT).device_types["tiny"]
-        image = Artifact(
-            sha256=sha256_of(self.kernel), size=self.kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel"
-        )
-        kernel = Kernel(build_id_gnu=build_id or self.build_id, release=self.release, image=image)
-        plan = trivial_plan(seconds)
-        return RunJob(
-            run_id=run_id,
-            purpose=RunPurpose.MEASURE,
-            device=DeviceFacts(
-                name=board,
-                device_type=kind.name,
-                lab="local",
-                arch=kind.arch,
-                topology=kind.topology,
-                boot=kind.boot.model_copy(update={"kernel_arguments": kind.kernel_arguments}),
-                emulated=True,
-            ),
-            previous_holder=False,
-            plan=plan,
-            profile=plan.emulated,
-            files={"trivial.sh": SCRIPT},
-            kernels={arm: kernel for arms in blocks for arm in arms},
-            blocks=[BlockPlan(block=number, arms=arms) for number, arms in enumerate(blocks)],
-            seed=1,
-        )
+        return trivial_job(self.kernel, build_id or self.build_id, self.release, blocks, run_id, board, seconds)
+
+
+def trivial_job(
+    kernel: Path, build_id: str, release: str, blocks: list[list[Arm]], run_id: int, board: str, seconds: float
+) -> RunJob:
+    """Boots of one kernel on a `tiny` board, under whatever arms."""
+    kind = load_data(ROOT).device_types["tiny"]
+    image = Artifact(sha256=sha256_of(kernel), size=kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel")
+    plan = trivial_plan(seconds)
+    variant = Kernel(build_id_gnu=build_id, release=release, image=image)
+    return RunJob(
+        run_id=run_id,
+        purpose=RunPurpose.MEASURE,
+        device=DeviceFacts(
+            name=board,
+            device_type=kind.name,
+            lab="local",
+            arch=kind.arch,
+            topology=kind.topology,
+            boot=kind.boot.model_copy(update={"kernel_arguments": kind.kernel_arguments}),
+            emulated=True,
+        ),
+        previous_holder=False,
+        plan=plan,
+        profile=plan.emulated,
+        files={"trivial.sh": SCRIPT},
+        kernels={arm: variant for arms in blocks for arm in arms},
+        blocks=[BlockPlan(block=number, arms=arms) for number, arms in enumerate(blocks)],
+        seed=1,
+    )
 
 
 class Told:
@@ -214,25 +234,56 @@ def _free_port() -> int:
         return port
 
 
+@dataclass(frozen=True)
+class Golden:
+    """What `python -m wqlab_lab.prepare` made for this state folder."""
+
+    published: Path
+    kernel: Path
+    rootfs: Path
+    built: BuildResult
+
+
 @pytest.fixture(scope="session")
-def device_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceLab]:
-    """Needs what `python -m wqlab_lab.prepare` made: golden kernel and root filesystem of this state folder."""
+def golden() -> Golden:
     prepared = Path(os.environ["WQLAB_STATE"]) / "golden.json"
-    golden = json.loads(prepared.read_text())["x86_64"]
-    built = BuildResult.model_validate_json((Path(golden["kernel"]).parent / "result.json").read_text())
+    made = json.loads(prepared.read_text())["x86_64"]
+    kernel = Path(made["kernel"])
+    built = BuildResult.model_validate_json((kernel.parent / "result.json").read_text())
+    return Golden(prepared, kernel, Path(made["rootfs"]), built)
+
+
+@pytest.fixture(scope="session")
+def lava_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LavaLab]:
+    from .lavalab import LavaLab
+
+    folder = tmp_path_factory.mktemp("lava")
+    trial = TrialLava(folder / "state", ["qemu-01", "qemu-02"])
+    try:
+        trial.start()
+        trial.wait()
+        yield LavaLab(
+            trial, golden.kernel, golden.rootfs, golden.built.build_id_gnu, golden.built.release, folder / "scratch"
+        )
+    finally:
+        trial.remove()
+
+
+@pytest.fixture(scope="session")
+def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DeviceLab]:
     lab = DeviceLab(
         state=tmp_path_factory.mktemp("device-lab"),
         coordinator=f"127.0.0.1:{_free_port()}",
         bench={},
-        kernel=Path(golden["kernel"]),
-        build_id=built.build_id_gnu,
-        release=built.release,
+        kernel=golden.kernel,
+        build_id=golden.built.build_id_gnu,
+        release=golden.built.release,
     )
     with ExitStack() as cleanup:
         cleanup.callback(lambda: [lab.stop(name) for name in list(lab.processes)])
         lab.ssh_key.parent.mkdir()
         lab.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(lab.ssh_key))
-        lab.start("bench", "wqlab-bench", "serve", "--golden", str(prepared))
+        lab.start("bench", "wqlab-bench", "serve", "--golden", str(golden.published))
         published = lab.state / "bench" / "bench.json"
         until(published.exists, "bench")
         lab.bench = json.loads(published.read_text())

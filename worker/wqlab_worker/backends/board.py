@@ -10,15 +10,16 @@ from collections.abc import Mapping
 
 import structlog
 
-from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
+from wqlab_contracts.enums import STALLS, Arm, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from .. import monitor
 from ..boards import BoardFailure, Booted, ScriptOutput
 from . import probe
 from .boardconditions import BoardConditions
-from .kexec import KexecStrategy, Status, VariantImage, infrastructure, kernel_failure
+from .kexec import KexecStrategy, Status, VariantImage
 from .ssh import Answer
+from .verify import infrastructure, kernel_failure, verified
 
 log = structlog.get_logger()
 
@@ -107,35 +108,14 @@ class LabgridBoard:
             PROBE_TIMEOUT_S,
             _tar({name: text.encode() for name, text in self._job.files.items()} | dict(self._modules.get(arm, {}))),
         )
-        try:
-            seen = probe.parse(answer.stdout)
-        except probe.ProbeError as error:
-            raise infrastructure(
-                f"the booted variant could not be verified: {error}",
-                excerpt=answer.complaint[-2000:],
-                of_variant=True,
-            ) from error
-        strategy = self._strategy
-        if f"wqlab.token={strategy.token}" not in seen.cmdline.split():
-            raise infrastructure(f"not our boot answers: no wqlab.token={strategy.token} on its command line")
-        if seen.boot_id == strategy.golden_boot_id:
-            raise infrastructure("the golden system answers: kexec changed nothing")
-        if seen.build_id_gnu != kernel.build_id_gnu:
-            raise infrastructure(
-                f"another kernel runs than the one that was built: build-id {seen.build_id_gnu} ({seen.release}), "
-                f"expected {kernel.build_id_gnu} ({kernel.release})",
-                advice="The image was swapped after the build. Look for the image in the artifact store.",
-            )
-        if differs := probe.differences(seen.topology, self._job.device.topology):
-            raise infrastructure(
-                f"{self._job.device.name} is not the {self._job.device.device_type} that its description declares: "
-                + "; ".join(differs),
-                advice="Correct the device type's topology, or repair the board.",
-                suspect=True,
-                of_variant=True,
-                stage=DeviceStep.TOPOLOGY,
-            )
-        return seen
+        return verified(
+            answer.stdout,
+            answer.complaint,
+            token=self._strategy.token,
+            golden_boot_id=self._strategy.golden_boot_id,
+            kernel=kernel,
+            device=self._job.device,
+        )
 
     # --- scripts ------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,8 @@ from wqlab_contracts.messages import DeviceFacts
 
 from . import conditions
 from .conditions import Change, Standing
-from .kexec import KexecStrategy, infrastructure
+from .kexec import KexecStrategy
+from .verify import met
 
 log = structlog.get_logger()
 
@@ -39,16 +40,7 @@ class BoardConditions:
             found = conditions.standing(self._wanted, self._changes)
         if self._wanted.start_below_c is not None:
             found.append(self._cooled_below(self._wanted.start_below_c))
-        if lacking := conditions.unmet(self._wanted, found):
-            words = "; ".join(f"{each.name} {each.wanted} is required, found {each.found}" for each in lacking)
-            raise infrastructure(
-                f"{self._device.name} does not take the conditions of {self._device.device_type}: {words}",
-                advice="Enable it in the firmware or in the recipe's kernel configuration, or take it from `required` "
-                "in the device type's conditions: then it is only recorded.",
-                suspect=True,
-                of_variant=True,
-            )
-        return {each.name.replace("_", " "): each.text for each in found}
+        return met(self._device, found)
 
     def _cooled_below(self, limit: float) -> Standing:
         started = time.monotonic()

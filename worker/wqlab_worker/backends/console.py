@@ -49,7 +49,8 @@ class Watch:
 
 
 class ConsoleTap:
-    """Reads labgrid's console driver in a thread of its own, from `start` to `stop`.
+    """Reads labgrid's console driver in a thread of its own, from `start` to `stop`; or is given what somebody else
+    read (`take`).
 
     Between `begin` and `end` the bytes belong to a boot. Only a variant's reports become findings: while the golden
     system runs, they are kept in `golden_report`.
@@ -104,6 +105,16 @@ class ConsoleTap:
             self._handle(self._detector.flush())
             self._variant = True
             self.ready = self.fatal = None
+
+    def take(self, data: bytes) -> None:
+        """The next bytes of this boot's console, read elsewhere."""
+        with self._lock:
+            self._take(data)
+
+    def settle(self) -> None:
+        """Nothing more will be printed: a report without an end marker is over."""
+        with self._lock:
+            self._handle(self._detector.flush())
 
     def end(self) -> None:
         """Ends the boot: what is still open is reported."""

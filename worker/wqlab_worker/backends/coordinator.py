@@ -20,7 +20,7 @@ from labgrid.remote.generated import labgrid_coordinator_pb2 as pb2
 from labgrid.remote.generated import labgrid_coordinator_pb2_grpc as pb2_grpc
 
 from ..boards import BoardFailure
-from .kexec import infrastructure
+from .verify import infrastructure
 from .wire import Held, is_session_of
 
 log = structlog.get_logger()

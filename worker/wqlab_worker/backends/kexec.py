@@ -22,14 +22,15 @@ import attr
 from labgrid import target_factory
 from labgrid.strategy import Strategy
 
-from wqlab_contracts.enums import DeviceStep, ErrorKind, FindingKind
-from wqlab_contracts.messages import BootKey, DeviceFacts, Failure
+from wqlab_contracts.enums import DeviceStep, FindingKind
+from wqlab_contracts.messages import BootKey, DeviceFacts
 
 from ..boards import BoardFailure
-from ..detect import Report, signature
+from ..detect import Report
 from .base import Cancel
 from .console import ConsoleTap, Watch
 from .ssh import Answer
+from .verify import infrastructure, kernel_failure
 
 POWER_TIMEOUT_S = 60.0
 """labgrid's power drivers set no timeout of their own."""
@@ -70,26 +71,6 @@ class BootTimes:
     golden: float = 0.0
     upload: float = 0.0
     kexec: float = 0.0
-
-
-def infrastructure(
-    summary: str,
-    *,
-    excerpt: str = "",
-    advice: str = "",
-    suspect: bool = False,
-    of_variant: bool = False,
-    stage: DeviceStep | None = None,
-) -> BoardFailure:
-    failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice)
-    return BoardFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
-
-
-def kernel_failure(report: Report) -> BoardFailure:
-    failure = Failure(
-        kind=ErrorKind.KERNEL, summary=f"{report.kind.value}: {report.title}"[:500], excerpt=report.excerpt
-    )
-    return BoardFailure(failure, signature=signature(report.kind, report.title))
 
 
 @contextmanager

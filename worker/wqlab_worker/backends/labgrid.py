@@ -16,10 +16,9 @@ import structlog
 
 from wqlab_contracts import published
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
+from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
 
-from .. import layout
-from ..modules import files_for_board
+from ..modules import files_for_kernel
 from .base import Cancel, Emit
 from .wire import (
     HELD,
@@ -65,7 +64,7 @@ class LabgridBackend:
                 for arm, kernel in job.kernels.items()
             },
             modules={
-                arm: {name: base64.b64encode(data) for name, data in self._files(job, kernel).items()}
+                arm: {name: base64.b64encode(data) for name, data in files_for_kernel(job, kernel, self._fetch).items()}
                 for arm, kernel in job.kernels.items()
             },
             coordinator=self._coordinator,
@@ -90,14 +89,6 @@ class LabgridBackend:
         )
         outcome = Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED
         return RunResult(outcome=outcome, failure=failure)
-
-    def _files(self, job: RunJob, kernel: Kernel) -> dict[str, bytes]:
-        """What goes to the board for this kernel alone."""
-        files = dict(files_for_board(job.plan.modules, kernel, self._fetch))
-        if kernel.workqueue_layout is not None:
-            offsets = self._fetch(kernel.workqueue_layout).read_text(errors="replace")
-            files[layout.ON_BOARD] = layout.for_board(offsets).encode()
-        return files
 
     def _log_of(self, order: Order) -> Path:
         return self._logs / f"run-{order.job.run_id}-{self._fence}.log"

@@ -25,14 +25,15 @@ from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outc
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 
 from ..boards import BoardFailure
-from ..boot import checks_health
+from ..calls import checks_health
 from ..leases import Stop, canceled, lease_lost
 from ..run import measure
 from ..walk import Walk
 from . import coordinator
 from .board import LabgridBoard
 from .console import ConsoleTap, Watch
-from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, infrastructure, public_key_blob, time_limit
+from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, public_key_blob, time_limit
+from .verify import infrastructure
 from .wire import (
     HELD,
     ArtifactSaid,

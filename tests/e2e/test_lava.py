@@ -1,0 +1,184 @@
+"""A real LAVA as a second lab: submission to report, and what LAVA's own users and a stopped LAVA do to a run."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from wqlab_contracts.queue import lab_queue
+from wqlab_lab.lava import TrialLava
+
+from .conftest import ROOT, Lab, comparisons
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+NAME = "far"
+TYPE = "lava-tiny"
+START_S = 120.0
+
+
+@dataclass
+class FarLab:
+    """A lab host that drives two devices of a LAVA."""
+
+    lab: Lab
+    lava: TrialLava
+
+    def rest(self, token: str) -> httpx.Client:
+        headers = {"Authorization": f"Token {token}"}
+        return httpx.Client(base_url=f"{self.lava.url}/api/v0.2/", headers=headers, timeout=30)
+
+    def jobs(self, **wanted: str) -> list[dict[str, Any]]:
+        with self.rest(self.lava.token) as api:
+            found: list[dict[str, Any]] = api.get("jobs/", params={**wanted, "ordering": "id"}).json()["results"]
+        return found
+
+    def shown(self) -> dict[str, Any]:
+        with httpx.Client(headers={"Authorization": f"Bearer {self.lab.environment['WQLAB_TOKEN']}"}) as api:
+            labs = api.get(f"{self.lab.url}/api/v1/labs").json()
+        return next((dict(each) for each in labs if each["name"] == NAME), {"pool": None})
+
+    def submit(self, *arguments: str, series: str = "noop.mbox") -> int:
+        return self.lab.submit(
+            *("--mbox", str(ROOT / "tests/series" / series), "--target", f"xfs-fsync@{TYPE}", *arguments)
+        )
+
+
+def until(met: Callable[[], Any], what: str) -> Any:
+    """What a LAVA or a lab host does has no event for us: ask."""
+    deadline = time.monotonic() + START_S
+    while not (found := met()):
+        assert time.monotonic() < deadline, f"not in {START_S:.0f} s: {what}"
+        time.sleep(0.5)
+    return found
+
+
+@pytest.fixture(scope="module")
+def far(lab: Lab) -> Iterator[FarLab]:
+    state = Path(lab.environment["WQLAB_STATE"])
+    lava = TrialLava(state / "lava", ["qemu-01", "qemu-02"])
+    lava.start()
+    spec = yaml.safe_load((ROOT / "device-types/tiny.yaml").read_text())
+    spec |= {"name": TYPE, "units": [{"name": f"qemu-0{n}", "lab": NAME, "backend": "lava"} for n in (1, 2)]}
+    (lab.data / f"device-types/{TYPE}.yaml").write_text(yaml.safe_dump(spec))
+    worker: subprocess.Popen[bytes] | None = None
+    try:
+        lava.wait()
+        environment = lab.environment | {
+            "WQLAB_SERVER_URL": lab.url,
+            "WQLAB_WORKER_TOKEN": (state / "keys/worker.token").read_text().strip(),
+            "WQLAB_BROKER_URL": f"redis+socket://{state}/run/redis.sock",
+            "WQLAB_LAB": NAME,
+            "WQLAB_LAVA_URL": lava.url,
+            "WQLAB_LAVA_TOKEN": lava.token,
+        }
+        command = ["celery", "-A", "wqlab_worker.tasks", "worker", "-Q", lab_queue(NAME), "-n", f"{NAME}@%h"]
+        command += ["-c", "2", "-l", "INFO", "--without-mingle", "--without-gossip"]
+        with (state / "log/far.log").open("ab") as log:
+            worker = subprocess.Popen(command, env=environment, cwd=state, stdout=log, stderr=log)
+        yield FarLab(lab, lava)
+    finally:
+        if worker is not None:
+            worker.terminate()
+            worker.wait(60)
+        (lab.data / f"device-types/{TYPE}.yaml").unlink()
+        lava.remove()
+
+
+@pytest.fixture(scope="module")
+def improved(far: FarLab) -> int:
+    """A series that takes fewer locks, on whichever of the LAVA's devices: the submission's id."""
+    return far.lab.submit(
+        *("--mbox", str(ROOT / "kernels/examples/flush-lock-runs.mbox"), "--target", f"xfs-fsync@{TYPE}"),
+        *("--blocks", "2", "--priority", "80"),
+    )
+
+
+def test_the_pool_is_shown_as_lava_tells_it(far: FarLab, improved: int) -> None:
+    def whole() -> Any:
+        shown = far.shown()
+        return shown["pool"] and not shown["problem"] and shown["boards"] == 2 and shown
+
+    told = until(whole, "the pool is told, and its devices are known")
+    assert told["backend"] == "lava"
+    assert told["pool"]["version"] == "2026.10"
+    assert {name: device["device_type"] for name, device in told["pool"]["devices"].items()} == {
+        "qemu-01": "qemu",
+        "qemu-02": "qemu",
+    }
+    assert told["free"] + told["busy"] == 2
+
+
+def test_a_run_on_lava_gives_the_same_verdict_as_on_the_bench(far: FarLab, improved: int) -> None:
+    report = far.lab.finish(improved)
+    [found] = comparisons(report, metric="locks_per_flush")
+    assert (found["verdict"], found["baseline"]["mean"], found["candidate"]["mean"]) == ("improvement", 4, 2)
+    [target] = report["targets"]
+    assert (target["blocks_completed"], target["discarded"]) == (2, {})
+    measured = [job for job in far.jobs() if ": xfs-fsync" in job["description"]]
+    assert len(measured) == 1, "one run is one LAVA job"
+    assert (measured[0]["health"], measured[0]["priority"]) == ("Complete", 80)
+    assert measured[0]["actual_device"] in {"qemu-01", "qemu-02"}
+
+
+def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: FarLab, improved: int) -> None:
+    before = {job["id"] for job in far.jobs()}
+    submission = far.submit("--blocks", "2")
+
+    def running() -> Any:
+        jobs = [job for job in far.jobs(state="Running") if job["id"] not in before]
+        return next((job["id"] for job in jobs if ": xfs-fsync" in job["description"]), None)
+
+    job = until(running, "the run's LAVA job runs")
+    with far.rest(far.lava.other_token) as api:
+        api.post(f"jobs/{job}/cancel/").raise_for_status()
+    report = far.lab.finish(submission)
+    [found] = comparisons(report, metric="locks_per_flush")
+    assert found["verdict"] == "equivalent"
+    again = [each for each in far.jobs() if each["id"] > job and ": xfs-fsync" in each["description"]]
+    assert [each["health"] for each in again] == ["Complete"]
+
+
+@pytest.mark.nightly
+def test_a_canceled_submission_cancels_its_lava_job(far: FarLab, improved: int) -> None:
+    before = {job["id"] for job in far.jobs()}
+    submission = far.submit("--blocks", "3")
+    until(lambda: [job for job in far.jobs(state="Running") if job["id"] not in before], "its LAVA job runs")
+    far.lab.wqlab("cancel", str(submission))
+    far.lab.wqlab("watch", str(submission), codes=(0, 3, 4))
+    until(lambda: not far.jobs(state="Running"), "LAVA has nothing of ours")
+    assert [job["health"] for job in far.jobs() if job["id"] not in before] == ["Canceled"]
+
+
+@pytest.mark.nightly
+def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab, improved: int) -> None:
+    """It stalls nobody else, is said to be away, and its run goes on when it is back."""
+    before = {job["id"] for job in far.jobs()}
+    submission = far.submit("--blocks", "2")
+    until(lambda: [job for job in far.jobs(state="Running") if job["id"] not in before], "its LAVA job runs")
+    far.lava.stop()
+    elsewhere = far.lab.submit(
+        *("--mbox", str(ROOT / "tests/series/noop.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "2")
+    )
+    until(lambda: "does not answer" in far.shown()["problem"], "the pool is away")
+    assert comparisons(far.lab.finish(elsewhere), metric="locks_per_flush")[0]["verdict"] == "equivalent"
+    far.lava.start()
+    far.lava.wait()
+    [found] = comparisons(far.lab.finish(submission), metric="locks_per_flush")
+    assert found["verdict"] == "equivalent"
+
+
+@pytest.mark.nightly
+def test_a_series_that_panics_is_the_candidates(far: FarLab, improved: int) -> None:
+    submission = far.submit("--blocks", "1", series="panics-at-boot.mbox")
+    report = far.lab.finish(submission, codes=(3,))
+    [target] = report["targets"]
+    assert target["outcome"] == "failed"
+    assert target["failure"]["kind"] == "kernel"

@@ -1,0 +1,78 @@
+"""A real LAVA with two QEMU devices, and the backend on it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+import httpx
+
+from wqlab_contracts.enums import Arm
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import LavaBoot, RunJob
+from wqlab_lab.lava import TrialLava
+from wqlab_worker.backends.lava import LavaBackend
+from wqlab_worker.backends.lava.client import Lava
+
+from .conftest import ROOT, trivial_job
+
+GIVEN_BACK_S = 60.0
+GOLDEN_ONLY = "arguments.split(' wqlab.test=')[0]"
+"""In the template: what tests add to the variants' arguments is not the golden system's."""
+
+
+@dataclass
+class LavaLab:
+    trial: TrialLava
+    kernel: Path
+    rootfs: Path
+    build_id: str
+    release: str
+    scratch: Path
+    device: str = "qemu-01"
+
+    def __post_init__(self) -> None:
+        self._fences = count(1)
+
+    def backend(self) -> LavaBackend:
+        return LavaBackend(
+            url=self.trial.url,
+            token=self.trial.token,
+            listen="127.0.0.1",
+            host="127.0.0.1",
+            fence=next(self._fences),
+            scratch=self.scratch,
+            fetch=lambda artifact: self.kernel,
+            files_of=lambda job, kernel: {},
+            golden=lambda: {"kernel": self.kernel, "ramdisk": self.rootfs},
+        )
+
+    def job(self, blocks: list[list[Arm]], *, run_id: int, seconds: float = 0.0, build_id: str | None = None) -> RunJob:
+        data = load_data(ROOT)
+        mapping = data.device_types["tiny"].lava
+        assert mapping is not None
+        template = data.lava_templates["qemu"]
+        assert "~ arguments ~" in template
+        job = trivial_job(self.kernel, build_id or self.build_id, self.release, blocks, run_id, self.device, seconds)
+        lava = LavaBoot(mapping=mapping, template=template.replace("~ arguments ~", f"~ {GOLDEN_ONLY} ~"))
+        device = job.device.model_copy(update={"lab": "lava", "backend": "lava", "lava": lava})
+        return job.model_copy(update={"device": device})
+
+    def rest(self, token: str | None = None) -> Lava:
+        return Lava(self.trial.url, token or self.trial.token)
+
+    def judged(self, definition: str) -> str:
+        """What LAVA says of a job's definition."""
+        answer = httpx.post(f"{self.trial.url}/api/v0.2/jobs/validate/", json={"definition": definition})
+        return str(answer.json()["message"])
+
+    def given_back(self) -> None:
+        """LAVA has the device again, and nothing of ours is left there."""
+        lava = self.rest()
+        assert lava.unfinished(lava.user()) == []
+        deadline = time.monotonic() + GIVEN_BACK_S
+        while next(each for each in lava.devices() if each.hostname == self.device).state != "Idle":
+            assert time.monotonic() < deadline, "the device does not come free"
+            time.sleep(0.5)

@@ -1,0 +1,163 @@
+"""What every backend does, whichever way it reaches its boards: the same on labgrid and on LAVA."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome
+from wqlab_contracts.messages import (
+    BlockDiscarded,
+    BlockFinished,
+    BootFinished,
+    BootStarted,
+    BootVerified,
+    Finding,
+    RunEvent,
+    RunJob,
+    RunResult,
+    Unsupported,
+)
+from wqlab_worker.backends.base import Backend
+from wqlab_worker.leases import Stop, canceled
+
+from .conftest import DeviceLab, Told
+from .lavalab import LavaLab
+
+pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+
+VARIANTS_ONLY = "wqlab.test="
+"""A word after which the arguments of a job's kernels are not the golden system's."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One backend with a board, and how to see that it was given back."""
+
+    job: Callable[..., RunJob]
+    backend: Callable[[], Backend]
+    given_back: Callable[[], None]
+    facts: dict[str, str]
+    """That each boot's environment has from the lab itself."""
+
+    def execute(self, job: RunJob, told: Told, stop: Stop | None = None) -> RunResult:
+        if stop is None:
+            stop = Stop()
+            stop.extend(time.monotonic() + 800)
+        result = self.backend().execute(job, job.blocks, told, stop)
+        self.given_back()
+        return result
+
+
+@pytest.fixture(params=["labgrid", pytest.param("lava", marks=pytest.mark.nightly)])
+def target(request: pytest.FixtureRequest) -> Iterator[Target]:
+    if request.param == "lava":
+        lava: LavaLab = request.getfixturevalue("lava_lab")
+        yield Target(lava.job, lava.backend, lava.given_back, {"LAVA": f"2026.10 at {lava.trial.url}"})
+        return
+    lab: DeviceLab = request.getfixturevalue("device_lab")
+    lab.faults("tiny-1")
+
+    def given_back() -> None:
+        assert lab.holder("tiny-1") is None, "the place is released"
+        assert not lab.powered("tiny-1"), "the board is off"
+
+    yield Target(lab.job, lab.backend, given_back, {"emulator": lab.bench["emulator"]})
+
+
+def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
+    """Its kernels, not the golden system, are started with these too."""
+    changed = job.device.boot.model_copy(
+        update={"kernel_arguments": f"{job.device.boot.kernel_arguments} {VARIANTS_ONLY} {arguments}", **boot}
+    )
+    return job.model_copy(update={"device": job.device.model_copy(update={"boot": changed})})
+
+
+def test_blocks_of_alternating_boots(target: Target) -> None:
+    told = Told()
+    job = target.job([[Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=201)
+    assert target.execute(job, told) == RunResult(outcome=Outcome.PASSED)
+    verified = told.of(BootVerified)
+    assert [boot.boot.arm for boot in verified] == [Arm.BASELINE, Arm.CANDIDATE, Arm.CANDIDATE]
+    assert len({boot.kernel_boot_id for boot in verified}) == len({boot.token for boot in verified}) == 3
+    for boot in verified:
+        assert f"wqlab.token={boot.token}" in boot.cmdline.split()
+        assert boot.build_id_gnu == job.kernels[boot.boot.arm].build_id_gnu
+        assert boot.topology.cpus == 2
+        assert boot.environment["mitigations"].startswith("off")
+        assert boot.environment | target.facts == boot.environment
+        assert boot.golden_s > 0
+        assert boot.kexec_s > 0
+        console = told.consoles[boot.boot]
+        assert console.count(b"Linux version") == 2, "golden system and variant, from the first line on"
+        assert b"wqlab-ready token=" + boot.token.encode() in console
+    assert [event.block for event in told.of(BlockFinished)] == [0, 1]
+    # The script says `cache` whatever it was told: the other setting was silently replaced.
+    assert {event.setting for event in told.of(Unsupported)} == {"scope=system"}
+    for finished in told.of(BootFinished):
+        assert finished.workload_s > 0
+        assert 0 <= finished.overhead_s < 60
+    assert sum("output-block" in name for name in told.artifacts) == 3
+
+
+@pytest.mark.nightly  # kernels that die are in tests/e2e too
+def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
+    told = Told()
+    job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=202), "rdinit=/nowhere init=/nowhere")
+    result = target.execute(job, told)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert {finding.kind for finding in told.of(Finding) if finding.fatal} == {FindingKind.PANIC}
+    assert "panic" in result.failure.summary
+    assert not told.of(BootVerified)
+    assert [event.attempt for event in told.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
+
+
+@pytest.mark.nightly  # kernels that die are in tests/e2e too
+def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
+    told = Told()
+    job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
+    result = target.execute(job, told)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    assert "did not come up" in result.failure.summary
+    assert {finding.kind for finding in told.of(Finding) if finding.fatal} == {FindingKind.HANG}
+
+
+@pytest.mark.nightly  # kernels that die are in tests/e2e too
+def test_a_kernel_that_panics_under_load_is_the_kernels(target: Target) -> None:
+    told = Told()
+    job = target.job([[Arm.CANDIDATE]], run_id=204)
+    script = job.files["trivial.sh"].replace("case $1 in measure)", "case $1 in measure) echo c > /proc/sysrq-trigger")
+    result = target.execute(job.model_copy(update={"files": {"trivial.sh": script}}), told)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    panics = [finding for finding in told.of(Finding) if finding.fatal]
+    assert [finding.kind for finding in panics] == [FindingKind.PANIC] * 2
+    for panic in panics:
+        assert "sysrq triggered crash" in panic.excerpt
+        first = panic.excerpt.splitlines()[0].encode()[:20]
+        assert told.consoles[panic.boot][panic.console_offset :].startswith(first)
+
+
+def test_another_kernel_than_the_one_that_was_built_is_infrastructure(target: Target) -> None:
+    told = Told()
+    job = target.job([[Arm.CANDIDATE]], run_id=205, build_id="00" * 20)
+    result = target.execute(job, told)
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "build-id" in result.failure.summary
+    assert not told.of(BootVerified)
+
+
+def test_a_cancel_ends_the_run_and_gives_the_board_back(target: Target) -> None:
+    stop = Stop()
+    stop.extend(time.monotonic() + 800)
+
+    def soon(event: RunEvent) -> None:
+        if isinstance(event, BootStarted):
+            threading.Timer(6.0, stop.request, [canceled("by its owner")]).start()
+
+    result = target.execute(target.job([[Arm.BASELINE]] * 3, run_id=206, seconds=5), Told(soon), stop)
+    assert result.outcome is Outcome.CANCELED
+    assert result.failure and result.failure.kind is ErrorKind.CANCELED

@@ -1,0 +1,98 @@
+"""What only a LAVA lab can do to a run: a real LAVA, and none."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind, Outcome
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import BlockFinished, LavaBoot, RunJob
+from wqlab_lab.layout import free_port
+from wqlab_worker.backends.lava import LavaBackend
+from wqlab_worker.backends.lava.definition import define
+from wqlab_worker.backends.lava.jobs import cancel_left
+from wqlab_worker.backends.lava.pool import look
+from wqlab_worker.leases import Stop
+
+from .conftest import ROOT, Golden, Told, trivial_job
+from .lavalab import LavaLab
+from .test_lava_parts import BOOTS, SOURCES
+
+pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+
+
+def lasting() -> Stop:
+    stop = Stop()
+    stop.extend(time.monotonic() + 800)
+    return stop
+
+
+def with_mapping(job: RunJob, **changes: object) -> RunJob:
+    lava = job.device.lava
+    assert lava is not None
+    changed = LavaBoot(mapping=lava.mapping.model_copy(update=changes), template=lava.template)
+    return job.model_copy(update={"device": job.device.model_copy(update={"lava": changed})})
+
+
+def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> None:
+    backend = LavaBackend(
+        url=f"http://127.0.0.1:{free_port(0)}", token="t", listen="127.0.0.1", host="127.0.0.1", fence=1,
+        scratch=golden.published.parent, fetch=lambda artifact: golden.kernel, files_of=lambda job, kernel: {},
+        golden=lambda: {},
+    )  # fmt: skip
+    job = trivial_job(golden.kernel, golden.built.build_id_gnu, "6", [[Arm.BASELINE]], 301, "qemu-01", 0)
+    started = time.monotonic()
+    result = backend.execute(job, job.blocks, Told(), lasting())
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "does not answer" in result.failure.summary
+    assert not result.device_suspect, "nothing is known of the board"
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kexec", [True, False])
+@pytest.mark.parametrize("boot", sorted(load_data(ROOT).lava_templates))
+def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexec: bool) -> None:
+    images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/board.dtb"}
+    job = with_mapping(
+        lava_lab.job([[Arm.BASELINE, Arm.CANDIDATE]], run_id=302),
+        boot=boot, kexec=kexec, images=images, ramdisk_compression="gz", tags=["any"],
+    )  # fmt: skip
+    lava = job.device.lava
+    assert lava is not None
+    lava = LavaBoot(mapping=lava.mapping, template=load_data(ROOT).lava_templates[boot])
+    job = job.model_copy(update={"device": job.device.model_copy(update={"lava": lava})})
+    definition = define(job, BOOTS, ["t0", "t1"], SOURCES, "any name").text
+    assert lava_lab.judged(definition) == "Job valid."
+    assert "invalid" in lava_lab.judged(definition.replace("job_name:", "jobname:"))
+
+
+@pytest.mark.nightly
+def test_a_board_without_a_way_to_the_worker_leaves_its_results_in_lava(lava_lab: LavaLab) -> None:
+    # 10.0.2.99 is nobody in QEMU's user network.
+    job = with_mapping(lava_lab.job([[Arm.BASELINE]], run_id=303), worker_host="10.0.2.99")
+    told = Told()
+    assert lava_lab.backend().execute(job, job.blocks, told, lasting()).outcome is Outcome.PASSED
+    lava_lab.given_back()
+    assert [event.block for event in told.of(BlockFinished)] == [0]
+
+
+@pytest.mark.nightly
+def test_a_job_whose_lease_is_over_is_cancelled_by_the_labs_worker(lava_lab: LavaLab) -> None:
+    job = lava_lab.job([[Arm.BASELINE]], run_id=304)
+    lava = lava_lab.rest()
+    sources = replace(SOURCES, images={"kernel": "http://127.0.0.1:9/k", "ramdisk": "http://127.0.0.1:9/r"})
+    text = define(job, BOOTS, ["t0", "t1"], sources, "wqlab lava run 304 fence 7 on qemu-01: trivial").text
+    number = lava.submit(text)
+    assert cancel_left(lava, "lava", lambda: [(304, 7)]) == [], "a live lease protects its job"
+    pool = look(lava_lab.trial.url, lava_lab.trial.token, "lava", list)
+    assert (pool.problem, sorted(pool.devices)) == ("", ["qemu-01", "qemu-02"])
+    deadline = time.monotonic() + 60
+    while not (job_now := lava.job(number)).finished:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+    assert job_now.health in {"Canceled", "Incomplete"}
+    lava_lab.given_back()

@@ -1,0 +1,156 @@
+"""Who is to blame for a LAVA job that brought no results: LAVA calls all of it incomplete."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import BootKey, Finding, LavaBoot
+from wqlab_worker.backends.console import Watch
+from wqlab_worker.backends.lava.board import LavaBoard
+from wqlab_worker.backends.lava.client import LavaJob, LogLine, LavaTestCase
+from wqlab_worker.backends.lava.definition import define
+from wqlab_worker.boards import BoardFailure
+from wqlab_worker.leases import Stop
+
+from .conftest import ROOT, Told, trivial_job
+from .test_lava_parts import SOURCES
+
+DEPLOY, GOLDEN, KEXEC, TEST = (f"start: {n} an-action (timeout 00:04:00) [common]" for n in (1, 2, 3, 4))
+JUMP = "[    9.1] kexec_core: Starting new kernel"
+PANIC = [
+    "[   12.0] Kernel panic - not syncing: sysrq triggered crash",
+    "[   12.1] ---[ end Kernel panic - not syncing: sysrq triggered crash ]---",
+]
+UP_TO_VARIANT = [DEPLOY, GOLDEN, "golden", KEXEC, JUMP]
+MEASURING = [
+    *UP_TO_VARIANT,
+    "wqlab-ready token={token} boot_id=0b6a1e9c-0d6e-4a53-9f0c-4c1f3a2b1c0d",
+    TEST,
+    "plan-setup",
+]
+
+
+class EndedLava:
+    """A LAVA whose job has ended, with this log."""
+
+    def __init__(self, story: list[str], health: str, error: tuple[str, str] | None) -> None:
+        self.story, self.health, self.error = story, health, error
+        self.token = ""
+
+    def submit(self, definition: str) -> int:
+        self.token = definition.split("wqlab.token=")[1].split(maxsplit=1)[0]
+        return 5
+
+    def job_url(self, number: int) -> str:
+        return f"http://lava/{number}"
+
+    def job(self, number: int) -> LavaJob:
+        return LavaJob.model_validate({"id": number, "state": "Finished", "health": self.health})
+
+    def log(self, number: int, start: int = 0) -> list[LogLine]:
+        began = datetime(2026, 11, 1, tzinfo=UTC)
+        return [
+            LogLine(
+                dt=began + timedelta(seconds=n),
+                lvl="info" if text.startswith("start: ") else "target",
+                msg=text.format(token=self.token),
+            )
+            for n, text in enumerate(self.story)
+        ][start:]
+
+    def tests(self, number: int) -> list[LavaTestCase]:
+        if self.error is None:
+            return []
+        kind, text = self.error
+        return [LavaTestCase(name="job", result="fail", metadata=f"error_type: {kind}\nerror_msg: {text!r}\n")]
+
+
+class NoResults:
+    def result(self, boot: str) -> None:
+        return None
+
+    def url(self, host: str | None = None) -> str:
+        return f"http://{host}:1/secret"
+
+
+def blamed(
+    tmp_path: Path, story: list[str], health: str, error: tuple[str, str] | None
+) -> tuple[BoardFailure, list[Finding]]:
+    data = load_data(ROOT)
+    (tmp_path / "kernel").write_bytes(b"image")
+    job = trivial_job(tmp_path / "kernel", "ab" * 20, "6.12", [[Arm.CANDIDATE]], 12, "qemu-01", 0)
+    mapping = data.device_types["tiny"].lava
+    assert mapping is not None
+    lava = LavaBoot(mapping=mapping, template=data.lava_templates["qemu"])
+    job = job.model_copy(update={"device": job.device.model_copy(update={"backend": "lava", "lava": lava})})
+    told, stop = Told(), Stop()
+    server: Any = EndedLava(story, health, error)
+    receiver: Any = NoResults()
+    board = LavaBoard(
+        job, job.blocks, lava=server, receiver=receiver, facts={}, emit=told, cancel=stop, watch=Watch(),
+        define=lambda boots, tokens: define(job, boots, tokens, SOURCES, "name"),
+    )  # fmt: skip
+    key = BootKey(block=0, position=0, arm=Arm.CANDIDATE, attempt=0)
+    with pytest.raises(BoardFailure) as error_info:
+        board.boot(key, job.kernels[Arm.CANDIDATE])
+    board.off()
+    board.close()
+    return error_info.value, told.of(Finding)
+
+
+INFRASTRUCTURE, KERNEL = ErrorKind.INFRASTRUCTURE, ErrorKind.KERNEL
+
+
+@pytest.mark.parametrize(
+    ("story", "health", "error", "kind", "words", "suspect"),
+    [
+        ([DEPLOY], "Incomplete", ("Infrastructure", "no download"), INFRASTRUCTURE, "before it booted anything", True),
+        ([], "Incomplete", ("Job", "no such device"), INFRASTRUCTURE, "before it booted anything: Job: no such", False),
+        ([DEPLOY, GOLDEN, "x"], "Incomplete", ("Job", "timed out"), INFRASTRUCTURE, "golden system did not come", True),
+        ([DEPLOY, GOLDEN, *PANIC], "Incomplete", ("Job", "x"), INFRASTRUCTURE, "the golden system failed: panic", True),
+        (
+            [DEPLOY, GOLDEN, KEXEC, "wqlab-jump: refused: kexec did not load"],
+            "Incomplete", ("Job", "timed out"), INFRASTRUCTURE, "did not get to the variant: kexec did not load", False,
+        ),
+        (
+            [DEPLOY, GOLDEN, KEXEC, "root@golden#"],
+            "Incomplete", ("Job", "timed out"), INFRASTRUCTURE, "did not start the variant", True,
+        ),
+        ([*UP_TO_VARIANT, *PANIC], "Incomplete", ("Job", "timed out"), KERNEL, "panic", False),
+        (UP_TO_VARIANT, "Incomplete", ("Job", "timed out"), KERNEL, "did not come up", False),
+        (
+            [*UP_TO_VARIANT, "wqlab-ready token=- boot_id=0b6a1e9c-0d6e-4a53-9f0c-4c1f3a2b1c0d"],
+            "Incomplete", ("Job", "timed out"), KERNEL, "rebooted by itself before", False,
+        ),
+        ([*MEASURING, *PANIC], "Incomplete", ("Test", "timed out"), KERNEL, "panic", False),
+        (MEASURING, "Incomplete", ("Job", "lava-test-shell timed out"), KERNEL, "the board does not answer", False),
+        (
+            [*MEASURING, "wqlab-ready token=- boot_id=1b6a1e9c-0d6e-4a53-9f0c-4c1f3a2b1c0d"],
+            "Incomplete", ("Job", "timed out"), KERNEL, "restarted by itself while it was measured", False,
+        ),
+        (MEASURING, "Incomplete", ("Infrastructure", "connection closed"), INFRASTRUCTURE, "broke off", True),
+        (MEASURING, "Canceled", ("Canceled", "by ann"), INFRASTRUCTURE, "was cancelled in LAVA, not by us", False),
+        (MEASURING, "Complete", None, INFRASTRUCTURE, "its results did not arrive", False),
+    ],
+)  # fmt: skip
+def test_who_is_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    story: list[str],
+    health: str,
+    error: tuple[str, str] | None,
+    kind: ErrorKind,
+    words: str,
+    suspect: bool,
+) -> None:
+    monkeypatch.setattr("wqlab_worker.backends.lava.board.POLL_S", 0.01)
+    found, findings = blamed(tmp_path, story, health, error)
+    assert (found.failure.kind, found.suspect) == (kind, suspect)
+    assert words in found.failure.summary
+    assert bool([finding for finding in findings if finding.fatal]) == (kind is KERNEL)
