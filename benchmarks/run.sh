@@ -4,5 +4,7 @@ cd "$(dirname "$0")"
 python compare_million.py
 python list_submissions.py
 python scale.py
+python capacity.py
+python backends.py
 python boot_overhead.py
 python build_cold_warm.py
