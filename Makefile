@@ -53,10 +53,11 @@ test: ## everything: lint, unit, integration, boards, end to end with a browser
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test.sh
 
-test-nightly: ## what `make test` leaves out: series that change what a plan counts, other kernels, other recipes
+test-nightly: ## what `make test` leaves out: series that change what a plan counts, other kernels, other recipes, the container images
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test-nightly.sh
+	@lab/test-images.sh
 
 test-unit: setup ## only the tests that need no service
 	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e and not nightly"

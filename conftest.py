@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
-PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py"}
+PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py", "tests/e2e/test_lava.py"}
 """Here boards and services are made to fail. Mostly one board boots at a time: one core is left for other tests."""
 
 

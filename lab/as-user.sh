@@ -9,7 +9,9 @@ home=$HOME
 [ "$(id -u)" != 0 ] || home=$(getent passwd "$lab_user" | cut -d: -f6)
 set -- HOME="$home" PATH="$PWD/.venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
 for name in CI TERM COLUMNS LINES NO_COLOR LANG TZ WQLAB_CACHE WQLAB_STATE WQLAB_ARTIFACTS WQLAB_DATA_DIR WQLAB_LOCAL_GIT_PATHS \
-    WQLAB_PRIVATE_GIT_HOSTS WQLAB_LEASE_S WQLAB_PUBLIC_READING WQLAB_URL WQLAB_TOKEN http_proxy https_proxy no_proxy SSL_CERT_FILE; do
+    WQLAB_PRIVATE_GIT_HOSTS WQLAB_LEASE_S WQLAB_PUBLIC_READING WQLAB_SERVE WQLAB_TLS WQLAB_ARTIFACT_URL WQLAB_ARTIFACT_OPTIONS \
+    WQLAB_LAVA_URL WQLAB_LAVA_TOKEN_FILE WQLAB_LAVA_LISTEN WQLAB_LAVA_WORKER_HOST WQLAB_LAVA_MIRROR \
+    WQLAB_URL WQLAB_TOKEN http_proxy https_proxy no_proxy SSL_CERT_FILE; do
     eval "value=\${$name-}"
     [ -z "$value" ] || set -- "$name=$value" "$@"
 done

@@ -13,6 +13,6 @@ trap 'rm -f "$log"' EXIT
 gate "ruff check" ruff check --no-cache .
 gate "ruff format" ruff format --no-cache --check .
 gate mypy mypy --cache-dir "$WQLAB_CACHE/mypy" contracts comparison server worker client lab
-gate "shell syntax" sh -c 'for f in $(find lab testplans worker benchmarks .ci -name "*.sh") .ci/run; do sh -n "$f" || exit 1; done'
+gate "shell syntax" sh -c 'for f in $(find lab deploy testplans worker benchmarks .ci -name "*.sh") .ci/run; do sh -n "$f" || exit 1; done'
 gate "data folders" python -m wqlab_contracts.loading .
 gate "web types, lint, generated types" python -m wqlab_lab.web run types lint api:check

@@ -76,6 +76,11 @@ make_user() {
         say "adding the system user $lab_user (nothing of the lab runs as root)"
         useradd --system --home-dir /var/lib/wqlab --create-home --shell /usr/sbin/nologin "$lab_user"
     fi
+    # For what it runs in user namespaces under several ids: the first range that nobody has.
+    if ! grep -q "^$lab_user:" /etc/subuid 2>/dev/null; then
+        first=$(cat /etc/subuid /etc/subgid 2>/dev/null | awk -F: 'BEGIN { next_ = 100000 } { if ($2 + $3 > next_) next_ = $2 + $3 } END { print next_ }')
+        usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" "$lab_user"
+    fi
     install -d -o "$lab_user" -m 755 "$(getent passwd "$lab_user" | cut -d: -f6)" "$WQLAB_CACHE" "$WQLAB_STATE"
 }
 

@@ -4,4 +4,6 @@ set -eu
 cd "$(dirname "$0")/.."
 export WQLAB_ARCHITECTURES=arm64
 python -m wqlab_lab.prepare
-exec python -u -m pytest -p no:cacheprovider -m nightly "$@"
+lab/lava/run.sh root > /dev/null
+echo "test: LAVA is installed"
+exec python -u -m pytest -p no:cacheprovider -m "nightly and not images" "$@"

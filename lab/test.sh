@@ -8,4 +8,6 @@ python -m wqlab_lab.web run test
 echo "test: web ok"
 export WQLAB_ARCHITECTURES=arm64
 python -m wqlab_lab.prepare
+lab/lava/run.sh root > /dev/null
+echo "test: LAVA is installed"
 exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

@@ -33,6 +33,7 @@ from wqlab_contracts.api import (
     TreeView,
 )
 from wqlab_contracts.api_lab import DeviceCheck
+from wqlab_contracts.api_labs import LabInvitation, LabInvited, LabView
 from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
@@ -406,6 +407,20 @@ class Client:
         path = f"{API}/devices/{quote(known.device, safe='')}/checks/{known.id}"
         params: Params = {"seen": known.changes, "wait_s": CHECK_WAIT_S}
         return self._get(DeviceCheck, path, f"check {known.id} of {known.device}", params)
+
+    def labs(self) -> list[LabView]:
+        return self._get(list[LabView], f"{API}/labs", "list labs")
+
+    def invite_lab(self, name: str, *, valid_s: int, again: bool = False) -> LabInvited:
+        """A token by which one host joins as this lab. For administrators."""
+        asked = LabInvitation(valid_s=valid_s, again=again).model_dump_json().encode()
+        return self._post(LabInvited, f"{API}/labs/{quote(name, safe='')}/invite", f"invite lab {name}", body=asked)
+
+    def remove_lab(self, name: str) -> None:
+        """End its credentials and quarantine its boards. For administrators."""
+        self._transport.call(
+            "DELETE", f"{API}/labs/{quote(name, safe='')}", what=f"remove lab {name}", repeatable=False
+        )
 
     def device_types(self) -> list[DeviceTypeView]:
         return self._get(list[DeviceTypeView], f"{API}/device-types", "list device types")

@@ -30,7 +30,7 @@ from .messages import (
     Series,
     Target,
 )
-from .specs import CpuArch, DeviceType, Name, TestPlan, Topology, Tree
+from .specs import Backend, CpuArch, DeviceType, Name, TestPlan, Topology, Tree
 
 T = TypeVar("T")
 
@@ -67,6 +67,8 @@ class SubmissionRequest(Message):
     priority: int = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """How the kernels are built, instead of as the device types say: `debug` looks for broken locking and memory."""
+    backend: Backend | None = None
+    """Only boards that are reached so; null: whichever pool of the type has the shortest queue."""
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         return self.recipe or device_type.recipe
@@ -273,6 +275,11 @@ class DeviceView(Message):
     """The run that is checking it or waits to."""
     check_requested_at: datetime | None = None
     """A maintainer asked for a check that has not been ordered yet."""
+    backend: Backend = "labgrid"
+    away: str = ""
+    """Why its lab cannot give it now, whatever its health; empty when it can."""
+    elsewhere: str = ""
+    """What the lab's own server says that the device is doing for others; empty when it is idle or ours."""
 
 
 class UnitCounts(Message):

@@ -25,6 +25,8 @@ class Waits(StrEnum):
     """Its boards wait for, or are in, a health check."""
     CAPACITY = "capacity"
     """The lab runs as many boards at once as it can."""
+    AWAY = "away"
+    """The labs of its boards cannot give them now."""
     OUT_OF_SERVICE = "out_of_service"
     """Every board is quarantined."""
 

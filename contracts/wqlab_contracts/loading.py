@@ -2,6 +2,7 @@
 
     device-types/<type>.yaml       one type each; the file's stem is its name
     device-types/common.yaml       defaults under every type (optional)
+    device-types/lava/<boot>.yaml.jinja2   definition of a LAVA job, for types with `lava: {boot: <boot>}`
     kernels/trees.yaml             `default:` and the list `trees:`
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
@@ -23,13 +24,15 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from .specs import DeviceType, KernelRecipe, Name, Strict, TestPlan, Tree
+from .specs import DeviceType, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
 from .yamlfile import DataError, Document, Location, Problem, known_or_hint
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
 
 COMMON = "common"
 """Name of the defaults file of device types, and of the folder of files shared by all plans."""
+
+LAVA_TEMPLATE = ".yaml.jinja2"
 
 README = "README.md"
 """A plan's own text for people; it is never lent to another plan."""
@@ -58,6 +61,8 @@ class DataFolder:
     fragments: Mapping[str, str]
     modules: Mapping[str, Mapping[str, str]]
     """Folder of kernels/modules -> file -> text."""
+    lava_templates: Mapping[str, str]
+    """Boot method -> text of device-types/lava/<boot>.yaml.jinja2."""
     _files: Mapping[str, Mapping[str, str]]
 
     def fragment(self, name: str) -> str:
@@ -111,10 +116,14 @@ class _Reader:
         default_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
         modules = self._modules()
+        lava_templates = self._lava_templates()
         self._check_recipes(recipe_documents, recipes, fragments, modules)
         self._check_plans(plan_documents, plans, files)
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
-        return DataFolder(self.root, device_types, trees, default_tree, recipes, plans, fragments, modules, files)
+        self._check_lava(type_documents, device_types, lava_templates)
+        return DataFolder(
+            self.root, device_types, trees, default_tree, recipes, plans, fragments, modules, lava_templates, files
+        )
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -191,6 +200,11 @@ class _Reader:
                 self.problems.append(Problem(where, 0, "", f"must be there and say obj-m := {folder.name}.o"))
             modules[folder.name] = files
         return modules
+
+    def _lava_templates(self) -> dict[str, str]:
+        paths = sorted((self.root / "device-types" / "lava").glob(f"*{LAVA_TEMPLATE}"))
+        texts = {path.name.removesuffix(LAVA_TEMPLATE): self._text(path) for path in paths}
+        return {name: text for name, text in texts.items() if text is not None}
 
     def _plan_files(self, names: set[str], plans: Mapping[str, TestPlan]) -> dict[str, dict[str, str]]:
         shared = self._files_under(self.root / "testplans" / COMMON)
@@ -285,6 +299,24 @@ class _Reader:
                         document, ("units", index, "name"), f"{unit.name} is already a unit of {owner[unit.name]}"
                     )
                 owner.setdefault(unit.name, name)
+
+    def _check_lava(
+        self, loaded: _Loaded, device_types: Mapping[str, DeviceType], templates: Mapping[str, str]
+    ) -> None:
+        reached: dict[str, Unit] = {}
+        for name, device_type in device_types.items():
+            for index, unit in enumerate(device_type.units):
+                other = reached.setdefault(unit.lab, unit)
+                if other.backend != unit.backend:
+                    self._add(
+                        loaded.documents[name], ("units", index, "lab"),
+                        f"{unit.name} is reached by {unit.backend}, {other.name} of the same lab {unit.lab} by "
+                        f"{other.backend}: one worker drives a lab in one way, give them labs of their own",
+                    )  # fmt: skip
+            if device_type.lava and device_type.lava.boot not in templates:
+                hint = known_or_hint(device_type.lava.boot, templates)
+                where = f"device-types/lava/{device_type.lava.boot}{LAVA_TEMPLATE}"
+                self._add(loaded.documents[name], ("lava", "boot"), f"no {where}; {hint}")
 
     def _add(self, document: Document, location: Location, message: str) -> None:
         self.problems.append(document.problem(location, message))

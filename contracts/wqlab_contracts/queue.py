@@ -20,6 +20,40 @@ def lab_queue(lab: str) -> str:
     return f"lab.{lab}"
 
 
+# --- labs elsewhere: a broker user each -------------------------------------------------------------------------------
+
+LAB_USER = "lab-"
+
+
+def lab_user(lab: str) -> str:
+    """The Redis user of a lab host that is not the server's own machine."""
+    return f"{LAB_USER}{lab}"
+
+
+def lab_grants(lab: str) -> tuple[str, ...]:
+    """All that this user may do, as Redis's ACL rules: take messages from its own queue. No other key, no channel, no
+    script, nothing that writes. `LAB_CELERY_CONFIG` is what a worker needs to be content with it."""
+    return ("resetkeys", f"~{lab_queue(lab)}", "resetchannels", "-@all", "+ping", "+brpop")
+
+
+LAB_CELERY_CONFIG: dict[str, object] = {
+    # Commands to workers travel through keys and channels that every worker shares.
+    "worker_enable_remote_control": False,
+    "broker_transport_options": {
+        # Kombu would keep a copy of each message under keys that every worker shares. A lost message is said again.
+        "ack_emulation": False,
+        # One key a queue, not one for each priority.
+        "priority_steps": [0],
+        # A line that went silent is noticed within a minute.
+        "health_check_interval": 10,
+        "socket_connect_timeout": 10.0,
+        "socket_keepalive": True,
+    },
+}
+"""What a lab worker with a broker user of its own adds to `CELERY_CONFIG`. Its command line also needs
+`--without-mingle --without-gossip --without-heartbeat`: those talk to all workers."""
+
+
 CELERY_CONFIG: dict[str, object] = {
     "task_serializer": "json",
     "accept_content": ["json"],

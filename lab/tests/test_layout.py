@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import configparser
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from wqlab_lab.layout import Layout, LayoutError, free_port
+from wqlab_lab.layout import Layout, LayoutError, Serving, free_port
 from wqlab_lab.services import services, stores, supervisor_config
 
 
@@ -93,3 +94,39 @@ def test_a_second_architecture_is_remembered_and_can_be_asked_for_once(
     layout.add_architecture("arm64")
     layout.add_architecture("arm64")
     assert layout.architectures() == ["x86_64", "arm64"]
+
+
+# --- labs elsewhere -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def served(layout: Layout, tmp_path: Path) -> Layout:
+    return replace(layout, serving=Serving("lab.test", tmp_path / "tls"))
+
+
+def test_a_lab_that_serves_no_others_listens_as_ever(layout: Layout) -> None:
+    redis = next(service for service in stores(layout) if service.name == "redis")
+    assert not any("tls" in word for word in redis.command)
+    assert "api-tls" not in [service.name for service in services(layout, 1)]
+    assert layout.environment()["WQLAB_BROKER_URL"] == f"redis+socket://{layout.run}/redis.sock"
+    assert not {"WQLAB_LAB_BROKER_URL", "WQLAB_LAB_URL", "WQLAB_CA_FILE"} & layout.server_environment().keys()
+
+
+def test_a_lab_that_serves_others_has_a_password_that_no_command_line_shows(served: Layout) -> None:
+    password = served.broker_password()
+    environment = served.server_environment()
+    assert environment["WQLAB_BROKER_URL"] == f"redis+socket://:{password}@{served.run}/redis.sock"
+    assert environment["WQLAB_LAB_BROKER_URL"] == f"rediss://lab.test:{served.port('redis-tls')}/0"
+    assert environment["WQLAB_LAB_URL"] == f"https://lab.test:{served.port('api-tls')}"
+    programs = [*stores(served), *services(served, 1)]
+    assert "api-tls" in [service.name for service in programs]
+    assert not any(password in word for service in programs for word in service.command)
+    assert (served.run / "redis.conf").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_missing_certificate_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WQLAB_SERVE", "lab.test")
+    monkeypatch.setenv("WQLAB_TLS", str(tmp_path))
+    (tmp_path / "ca.crt").touch()
+    with pytest.raises(LayoutError, match=r"needs .*server.crt, readable by this user"):
+        Serving.from_environment()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,15 +11,19 @@ from pathlib import Path
 from . import web
 
 LAB = "local"
+LAVA_LAB = "lava"
+"""To which units of the device-types folder belong that are devices of the LAVA server in WQLAB_LAVA_URL."""
 ADMIN = "admin"
 """The user that a new lab has."""
 DEFAULT_TREE = "linux-6.12"
-PREFERRED_PORTS = {"api": 8750, "coordinator": 20408}
+PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
 PASSED_ON = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_LEASE_S"),
+    *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """What an operator sets in the environment of `make up` and the lab's processes read in theirs."""
+LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
 """sun_path of unix(7), less its terminating zero."""
@@ -29,11 +34,34 @@ class LayoutError(Exception):
 
 
 @dataclass(frozen=True)
+class Serving:
+    """How labs elsewhere reach this one: HTTPS for the API and TLS for the broker, beside what is local."""
+
+    host: str
+    """Name or address that they use; the certificate is for it."""
+    tls: Path
+    """Folder with ca.crt, server.crt and server.key."""
+
+    @classmethod
+    def from_environment(cls) -> Serving | None:
+        """Raises LayoutError for a folder without one of the files."""
+        host = os.environ.get("WQLAB_SERVE")
+        if not host:
+            return None
+        found = cls(host, Path(os.environ.get("WQLAB_TLS") or "/etc/wqlab/tls").absolute())
+        for name in ("ca.crt", "server.crt", "server.key"):
+            if not os.access(found.tls / name, os.R_OK):
+                raise LayoutError(f"WQLAB_SERVE={host} needs {found.tls / name}, readable by this user: docs/labs.md")
+        return found
+
+
+@dataclass(frozen=True)
 class Layout:
     data: Path
     """The folder with what an operator edits: device-types/, kernels/, testplans/."""
     cache: Path
     state: Path
+    serving: Serving | None = None
 
     @classmethod
     def from_environment(cls) -> Layout:
@@ -45,7 +73,7 @@ class Layout:
         data = Path(os.environ.get("WQLAB_DATA_DIR") or Path(__file__).resolve().parents[2]).absolute()
         if not (data / "device-types").is_dir():
             raise LayoutError(f"WQLAB_DATA_DIR={data} has no folder device-types")
-        layout = cls(data, folders["WQLAB_CACHE"], folders["WQLAB_STATE"])
+        layout = cls(data, folders["WQLAB_CACHE"], folders["WQLAB_STATE"], Serving.from_environment())
         longest = str(layout.run / ".s.PGSQL.5432.lock")
         if len(longest) > LONGEST_SOCKET_PATH:
             raise LayoutError(f"WQLAB_STATE is too long a path for a unix socket ({longest}): choose a shorter one")
@@ -102,7 +130,7 @@ class Layout:
 
     def forget_ports(self) -> None:
         """Others are chosen at the next start."""
-        for service in PREFERRED_PORTS:
+        for service in ("api", "coordinator"):  # those that labs elsewhere were told stay
             (self.run / f"{service}.port").unlink(missing_ok=True)
 
     @property
@@ -125,12 +153,33 @@ class Layout:
             "WQLAB_CACHE": str(self.cache),
             "WQLAB_STATE": str(self.state),
             "WQLAB_DATA_DIR": str(self.data),
-            "WQLAB_BROKER_URL": f"redis+socket://{self.run}/redis.sock",
+            "WQLAB_BROKER_URL": f"redis+socket://{self._broker_user()}{self.run}/redis.sock",
         }
 
+    def broker_password(self) -> str:
+        """Of the server's own user, once others can reach the broker; made when it is first asked for."""
+        path = self.keys / "redis.password"
+        if not path.exists():
+            path.touch(mode=0o600)
+            path.write_text(secrets.token_urlsafe(24))
+        return path.read_text()
+
+    def _broker_user(self) -> str:
+        return f":{self.broker_password()}@" if self.serving else ""
+
     def server_environment(self) -> dict[str, str]:
+        served = self.serving
         return {
             **self.environment(),
+            **(
+                {
+                    "WQLAB_LAB_URL": f"https://{served.host}:{self.port('api-tls')}",
+                    "WQLAB_LAB_BROKER_URL": f"rediss://{served.host}:{self.port('redis-tls')}/0",
+                    "WQLAB_CA_FILE": str(served.tls / "ca.crt"),
+                }
+                if served
+                else {}
+            ),
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
             "WQLAB_PUBLIC_URL": self.url,
@@ -147,6 +196,20 @@ class Layout:
             "WQLAB_LAB": LAB,
             "LG_COORDINATOR": f"127.0.0.1:{self.port('coordinator')}",
         }
+
+    def lava_environment(self) -> dict[str, str]:
+        """For the worker of a LAVA lab; empty where there is none. Raises LayoutError."""
+        if not os.environ.get("WQLAB_LAVA_URL"):
+            return {}
+        token = os.environ.get("WQLAB_LAVA_TOKEN_FILE", "")
+        try:
+            secret = Path(token).read_text().strip() if token else ""
+        except OSError as error:
+            raise LayoutError(f"WQLAB_LAVA_TOKEN_FILE={token} cannot be read: {error.strerror}") from error
+        if not secret:
+            raise LayoutError("WQLAB_LAVA_URL is set: WQLAB_LAVA_TOKEN_FILE must name a file with a LAVA user's token")
+        passed = {name: value for name in LAVA_SETTINGS if (value := os.environ.get(name))}
+        return {"WQLAB_LAVA_URL": os.environ["WQLAB_LAVA_URL"], "WQLAB_LAVA_TOKEN": secret, **passed}
 
     def user_environment(self) -> dict[str, str]:
         """For the `wqlab` command."""

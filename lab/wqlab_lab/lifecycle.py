@@ -7,6 +7,7 @@ import os
 import select
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -98,6 +99,8 @@ class Lab:
         self._export_boards()
         for program in programs:
             self._start(program.name)
+        if layout.serving:
+            self._wait("api-tls", lambda: listens(layout.port("api-tls")))
         self._check_all_run()
         self._make_admin()
         self._remember_device_types()
@@ -276,6 +279,11 @@ def api_answers(url: str, token: str) -> bool:
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         raise PortTakenError(f"the API at {url} is another lab's")
     return answer.is_success
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _own_ancestry() -> set[int]:

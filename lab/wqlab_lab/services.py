@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .layout import LAB, Layout
+from .layout import LAB, LAVA_LAB, Layout
 
+LAVA_RUNS = 4
+"""At once. They wait for LAVA nearly all the time; LAVA knows itself how many devices it has."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
 
@@ -34,7 +36,7 @@ def services(layout: Layout, capacity: int) -> list[Service]:
             "-l", "INFO", "--without-mingle", "--without-gossip", *more,
         ]  # fmt: skip
 
-    return [
+    found = [
         Service(
             "api",
             ["wqlab-server", "api", "--host", "127.0.0.1", "--port", str(layout.port("api"))],
@@ -69,7 +71,42 @@ def services(layout: Layout, capacity: int) -> list[Service]:
             "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"
         ),
         Service("boards", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
+        *_for_labs_elsewhere(layout),
     ]
+    if lava := layout.lava_environment():
+        found.append(
+            Service(
+                "lava",
+                celery("wqlab_worker.tasks", f"lab.{LAVA_LAB}", LAVA_RUNS),
+                {**worker, "WQLAB_LAB": LAVA_LAB, **lava},
+                state,
+                summary="LAVA lab's worker",
+            )
+        )
+    return found
+
+
+def _for_labs_elsewhere(layout: Layout) -> list[Service]:
+    """The same API once more, by HTTPS and from everywhere."""
+    if layout.serving is None:
+        return []
+    tls = ["--tls-cert", str(layout.serving.tls / "server.crt"), "--tls-key", str(layout.serving.tls / "server.key")]
+    command = ["wqlab-server", "api", "--host", "0.0.0.0", "--port", str(layout.port("api-tls")), *tls]  # noqa: S104
+    return [Service("api-tls", command, layout.server_environment(), layout.state, summary="REST API for labs")]
+
+
+def _redis_for_labs_elsewhere(layout: Layout) -> list[str]:
+    if layout.serving is None:
+        return []
+    password = layout.run / "redis.conf"  # not on the command line, which everybody can read
+    password.touch(mode=0o600)
+    password.write_text(f"requirepass {layout.broker_password()}\n")
+    tls = layout.serving.tls
+    return [
+        str(password), "--tls-port", str(layout.port("redis-tls")), "--tls-auth-clients", "no",
+        "--tls-cert-file", str(tls / "server.crt"), "--tls-key-file", str(tls / "server.key"),
+        "--tls-ca-cert-file", str(tls / "ca.crt"),
+    ]  # fmt: skip
 
 
 def stores(layout: Layout) -> list[Service]:
@@ -86,7 +123,8 @@ def stores(layout: Layout) -> list[Service]:
         Service(
             "redis",
             [
-                str(layout.run / "redis-server"), "--port", "0", "--unixsocket", str(layout.run / "redis.sock"),
+                str(layout.run / "redis-server"), *_redis_for_labs_elsewhere(layout),
+                "--port", "0", "--unixsocket", str(layout.run / "redis.sock"),
                 "--unixsocketperm", "700", "--dir", str(layout.state / "redis"), "--save", "", "--appendonly", "no",
             ],
             environment,

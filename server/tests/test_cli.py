@@ -75,3 +75,38 @@ def test_a_token_acts_for_a_user_or_a_worker(sessions: SessionFactory) -> None:
     assert (ada.owner, ada.role, ada.scopes) == ("ada", UserRole.SUBMITTER, {Scope.SUBMIT})
     assert attic is not None
     assert (attic.owner, attic.user_id, attic.scopes, attic.lab) == ("w2", None, {Scope.WORKER}, "attic")
+
+
+def test_a_workers_token_is_what_the_operators_file_says(sessions: SessionFactory, tmp_path: Path) -> None:
+    file = tmp_path / "wqlab_worker_token"
+    keep = ("token", "create", "--name", "worker", "--scope", "worker", "--secret-file", str(file))
+    first, second = "wql_" + "a1" * 32, "wql_" + "b2" * 32
+
+    def known(secret: str) -> bool:
+        with transaction(sessions) as session:
+            return by_token(session, secret) is not None
+
+    assert f"no secret in {file}" in command(*keep, code=2)
+    file.write_text("wql_short\n")
+    assert f"{file}: it is no token" in command(*keep, code=2)
+    file.write_text(first + "\n")
+    assert command(*keep) == ""
+    assert command(*keep) == "", "again, as at every start"
+    other = command("token", "create", "--name", "worker-2", "--scope", "worker")
+    file.write_text(second + "\n")
+    command(*keep)
+    assert (known(first), known(second), known(other)) == (False, True, True), "the file's replaces the one of its name"
+    file.write_text(first + "\n")
+    assert "a revoked one's" in command(*keep, code=2)
+    assert known(second), "what is refused changes nothing"
+    assert "of scope worker" in command(*keep[:4], "--scope", "admin", *keep[6:], code=2)
+
+
+def test_a_setting_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wqlab_database_url").write_text("postgresql+psycopg://wqlab:secret@db/wqlab\n")
+    monkeypatch.setenv("WQLAB_SECRETS_DIR", str(tmp_path))
+    process_settings.cache_clear()
+    assert "@db/" not in process_settings().database_url, "a variable goes before a file"
+    monkeypatch.delenv("WQLAB_DATABASE_URL")
+    process_settings.cache_clear()
+    assert process_settings().database_url == "postgresql+psycopg://wqlab:secret@db/wqlab"

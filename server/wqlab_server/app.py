@@ -32,7 +32,7 @@ def create_app(settings: Settings | None = None, sessions: SessionFactory | None
         make_engine(settings.database_url), Sender(celery_app(settings.broker_url))
     )
     app.state.data = LiveData(settings.data_dir)
-    app.state.store = ArtifactStore(settings.artifact_dir, settings.artifact_limit)
+    app.state.store = ArtifactStore.of(settings)
     problems.install(app)
     public.install(app)
     app.include_router(worker_api.router)

@@ -37,6 +37,8 @@ SCOPE_OF_ROLE = {
     UserRole.ADMIN: Scope.ADMIN,
 }
 _RANK = {scope: rank for rank, scope in enumerate(SCOPE_OF_ROLE.values())}
+_SHORTEST_SECRET = 40
+"""Of a token that was made elsewhere, without its prefix: the length of 30 random bytes in base 64."""
 _USE_NOTED_EVERY = timedelta(minutes=1)
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _bearer = HTTPBearer(
@@ -97,9 +99,10 @@ def create_token(
     user: User | None = None,
     lab: str | None = None,
     expires_at: datetime | None = None,
+    secret: str | None = None,
 ) -> tuple[Token, str]:
     """The row and the secret, which is shown once and kept nowhere. `user`: whom it acts for; a worker's acts for
-    nobody. Raises ValueError for scopes that do not mix."""
+    nobody. `secret`: one that was made elsewhere. Raises ValueError for scopes that do not mix."""
     if not scopes:
         raise ValueError("a token needs a scope")
     worker = Scope.WORKER in scopes
@@ -109,7 +112,7 @@ def create_token(
         raise ValueError("only a worker token is bound to a lab")
     if user is None and not worker:
         raise ValueError("this token acts for a user: name its owner")
-    secret = PREFIX + secrets.token_urlsafe(32)
+    secret = secret or PREFIX + secrets.token_urlsafe(32)
     token = Token(
         name=name,
         user_id=None if user is None or worker else user.id,
@@ -121,6 +124,20 @@ def create_token(
     session.add(token)
     session.flush()
     return token, secret
+
+
+def keep_worker_token(session: Session, name: str, secret: str, lab: str | None = None) -> None:
+    """Makes `secret`, which an operator keeps in a file, the one token of that name: does nothing when it is, and
+    revokes the one it replaces. Raises ValueError for a secret that could be guessed."""
+    if not secret.startswith(PREFIX) or len(secret) < len(PREFIX) + _SHORTEST_SECRET:
+        raise ValueError(f"it is no token: {PREFIX} and at least {_SHORTEST_SECRET} random letters and digits")
+    known = session.scalars(select(Token).where(Token.digest == digest(secret))).one_or_none()
+    if known is not None and (known.name != name or known.user_id is not None or known.revoked_at is not None):
+        raise ValueError("it is another token's secret, or a revoked one's: make a new one")
+    others = update(Token).where(Token.name == name, Token.user_id.is_(None), Token.revoked_at.is_(None))
+    session.execute(others.where(Token.digest != digest(secret)).values(revoked_at=func.now()))
+    if known is None:
+        create_token(session, name, [Scope.WORKER], lab=lab, secret=secret)
 
 
 def by_token(session: Session, secret: str) -> Principal | None:
@@ -241,3 +258,16 @@ Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]
 Maintainer = Annotated[Principal, Depends(require(Scope.MAINTAIN))]
 Admin = Annotated[Principal, Depends(require(Scope.ADMIN))]
 Worker = Annotated[Principal, Depends(require(Scope.WORKER))]
+
+
+def only_build_workers(principal: Worker) -> Principal:
+    """Raises ApiProblem 403 for a token that is bound to a lab."""
+    if principal.lab is not None:
+        raise ApiProblem(
+            403, f"this token is for the boards of lab {principal.lab}; a build worker needs a token without a lab"
+        )
+    return principal
+
+
+BuildWorker = Annotated[Principal, Depends(only_build_workers)]
+"""A worker that no lab binds: it applies, builds, looks up. What it builds, every lab boots."""

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import structlog
 import typer
@@ -22,7 +22,7 @@ from wqlab_contracts.accounts import UserName
 from wqlab_contracts.enums import Scope, UserRole
 
 from . import migrations
-from .auth import create_token
+from .auth import create_token, keep_worker_token
 from .db import make_engine, make_factory, transaction
 from .problems import ApiProblem
 from .settings import Settings, settings
@@ -42,18 +42,21 @@ def api(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="TCP port")] = 8750,
     uds: Annotated[str | None, typer.Option(help="listen on this unix socket instead")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="certificate chain (PEM): serve https")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="its private key (PEM)")] = None,
 ) -> None:
     """Serve the REST API."""
+    if (tls_cert is None) != (tls_key is None):
+        raise typer.BadParameter("--tls-cert and --tls-key go together")
     import uvicorn
 
     from .app import create_app
 
     structlog.configure(processors=[*structlog.get_config()["processors"][:-1], structlog.processors.JSONRenderer()])
     application = create_app()
-    if uds is not None:
-        uvicorn.run(application, uds=uds, access_log=False, timeout_graceful_shutdown=STREAMS_END_S)
-    else:
-        uvicorn.run(application, host=host, port=port, access_log=False, timeout_graceful_shutdown=STREAMS_END_S)
+    where: dict[str, Any] = {"uds": uds} if uds is not None else {"host": host, "port": port}
+    where |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key} if tls_cert is not None else {}
+    uvicorn.run(application, **where, access_log=False, timeout_graceful_shutdown=STREAMS_END_S)
 
 
 @app.command()
@@ -96,14 +99,36 @@ def token_create(
     scope: Annotated[list[Scope], typer.Option(help="what it may do; repeatable")],
     owner: Annotated[str | None, typer.Option(help="the user who acts with it (default: of the same name)")] = None,
     lab: Annotated[str | None, typer.Option(help="bind a worker token to one lab's runs")] = None,
+    secret_file: Annotated[
+        Path | None, typer.Option(help="for a worker: make this file's secret the token of that name, print nothing")
+    ] = None,
 ) -> None:
     """Make a token and print its secret, which is shown only now."""
     from .accounts import service
 
+    if secret_file is not None:
+        _keep_worker_token(name, scope, lab, secret_file)
+        return
     with _database() as session:
         user = None if Scope.WORKER in scope else service.get_user(session, owner or name)
         _, secret = create_token(session, name, scope, user=user, lab=lab)
     typer.echo(secret)
+
+
+def _keep_worker_token(name: str, scope: list[Scope], lab: str | None, file: Path) -> None:
+    if scope != [Scope.WORKER]:
+        typer.echo("wqlab-server: --secret-file is for a token of scope worker", err=True)
+        raise typer.Exit(2)
+    try:
+        secret = file.read_text().strip()
+    except OSError as error:
+        typer.echo(f"wqlab-server: no secret in {file}: {error.strerror}", err=True)
+        raise typer.Exit(2) from error
+    with _database() as session:
+        try:
+            keep_worker_token(session, name, secret, lab)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from error
 
 
 @users.command("create")

@@ -11,17 +11,15 @@ from fastapi import APIRouter, Request, Response, status
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
-from redis import Redis
-from redis.exceptions import RedisError
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from wqlab_contracts.loading import DataError
 
+from . import broker
+from .artifacts import ArtifactStore, StoreUnavailable
 from .db import SessionFactory
-from .deps import AppSettings, Data
-
-BROKER_TIMEOUT_S = 2.0
+from .deps import AppSettings, Data, Store
 
 router = APIRouter(tags=["health"])
 
@@ -50,13 +48,15 @@ async def healthz() -> Health:
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness, "description": "Not ready"}})
-def readyz(request: Request, settings: AppSettings, data: Data) -> Response:
-    """The process can do its work: database reachable and migrated, broker reachable, data folder loaded."""
+def readyz(request: Request, settings: AppSettings, data: Data, store: Store) -> Response:
+    """The process can do its work: database reachable and migrated, broker and artifact store
+    reachable, data folder loaded."""
     checks = {
         "database": _database(request.app.state.sessions),
         "migrations": _migrations(request.app.state.sessions),
         "broker": _broker(settings.broker_url),
         "data_folder": _data_folder(data),
+        "artifacts": _artifacts(store),
     }
     ready = all(check.ok for check in checks.values())
     body = Readiness(ready=ready, checks=checks).model_dump()
@@ -99,15 +99,10 @@ def _heads() -> frozenset[str]:
 
 
 def _broker(url: str) -> Check:
-    # Celery's name for a Unix socket differs from the Redis client's.
-    address = url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
     try:
-        with Redis.from_url(
-            address, socket_connect_timeout=BROKER_TIMEOUT_S, socket_timeout=BROKER_TIMEOUT_S
-        ) as client:
-            client.ping()
-    except (RedisError, ValueError) as error:
-        return Check(ok=False, detail=f"not reachable: {_first_line(error)}")
+        broker.ping(url)
+    except broker.BrokerUnavailable as error:
+        return Check(ok=False, detail=str(error))
     return Check(ok=True)
 
 
@@ -118,6 +113,14 @@ def _data_folder(data: Data) -> Check:
         detail = "it has mistakes and there is no earlier good content"
         return Check(ok=False, detail=detail, problems=[str(problem) for problem in error.problems])
     return Check(ok=True, problems=data.problems())
+
+
+def _artifacts(store: ArtifactStore) -> Check:
+    try:
+        store.check()
+    except StoreUnavailable as error:
+        return Check(ok=False, detail=str(error))
+    return Check(ok=True)
 
 
 def _first_line(error: Exception) -> str:

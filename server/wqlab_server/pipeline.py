@@ -184,7 +184,9 @@ def _check_units(session: Session, runs: Sequence[Run], settings: Settings) -> N
     """A run whose every possible unit is out of service would wait until a person comes: it says so instead."""
     for run in runs:
         if run.state in {JobState.WAITING, JobState.QUEUED}:
-            reason = lab.out_of_service(session, run.device_type) or pipeline_health.hopeless(session, run, settings)
+            reason = lab.out_of_service(session, run.device_type, run.wanted_backend) or pipeline_health.hopeless(
+                session, run, settings
+            )
             if reason is not None:
                 advice = "a maintainer mends or releases a unit (`wqlab devices`), then `wqlab retry`"
                 lease.end_unclaimed(session, run, Outcome.FAILED, infrastructure(reason, advice=advice))
@@ -262,8 +264,7 @@ def _end(session: Session, submission: Submission, settings: Settings, failures:
     submissions.enter(session, submission, SubmissionState.FINISHED)
     submission.outcome, submission.failure, submission.exit_code = result.outcome, result.failure, int(result.exit_code)
     submission.finished_at = clock(session)
-    store = ArtifactStore(settings.artifact_dir, settings.artifact_limit)
-    keep(session, submission, store, settings.public_url)
+    keep(session, submission, ArtifactStore.of(settings), settings.public_url)
     emit(session, submission.id, EventKind.REPORT_READY)
     emit(
         session,

@@ -11,7 +11,8 @@ from .db import SessionFactory, clock, transaction
 from .faults import contained
 from .lab import allocate, lease
 from .models import Device, Lease, Run
-from .queue_state import capacities
+from .pools import standing
+from .queue_state import capacities, pool_rows
 from .runs import service as runs
 from .settings import Settings
 
@@ -33,18 +34,25 @@ def give_boards(factory: SessionFactory, settings: Settings) -> int:
 
 def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
     now = clock(session)
-    units = [
-        allocate.Unit(name, device_type, lab_name, state)
-        for name, device_type, lab_name, state in session.execute(
-            select(Device.name, Device.device_type, Device.lab, Device.health).where(Device.retired_at.is_(None))
+    published = pool_rows(session)
+    units = []
+    for row in session.execute(
+        select(Device.name, Device.device_type, Device.lab, Device.health, Device.backend, Lease.run_id)
+        .outerjoin(Lease, Lease.device_name == Device.name)
+        .where(Device.retired_at.is_(None))
+    ):
+        stands = standing(row.name, row.lab, row.backend, published, now, ours=row.run_id is not None)
+        units.append(
+            allocate.Unit(
+                row.name, row.device_type, row.lab, row.health, row.backend, bool(stands.away), stands.backlog
+            )
         )
-    ]
     held = [
         allocate.Held(device, owner)
         for device, owner in session.execute(select(Lease.device_name, Run.owner).join(Run, Run.id == Lease.run_id))
     ]
     queued = session.execute(
-        select(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device)
+        select(Run.id, Run.owner, Run.priority, Run.created_at, Run.device_type, Run.wanted_device, Run.wanted_backend)
         .outerjoin(Lease, Lease.run_id == Run.id)
         .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
     ).all()
@@ -56,6 +64,7 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
             priority=row.priority,
             waited_s=(now - row.created_at).total_seconds(),
             device_type=row.device_type,
+            backend=row.wanted_backend,
             wanted_device=row.wanted_device,
             avoid=avoid.get(row.id, frozenset()),
         )

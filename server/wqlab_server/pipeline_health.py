@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import and_, func, or_, select, update
+from sqlalchemy import and_, func, or_, select, true, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose, SubmissionState
@@ -24,6 +24,8 @@ from .jobs import move
 from .lab import health, lease
 from .lab import service as lab
 from .models import Apply, Build, Device, Lease, Run, Submission
+from .pools import standing
+from .queue_state import pool_rows
 from .settings import Settings
 from .submissions import service as submissions
 
@@ -49,7 +51,8 @@ def wanted(session: Session, data: DataFolder, settings: Settings) -> list[str]:
         .group_by(Run.wanted_device),
     )
     leased = set(session.scalars(select(Lease.device_name)))
-    known = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at)
+    known = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at, Device.backend)
+    published = pool_rows(session)
     devices = session.execute(
         select(*known, Device.check_requested_at).where(Device.retired_at.is_(None)).order_by(Device.name)
     )
@@ -59,7 +62,8 @@ def wanted(session: Session, data: DataFolder, settings: Settings) -> list[str]:
             device_type=device.device_type,
             lab=device.lab,
             health=device.health,
-            free=device.name not in leased,
+            free=device.name not in leased
+            and not standing(device.name, device.lab, device.backend, published, now, ours=False).away,
             check_pending=device.name in pending,
             checked_at=device.health_checked_at if device.health is DeviceHealth.GOOD else None,
             check_failed_at=inconclusive.get(device.name),
@@ -190,6 +194,7 @@ def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
             Device.device_type == run.device_type,
             Device.retired_at.is_(None),
             Device.health != DeviceHealth.QUARANTINED,
+            true() if run.wanted_backend is None else Device.backend == run.wanted_backend,
         )
     ).all()
     if not doubtful or any(unit.health is DeviceHealth.GOOD for unit in doubtful):

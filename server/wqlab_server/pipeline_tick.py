@@ -14,10 +14,11 @@ from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
 
-from . import claims, pipeline_boards, pipeline_check, pipeline_health, pipeline_sessions
+from . import broker, claims, pipeline_boards, pipeline_check, pipeline_health, pipeline_sessions
 from .builds import service as builds
 from .db import SessionFactory, clock, transaction
 from .faults import contained
+from .lab import hosts
 from .lab import service as lab
 from .livedata import LiveData
 from .models import Apply, Build, Device, Lease, Run
@@ -42,6 +43,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _keep_pool(factory, settings, data)
         pipeline_boards.give_boards(factory, settings)
         _nudge(factory, settings)
+        _admit_labs(factory, settings)
     return True
 
 
@@ -109,6 +111,21 @@ def _keep_pool(factory: SessionFactory, settings: Settings, data: LiveData) -> N
     for check_id in walks:
         with contained(factory, "device_check", check_id), transaction(factory) as session:
             pipeline_check.advance(session, current, check_id)
+
+
+def _admit_labs(factory: SessionFactory, settings: Settings) -> None:
+    """A broker that was started again has forgotten its users, and one that was away did not hear of a removal."""
+    with transaction(factory) as session:
+        wanted = hosts.broker_users(session)
+    if wanted is None:
+        return
+    try:
+        changed = broker.settle(settings.broker_url, wanted)
+    except broker.BrokerUnavailable as error:
+        log.warning("labs_not_admitted", error=str(error))
+        return
+    if changed:
+        log.info("labs_admitted_again", labs=changed)
 
 
 def say_all_again(factory: SessionFactory) -> None:

@@ -21,6 +21,8 @@ from starlette.exceptions import HTTPException
 
 from wqlab_contracts.api import Problem
 
+from .artifacts import StoreUnavailable
+
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:wqlab:problem:"
 SCHEMA_REF = {"$ref": "#/components/schemas/Problem"}
@@ -104,6 +106,7 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(DataError, _on_unstorable)
+    app.add_exception_handler(StoreUnavailable, _on_unavailable)
     app.add_exception_handler(Exception, _on_crash)
 
 
@@ -137,6 +140,11 @@ async def _on_unstorable(request: Request, error: Exception) -> Response:
     why = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
     log.warning("request_unstorable", path=request.url.path, method=request.method, error=why)
     return response(ApiProblem(422, f"the request holds a value that cannot be stored: {why}"))
+
+
+async def _on_unavailable(request: Request, error: Exception) -> Response:
+    log.error("store_unavailable", path=request.url.path, method=request.method, error=str(error))
+    return response(ApiProblem(503, f"{error}; ask again", headers={"Retry-After": "5"}))
 
 
 async def _on_crash(request: Request, error: Exception) -> Response:

@@ -19,6 +19,7 @@ from .builds import endpoints as builds
 from .events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
 from .headers import SafeAnswers
 from .lab import endpoints as lab
+from .lab import host_endpoints as lab_hosts
 from .lab import page_endpoints as lab_pages
 from .limits import BodyLimit, RateLimit
 from .metrics import LabCollector, Metrics, RequestLatency
@@ -55,6 +56,7 @@ def install(app: FastAPI) -> None:
         runs,
         lab,
         lab_pages,
+        lab_hosts,
         plans,
         session_endpoints,
         token_endpoints,

@@ -11,11 +11,13 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
+from wqlab_contracts.specs import Backend
 
 from . import timings
 from .db import clock, pairs
 from .jobs import queue_score
 from .models import Device, Lab, Lease, Run, Submission
+from .pools import Published, standing
 from .schedule import Board, Schedule
 from .settings import Settings
 
@@ -28,6 +30,9 @@ class Unit:
     health: DeviceHealth
     run_id: int | None
     """Whom it is leased or offered to."""
+    backend: Backend = "labgrid"
+    away: str = ""
+    """Why its lab cannot give it now."""
 
 
 def unit_class(health: DeviceHealth, *, leased: bool) -> str:
@@ -51,6 +56,7 @@ class Work:
     plan: str
     device_type: str
     wanted_device: str | None
+    wanted_backend: Backend | None
     device: str | None
     """The board it has, or is offered."""
     state: JobState
@@ -64,7 +70,9 @@ class Work:
         return None if self.boot_s is None else self.boots_left * self.boot_s
 
     def wants(self, unit: Unit) -> bool:
-        return unit.name == self.wanted_device if self.wanted_device else unit.device_type == self.device_type
+        if self.wanted_device:
+            return unit.name == self.wanted_device
+        return unit.device_type == self.device_type and self.wanted_backend in (None, unit.backend)
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,7 @@ class QueueState:
             if unit.run_id is not None:
                 at_work.append(board)
             doubtful = unit.health is not DeviceHealth.GOOD and unit.device_type in good_types
-            if unit.health is not DeviceHealth.QUARANTINED and not doubtful:
+            if unit.health is not DeviceHealth.QUARANTINED and not doubtful and not unit.away:
                 usable.append(board)
         return Schedule(usable, at_work, self.capacity)
 
@@ -122,10 +130,19 @@ class QueueState:
 def load(session: Session, settings: Settings) -> QueueState:
     leases = pairs(session, select(Lease.run_id, Lease.device_name))
     by_device = {device: run_id for run_id, device in leases.items()}
+    now, published = clock(session), pool_rows(session)
     units = [
-        Unit(name, device_type, lab, health, by_device.get(name))
-        for name, device_type, lab, health in session.execute(
-            select(Device.name, Device.device_type, Device.lab, Device.health)
+        Unit(
+            name,
+            device_type,
+            lab,
+            health,
+            by_device.get(name),
+            backend,
+            standing(name, lab, backend, published, now, ours=name in by_device).away,
+        )
+        for name, device_type, lab, health, backend in session.execute(
+            select(Device.name, Device.device_type, Device.lab, Device.health, Device.backend)
             .where(Device.retired_at.is_(None))
             .order_by(Device.name)
         )
@@ -133,7 +150,7 @@ def load(session: Session, settings: Settings) -> QueueState:
     rows = session.execute(
         select(
             Run.id, Run.submission_id, Submission.title, Run.owner, Run.purpose, Run.plan_name, Run.device_type,
-            Run.wanted_device, Run.state, Run.priority, Run.created_at, Run.blocks, Run.boots_done,
+            Run.wanted_device, Run.wanted_backend, Run.state, Run.priority, Run.created_at, Run.blocks, Run.boots_done,
         )
         .outerjoin(Submission, Submission.id == Run.submission_id)
         .where(
@@ -155,6 +172,7 @@ def load(session: Session, settings: Settings) -> QueueState:
                 plan=row.plan_name,
                 device_type=row.device_type,
                 wanted_device=row.wanted_device,
+                wanted_backend=row.wanted_backend,
                 device=leases.get(row.id),
                 state=row.state,
                 priority=row.priority,
@@ -163,7 +181,13 @@ def load(session: Session, settings: Settings) -> QueueState:
                 boot_s=boot.seconds if boot else None,
             )
         )
-    return QueueState(clock(session), units, work, capacities(session, settings))
+    return QueueState(now, units, work, capacities(session, settings))
+
+
+def pool_rows(session: Session) -> dict[str, Published]:
+    """Lab -> what its worker told last of the lab's own server; labs that have one."""
+    told = select(Lab.name, Lab.pool, Lab.published_at).where(Lab.pool.is_not(None))
+    return {name: Published(pool, at) for name, pool, at in session.execute(told)}
 
 
 def capacities(session: Session, settings: Settings) -> dict[str, int]:

@@ -1,10 +1,14 @@
-"""Settings of every server process, from environment variables WQLAB_<NAME>."""
+"""Settings of every server process, from environment variables WQLAB_<NAME>, or from files of these names, in lower
+case, in the folder that WQLAB_SECRETS_DIR names. A variable goes before a file."""
 
+import os
 from functools import lru_cache
 from pathlib import Path
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+SECRETS_DIR = "WQLAB_SECRETS_DIR"
 
 
 class Settings(BaseSettings):
@@ -14,9 +18,20 @@ class Settings(BaseSettings):
     """SQLAlchemy URL with the psycopg driver: postgresql+psycopg://..."""
     broker_url: str
     """Celery broker: redis://host or redis+socket:///path."""
+    lab_broker_url: str = ""
+    """The same broker as labs elsewhere reach it, without a user: rediss://host:6380/0. Empty: no lab can join."""
+    lab_url: str = ""
+    """Where labs elsewhere reach the API, by https; empty: `public_url`."""
+    ca_file: Path | None = None
+    """Certificate (PEM) of a private CA by which labs elsewhere check the API and the broker; empty: a public one."""
     data_dir: Path
     """Folder with device-types/, kernels/ and testplans/."""
     artifact_dir: Path
+    """Where artifacts are kept; with `artifact_url`, where uploads wait until their hash is known."""
+    artifact_url: str = ""
+    """`s3://BUCKET/PREFIX` of anything that speaks S3; empty: artifacts stay in `artifact_dir`."""
+    artifact_options: Path | None = None
+    """File of NAME=value lines for it, in obstore's names; what it leaves out comes from AWS_... variables."""
     web_dir: Path | None = None
     """The build of web/; without it there is the API alone."""
     public_url: str = "http://127.0.0.1:8750"
@@ -61,6 +76,15 @@ class Settings(BaseSettings):
     console_rate: int = Field(default=1 << 20, gt=0)
     """Bytes a second kept of one boot's console, averaged since the boot began, above a burst of as many."""
 
+    @field_validator("lab_broker_url")
+    @classmethod
+    def _is_tls(cls, url: str) -> str:
+        if url and not url.startswith("rediss://"):
+            raise ValueError(
+                f"{url.partition('://')[0]}:// is not encrypted, and passwords travel on it: write rediss://"
+            )
+        return url
+
     @property
     def https(self) -> bool:
         """Whether users reach the lab by https: their cookies then go no other way."""
@@ -74,4 +98,4 @@ class Settings(BaseSettings):
 @lru_cache(maxsize=1)
 def settings() -> Settings:
     """The process's settings. Raises pydantic.ValidationError naming each missing or wrong variable."""
-    return Settings()
+    return Settings(_secrets_dir=os.environ.get(SECRETS_DIR))

@@ -12,6 +12,7 @@ from wqlab_contracts.messages import CompilerWarning
 
 from . import models
 from .eta import Eta
+from .pools import Standing
 
 
 @dataclass
@@ -263,7 +264,9 @@ def finding_view(row: models.Finding, boot: models.Boot) -> api.FindingView:
 # --- the lab ----------------------------------------------------------------------------------------------------
 
 
-def device_view(row: models.Device, lease: models.Lease | None, check: int | None = None) -> api.DeviceView:
+def device_view(
+    row: models.Device, lease: models.Lease | None, stands: Standing, check: int | None = None
+) -> api.DeviceView:
     """`check`: the unfinished run that checks its health."""
     return api.DeviceView(
         name=row.name,
@@ -279,6 +282,9 @@ def device_view(row: models.Device, lease: models.Lease | None, check: int | Non
         layout=layout.measured(row.measured_topology) if row.measured_topology else None,
         health_check=check,
         check_requested_at=row.check_requested_at,
+        backend=row.backend,
+        away=stands.away,
+        elsewhere=stands.elsewhere,
     )
 
 

@@ -10,13 +10,12 @@ from typing import Annotated, Any
 
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
-from fastapi.responses import FileResponse
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import select
+from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.enums import ArtifactKind, JobState
 from wqlab_contracts.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages import (
     ApplyClaim,
@@ -30,6 +29,7 @@ from wqlab_contracts.messages import (
     FinishRun,
     Heartbeat,
     HeartbeatAnswer,
+    LavaPool,
     ProgressEvents,
     RunClaim,
     RunEvents,
@@ -38,10 +38,11 @@ from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
 
 from . import claims, pipeline_sessions
 from .artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
-from .auth import Principal, Worker
+from .auth import BuildWorker, Principal, Worker, only_build_workers
 from .builds import service as builds
 from .db import Message, SessionFactory, clock, post, transaction
 from .deps import AppSettings, Db, Store
+from .downloads import StoredBytes
 from .lab import lease
 from .lab import service as lab_service
 from .models import Artifact as ArtifactRow
@@ -63,31 +64,33 @@ class Capacity(BaseModel):
     capacity: int = Field(ge=1, le=1000)
     refused: dict[str, str] | None = None
     """Device type -> why the lab has no board of it; null: the lab's bench does not say now."""
+    pool: LavaPool | None = None
+    """What a LAVA lab's server says of its devices."""
 
 
 # --- applies ----------------------------------------------------------------------------------------------------
 
 
 @router.post("/applies/{apply_id}/claim")
-def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> ApplyClaim:
+def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> ApplyClaim:
     job, fence = builds.claim_apply(db, apply_id, body.worker, settings, body.nonce)
     return ApplyClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
 
 
 @router.post("/applies/{apply_id}/heartbeat")
-def heartbeat_apply(apply_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: Worker) -> HeartbeatAnswer:
+def heartbeat_apply(apply_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
     apply = builds.lock_apply(db, apply_id)
     claims.extend(apply, claims.held(db, apply, body.fence), settings.claim_s)
     return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=apply.cancel_requested_at is not None)
 
 
 @router.post("/applies/{apply_id}/events", status_code=204)
-def apply_events(apply_id: int, body: ProgressEvents, db: Db, _: Worker) -> None:
+def apply_events(apply_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
     builds.progress_apply(db, apply_id, body.fence, body.events)
 
 
 @router.post("/applies/{apply_id}/finish", status_code=204)
-def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings, _: Worker) -> None:
+def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings, _: BuildWorker) -> None:
     submission_id = builds.finish_apply(db, apply_id, body.fence, body.result, settings)
     _go_on(db, [submission_id] if submission_id is not None else [])
 
@@ -96,25 +99,25 @@ def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings
 
 
 @router.post("/builds/{build_id}/claim")
-def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> BuildClaim:
+def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> BuildClaim:
     job, fence = builds.claim_build(db, build_id, body.worker, settings, body.nonce)
     return BuildClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
 
 
 @router.post("/builds/{build_id}/heartbeat")
-def heartbeat_build(build_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: Worker) -> HeartbeatAnswer:
+def heartbeat_build(build_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
     build, _users = builds.lock_build(db, build_id)
     claims.extend(build, claims.held(db, build, body.fence), settings.claim_s)
     return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=build.cancel_requested_at is not None)
 
 
 @router.post("/builds/{build_id}/events", status_code=204)
-def build_events(build_id: int, body: ProgressEvents, db: Db, _: Worker) -> None:
+def build_events(build_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
     builds.progress_build(db, build_id, body.fence, body.events)
 
 
 @router.post("/builds/{build_id}/finish", status_code=204)
-def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings, _: Worker) -> None:
+def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings, _: BuildWorker) -> None:
     _go_on(db, builds.finish_build(db, build_id, body.fence, body.result, settings))
 
 
@@ -128,6 +131,7 @@ def claim_run(run_id: int, body: ClaimRequest, db: Db, settings: AppSettings, pr
         _check_lab(principal, lab)
     run = runs.lock_run(db, run_id, whole=True)
     if now := claims.repeated(db, run, body.nonce):
+        _check_lab_of_run(db, principal, run_id)
         lease.extend(db, run, now, settings)
         job, fence, completed = runs.claimed(db, run)
     else:
@@ -167,13 +171,13 @@ def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, prin
 
 
 @router.post("/lookups/{lookup_id}/claim")
-def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: Worker) -> LookupClaim:
+def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> LookupClaim:
     job, fence = branches.claim(db, lookup_id, body.worker, settings, body.nonce)
     return LookupClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
 
 
 @router.post("/lookups/{lookup_id}/finish", status_code=204)
-def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: Worker) -> None:
+def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: BuildWorker) -> None:
     branches.finish(db, lookup_id, body.fence, body.result)
 
 
@@ -189,7 +193,7 @@ def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
 @router.post("/labs/{lab}/capacity", status_code=204)
 def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker) -> None:
     _check_lab(principal, lab)
-    lab_service.publish_capacity(db, lab, body.capacity)
+    lab_service.publish_capacity(db, lab, body.capacity, body.pool)
     if body.refused is not None:
         lab_service.publish_refused(db, lab, body.refused)
 
@@ -238,6 +242,8 @@ class _Claim:
 
 def _claim(principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
     what, _, number = headers.x_fence_job.partition("/")
+    if what != "runs":
+        only_build_workers(principal)
     return _Claim(principal, what, int(number), headers.x_fence)
 
 
@@ -265,11 +271,29 @@ async def put_artifact(
 
 
 @router.api_route("/artifacts/{sha256}", methods=["GET", "HEAD"])
-def get_artifact(sha256: str, store: Store, _: Worker) -> Response:
+def get_artifact(sha256: str, db: Db, store: Store, principal: Worker) -> Response:
+    """Whole or by range, so that a download goes on where it was cut off."""
     _check_sha256(sha256)
-    if not store.has(sha256):
-        raise not_found("artifact", sha256)
-    return FileResponse(store.path(sha256), media_type="application/octet-stream")
+    if principal.lab is not None:
+        _check_needed(db, principal.lab, sha256)
+    try:
+        size = store.size(sha256)
+    except FileNotFoundError:
+        raise not_found("artifact", sha256) from None
+    return StoredBytes(store, sha256, size, media_type="application/octet-stream")
+
+
+def _check_needed(db: Session, lab: str, sha256: str) -> None:
+    """Raises ApiProblem 403 unless a run that the lab holds now boots a kernel whose build made these bytes: a lab sees
+    no series and no kernel but those that it is to measure."""
+    wanted = (
+        select(ArtifactLink.id)
+        .join(Run, or_(Run.baseline_build_id == ArtifactLink.build_id, Run.candidate_build_id == ArtifactLink.build_id))
+        .join(Device, Device.name == Run.device_name)
+        .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
+    )
+    if db.scalar(wanted.limit(1)) is None:
+        raise ApiProblem(403, f"no run that lab {lab} holds now needs artifact {sha256[:12]}")
 
 
 def _check_sha256(sha256: str) -> None:

@@ -14,6 +14,12 @@ from . import tool
 DEBIAN_ARCH: dict[CpuArch, str] = {"x86_64": "amd64", "arm64": "arm64"}
 
 _URI = re.compile(r"^'[^']+' ([^_\s]+)_(\S+)_(\S+)\.deb ", re.MULTILINE)
+_OPTIONS = (
+    "-q",
+    *("-o", "Debug::NoLocking=1"),
+    *("-o", "Dir::Cache::pkgcache="),
+    *("-o", "Dir::Cache::srcpkgcache="),
+)
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -32,9 +38,8 @@ class Apt:
         self._arch = DEBIAN_ARCH[arch]
         self._suite = suite
         self._private = private / f"{suite or 'own'}-{self._arch}"
-        self._options = ["-q"]
-        for option in ("Debug::NoLocking=1", "Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache="):
-            self._options += ["-o", option]
+        self._mirrors = private / "mirrors"
+        self._options = [*_OPTIONS]
 
     def versions(self, packages: Sequence[str], *, fresh: bool = False) -> dict[str, str]:
         """Candidate version of each package. Raises AptError.
@@ -83,19 +88,34 @@ class Apt:
             self._options += ["-o", f"Dir::State::status={status}"]
         if self._suite is not None:
             sources = self._private / "sources.list"
-            sources.write_text(f"deb [signed-by={_KEYRING}] {_debian_mirror()} {self._suite} main\n")
+            sources.write_text(f"deb [signed-by={_KEYRING}] {_debian_mirror(self._mirrors)} {self._suite} main\n")
             self._options += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"]
 
 
-def _debian_mirror() -> str:
-    """Where the machine gets the packages of its own Debian release from. Raises AptError."""
+def _debian_mirror(private: Path) -> str:
+    """Where the machine gets the packages of its own Debian release from. Raises AptError.
+
+    apt tells by its package lists. Where they were removed, as in a container's image, some are fetched into `private`.
+    """
+    lists = private / "lists"
+    aside = [*_OPTIONS, "-o", f"Dir::State::lists={lists}/"]
+    if mirror := _mirror_by_lists(_OPTIONS) or _mirror_by_lists(aside):
+        return mirror
+    (lists / "partial").mkdir(parents=True, exist_ok=True)
+    _run(["apt-get", *aside, "update"])
+    if mirror := _mirror_by_lists(aside):
+        return mirror
+    raise AptError("apt's sources name no mirror of this machine's own Debian release")
+
+
+def _mirror_by_lists(options: Sequence[str]) -> str | None:
     release = re.search(r"^VERSION_CODENAME=(\w+)$", Path("/etc/os-release").read_text(), re.MULTILINE)
     wanted = ["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Created-By: Packages"]
-    for line in _run(["apt-get", *wanted]).splitlines():
+    for line in _run(["apt-get", *options, *wanted]).splitlines():
         uri, suite, component = line.split()
         if component == "main" and release and suite == release[1]:
             return uri
-    raise AptError("apt's sources name no mirror of this machine's own Debian release")
+    return None
 
 
 def _run(command: list[str], directory: Path | None = None) -> str:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from wqlab_contracts import workqueues
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, RunPurpose, TraceMode
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, TraceMode
 from wqlab_contracts.messages import (
     EXCERPT_LIMIT,
     BootFinished,
@@ -23,16 +22,14 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_contracts.specs import Scenario
 
 from . import monitor
 from .backends.base import Cancel, Emit
 from .boards import Board, BoardFailure, Booted, ScriptOutput
+from .calls import SETUP_TIMEOUT_S, Cell, Repetition, cells, checks_health, is_monitored, parameters, repetitions
 from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
 from .rawoutput import RawOutput
 from .walk import Walk
-
-SETUP_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
@@ -46,38 +43,6 @@ class Death:
     """Before the kernel under test was verified."""
     suspect: bool
     of_variant: bool
-
-
-class Cell(NamedTuple):
-    """What is measured together within a boot."""
-
-    setting: str
-    scenario: Scenario
-
-    def __str__(self) -> str:
-        return f"{self.scenario.name} {self.setting}".strip()
-
-
-class Repetition(NamedTuple):
-    number: int
-    """Counted through the whole cell: samples of a boot are unique by it."""
-    warmup: bool
-    traced: bool
-
-
-def cells(job: RunJob, block: int) -> list[Cell]:
-    """In the order of this block: shuffled by the run's seed, the same for both arms."""
-    order = [Cell(setting, scenario) for setting in job.profile.settings for scenario in job.plan.scenarios]
-    random.Random(f"{job.seed}/{block}").shuffle(order)  # noqa: S311 - an order, not a secret
-    return order
-
-
-def repetitions(job: RunJob) -> Iterator[Repetition]:
-    """Warm-ups (untraced), then untraced, then traced ones."""
-    counts = job.profile.repetitions
-    phases = [(True, False)] * counts.warmup + [(False, False)] * counts.untraced + [(False, True)] * counts.traced
-    for number, (warmup, traced) in enumerate(phases):
-        yield Repetition(number, warmup, traced)
 
 
 @dataclass
@@ -196,7 +161,7 @@ class Boots:
         told: set[str] = set()
         for repetition in repetitions(self.job):
             self._check_canceled()
-            output = self._script(boot, "measure", self._parameters(cell, repetition.traced), cell, repetition)
+            output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
             measurement = collect(
                 output.stdout,
                 self.job.plan.parser,
@@ -241,20 +206,6 @@ class Boots:
 
     # --- the script ---------------------------------------------------------------------------------------------
 
-    def _parameters(self, cell: Cell | None = None, traced: bool = False) -> dict[str, str]:
-        """Environment of the script: profile parameters, the scenario's over them, and what is being measured."""
-        chosen = {**self.job.profile.parameters, **(cell.scenario.parameters if cell else {})}
-        environment = {name.upper(): str(value) for name, value in chosen.items()}
-        environment["WQLAB_SCRATCH"] = " ".join(self.job.device.scratch)
-        if self.walk:
-            environment["WQLAB_WORD"] = self.walk.word
-        if cell:
-            environment["SCENARIO"] = cell.scenario.name
-            environment["TRACE"] = "1" if traced else "0"
-            for knob, value in self.job.plan.knobs(cell.setting).items():
-                environment[f"SETTING_{knob.upper()}"] = value
-        return environment
-
     def _script(
         self,
         boot: _Boot,
@@ -264,7 +215,7 @@ class Boots:
         repetition: Repetition | None = None,
     ) -> ScriptOutput:
         limit_s = float(self.job.profile.measure_timeout_s) if cell else SETUP_TIMEOUT_S
-        monitored = repetition is not None and self._is_monitored(repetition)
+        monitored = repetition is not None and is_monitored(self.job, repetition)
         started = self.clock()
         try:
             output = self.board.script(action, environment, limit_s, monitored=monitored)
@@ -278,11 +229,6 @@ class Boots:
         if output.stderr:
             boot.raw.add(f"# stderr\n{output.stderr}\n")
         return output
-
-    def _is_monitored(self, repetition: Repetition) -> bool:
-        """What is timed runs alone. A plan of an earlier release has no monitor among its files."""
-        measures = self.job.purpose is RunPurpose.MEASURE and monitor.SCRIPT in self.job.files
-        return measures and (repetition.warmup or repetition.traced)
 
     def _take_series(self, boot: _Boot, cell: Cell, repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
         stdout, series = monitor.separate(output.stdout)
@@ -299,7 +245,7 @@ class Boots:
 
     def _plain_script(self, boot: _Boot, action: str) -> Records:
         """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
-        output = self._script(boot, action, self._parameters())
+        output = self._script(boot, action, parameters(self.job))
         records = read_records(output.stdout)
         if records.failure or WHOLE_SETTING not in dict(records.unsupported):
             self._check(boot, action, output, records.failure)
@@ -370,11 +316,6 @@ class Boots:
     def _where(self, key: BootKey) -> str:
         again = f", attempt {key.attempt + 1}" if key.attempt else ""
         return f"block {key.block + 1} of {len(self.job.blocks)}, {key.arm.value}{again}"
-
-
-def checks_health(job: RunJob) -> bool:
-    """The script's complaints are about the board then."""
-    return job.purpose is RunPurpose.HEALTH_CHECK
 
 
 def outcome_of(failure: Failure) -> Outcome:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeVar
@@ -29,9 +30,12 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 
+from . import golden
 from .backends.base import Backend
 from .backends.labgrid import LabgridBackend
+from .backends.lava import LavaBackend
 from .leases import Heartbeats, Stop, lease_lost
+from .modules import files_for_kernel
 from .outbox import Outbox
 from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 from .settings import Settings
@@ -60,6 +64,7 @@ def server_of(settings: Settings) -> Server:
         settings.worker_token.get_secret_value(),
         worker=f"{socket.gethostname()}/{os.getpid()}",
         lab=settings.lab,
+        ca_file=settings.ca_file,
     )
 
 
@@ -176,16 +181,33 @@ def run(id_: int, settings: Settings) -> None:
     ref = JobRef("runs", id_, claim.fence)
     stop = Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        backend = LabgridBackend(
+        fetch = partial(server.fetch, folder=settings.fetched)
+        result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop)
+        finish(server.finish_run, ref, result)
+
+
+def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
+    """By what the claimed board is reached."""
+    if claim.job.device.backend == "labgrid":
+        return LabgridBackend(
             coordinator=settings.coordinator,
             state=settings.state,
             ssh_key=settings.ssh_key,
             logs=settings.session_logs,
             fence=claim.fence,
-            fetch=lambda artifact: server.fetch(artifact, settings.fetched),
+            fetch=fetch,
         )
-        result = run_claimed(claim, ref, server, backend, stop)
-        finish(server.finish_run, ref, result)
+    return LavaBackend(
+        url=settings.lava_url,
+        token=settings.lava_token.get_secret_value(),
+        listen=settings.lava_listen,
+        host=settings.lava_worker_host,
+        fence=claim.fence,
+        scratch=settings.scratch,
+        fetch=fetch,
+        files_of=partial(files_for_kernel, fetch=fetch),
+        golden=partial(golden.images, settings.state, claim.job.device.arch),
+    )
 
 
 def run_claimed(claim: RunClaim, ref: JobRef, server: Server, backend: Backend, stop: Stop) -> RunResult:

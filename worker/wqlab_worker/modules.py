@@ -12,9 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from wqlab_contracts.messages import Artifact, BuildJob, Kernel
+from wqlab_contracts.messages import Artifact, BuildJob, Kernel, RunJob
 
-from . import buildlog
+from . import buildlog, layout
 from .reproduce import BUILD, IDENTITY
 from .sandbox import Sandbox
 from .toolchain import PREFIX
@@ -118,3 +118,12 @@ def _from_tar(path: Path, name: str) -> bytes | None:
                 content = archive.extractfile(member)
                 return content.read() if content else None
     return None
+
+
+def files_for_kernel(job: RunJob, kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
+    """What goes to the board beside the plan's files, for this kernel alone."""
+    files = dict(files_for_board(job.plan.modules, kernel, fetch))
+    if kernel.workqueue_layout is not None:
+        offsets = fetch(kernel.workqueue_layout).read_text(errors="replace")
+        files[layout.ON_BOARD] = layout.for_board(offsets).encode()
+    return files

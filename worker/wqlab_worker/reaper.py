@@ -12,6 +12,7 @@ import structlog
 from wqlab_contracts import published
 
 from .backends.labgrid import clear
+from .backends.lava.pool import look
 from .backends.wire import Clearing, Held
 from .server import Lease, Server, ServerRefused, StaleFence
 from .settings import Settings
@@ -19,6 +20,8 @@ from .settings import Settings
 log = structlog.get_logger()
 
 INTERVAL_S = 30.0
+LAVA_INTERVAL_S = 10.0
+"""LAVA's users take and give back its devices all the time."""
 
 
 def dead(held: Sequence[Held], leases: Sequence[Lease]) -> list[Held]:
@@ -58,17 +61,28 @@ def refused(state: Path) -> dict[str, str] | None:
 
 def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
     """A lab worker's standing duties, every INTERVAL_S for as long as the process lives: say how many boards it can
-    drive at once, free what dead sessions hold."""
+    drive at once and what its LAVA says of them, free what dead sessions hold."""
     pause = threading.Event()
+
+    def live() -> list[tuple[int, int]]:
+        return [(lease.run_id, lease.fence) for lease in server.leases(settings.lab)]
+
+    def duties() -> None:
+        if settings.lava_url:
+            token = settings.lava_token.get_secret_value()
+            pool = look(settings.lava_url, token, settings.lab, live)
+            server.publish_capacity(settings.lab, capacity, None, pool)
+            return
+        server.publish_capacity(settings.lab, capacity, refused(settings.state))
+        reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
 
     def forever() -> None:
         while True:
             try:
-                server.publish_capacity(settings.lab, capacity, refused(settings.state))
-                reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
+                duties()
             except (httpx.TransportError, ServerRefused, StaleFence, ValueError) as error:
                 log.warning("reaper skipped a round", error=repr(error))
-            pause.wait(INTERVAL_S)
+            pause.wait(LAVA_INTERVAL_S if settings.lava_url else INTERVAL_S)
 
     thread = threading.Thread(target=forever, name="reaper", daemon=True)
     thread.start()

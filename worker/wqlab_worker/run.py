@@ -28,7 +28,8 @@ from wqlab_contracts.messages import (
 
 from .backends.base import Cancel, Emit
 from .boards import Board
-from .boot import Boots, Death, checks_health, outcome_of
+from .boot import Boots, Death, outcome_of
+from .calls import checks_health
 from .walk import Walk
 
 SAME_DEATHS = 2

@@ -7,12 +7,10 @@ the server. A 409 is never repeated: the fence is stale, somebody else holds the
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
-import os
 import random
 import secrets
-import tempfile
+import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +39,7 @@ from wqlab_contracts.messages import (
     FinishRun,
     Heartbeat,
     HeartbeatAnswer,
+    LavaPool,
     Message,
     Progress,
     ProgressEvents,
@@ -50,11 +49,14 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 
+from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
+
 log = structlog.get_logger()
+
+__all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerRefused", "StaleFence", "sha256_of"]
 
 JobKind = Literal["applies", "builds", "runs", "lookups"]
 ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
-CHUNK = 1 << 20
 
 
 class StaleFence(Exception):
@@ -63,10 +65,6 @@ class StaleFence(Exception):
 
 class ServerRefused(Exception):
     """A 4xx answer other than 409: asking again would not help."""
-
-
-class ArtifactCorrupt(Exception):
-    """What the server sent has not the hash that it was asked for."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +104,7 @@ class Server:
         *,
         worker: str,
         lab: str,
+        ca_file: Path | None = None,
         patience_s: float = 120.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
@@ -116,6 +115,7 @@ class Server:
             base_url=url.rstrip("/") + "/api/worker/v1/",
             headers={"Authorization": f"Bearer {token}"},
             timeout=httpx.Timeout(30.0, connect=5.0),
+            verify=True if ca_file is None else ssl.create_default_context(cafile=ca_file),
             transport=transport,
         )
         self.interrupted = threading.Event()
@@ -211,46 +211,27 @@ class Server:
         return artifact
 
     def fetch(self, artifact: Artifact, folder: Path) -> Path:
-        """The artifact as `folder/<sha256>`, hashed before every use; downloaded when absent or damaged.
+        """The artifact as `folder/<sha256>`, hashed before every use; downloaded when absent or damaged. What has come
+        of a download that was cut off is not asked for again, now or in a later call.
 
         Raises ArtifactCorrupt when the server's bytes have another hash.
         """
-        path = folder / artifact.sha256
-        if path.exists():
-            if sha256_of(path) == artifact.sha256:
-                return path
-            log.error("cached artifact is damaged; fetching it again", path=str(path))
-            path.unlink(missing_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-        deadline = time.monotonic() + self._patience_s
-        delay = 0.5
+        download = Download(artifact, folder)
+        if download.there():
+            return download.target
+        deadline, delay = time.monotonic() + self._patience_s, 0.5
         while True:
+            before = download.come()
             try:
-                self._download(artifact, path)
-                return path
-            except (httpx.TransportError, _ServerError):
+                download.run(self._http, f"artifacts/{artifact.sha256}", _raise_for, self.interrupted.wait)
+                return download.target
+            except (httpx.TransportError, _ServerError) as error:
+                if download.come() > before:  # a bad line that still moves is not given up
+                    deadline, delay = time.monotonic() + self._patience_s, 0.5
                 if time.monotonic() + delay > deadline or self.interrupted.wait(delay):
                     raise
+                log.warning("download goes on", artifact=artifact.name, come=download.come(), error=repr(error))
                 delay = min(delay * 2, 8.0)
-
-    def _download(self, artifact: Artifact, path: Path) -> None:
-        digest = hashlib.sha256()
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=".fetch-")
-        try:
-            with os.fdopen(handle, "wb") as file, self._http.stream("GET", f"artifacts/{artifact.sha256}") as answer:
-                if answer.is_error:
-                    answer.read()
-                _raise_for(answer)
-                for piece in answer.iter_bytes(CHUNK):
-                    digest.update(piece)
-                    file.write(piece)
-            if digest.hexdigest() != artifact.sha256:
-                raise ArtifactCorrupt(
-                    f"{artifact.name}: the server sent bytes with sha256 {digest.hexdigest()}, not {artifact.sha256}"
-                )
-            Path(partial).replace(path)
-        finally:
-            Path(partial).unlink(missing_ok=True)
 
     # --- leases -------------------------------------------------------------------------------------------------
 
@@ -259,9 +240,13 @@ class Server:
         answer = self._send("GET", f"labs/{lab}/leases")
         return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(answer.content)["leases"]
 
-    def publish_capacity(self, lab: str, capacity: int, refused: Mapping[str, str] | None) -> None:
-        """How many boards the lab's workers can drive at once; of which device types it has none, and why."""
-        content = json.dumps({"capacity": capacity, "refused": refused}).encode()
+    def publish_capacity(
+        self, lab: str, capacity: int, refused: Mapping[str, str] | None, pool: LavaPool | None = None
+    ) -> None:
+        """How many boards the lab's workers can drive at once; of which device types it has none, and why; what its
+        LAVA says of its devices."""
+        told = {"capacity": capacity, "refused": refused, "pool": pool.model_dump() if pool else None}
+        content = json.dumps(told).encode()
         headers = {"Content-Type": "application/json"}
         self._send("POST", f"labs/{lab}/capacity", headers=headers, body=lambda: content)
 
@@ -332,8 +317,3 @@ def _detail(answer: httpx.Response) -> str:
         return str(problem.get("detail") or problem.get("title") or answer.text[:500])
     except (ValueError, AttributeError):
         return answer.text[:500]
-
-
-def sha256_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

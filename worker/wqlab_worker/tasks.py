@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from celery import Celery
 from celery.signals import worker_ready
+from kombu import Queue  # type: ignore[attr-defined]
 
 from wqlab_contracts import queue
 
@@ -19,7 +21,15 @@ app.conf.update(queue.CELERY_CONFIG)
 @app.on_configure.connect  # type: ignore[untyped-decorator]
 def _configure(sender: Any, **_: Any) -> None:
     """Late, so that this module can be imported without a worker's environment."""
-    sender.conf.broker_url = settings().broker_url
+    known = settings()
+    sender.conf.broker_url = known.broker_url
+    if known.broker_url.startswith("rediss://"):
+        trusted = {} if known.ca_file is None else {"ssl_ca_certs": str(known.ca_file)}
+        sender.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED, **trusted}
+    if known.own_broker_user:
+        sender.conf.update(queue.LAB_CELERY_CONFIG)
+        # Declaring a queue writes; the server has done it.
+        sender.conf.task_queues = [Queue(queue.lab_queue(known.lab), no_declare=True)]  # type: ignore[no-untyped-call]
 
 
 @app.task(name=queue.APPLY)  # type: ignore[untyped-decorator]

@@ -6,9 +6,9 @@ Each step needs those before it. The boot itself answers for the first ones; the
 
 from __future__ import annotations
 
-import secrets
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome
@@ -58,8 +58,6 @@ class Walk:
     job: RunJob
     emit: Emit
     now: Callable[[], datetime]
-    word: str = field(default_factory=lambda: secrets.token_hex(8))
-    """What the script prints to the kernel's log, to be heard on the console."""
 
     def __post_init__(self) -> None:
         self._next = 0
@@ -90,7 +88,7 @@ class Walk:
             if step is DeviceStep.TOPOLOGY:
                 text = "; ".join(filter(None, [self._topology, text]))
             if step is DeviceStep.DETECTORS:
-                if not board.heard(self.word, HEARD_S):
+                if not board.heard(word_of(self.job), HEARD_S):
                     raise BoardFailure(
                         Failure(
                             kind=ErrorKind.INFRASTRUCTURE,
@@ -124,6 +122,11 @@ class Walk:
     def _tell(self, step: DeviceStep, outcome: StepOutcome, text: str, failure: Failure | None = None) -> None:
         self._next = STEPS.index(step) + 1
         self.emit.event(CheckStep(at=self.now(), step=step, outcome=outcome, text=text, failure=failure))
+
+
+def word_of(job: RunJob) -> str:
+    """What the script prints to the kernel's log, to be heard on the console; of this run and no other."""
+    return hashlib.sha256(f"{job.run_id}/{job.seed}".encode()).hexdigest()[:16]
 
 
 def _counted(topology: MeasuredTopology) -> str:

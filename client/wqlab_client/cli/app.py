@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import account, device, lab, results, submissions, submit, watch
+from . import account, device, lab, labs, results, submissions, submit, watch
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
@@ -22,7 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _commands in (submit, watch, submissions, results, lab, device, account):
+for _commands in (submit, watch, submissions, results, lab, labs, device, account):
     _commands.register(app)
 
 

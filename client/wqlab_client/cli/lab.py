@@ -56,8 +56,9 @@ def devices(
 
 def _device_row(device: DeviceView, now: datetime) -> list[Text | str]:
     checked = f"{rough((now - device.health_checked_at).total_seconds())} ago" if device.health_checked_at else "never"
-    doing = f"run {device.lease.run_id}" if device.lease else "idle"
-    return [device.name, device.device_type, device.lab, word(device.health), checked, doing, device.health_reason]
+    doing = f"run {device.lease.run_id}" if device.lease else "away" if device.away else device.elsewhere or "idle"
+    reason = device.health_reason or device.away
+    return [device.name, device.device_type, device.lab, word(device.health), checked, doing, reason]
 
 
 @devices_app.command("show")
@@ -72,6 +73,8 @@ def show_device(context: typer.Context, name: DeviceName, as_json: JsonFlag = Fa
     lines = [Text(f"{device.name}: {device.device_type} in lab {device.lab}, ").append_text(word(device.health))]
     if device.health_reason:
         lines.append(Text(f"  reason: {one_line(device.health_reason)}"))
+    if device.away:
+        lines.append(Text(f"  not to be had now: {one_line(device.away)}"))
     if device.health_checked_at:
         lines.append(Text(f"  checked {rough((now - device.health_checked_at).total_seconds())} ago"))
     if device.lease:

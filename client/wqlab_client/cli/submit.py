@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 
 from wqlab_contracts.api import SubmissionRequest
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
-from wqlab_contracts.specs import format_setting, parse_setting
+from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
 from ..errors import UsageError
 from . import watch
@@ -207,6 +207,10 @@ def submit(  # noqa: PLR0917 - the options of a command
         str | None,
         typer.Option(metavar="NAME", help="Kernel recipe instead of the boards' own; debug gives findings, no figures"),
     ] = None,
+    backend: Annotated[
+        Backend | None,
+        typer.Option(help="Only boards that are reached so; else the pool with the shortest queue", show_default=False),
+    ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher goes first")] = 50,
     wait: Annotated[bool, typer.Option("--wait", help="Watch until it is finished, print the report")] = False,
@@ -238,6 +242,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             blocks=blocks,
             priority=priority,
             recipe=recipe,
+            backend=backend,
         )
     except ValidationError as error:
         raise _mistake("the request", error) from None

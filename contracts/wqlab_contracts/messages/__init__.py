@@ -37,7 +37,8 @@ from .events import (
     Samples,
     Unsupported,
 )
-from .run import BlockPlan, DeviceFacts, Kernel, RunJob, RunResult
+from .pool import LavaDevice, LavaPool
+from .run import BlockPlan, DeviceFacts, Kernel, LavaBoot, RunJob, RunResult
 from .submission import Event, GitSeries, MboxSeries, Series, Target, normalised_subject
 
 __all__ = [
@@ -74,6 +75,9 @@ __all__ = [
     "Heartbeat",
     "HeartbeatAnswer",
     "Kernel",
+    "LavaBoot",
+    "LavaDevice",
+    "LavaPool",
     "MboxSeries",
     "MeasuredTopology",
     "Message",

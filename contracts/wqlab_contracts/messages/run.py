@@ -5,7 +5,18 @@ from __future__ import annotations
 from pydantic import Field
 
 from ..enums import Arm, Outcome, RunPurpose
-from ..specs import BootMethod, Conditions, CpuArch, ExternalPower, Name, Profile, TestPlan, Topology
+from ..specs import (
+    Backend,
+    BootMethod,
+    Conditions,
+    CpuArch,
+    ExternalPower,
+    LavaMapping,
+    Name,
+    Profile,
+    TestPlan,
+    Topology,
+)
 from .base import Artifact, Failure, Message
 
 
@@ -34,6 +45,14 @@ class BlockPlan(Message):
     """Attempt number to start from; earlier ones were discarded by earlier holders of the run."""
 
 
+class LavaBoot(Message):
+    """How to boot a device of a LAVA lab."""
+
+    mapping: LavaMapping
+    template: str
+    """Jinja2 text of a job's definition."""
+
+
 class DeviceFacts(Message):
     """What a worker must know of the board it was given."""
 
@@ -47,11 +66,16 @@ class DeviceFacts(Message):
     emulated: bool
     scratch: list[str] = Field(default_factory=list)
     power: ExternalPower | None = None
+    backend: Backend = "labgrid"
+    lava: LavaBoot | None = None
+    """Of a LAVA device."""
 
 
 class RunJob(Message):
     run_id: int
     purpose: RunPurpose
+    priority: int = Field(default=50, ge=0, le=100)
+    """Of the submission; where a lab has a queue of its own, the run stands in it with this."""
     device: DeviceFacts
     previous_holder: bool
     """A holder before this one may have left the place acquired: release it and power-cycle first."""

@@ -6,6 +6,7 @@ violation into an error with file, line and key. Unknown fields are rejected eve
 
 from .base import CpuArch, LastLevel, Name, Strict
 from .devices import (
+    Backend,
     BootMethod,
     Cluster,
     Command,
@@ -14,6 +15,8 @@ from .devices import (
     DeviceType,
     Emulation,
     ExternalPower,
+    LavaMapping,
+    LavaTimeouts,
     ScratchDevice,
     Topology,
     Unit,
@@ -37,6 +40,7 @@ from .plans import (
 __all__ = [
     "NO_SETTING",
     "Axis",
+    "Backend",
     "BootMethod",
     "Cluster",
     "Command",
@@ -49,6 +53,8 @@ __all__ = [
     "ExternalPower",
     "KernelRecipe",
     "LastLevel",
+    "LavaMapping",
+    "LavaTimeouts",
     "Metric",
     "Name",
     "Profile",

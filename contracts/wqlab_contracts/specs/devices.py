@@ -176,11 +176,49 @@ class ExternalPower(Strict):
     turn_off: Command
 
 
+Backend = Literal["labgrid", "lava"]
+"""How a lab reaches its boards."""
+
+
+class LavaTimeouts(Strict):
+    """Seconds. What a LAVA job may take is the sum over its actions and no number of its own."""
+
+    queue: int = Field(default=86400, ge=60)
+    """Until LAVA has the device free for the job."""
+    deploy: int = Field(default=600, ge=10)
+    """Fetching images and making overlays."""
+
+
+class LavaMapping(Strict):
+    """As what a LAVA lab knows boards of a type, and how it boots them."""
+
+    device_type: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
+    boot: Name
+    """Template of the job's definition: device-types/lava/<boot>.yaml.jinja2."""
+    kexec: bool = True
+    """False: a board whose kernels cannot kexec; each variant is deployed and booted by LAVA instead."""
+    off_after_boot: bool = False
+    """True: a board switches itself off once it is measured, where LAVA does not end a boot before it begins the next
+    (QEMU: the guests of a job would go on side by side)."""
+    tags: list[str] = Field(default_factory=list)
+    context: dict[str, str | int | list[str]] = Field(default_factory=dict)
+    images: dict[str, str] = Field(default_factory=dict)
+    """URLs of what the golden system is booted from, by the names that the template uses. Those that it does not name
+    come from the lab's worker: `kernel` and `ramdisk` of the golden system that virtual boards boot."""
+    ramdisk_compression: Literal["gz", "xz", "bz2"] | None = None
+    """Of `images.ramdisk`, so that LAVA can put overlays in: the worker's own is not compressed. LAVA 2026.10 cannot
+    take zstd apart."""
+    worker_host: str | None = None
+    """As what a board sees the host of the lab's worker, where that is not its address."""
+    timeouts: LavaTimeouts = LavaTimeouts()
+
+
 class Unit(Strict):
-    """One physical (or virtual) board: a labgrid place."""
+    """One physical (or virtual) board: a labgrid place, or a LAVA device."""
 
     name: Name
     lab: Name = "local"
+    backend: Backend = "labgrid"
     scratch: list[ScratchDevice] = Field(default_factory=list)
     """Block devices that plans may overwrite, all of them. No plan ever writes to a device that is not listed here."""
     power: ExternalPower | None = None
@@ -194,8 +232,9 @@ class DeviceType(Strict):
     """False: described, but the lab has never run on such a machine. Shown wherever the type is."""
     arch: CpuArch
     topology: Topology
-    backend: Literal["labgrid"] = "labgrid"
     boot: BootMethod = BootMethod()
+    lava: LavaMapping | None = None
+    """What units whose backend is LAVA are booted by."""
     conditions: Conditions = Conditions()
     emulation: Emulation | None = None
     units: list[Unit] = Field(min_length=1)
@@ -221,6 +260,15 @@ class DeviceType(Strict):
     def _smt_is_as_declared(self) -> Self:
         if self.conditions.smt is False and self.topology.threads_per_core > 1:
             raise ValueError("conditions: smt is off, so the topology needs threads_per_core: 1")
+        return self
+
+    @model_validator(mode="after")
+    def _lava_units_are_mapped(self) -> Self:
+        for unit in self.units:
+            if unit.backend == "lava" and self.lava is None:
+                raise ValueError(f"unit {unit.name} is a LAVA device, and `lava:` does not say how to boot it")
+            if unit.backend == "lava" and unit.power is not None:
+                raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, not `power:`")
         return self
 
     @model_validator(mode="after")

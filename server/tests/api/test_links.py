@@ -150,7 +150,7 @@ def test_a_finished_report_says_the_same_for_ever(
     (data_dir / "testplans/flush/plan.yaml").write_text(PLAN.replace("locks per flush", "nothing of note"))
     (data_dir / "device-types/tiny.yaml").write_text(TINY.replace("two CPUs", "some CPUs"))
     live.app.state.data._checked_at = float("-inf")
-    for artifact in scene.store.root.rglob("*"):
+    for artifact in scene.settings.artifact_dir.rglob("*"):
         if artifact.is_file():
             artifact.unlink()
     with transaction(scene.sessions) as session:

@@ -51,7 +51,7 @@ def test_only_artifacts_of_the_build_are_sent(client: httpx.Client, scene: Scene
     assert ok(client.get(f"/api/v1/builds/{ids[Arm.BASELINE]}/artifacts/{own}")).text == "log of baseline\n"
     assert client.get(f"/api/v1/builds/{ids[Arm.CANDIDATE]}/artifacts/{own}").status_code == 404
     assert client.get(f"/api/v1/builds/{ids[Arm.BASELINE]}/artifacts/../../etc").status_code in {404, 422}
-    scene.store.path(own).unlink()
+    (scene.settings.artifact_dir / own[:2] / own).unlink()
     gone = ok(client.get(f"/api/v1/builds/{ids[Arm.BASELINE]}/artifacts/{own}"), 404)
     assert "no longer in the artifact store" in gone.json()["detail"]
 

@@ -63,6 +63,7 @@ DATA = DataFolder(
     {},
     {},
     {},
+    {},
 )
 MBOX = "From 0123 Mon Sep 17\nSubject: [PATCH] x\n\ndiff --git a/a b/a\n--- a/a\n+++ b/a\n"
 
@@ -150,3 +151,13 @@ def test_kernels_that_are_compared_have_one_compiler() -> None:
     assert mistake["pointer"] == "/targets"
     assert "different compilers (clang, gcc)" in mistake["detail"]
     assert mistakes(request.model_copy(update={"recipe": "measure"}), DATA) == []
+
+
+def test_a_backend_needs_a_board_that_is_reached_so() -> None:
+    request = SubmissionRequest.model_validate(
+        {"series": None, "tree": "stable", "targets": [{"plan": "dm-crypt", "device_type": "tiny"}], "backend": "lava"}
+    )
+    (mistake,) = mistakes(request, DATA)
+    assert mistake["pointer"] == "/backend"
+    assert "tiny has no board that is reached by lava; its boards are reached by labgrid" in mistake["detail"]
+    assert mistakes(request.model_copy(update={"backend": "labgrid"}), DATA) == []

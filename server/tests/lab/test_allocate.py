@@ -26,6 +26,9 @@ units_of = st.lists(
         device_type=st.sampled_from(["xeon", "ryzen"]),
         lab=st.sampled_from(["local", "far"]),
         health=st.sampled_from(list(DeviceHealth)),
+        backend=st.sampled_from(["labgrid", "lava"]),
+        away=st.booleans(),
+        backlog=st.sampled_from([0.0, 0.5, 3.0]),
     ),
     unique_by=lambda unit: unit.name,
 )
@@ -37,6 +40,7 @@ waiting_of = st.lists(
         priority=st.integers(0, 100),
         waited_s=st.sampled_from([0.0, 30.0, 6000.0]),
         device_type=st.sampled_from(["xeon", "ryzen"]),
+        backend=st.sampled_from([None, "labgrid", "lava"]),
         wanted_device=st.one_of(st.none(), st.integers(0, 8).map(lambda n: f"u{n}")),
         avoid=st.frozensets(st.integers(0, 8).map(lambda n: f"u{n}"), max_size=3),
     ),
@@ -66,8 +70,10 @@ def test_any_order_of_the_inputs_gives_the_same_answer_and_no_board_two_runs(
     for assignment in made:
         given_unit, to = unit[assignment.device], run[assignment.run_id]
         assert given_unit.health is not QUARANTINED
+        assert not given_unit.away
         if to.wanted_device is None:
             assert (given_unit.device_type, given_unit.health) == (to.device_type, GOOD)
+            assert to.backend in (None, given_unit.backend)
         else:
             assert given_unit.name == to.wanted_device
     busy = Counter(unit[lease.device].lab for lease in held)
@@ -83,7 +89,13 @@ def test_no_board_stays_free_while_a_run_that_fits_it_waits(units: list[Unit], w
     for run in waiting:
         if run.run_id not in served and run.wanted_device is None:
             assert not [
-                u for u in units if u.device_type == run.device_type and u.health is GOOD and u.name not in used
+                u
+                for u in units
+                if u.device_type == run.device_type
+                and u.health is GOOD
+                and not u.away
+                and run.backend in (None, u.backend)
+                and u.name not in used
             ]
 
 
@@ -135,7 +147,7 @@ def one_by_one(
 ) -> list[Assignment]:
     """The rule as it is said: again and again the run that comes first now, and the best unit that fits it."""
     lab = {unit.name: unit.lab for unit in units}
-    free = {unit for unit in units if unit.health is not QUARANTINED} - {
+    free = {unit for unit in units if unit.health is not QUARANTINED and not unit.away} - {
         unit for unit in units for lease in held if lease.device == unit.name
     }
     busy, boards = Counter(lab[lease.device] for lease in held), Counter(lease.owner for lease in held)
@@ -150,11 +162,11 @@ def one_by_one(
             and (
                 unit.name == run.wanted_device
                 if run.wanted_device
-                else (unit.device_type, unit.health) == (run.device_type, GOOD)
+                else (unit.device_type, unit.health) == (run.device_type, GOOD) and run.backend in (None, unit.backend)
             )
         ]
         if fitting:
-            unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.name))
+            unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.backlog, unit.name))
             free.remove(unit)
             busy[unit.lab] += 1
             boards[run.owner] += 1

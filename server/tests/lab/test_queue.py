@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,6 +27,7 @@ def run(number: int, owner: str = "alice", **changes: Any) -> Work:
         "plan": "fsync",
         "device_type": "tiny",
         "wanted_device": None,
+        "wanted_backend": None,
         "device": None,
         "state": JobState.QUEUED,
         "priority": 50,
@@ -93,6 +95,7 @@ def test_a_time_that_was_never_measured_is_not_guessed() -> None:
         ([unit("t1", UNKNOWN)], Waits.UNCHECKED, "passed a health check"),
         ([unit("t1", QUARANTINED)], Waits.OUT_OF_SERVICE, "quarantined"),
         ([], Waits.OUT_OF_SERVICE, "quarantined"),
+        ([replace(unit("t1"), away="LAVA does not answer")], Waits.AWAY, "t1: LAVA does not answer"),
     ],
 )
 def test_boards_that_cannot_take_it(units: list[Unit], waits: Waits, words: str) -> None:
@@ -100,6 +103,14 @@ def test_boards_that_cannot_take_it(units: list[Unit], waits: Waits, words: str)
     assert entry.waits is waits
     assert words in entry.why
     assert entry.starts_at is None
+
+
+def test_a_run_that_wants_a_backend_waits_for_boards_of_that() -> None:
+    lava = replace(unit("l1", run_id=1), backend="lava")
+    work = [at_work(1, "l1"), run(2, wanted_backend="lava"), run(3)]
+    wants_lava, any_board = entries([unit("t1"), lava], work)
+    assert (wants_lava.run_id, wants_lava.waits) == (2, Waits.BUSY)
+    assert (any_board.run_id, any_board.waits) == (3, Waits.NEXT)
 
 
 def test_a_lab_that_is_full() -> None:

@@ -64,7 +64,8 @@ def state(*health: DeviceHealth, work: list[Work] | None = None, leased: dict[st
 def other(number: int, **changes: Any) -> Work:
     fields = {
         "run_id": number, "submission_id": number, "title": "t", "owner": "bob", "purpose": RunPurpose.MEASURE,
-        "plan": "fsync", "device_type": "tiny", "wanted_device": None, "device": None, "state": JobState.QUEUED,
+        "plan": "fsync", "device_type": "tiny", "wanted_device": None, "wanted_backend": None, "device": None,
+        "state": JobState.QUEUED,
         "priority": 50, "created_at": NOW - timedelta(minutes=5), "boots_left": 12, "boot_s": 10.0,
     }  # fmt: skip
     return Work(**fields | changes)

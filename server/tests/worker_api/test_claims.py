@@ -140,6 +140,56 @@ def test_another_labs_token_reports_nothing_of_this_labs_run(lab: LabUnderTest, 
         assert session.get_one(Run, run.job.run_id).outcome is None
 
 
+def test_a_labs_token_takes_no_builds_applies_or_lookups(lab: LabUnderTest) -> None:
+    lab.submit("locks@board")
+    with lab.transaction() as session:
+        _, lab.worker.token = create_token(session, "local", [Scope.WORKER], lab="local")
+    for kind in ("applies", "builds", "lookups"):
+        claimed = lab.worker.request("POST", f"{kind}/1/claim", json={"worker": "w/1", "lab": "local"})
+        assert claimed.status_code == 403, kind
+        assert "a build worker needs a token without a lab" in claimed.json()["detail"]
+        result = {"fence": 1, "result": {"outcome": "failed"}}
+        assert lab.worker.request("POST", f"{kind}/1/finish", json=result).status_code == 403, kind
+    for kind in ("applies", "builds"):
+        for what, body in (("heartbeat", {"fence": 1}), ("events", {"fence": 1, "events": []})):
+            assert lab.worker.request("POST", f"{kind}/1/{what}", json=body).status_code == 403, (kind, what)
+        lab.worker._fence = (f"{kind}/1", 1)
+        lab.worker.upload(ArtifactKind.KERNEL, "bzImage", b"poison", expect=403)
+
+
+def test_a_labs_token_fetches_what_its_runs_boot_and_nothing_else(lab: LabUnderTest, run: RunSession) -> None:
+    kernel = run.job.kernels[Arm.CANDIDATE].image
+    with lab.transaction() as session:
+        bundle = session.scalars(select(ArtifactLink.sha256).where(ArtifactLink.kind == ArtifactKind.BUNDLE)).one()
+        _, near = create_token(session, "near", [Scope.WORKER], lab="local")
+        _, far = create_token(session, "far", [Scope.WORKER], lab="far")
+
+    def ask(token: str, sha256: str, method: str = "GET") -> int:
+        lab.worker.token = token
+        return lab.worker.request(method, f"artifacts/{sha256}").status_code
+
+    assert [ask(lab.worker_token, sha256) for sha256 in (kernel.sha256, bundle)] == [200, 200], "a build worker"
+    assert [ask(near, sha256) for sha256 in (kernel.sha256, bundle, "0" * 64)] == [200, 403, 403]
+    assert [ask(far, kernel.sha256, method) for method in ("GET", "HEAD")] == [403, 403]
+    lab.expire("runs", run.job.run_id)
+    lab.tick()
+    assert ask(near, kernel.sha256) == 403, "its run was given back"
+
+
+def test_an_artifact_is_fetched_from_where_it_was_cut_off(lab: LabUnderTest, run: RunSession) -> None:
+    lab.worker._fence = (f"runs/{run.job.run_id}", run.fence)
+    content = bytes(range(256)) * 5000
+    artifact = lab.worker.upload(ArtifactKind.RAW_OUTPUT, "output.txt", content)
+    path, same = f"artifacts/{artifact.sha256}", f'"{artifact.sha256}"'
+    rest = lab.worker.request("GET", path, headers={"Range": "bytes=700000-", "If-Range": same})
+    assert (rest.status_code, rest.content) == (206, content[700_000:])
+    assert rest.headers["content-range"] == f"bytes 700000-{len(content) - 1}/{len(content)}"
+    other = lab.worker.request("GET", path, headers={"Range": "bytes=700000-", "If-Range": '"another"'})
+    assert (other.status_code, other.content) == (200, content)
+    beyond = lab.worker.request("GET", path, headers={"Range": f"bytes={len(content)}-"})
+    assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(content)}")
+
+
 def test_a_nul_byte_from_a_board_does_not_block_its_run(lab: LabUnderTest, run: RunSession) -> None:
     key = first_key(run)
     started, verified, samples, _ = run.boot_events(key)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path
-from fastapi.responses import FileResponse
 
 from wqlab_contracts.api import BuildView
 from wqlab_contracts.enums import ArtifactKind
 
 from ..auth import Reader
 from ..deps import Db, Store
-from ..downloads import BINARY, TEXT, send
+from ..downloads import BINARY, TEXT, StoredBytes, send
 from ..paging import Id
 from ..problems import documented
 from ..views import build_view
@@ -28,21 +27,21 @@ def get_build(build_id: Id, session: Db, _: Reader) -> BuildView:
     return build_view(build, new_warnings=queries.own_warnings(session, build))
 
 
-@router.get("/{build_id}/log", response_class=FileResponse, responses=TEXT)
-def get_build_log(build_id: Id, session: Db, store: Store, _: Reader) -> FileResponse:
+@router.get("/{build_id}/log", response_class=StoredBytes, responses=TEXT)
+def get_build_log(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """The whole log of the build."""
     return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.BUILD_LOG))
 
 
-@router.get("/{build_id}/config", response_class=FileResponse, responses=TEXT)
-def get_build_config(build_id: Id, session: Db, store: Store, _: Reader) -> FileResponse:
+@router.get("/{build_id}/config", response_class=StoredBytes, responses=TEXT)
+def get_build_config(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """The kernel's .config as it was built."""
     return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.CONFIG))
 
 
-@router.get("/{build_id}/artifacts/{sha256}", response_class=FileResponse, responses=BINARY)
+@router.get("/{build_id}/artifacts/{sha256}", response_class=StoredBytes, responses=BINARY)
 def get_build_artifact(
     build_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
-) -> FileResponse:
+) -> StoredBytes:
     """One of the files listed in the build's `artifacts`, by its hash."""
     return send(store, queries.artifact_by_hash(queries.get(session, build_id), sha256))

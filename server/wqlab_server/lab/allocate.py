@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
 from wqlab_contracts.enums import DeviceHealth
+from wqlab_contracts.specs import Backend
 
 from ..jobs import queue_score
 
@@ -22,6 +23,11 @@ class Unit:
     device_type: str
     lab: str
     health: DeviceHealth
+    backend: Backend = "labgrid"
+    away: bool = False
+    """Its lab cannot give it now."""
+    backlog: float = 0.0
+    """What stands before a new run in the lab's own queue."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Waiting:
     priority: int
     waited_s: float
     device_type: str
+    backend: Backend | None = None
+    """Only units that are reached so."""
     wanted_device: str | None = None
     """A health check is for one unit, whatever its health (unless it is quarantined)."""
     avoid: frozenset[str] = field(default_factory=frozenset)
@@ -108,11 +116,14 @@ class _Pool:
         self._room = {lab: bound - busy[lab] for lab, bound in capacity.items()}
         self._free = {
             unit.name: unit
-            for unit in sorted(units, key=lambda unit: unit.name)
-            if unit.name not in taken and unit.health is not DeviceHealth.QUARANTINED and self._has_room(unit.lab)
+            for unit in sorted(units, key=lambda unit: (unit.backlog, unit.name))
+            if unit.name not in taken
+            and unit.health is not DeviceHealth.QUARANTINED
+            and not unit.away
+            and self._has_room(unit.lab)
         }
         self._good: dict[str, dict[str, None]] = defaultdict(dict)
-        """Device type -> names of those that may measure, in order."""
+        """Device type -> names of those that may measure: the shortest queue first, then by name."""
         for unit in self._free.values():
             if unit.health is DeviceHealth.GOOD:
                 self._good[unit.device_type][unit.name] = None
@@ -126,7 +137,8 @@ class _Pool:
             name = run.wanted_device if run.wanted_device in self._free else None
         else:
             good = self._good[run.device_type]
-            name = next((name for name in good if name not in run.avoid), next(iter(good), None))
+            fit = [name for name in good if run.backend in (None, self._free[name].backend)] if run.backend else good
+            name = next((name for name in fit if name not in run.avoid), next(iter(fit), None))
         if name is None:
             return None
         lab = self._free[name].lab

@@ -32,17 +32,14 @@ def list_devices(
         plain_text("device_type", device_type)
     found = queries.devices(session, device_type)
     checks = queries.checks(session, [row.name for row, _ in found])
-    return [device_view(row, lease, check=checks.get(row.name)) for row, lease in found]
+    stands = queries.standings(session, found)
+    return [device_view(row, lease, stands[row.name], checks.get(row.name)) for row, lease in found]
 
 
 @router.get("/devices/{name}", responses=documented(404))
 def get_device(name: Name, session: Db, _: Reader) -> DeviceView:
     """One board: health, lease, and the topology that its last verified boot measured."""
-    return _view(session, name)
-
-
-def _view(session: Db, name: str) -> DeviceView:
-    return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))
+    return queries.view(session, name)
 
 
 @router.post("/devices/{name}/quarantine", responses=documented(400, 404))
@@ -52,7 +49,7 @@ def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Mai
     reason = plain_text("reason", body.reason, "body")
     queries.device(session, name)
     service.quarantine(session, name, reason, who.owner)
-    return _view(session, name)
+    return queries.view(session, name)
 
 
 @router.post("/devices/{name}/release", responses=documented(404))
@@ -60,7 +57,7 @@ def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
     """Put a quarantined board back. A health check is ordered at once, and comes before its first run."""
     queries.device(session, name)
     service.release(session, name, who.owner)
-    return _view(session, name)
+    return queries.view(session, name)
 
 
 @router.get("/device-types")

@@ -20,7 +20,6 @@ from ..events import CHECK_CHANNEL
 from ..paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..problems import documented, invalid
 from ..sse import notifications_of
-from ..views import device_view
 from . import checks, history, queries, queue, service
 
 router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
@@ -88,7 +87,7 @@ def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
     quarantined board is refused (409), as its release orders a check."""
     queries.device(session, name)
     service.request_check(session, name)
-    return device_view(*queries.device(session, name), check=queries.checks(session, [name]).get(name))
+    return queries.view(session, name)
 
 
 @router.post("/devices/{name}/check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))

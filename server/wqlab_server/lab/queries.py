@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import UnitCounts
-from wqlab_contracts.enums import JobState, RunPurpose
+from wqlab_contracts.api import DeviceView, UnitCounts
+from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
+from wqlab_contracts.specs import Backend
 from wqlab_contracts.yamlfile import known_or_hint
 
+from ..db import clock
 from ..models import Device, Lease, Run
+from ..pools import Standing, standing
 from ..problems import not_found
-from ..queue_state import unit_class
+from ..queue_state import pool_rows, unit_class
+from ..views import device_view
 
 
 def devices(session: Session, device_type: str | None = None) -> Sequence[tuple[Device, Lease | None]]:
@@ -38,6 +43,13 @@ def device(session: Session, name: str) -> tuple[Device, Lease | None]:
     return row, session.scalar(select(Lease).where(Lease.device_name == name))
 
 
+def view(session: Session, name: str) -> DeviceView:
+    """Raises ApiProblem 404."""
+    row, lease = device(session, name)
+    stands = standings(session, [(row, lease)])[name]
+    return device_view(row, lease, stands, checks(session, [name]).get(name))
+
+
 def checks(session: Session, names: Collection[str]) -> dict[str, int]:
     """Device -> the run that is checking its health, or waits to."""
     unfinished = session.execute(
@@ -57,6 +69,52 @@ def count_units(pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, Unit
         device_type: UnitCounts(**{name: counts[name] for name in UnitCounts.model_fields})
         for device_type, counts in counted.items()
     }
+
+
+def standings(session: Session, pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, Standing]:
+    """Device -> what its lab's own server says of it."""
+    now, published = clock(session), pool_rows(session)
+    return {
+        row.name: standing(row.name, row.lab, row.backend, published, now, ours=lease is not None)
+        for row, lease in pairs_
+    }
+
+
+@dataclass
+class PoolCounts:
+    """The boards of one lab, each counted once."""
+
+    backend: Backend = "labgrid"
+    boards: int = 0
+    free: int = 0
+    busy: int = 0
+    away: int = 0
+    problems: set[str] = field(default_factory=set)
+
+    @property
+    def problem(self) -> str:
+        """The one reason for which none can be had."""
+        [reason, *others] = self.problems or {""}
+        return "" if others else reason
+
+
+def pool_counts(session: Session) -> dict[str, PoolCounts]:
+    """Lab -> its boards; labs that have any."""
+    rows = devices(session)
+    stands = standings(session, rows)
+    counted: dict[str, PoolCounts] = defaultdict(PoolCounts)
+    for row, lease in rows:
+        counts, stand = counted[row.lab], stands[row.name]
+        counts.backend = row.backend
+        counts.boards += 1
+        counts.problems.add(stand.away)
+        if lease is None and (stand.away or row.health is DeviceHealth.QUARANTINED):
+            counts.away += 1
+        elif lease is not None or stand.elsewhere:
+            counts.busy += 1
+        else:
+            counts.free += 1
+    return counted
 
 
 def queued_by_type(session: Session) -> dict[str, int]:

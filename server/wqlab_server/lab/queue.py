@@ -36,7 +36,7 @@ def view(state: QueueState) -> QueueView:
         starts_s = schedule.place(run.device_type, run.left_s, wanted=run.wanted_device)
         ahead = _ahead(state, run, queued[:number])
         waits = free.why(run, queued[:number])
-        if waits in {Waits.NEXT, Waits.OUT_OF_SERVICE}:
+        if waits in {Waits.NEXT, Waits.OUT_OF_SERVICE, Waits.AWAY}:
             ahead = []
         entries.append(
             _entry(
@@ -73,6 +73,9 @@ class _Free:
         in_service = [unit for unit in wanted if unit.health is not DeviceHealth.QUARANTINED]
         if not in_service:
             return Waits.OUT_OF_SERVICE
+        in_service = [unit for unit in in_service if not unit.away]
+        if not in_service:
+            return Waits.AWAY
         ready = [unit for unit in in_service if run.wanted_device or unit.health is DeviceHealth.GOOD]
         free = [unit for unit in ready if unit.name in self._left]
         with_slot = [unit for unit in free if self._slots.get(unit.lab, 1) > 0]
@@ -136,7 +139,7 @@ def _entry(
 ) -> QueueEntry:
     waited_s = state.waited_s(run)
     points = _Points(AGING_PER_MINUTE * waited_s / 60, -SHARE * state.held[run.owner], state.held[run.owner])
-    known = starts_s is not None and waits not in {Waits.OUT_OF_SERVICE, Waits.UNCHECKED}
+    known = starts_s is not None and waits not in {Waits.OUT_OF_SERVICE, Waits.UNCHECKED, Waits.AWAY}
     return QueueEntry(
         position=position,
         position_in_type=in_type,
@@ -174,11 +177,16 @@ def _why(state: QueueState, run: Work, waits: Waits, ahead: list[RunsAhead], poi
         Waits.AHEAD: f"waits for: {_groups(ahead)} ahead on {board}",
         Waits.UNCHECKED: f"no board of {board} has passed a health check; one is ordered",
         Waits.CAPACITY: f"a board is free, but its lab has as many at work as it can run ({_bounds(state, run)})",
+        Waits.AWAY: f"no board of {board} can be had now: {_away(state, run)}",
         Waits.OUT_OF_SERVICE: f"every board of {board} is quarantined; a maintainer has to release one",
     }[waits]
     held = f"{points.held} board{'' if points.held == 1 else 's'}"
     share = f"; {run.owner} has {held} already, which takes {-points.share:g} points" if points.held else ""
     return said + (share if waits in {Waits.AHEAD, Waits.BUSY, Waits.CAPACITY} else "")
+
+
+def _away(state: QueueState, run: Work) -> str:
+    return "; ".join(sorted({f"{unit.name}: {unit.away}" for unit in state.units if run.wants(unit) and unit.away}))
 
 
 def _groups(ahead: list[RunsAhead]) -> str:

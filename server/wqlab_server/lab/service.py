@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
-from sqlalchemy import Select, func, select, type_coerce, update
+from sqlalchemy import Select, func, select, true, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import DeviceFacts, Failure
+from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
 from wqlab_contracts.queue import SERVER_QUEUE, TICK
-from wqlab_contracts.specs import DeviceType, Unit
+from wqlab_contracts.specs import Backend, DeviceType, Unit
 
 from ..db import Message, clock, post
 from ..errors import canceled
@@ -46,7 +46,7 @@ def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
         )
     }
     declared = {
-        unit.name: device_facts(device_type, unit)
+        unit.name: device_facts(data, device_type, unit)
         for device_type in data.device_types.values()
         for unit in device_type.units
     }
@@ -69,7 +69,12 @@ def change_pool(session: Session, change: PoolChange) -> None:
     if facts is None:
         session.execute(row.values(retired_at=clock(session), check_requested_at=None))
         return
-    described: dict[str, Any] = {"device_type": facts.device_type, "lab": facts.lab, "facts": facts}
+    described: dict[str, Any] = {
+        "device_type": facts.device_type,
+        "lab": facts.lab,
+        "backend": facts.backend,
+        "facts": facts,
+    }
     before = session.execute(
         select(Device.health, Device.health_reason).where(Device.name == change.name).with_for_update()
     ).one_or_none()
@@ -84,7 +89,8 @@ def change_pool(session: Session, change: PoolChange) -> None:
     session.execute(row.values(retired_at=None, **described))
 
 
-def device_facts(device_type: DeviceType, unit: Unit) -> DeviceFacts:
+def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> DeviceFacts:
+    lava = device_type.lava if unit.backend == "lava" else None
     return DeviceFacts(
         name=unit.name,
         device_type=device_type.name,
@@ -96,17 +102,15 @@ def device_facts(device_type: DeviceType, unit: Unit) -> DeviceFacts:
         emulated=device_type.emulated,
         scratch=unit.scratch,
         power=unit.power,
+        backend=unit.backend,
+        lava=LavaBoot(mapping=lava, template=data.lava_templates[lava.boot]) if lava else None,
     )
 
 
-def publish_capacity(session: Session, lab: str, capacity: int) -> None:
-    """How many boards a lab's worker can run at once."""
-    row = {"name": lab, "capacity": capacity}
-    session.execute(
-        insert(Lab)
-        .values(**row)
-        .on_conflict_do_update(index_elements=[Lab.name], set_={"capacity": capacity, "published_at": func.now()})
-    )
+def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool | None = None) -> None:
+    """How many boards a lab's worker can run at once, and what its LAVA says of them."""
+    told = {"capacity": capacity, "pool": pool, "published_at": func.now()}
+    session.execute(insert(Lab).values(name=lab, **told).on_conflict_do_update(index_elements=[Lab.name], set_=told))
 
 
 def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:
@@ -231,11 +235,12 @@ def drop_expired_offers(session: Session) -> None:
 # --- what there is to give ---------------------------------------------------------------------------------------
 
 
-def out_of_service(session: Session, device_type: str) -> str | None:
-    """Why no unit of this type will come free: all are quarantined or gone. None when one may."""
+def out_of_service(session: Session, device_type: str, backend: Backend | None = None) -> str | None:
+    """Why no unit of this type (that is reached by this backend) will come free: all are quarantined or gone. None when
+    one may."""
     known = session.execute(
         select(Device.name, Device.health, Device.health_reason, Device.retired_at).where(
-            Device.device_type == device_type
+            Device.device_type == device_type, true() if backend is None else Device.backend == backend
         )
     ).all()
     units = [unit for unit in known if unit.retired_at is None]

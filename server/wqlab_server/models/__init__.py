@@ -10,6 +10,7 @@ from .builds import Build, SubmissionBuild
 from .faults import TickFault
 from .job import Job
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
+from .lab_hosts import LabHost, LabInvite
 from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
@@ -36,6 +37,8 @@ __all__ = [
     "Job",
     "KeptReport",
     "Lab",
+    "LabHost",
+    "LabInvite",
     "Lease",
     "Lookup",
     "Run",

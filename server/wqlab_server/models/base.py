@@ -22,6 +22,7 @@ from wqlab_contracts.messages import (
     CheckStep,
     DeviceFacts,
     Failure,
+    LavaPool,
     MeasuredTopology,
     Source,
 )
@@ -99,6 +100,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Failure,
             KernelRecipe,
             LookupResult,
+            LavaPool,
             MeasuredTopology,
             Profile,
             Source,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, Index, func, text
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, func, text
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import DeviceHealth, Outcome
-from wqlab_contracts.messages import DeviceFacts, Failure, MeasuredTopology
+from wqlab_contracts.messages import DeviceFacts, Failure, LavaPool, MeasuredTopology
+from wqlab_contracts.specs import Backend
 
 from .base import Base
 
@@ -22,6 +23,8 @@ class Lab(Base):
     capacity: Mapped[int]
     """Boards it can run at once."""
     published_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    pool: Mapped[LavaPool | None]
+    """Of a LAVA lab; told with the capacity."""
 
 
 class Device(Base):
@@ -32,6 +35,7 @@ class Device(Base):
     name: Mapped[str] = mapped_column(primary_key=True)
     device_type: Mapped[str] = mapped_column(index=True)
     lab: Mapped[str]
+    backend: Mapped[Backend] = mapped_column(Text, server_default="labgrid")
     facts: Mapped[DeviceFacts]
     health: Mapped[DeviceHealth] = mapped_column(default=DeviceHealth.UNKNOWN)
     health_reason: Mapped[str] = mapped_column(default="")

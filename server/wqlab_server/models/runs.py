@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint, func
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan
+from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
 from .base import Base
 from .job import Job
@@ -52,6 +52,8 @@ class Run(Job, Base):
     """Arms of each block in boot order."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """A health check is for one unit."""
+    wanted_backend: Mapped[Backend | None] = mapped_column(Text)
+    """Only boards that are reached so; null: any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The unit it has or had last."""
     steps: Mapped[list[CheckStep]] = mapped_column(default=list)

@@ -228,7 +228,6 @@ def _config_of(build: Build) -> Artifact | None:
 
 def _text(store: ArtifactStore, sha256: str) -> str | None:
     try:
-        with store.open(sha256) as file:
-            return file.read().decode("utf-8", errors="replace")
+        return store.read(sha256).decode("utf-8", errors="replace")
     except FileNotFoundError:
         return None

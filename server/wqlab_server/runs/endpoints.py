@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
+from fastapi.responses import StreamingResponse
 
 from wqlab_comparison.csvfile import COLUMNS, write_csv
 from wqlab_contracts.api import BootView, RunView, SampleRow
@@ -17,7 +17,7 @@ from wqlab_contracts.messages import Artifact
 
 from ..auth import Reader
 from ..deps import Db, Store
-from ..downloads import BINARY, send
+from ..downloads import BINARY, StoredBytes, send
 from ..models import Run
 from ..paging import MAX_ID, Id, plain_text
 from ..problems import ApiProblem, documented
@@ -60,10 +60,10 @@ def list_run_artifacts(run_id: Id, session: Db, _: Reader) -> list[Artifact]:
     return queries.artifacts(session, queries.get(session, run_id))
 
 
-@router.get("/{run_id}/artifacts/{sha256}", response_class=FileResponse, responses=BINARY)
+@router.get("/{run_id}/artifacts/{sha256}", response_class=StoredBytes, responses=BINARY)
 def get_run_artifact(
     run_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
-) -> FileResponse:
+) -> StoredBytes:
     """One of the run's artifacts, by its hash."""
     return send(store, queries.artifact_by_hash(session, queries.get(session, run_id), sha256))
 

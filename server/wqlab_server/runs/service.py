@@ -61,6 +61,7 @@ def job(session: Session, run: Run, device: Device, previous_holder: bool) -> Ru
     return RunJob(
         run_id=run.id,
         purpose=run.purpose,
+        priority=run.priority,
         device=device.facts,
         previous_holder=previous_holder,
         plan=run.plan,

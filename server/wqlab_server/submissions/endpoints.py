@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
-from fastapi.responses import FileResponse, JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, StreamingResponse
 from sqlalchemy.exc import IntegrityError
 
 from wqlab_contracts.api import Page, SubmissionRequest, SubmissionSummary, SubmissionView
@@ -15,7 +15,7 @@ from wqlab_contracts.messages import Event
 
 from ..auth import Reader, Submitter
 from ..deps import AppSettings, Data, Db, Store
-from ..downloads import TEXT, send
+from ..downloads import TEXT, StoredBytes, send
 from ..models import Submission
 from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..problems import ApiProblem, documented
@@ -145,8 +145,8 @@ def get_submission(submission_id: Id, session: Db, _: Reader) -> SubmissionView:
     return _view(session, queries.get(session, submission_id))
 
 
-@router.get("/{submission_id}/series", response_class=FileResponse, responses={**TEXT, **documented(404)})
-def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> FileResponse:
+@router.get("/{submission_id}/series", response_class=StoredBytes, responses={**TEXT, **documented(404)})
+def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """The series under test as an mbox, on top of the base commit that the submission's `apply` names."""
     return send(store, queries.series_of(session, queries.get(session, submission_id)))
 

@@ -100,6 +100,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
         owner=submission.owner,
         priority=submission.priority,
         seed=seed,
+        wanted_backend=submission.request.backend,
         blocks=block_plan(profile.blocks, submission.request.series is not None, seed),
         profile=profile,
         **snapshot(data, device_type, plan, recipe),

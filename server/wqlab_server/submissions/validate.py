@@ -48,7 +48,23 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
                     f"{target.plan} on {target.device_type} is already target {first}; list all settings in that one",
                 )
             )
-    return found or _one_compiler(request, data)
+    return found or [*_backend(request, data), *_one_compiler(request, data)]
+
+
+def _backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
+    """Every target needs a board that is reached as the request wants."""
+    found = []
+    for name in dict.fromkeys(target.device_type for target in request.targets):
+        known = sorted({unit.backend for unit in data.device_types[name].units})
+        if request.backend is not None and request.backend not in known:
+            found.append(
+                _mistake(
+                    "/backend",
+                    f"{name} has no board that is reached by {request.backend}; its boards are reached by "
+                    f"{' and '.join(known)}: say that, or leave backend out",
+                )
+            )
+    return found
 
 
 def _one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:

@@ -179,6 +179,11 @@ export const devicesQuery = queryOptions({
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/devices", { signal })),
 });
 
+export const labsQuery = queryOptions({
+  queryKey: ["labs"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/labs", { signal })),
+});
+
 export const tokensQuery = (page: { cursor?: string; limit?: number }) =>
   queryOptions({
     queryKey: ["tokens", page],

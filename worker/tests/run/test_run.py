@@ -23,7 +23,7 @@ from wqlab_contracts.messages import (
     Unsupported,
 )
 from wqlab_worker.boards import BoardFailure
-from wqlab_worker.boot import cells, repetitions
+from wqlab_worker.calls import cells, repetitions
 from wqlab_worker.leases import Stop, canceled
 from wqlab_worker.rawoutput import RAW_OUTPUT_LIMIT
 from wqlab_worker.run import measure

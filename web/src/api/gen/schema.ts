@@ -326,6 +326,109 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/labs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Labs
+         * @description Every lab that has a board, a worker, or credentials of its own.
+         */
+        get: operations["list_labs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/labs/{lab}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove Lab
+         * @description Its worker token and broker user end at once, join tokens too, and its boards are quarantined. Runs that it had
+         *     go to other boards when their lease ends.
+         */
+        delete: operations["remove_lab"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/labs/{lab}/invite": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Invite Lab
+         * @description A token by which a host joins as this lab, once; the lab's earlier ones end. For administrators, who alone give
+         *     out workers' tokens.
+         */
+        post: operations["invite_lab"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/labs/ca": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Ca
+         * @description The certificate (PEM) of the private CA that this server's and its broker's certificates are checked with. No
+         *     token needed; a join token holds its SHA-256.
+         */
+        get: operations["get_ca"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/labs/join": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Join Lab
+         * @description A lab host's credentials for its join token, which needs no other token. It works once.
+         */
+        post: operations["join_lab"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans": {
         parameters: {
             query?: never;
@@ -1028,7 +1131,8 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description The process can do its work: database reachable and migrated, broker reachable, data folder loaded.
+         * @description The process can do its work: database reachable and migrated, broker and artifact store
+         *     reachable, data folder loaded.
          */
         get: operations["readyz"];
         put?: never;
@@ -1846,10 +1950,26 @@ export interface components {
         };
         /** DeviceView */
         DeviceView: {
+            /**
+             * Away
+             * @default
+             */
+            away: string;
+            /**
+             * Backend
+             * @default labgrid
+             * @enum {string}
+             */
+            backend: "labgrid" | "lava";
             /** Check Requested At */
             check_requested_at: string | null;
             /** Device Type */
             device_type: string;
+            /**
+             * Elsewhere
+             * @default
+             */
+            elsewhere: string;
             health: components["schemas"]["DeviceHealth"];
             /** Health Check */
             health_check: number | null;
@@ -2164,6 +2284,113 @@ export interface components {
              * @default gcc
              */
             toolchain: string;
+        };
+        /** LabInvitation */
+        LabInvitation: {
+            /**
+             * Again
+             * @default false
+             */
+            again?: boolean;
+            /**
+             * Valid S
+             * @default 3600
+             */
+            valid_s?: number;
+        };
+        /** LabInvited */
+        LabInvited: {
+            /**
+             * Expires At
+             * Format: date-time
+             */
+            expires_at: string;
+            /** Lab */
+            lab: string;
+            /** Token */
+            token: string;
+            /** Url */
+            url: string;
+        };
+        /** LabJoin */
+        LabJoin: {
+            /** Token */
+            token: string;
+        };
+        /**
+         * LabJoined
+         * @description What a lab host needs; each secret is shown this once.
+         */
+        LabJoined: {
+            /** Broker Url */
+            broker_url: string;
+            /** Lab */
+            lab: string;
+            /** Worker Token */
+            worker_token: string;
+        };
+        /** LabView */
+        LabView: {
+            /** Away */
+            away: number;
+            /**
+             * Backend
+             * @enum {string}
+             */
+            backend: "labgrid" | "lava";
+            /** Boards */
+            boards: number;
+            /** Busy */
+            busy: number;
+            /** Capacity */
+            capacity: number | null;
+            /** Free */
+            free: number;
+            /** Invited By */
+            invited_by: string | null;
+            /** Joined At */
+            joined_at: string | null;
+            /** Last Seen At */
+            last_seen_at: string | null;
+            /** Name */
+            name: string;
+            pool: components["schemas"]["LavaPool"] | null;
+            /** Problem */
+            problem: string;
+            /** Removed At */
+            removed_at: string | null;
+        };
+        /** LavaDevice */
+        LavaDevice: {
+            /** Device Type */
+            device_type: string;
+            /** Health */
+            health: string;
+            /** State */
+            state: string;
+        };
+        /** LavaPool */
+        LavaPool: {
+            /** Devices */
+            devices: {
+                [key: string]: components["schemas"]["LavaDevice"];
+            };
+            /**
+             * Problem
+             * @default
+             */
+            problem: string;
+            /** Queued */
+            queued: {
+                [key: string]: number;
+            };
+            /** Url */
+            url: string;
+            /**
+             * Version
+             * @default
+             */
+            version: string;
         };
         /**
          * LayoutBasis
@@ -2944,6 +3171,8 @@ export interface components {
         };
         /** SubmissionRequest */
         SubmissionRequest: {
+            /** Backend */
+            backend?: ("labgrid" | "lava") | null;
             /** Blocks */
             blocks?: number | null;
             /**
@@ -3619,7 +3848,7 @@ export interface components {
          * @description Why a queued run has no board yet.
          * @enum {string}
          */
-        Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "out_of_service";
+        Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "away" | "out_of_service";
         /**
          * WorkqueueCell
          * @description The busiest workqueues of one scenario and setting: of each arm's first valid boot, one repetition.
@@ -4793,6 +5022,359 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_labs: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabView"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_lab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                lab: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    invite_lab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                lab: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabInvitation"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabInvited"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_ca: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    join_lab: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["LabJoin"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LabJoined"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

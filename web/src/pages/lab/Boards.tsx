@@ -52,6 +52,7 @@ function columnsOf(
         </Link>
       ),
     },
+    { id: "lab", header: "lab", value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab) },
     {
       id: "health",
       header: "health",
@@ -93,6 +94,7 @@ export function HealthOf({ device }: { device: DeviceView }) {
       <span className={classes.note}>
         {device.health_reason && <>{oneLine(device.health_reason)}; </>}
         checked <RelativeTime at={device.health_checked_at} />
+        {device.away && <>; not to be had now: {oneLine(device.away)}</>}
         {device.check_requested_at && (
           <>
             ; check asked for <RelativeTime at={device.check_requested_at} />
@@ -107,7 +109,7 @@ export function HealthOf({ device }: { device: DeviceView }) {
 export function HolderOf({ device, bar }: { device: DeviceView; bar: TimelineBar | undefined }) {
   const { lease } = device;
   if (!lease) {
-    return <span className="muted">nobody</span>;
+    return <span className="muted">{device.elsewhere ? oneLine(device.elsewhere) : "nobody"}</span>;
   }
   return (
     <>

@@ -1,5 +1,5 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { devicesQuery, deviceTypesQuery, timelineQuery } from "@/api/queries";
+import { devicesQuery, deviceTypesQuery, labsQuery, timelineQuery } from "@/api/queries";
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
@@ -8,12 +8,13 @@ import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { Boards } from "./Boards";
 import classes from "./LabPage.module.css";
+import { Pools } from "./Pools";
 import { Queue } from "./Queue";
 import { Timeline } from "./Timeline";
 import { useHashPlace } from "./useHashPlace";
 
 /** Boards and the queue have no events of their own. */
-export const LOOK_AGAIN_MS = 15_000;
+const LOOK_AGAIN_MS = 15_000;
 /** So long before now; a run that has a board is in it however long it had it. */
 const AT_WORK = timelineQuery({ hours: 1 });
 
@@ -21,6 +22,9 @@ export function LabPage() {
   const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: LOOK_AGAIN_MS });
   const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: LOOK_AGAIN_MS });
   const { data: lately } = useQuery({ ...AT_WORK, refetchInterval: LOOK_AGAIN_MS });
+  const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: LOOK_AGAIN_MS });
+  const present = labs.filter(each => each.removed_at === null);
+  const severalLabs = present.length > 1;
   useHashPlace();
   const working = new Map(
     lately?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
@@ -42,6 +46,7 @@ export function LabPage() {
             {type.name}
           </a>
         ))}
+        {severalLabs && <a href="#labs">Labs</a>}
         <a href="#timeline">What ran where</a>
         <a href="#queue">Queue</a>
       </nav>
@@ -54,6 +59,7 @@ export function LabPage() {
           working={working}
         />
       ))}
+      {severalLabs && <Pools labs={present} />}
       <Timeline types={types.map(type => type.name)} />
       <Queue />
     </Page>

@@ -17,6 +17,9 @@ const BOARD: DeviceView = {
   layout: null,
   health_check: null,
   check_requested_at: null,
+  backend: "labgrid",
+  away: "",
+  elsewhere: "",
 };
 
 afterEach(() => vi.unstubAllGlobals());

@@ -1,5 +1,5 @@
 import { createRoute } from "@tanstack/react-router";
-import { deviceHistoryQuery, deviceQuery, devicesQuery, deviceTypesQuery } from "@/api/queries";
+import { deviceHistoryQuery, deviceQuery, devicesQuery, deviceTypesQuery, labsQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { oneOf, searchParams, text, whole } from "@/lib/search";
@@ -16,6 +16,7 @@ export const labRoute = createRoute({
   loader: ({ context }) => {
     void context.client.prefetchQuery(deviceTypesQuery);
     void context.client.prefetchQuery(devicesQuery);
+    void context.client.prefetchQuery(labsQuery);
   },
   component: lazyPage(() => import("./LabPage"), "LabPage"),
 });

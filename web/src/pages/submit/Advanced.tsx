@@ -23,7 +23,9 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   const blocksFault = useFault("blocks");
   const priorityFault = useFault("priority");
   const recipeFault = useFault("recipe");
-  const mustShow = used > 0 || [blocksFault, priorityFault, recipeFault].some(fault => fault !== undefined);
+  const backendFault = useFault("backend");
+  const mustShow =
+    used > 0 || [blocksFault, priorityFault, recipeFault, backendFault].some(fault => fault !== undefined);
   useEffect(() => {
     if (mustShow) setOpen(true);
   }, [mustShow]);
@@ -41,7 +43,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
         <h2>Advanced</h2>
         <span className="muted">
           {used === 0
-            ? "scenarios, settings, blocks, parameters, priority, kernel recipe"
+            ? "scenarios, settings, blocks, parameters, priority, kernel recipe, backend"
             : `${used} changed`}
         </span>
       </summary>
@@ -68,6 +70,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
             error={priorityFault}
           />
           <RecipeField recipes={recipes} value={draft.recipe} error={recipeFault} change={change} />
+          <BackendField value={draft.backend} error={backendFault} change={change} />
         </div>
         {chosenPlans.length === 0 ? (
           <p className="muted">Choose a plan to see its scenarios, settings and parameters.</p>
@@ -110,6 +113,25 @@ function RecipeField({ recipes, value, error, change }: RecipeFieldProps) {
   );
 }
 
+const BACKENDS = ["labgrid", "lava"];
+
+function BackendField({ value, error, change }: Omit<RecipeFieldProps, "recipes">) {
+  return (
+    <NativeSelect
+      id={fieldId("backend")}
+      label="Boards reached by"
+      description="Of this lab by labgrid, or of a LAVA lab."
+      value={value}
+      onChange={event => change({ backend: event.currentTarget.value })}
+      data={[
+        { value: "", label: "whichever has the shortest queue" },
+        ...(value === "" || BACKENDS.includes(value) ? BACKENDS : [value, ...BACKENDS]),
+      ]}
+      error={error}
+    />
+  );
+}
+
 /** How many things differ from what the plans say. */
 function inUse(draft: Draft): number {
   const holders = new Set(
@@ -117,6 +139,8 @@ function inUse(draft: Draft): number {
       draft[option].map(each => `${option}:${each.slice(0, each.indexOf(":"))}`),
     ),
   );
-  const typed = [draft.blocks, draft.priority, draft.recipe].filter(value => value.trim() !== "");
+  const typed = [draft.blocks, draft.priority, draft.recipe, draft.backend].filter(
+    value => value.trim() !== "",
+  );
   return holders.size + draft.param.length + typed.length;
 }

@@ -1,5 +1,5 @@
 /** The form as data, and the request it makes. What is typed stays as typed: the server says what is wrong with it. */
-import type { SubmissionRequest, Target } from "@/api/types";
+import type { Backend, SubmissionRequest, Target } from "@/api/types";
 import type { Mbox } from "./keep";
 import type { submitSearch } from "./route";
 
@@ -73,6 +73,8 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     blocks: draft.blocks.trim() === "" ? null : asTyped(draft.blocks),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
+    // A word that an address brought goes as it is: the server says what is wrong with it.
+    ...(draft.backend ? { backend: draft.backend as Backend } : {}),
   };
 }
 

@@ -23,6 +23,7 @@ const FIXED: Record<string, string> = {
   "/blocks": "blocks",
   "/priority": "priority",
   "/recipe": "recipe",
+  "/backend": "backend",
 };
 
 export function faultsOf(mistakes: readonly Mistake[], draft: Draft): Faults {

@@ -27,6 +27,7 @@ export const submitSearch = searchParams({
   priority: text(10),
   /** Empty: each device type's own. */
   recipe: text(64),
+  backend: text(64),
 });
 
 export const submitRoute = createRoute({

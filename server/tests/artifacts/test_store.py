@@ -1,0 +1,197 @@
+"""The content store: the same for a folder and for a bucket of a real S3 server."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from pathlib import Path
+
+import anyio
+import obstore
+import pytest
+
+from wqlab_server.artifacts import (
+    ArtifactMismatch,
+    ArtifactStore,
+    ArtifactTooLarge,
+    StoreMisconfigured,
+    StoreUnavailable,
+)
+from wqlab_server.downloads import one_range
+from wqlab_server.settings import Settings
+
+from .conftest import BUCKET, S3Server
+
+pytestmark = pytest.mark.integration
+
+LARGE = bytes(range(256)) * (80 << 10)  # 20 MiB: several parts of a multipart upload
+
+
+def settings_of(folder: Path, **more: object) -> Settings:
+    return Settings(
+        database_url="postgresql+psycopg:///none", broker_url="memory://", data_dir=folder,
+        artifact_dir=folder / "artifacts", **more,
+    )  # type: ignore[arg-type]  # fmt: skip
+
+
+@pytest.fixture(params=["folder", "s3"])
+def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
+    if request.param == "folder":
+        return settings_of(tmp_path, artifact_limit=32 << 20)
+    s3: S3Server = request.getfixturevalue("s3")
+    return settings_of(
+        tmp_path,
+        artifact_limit=32 << 20,
+        artifact_url=f"s3://{BUCKET}/{hashlib.sha256(str(tmp_path).encode()).hexdigest()[:8]}",
+        artifact_options=s3.options(tmp_path),
+    )
+
+
+@pytest.fixture
+def store(settings: Settings) -> ArtifactStore:
+    return ArtifactStore.of(settings)
+
+
+def streamed(store: ArtifactStore, sha256: str, start: int, end: int) -> bytes:
+    async def read() -> bytes:
+        return b"".join([piece async for piece in store.stream(sha256, start, end)])
+
+    return anyio.run(read)
+
+
+def left_behind(settings: Settings) -> list[str]:
+    return [path.name for path in settings.artifact_dir.rglob(".partial-*")]
+
+
+@pytest.mark.parametrize("content", [b"", b"x", LARGE], ids=["empty", "a byte", "20 MiB"])
+def test_what_is_stored_comes_back(store: ArtifactStore, settings: Settings, content: bytes) -> None:
+    sha256, size = store.put_bytes(content)
+    assert (sha256, size) == (hashlib.sha256(content).hexdigest(), len(content))
+    assert store.has(sha256)
+    assert store.size(sha256) == len(content)
+    assert store.read(sha256) == content
+    assert streamed(store, sha256, 0, len(content)) == content
+    assert left_behind(settings) == []
+    assert store.put_bytes(content) == (sha256, size), "again, harmlessly"
+    assert ArtifactStore.of(settings).read(sha256) == content
+
+
+def test_a_range_is_just_that(store: ArtifactStore) -> None:
+    sha256, _ = store.put_bytes(LARGE)
+    for start, end in ((0, 1), (5 << 20, (5 << 20) + 300_000), (len(LARGE) - 7, len(LARGE)), (3, 3)):
+        assert streamed(store, sha256, start, end) == LARGE[start:end]
+
+
+def test_what_is_not_there_is_not_found(store: ArtifactStore) -> None:
+    assert not store.has("0" * 64)
+    for ask in (store.size, store.read):
+        with pytest.raises(FileNotFoundError):
+            ask("0" * 64)
+
+
+def test_nothing_is_seen_before_its_hash_is_right(store: ArtifactStore, settings: Settings) -> None:
+    sha256 = hashlib.sha256(LARGE).hexdigest()
+    with store.writer(sha256) as writer:
+        writer.write(LARGE[:-1])
+        assert not store.has(sha256), "in the middle of an upload"
+        with pytest.raises(ArtifactMismatch, match="20971519 bytes"):
+            writer.commit()
+    assert not store.has(sha256)
+    with pytest.raises(ZeroDivisionError), store.writer(sha256) as writer:
+        writer.write(LARGE)
+        _ = 1 / 0
+    assert not store.has(sha256), "an upload that was cut off"
+    with pytest.raises(ArtifactTooLarge, match="33554432 bytes"):
+        store.put(sha256, [LARGE, LARGE])
+    assert not store.has(sha256)
+    assert left_behind(settings) == []
+
+
+def test_two_may_store_the_same_at_once(store: ArtifactStore) -> None:
+    sha256, answers = hashlib.sha256(LARGE).hexdigest(), []
+    threads = [threading.Thread(target=lambda: answers.append(store.put(sha256, [LARGE]))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [len(LARGE)] * 4
+    assert store.read(sha256) == LARGE
+
+
+# --- the bucket -----------------------------------------------------------------------------------------------------
+
+
+def test_a_bucket_outlives_its_server(s3: S3Server, tmp_path: Path) -> None:
+    store = ArtifactStore.of(
+        settings_of(tmp_path, artifact_url=f"s3://{BUCKET}/kept", artifact_options=s3.options(tmp_path))
+    )
+    sha256, _ = store.put_bytes(LARGE)
+    assert obstore.head(s3.bucket(), f"kept/{sha256[:2]}/{sha256}")["size"] == len(LARGE)
+    s3.stop()
+    try:
+        with pytest.raises(StoreUnavailable, match=f"s3://{BUCKET}/kept cannot be used"):
+            store.size(sha256)
+        with pytest.raises(StoreUnavailable):
+            store.put_bytes(b"lost")
+        with pytest.raises(StoreUnavailable):
+            store.check()
+    finally:
+        s3.start()
+    store.check()
+    assert store.read(sha256) == LARGE
+
+
+def test_credentials_come_from_the_environment_too(
+    s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for line in s3.options(tmp_path).read_text().splitlines()[1:]:
+        monkeypatch.setenv(*line.split("=", 1))
+    store = ArtifactStore.of(settings_of(tmp_path, artifact_url=f"s3://{BUCKET}/environment"))
+    assert store.read(store.put_bytes(b"hello")[0]) == b"hello"
+
+
+def test_a_wrong_key_is_said_and_is_not_taken_for_a_missing_artifact(s3: S3Server, tmp_path: Path) -> None:
+    options = s3.options(tmp_path, aws_secret_access_key="wrong")
+    store = ArtifactStore.of(settings_of(tmp_path, artifact_url=f"s3://{BUCKET}", artifact_options=options))
+    for ask in (store.check, lambda: store.size("0" * 64), lambda: store.put_bytes(b"x")):
+        with pytest.raises(StoreUnavailable, match=f"s3://{BUCKET} cannot be used"):
+            ask()
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "complaint"),
+    [
+        ("https://bucket", None, "write s3://BUCKET"),
+        ("s3://", None, "write s3://BUCKET"),
+        ("s3://bucket", "nonsense\n", "line 1: write NAME=value"),
+        ("s3://bucket", "aws_secret=x\n", "aws_secret"),
+        ("s3://bucket", "secret=x\n", "line 1: secret does not begin with AWS_"),
+        ("s3://bucket", None, ""),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(tmp_path: Path, url: str, options: str | None, complaint: str) -> None:
+    path = tmp_path / "options"
+    if options is not None:
+        path.write_text(options)
+    elif not complaint:
+        complaint = "No such file"
+    given = path if options is not None or complaint == "No such file" else None
+    with pytest.raises(StoreMisconfigured, match=complaint):
+        ArtifactStore.of(settings_of(tmp_path, artifact_url=url, artifact_options=given))
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("", None), ("bytes=0-", (0, 10)), ("bytes=3-5", (3, 6)), ("bytes=3-99", (3, 10)), ("bytes=-4", (6, 10)),
+        ("bytes=-99", (0, 10)), ("bytes=5-3", None), ("bytes=0-1,4-5", None), ("lines=0-1", None), ("bytes=-", None),
+    ],
+)  # fmt: skip
+def test_ranges_are_read_as_rfc_9110_says(header: str, found: tuple[int, int] | None) -> None:
+    assert one_range(header, 10) == found
+
+
+@pytest.mark.parametrize("header", ["bytes=10-", "bytes=99-100", "bytes=-0"])
+def test_a_range_outside_is_refused(header: str) -> None:
+    with pytest.raises(ValueError, match="outside of 10 bytes"):
+        one_range(header, 10)

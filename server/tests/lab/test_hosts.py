@@ -1,0 +1,234 @@
+"""Labs elsewhere: invited, joined once, let in by a real Redis, removed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from redis import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import ConnectionError as RedisConnectionError
+from sqlalchemy import select
+
+from wqlab_contracts.enums import DeviceHealth, Scope, UserRole
+from wqlab_contracts.queue import ADVANCE, APPLY, BUILD
+from wqlab_server import broker
+from wqlab_server.auth import create_token
+from wqlab_server.models import Device, LabHost, Token
+from wqlab_server.settings import Settings
+
+from ..support.lab import LabUnderTest
+from ..support.people import add_user
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def settings(settings: Settings, redis: str, tmp_path: Path) -> Settings:
+    (tmp_path / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\n")
+    more = {"broker_url": redis, "lab_broker_url": "rediss://lab.test:6380/0", "ca_file": tmp_path / "ca.crt"}
+    return settings.model_copy(update=more)
+
+
+@pytest.fixture(autouse=True)
+def no_labs_before(redis: str) -> Iterator[None]:
+    yield
+    broker.settle(redis, {})
+
+
+def ask(lab: LabUnderTest, method: str, path: str, expect: int, body: Any = None, token: str | None = "") -> Any:
+    headers = {} if token is None else {"Authorization": f"Bearer {token or lab.token}"}
+    answer = lab.client.request(method, f"/api/v1/labs{path}", json=body, headers=headers)
+    assert answer.status_code == expect, answer.text
+    return answer.json() if answer.content and "json" in answer.headers["content-type"] else answer.text
+
+
+def invite(lab: LabUnderTest, name: str, expect: int = 201, **more: Any) -> Any:
+    return ask(lab, "POST", f"/{name}/invite", expect, more)
+
+
+def join(lab: LabUnderTest, token: str, expect: int = 200) -> Any:
+    return ask(lab, "POST", "/join", expect, {"token": token.partition(".")[0]}, token=None)
+
+
+def joined(lab: LabUnderTest, name: str) -> Any:
+    return join(lab, invite(lab, name)["token"])
+
+
+def at_the_broker(lab: LabUnderTest, given: Any) -> Redis:
+    """As the lab's host connects, but for the TLS."""
+    user, _, password = given["broker_url"].removeprefix("rediss://").partition("@")[0].partition(":")
+    path = lab.settings.broker_url.removeprefix("redis+socket://")
+    return Redis(unix_socket_path=path, username=user, password=password)
+
+
+def test_a_lab_joins_with_credentials_of_its_own(lab: LabUnderTest) -> None:
+    invited = invite(lab, "far")
+    ca = ask(lab, "GET", "/ca", 200, token=None)
+    assert invited["token"].startswith("wqj_")
+    assert invited["token"].partition(".")[2] == hashlib.sha256(ca.encode()).hexdigest()
+    given = join(lab, invited["token"])
+    assert given["lab"] == "far"
+    assert given["broker_url"].startswith("rediss://lab-far:")
+    assert given["broker_url"].endswith("@lab.test:6380/0")
+    lab.worker.token = given["worker_token"]
+    assert lab.worker.request("GET", "labs/far/leases").status_code == 200
+    assert lab.worker.request("GET", "labs/local/leases").status_code == 403
+    theirs = at_the_broker(lab, given)
+    assert theirs.ping()
+    with pytest.raises(NoPermissionError):
+        theirs.rpop("lab.local")
+    with lab.transaction() as session:
+        host = session.scalars(select(LabHost)).one()
+        kept = [host.broker_digest, *session.scalars(select(Token.digest))]
+    assert not {given["worker_token"], invited["token"]} & set(kept), "only hashes are kept"
+
+
+def test_a_join_token_works_once(lab: LabUnderTest) -> None:
+    token = invite(lab, "far")["token"]
+    join(lab, token)
+    refused = join(lab, token, 409)["detail"]
+    assert "was used at" in refused
+    assert "wqlab lab invite far" in refused
+
+
+def test_what_is_no_join_token_any_more_says_why(lab: LabUnderTest) -> None:
+    assert "no such join token" in join(lab, "wqj_made-up", 403)["detail"]
+    late = invite(lab, "late")["token"]
+    lab.sql("UPDATE lab_invites SET expires_at = now() - interval '1 second'")
+    assert "ended at" in join(lab, late, 409)["detail"]
+    first, second = invite(lab, "far")["token"], invite(lab, "far")["token"]
+    assert "withdrawn" in join(lab, first, 409)["detail"]
+    join(lab, second)
+
+
+def test_names_that_are_taken(lab: LabUnderTest) -> None:
+    assert "on the server's own machine" in invite(lab, "local", 409)["detail"]
+    given = joined(lab, "far")
+    refused = invite(lab, "far", 409)["detail"]
+    assert "remove it first" in refused
+    assert "--again" in refused
+    assert at_the_broker(lab, given).ping(), "an invitation alone ends nothing"
+    connected = at_the_broker(lab, given)
+    connected.ping()
+    other = join(lab, invite(lab, "far", again=True)["token"])
+    with pytest.raises((AuthenticationError, RedisConnectionError)):
+        connected.ping()
+        connected.ping()
+    lab.worker.token = given["worker_token"]
+    assert lab.worker.request("GET", "labs/far/leases").status_code == 401, "the host before it"
+    lab.worker.token = other["worker_token"]
+    assert lab.worker.request("GET", "labs/far/leases").status_code == 200
+    invite(lab, "a%20b", 422)
+
+
+def test_a_removed_lab_is_out(lab: LabUnderTest) -> None:
+    given = joined(lab, "local2")
+    lab.sql("UPDATE devices SET lab = 'local2', health = 'good' WHERE name = 'single-1'")
+    waiting = invite(lab, "local2", again=True)["token"]
+    connected = at_the_broker(lab, given)
+    connected.ping()
+    ask(lab, "DELETE", "/local2", 204)
+    with pytest.raises((AuthenticationError, RedisConnectionError)):
+        connected.ping()
+        connected.ping()
+    with pytest.raises(AuthenticationError):
+        at_the_broker(lab, given).ping()
+    lab.worker.token = given["worker_token"]
+    assert lab.worker.request("GET", "labs/local2/leases").status_code == 401
+    board = lab.device("single-1")
+    assert (board.health, board.health_reason) == (DeviceHealth.QUARANTINED, "lab local2 was removed (dev)")
+    assert "withdrawn" in join(lab, waiting, 409)["detail"]
+    assert "local2" in ask(lab, "DELETE", "/local2", 404)["detail"]
+    join(lab, invite(lab, "local2")["token"])
+
+
+def test_a_broker_that_forgot_its_users_is_told_again(lab: LabUnderTest, redis: str) -> None:
+    given = joined(lab, "far")
+    broker.settle(redis, {})
+    with pytest.raises(AuthenticationError):
+        at_the_broker(lab, given).ping()
+    lab.tick()
+    assert at_the_broker(lab, given).ping()
+
+
+def test_a_removal_that_the_broker_did_not_hear_of_is_made_up_for(lab: LabUnderTest) -> None:
+    given = joined(lab, "far")
+    lab.sql("UPDATE lab_hosts SET removed_at = now()")
+    assert at_the_broker(lab, given).ping()
+    lab.tick()
+    with pytest.raises(AuthenticationError):
+        at_the_broker(lab, given).ping()
+
+
+def test_users_that_are_right_are_left_alone(lab: LabUnderTest, redis: str) -> None:
+    connected = at_the_broker(lab, joined(lab, "far"))
+    number = connected.ping() and broker.client(redis).client_list()
+    lab.tick()
+    assert connected.ping()
+    after = {each["id"] for each in broker.client(redis).client_list()}
+    assert {each["id"] for each in number if each["user"] == "lab-far"} <= after
+    digest = hashlib.sha256(b"other").hexdigest()
+    assert broker.settle(redis, {"far": digest}) == ["far"], "another password"
+    broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "resetkeys")
+    assert broker.settle(redis, {"far": digest}) == ["far"], "other rules"
+    broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "+get")
+    assert broker.settle(redis, {"far": digest}) == ["far"], "more than it should"
+    assert broker.settle(redis, {"far": digest}) == []
+
+
+def test_a_join_that_the_broker_cannot_be_told_of_can_be_tried_again(lab: LabUnderTest) -> None:
+    token = invite(lab, "far")["token"]
+    good = lab.settings.broker_url
+    object.__setattr__(lab.settings, "broker_url", "redis+socket:///nowhere")
+    assert "the join token is still good" in join(lab, token, 503)["detail"]
+    object.__setattr__(lab.settings, "broker_url", good)
+    join(lab, token)
+
+
+def test_a_server_that_is_not_set_up_for_labs_says_so(lab: LabUnderTest) -> None:
+    object.__setattr__(lab.settings, "lab_broker_url", "")
+    object.__setattr__(lab.settings, "ca_file", None)
+    assert "WQLAB_LAB_BROKER_URL" in invite(lab, "far", 409)["detail"]
+    assert "checked with the system's" in ask(lab, "GET", "/ca", 404, token=None)["detail"]
+
+
+def test_only_administrators_invite_and_remove(lab: LabUnderTest) -> None:
+    with lab.transaction() as session:
+        user = add_user(session, "mary", UserRole.MAINTAINER)
+        _, token = create_token(session, "mary", [Scope.MAINTAIN], user=user)
+    ask(lab, "POST", "/far/invite", 403, {}, token=token)
+    ask(lab, "DELETE", "/far", 403, token=token)
+    ask(lab, "GET", "", 200, token=token)
+
+
+def test_labs_are_listed_with_what_is_known_of_them(lab: LabUnderTest) -> None:
+    given = joined(lab, "far")
+    lab.worker.token = given["worker_token"]
+    lab.worker.post("labs/far/capacity", {"capacity": 3}, 204)
+    far, local = ask(lab, "GET", "", 200)
+    assert (far["name"], far["capacity"], far["boards"], far["invited_by"]) == ("far", 3, 0, "dev")
+    assert far["joined_at"]
+    assert far["last_seen_at"]
+    with lab.transaction() as session:
+        boards = len(session.scalars(select(Device.name)).all())
+    assert (local["name"], local["joined_at"], local["boards"]) == ("local", None, boards)
+
+
+def test_a_lab_that_joined_runs_its_boards_and_no_others(lab: LabUnderTest) -> None:
+    lab.all_good()
+    lab.sql("UPDATE devices SET lab = 'far' WHERE name = 'single-1'")
+    given = joined(lab, "far")
+    submission_id = lab.submit("locks@single")
+    lab.work(APPLY, BUILD, ADVANCE)
+    lab.worker.token, lab.worker.lab = given["worker_token"], "far"
+    assert lab.worker.claim_run(lab.runs(submission_id)[0].id) is not None
+
+
+@pytest.mark.parametrize("url", ["redis://lab.test:6379/0", "lab.test"])
+def test_a_broker_without_tls_is_no_broker_for_labs(settings: Settings, url: str) -> None:
+    with pytest.raises(ValueError, match="write rediss://"):
+        Settings(**settings.model_dump() | {"lab_broker_url": url})

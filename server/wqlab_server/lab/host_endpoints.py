@@ -1,0 +1,62 @@
+"""Labs elsewhere: list, invite, join, remove."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Path, status
+from fastapi.responses import PlainTextResponse
+
+from wqlab_contracts.api_labs import LabInvitation, LabInvited, LabJoin, LabJoined, LabView
+
+from ..auth import Admin, Reader
+from ..deps import AppSettings, Db
+from ..paging import plain_text
+from ..problems import documented, not_found
+from ..sessions import digest
+from . import hosts
+
+router = APIRouter(prefix="/labs", tags=["labs"], responses=documented(401, 403, 422, 429))
+
+Lab = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+
+
+@router.get("")
+def list_labs(session: Db, _: Reader) -> list[LabView]:
+    """Every lab that has a board, a worker, or credentials of its own."""
+    return hosts.views(session)
+
+
+@router.get("/ca", response_class=PlainTextResponse, responses=documented(404))
+def get_ca(settings: AppSettings) -> str:
+    """The certificate (PEM) of the private CA that this server's and its broker's certificates are checked with. No
+    token needed; a join token holds its SHA-256."""
+    if settings.ca_file is None:
+        raise not_found("private CA", "here", hint="the server's certificate is checked with the system's")
+    return settings.ca_file.read_text()
+
+
+@router.post("/{lab}/invite", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
+def invite_lab(lab: Lab, body: LabInvitation, session: Db, settings: AppSettings, who: Admin) -> LabInvited:
+    """A token by which a host joins as this lab, once; the lab's earlier ones end. For administrators, who alone give
+    out workers' tokens."""
+    row, secret = hosts.invite(
+        session, lab, who.owner, settings, again=body.again, valid=timedelta(seconds=body.valid_s)
+    )
+    if settings.ca_file is not None:
+        secret += f".{digest(settings.ca_file.read_text())}"
+    return LabInvited(lab=lab, url=settings.lab_url or settings.public_url, token=secret, expires_at=row.expires_at)
+
+
+@router.post("/join", responses=documented(400, 409, 503))
+def join_lab(body: LabJoin, session: Db, settings: AppSettings) -> LabJoined:
+    """A lab host's credentials for its join token, which needs no other token. It works once."""
+    return hosts.join(session, plain_text("token", body.token, "body"), settings)
+
+
+@router.delete("/{lab}", status_code=status.HTTP_204_NO_CONTENT, responses=documented(404))
+def remove_lab(lab: Lab, session: Db, settings: AppSettings, who: Admin) -> None:
+    """Its worker token and broker user end at once, join tokens too, and its boards are quarantined. Runs that it had
+    go to other boards when their lease ends."""
+    hosts.remove(session, lab, who.owner, settings)

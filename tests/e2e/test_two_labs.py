@@ -1,0 +1,113 @@
+"""Two labs in two network namespaces, one of them cut off for a minute in the middle of a run: both finish right."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_contracts.api import RunView
+from wqlab_contracts.api_report import Report
+from wqlab_contracts.enums import ErrorKind, Outcome, TraceMode
+
+from .namespaces import enter
+
+pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1800)]
+
+Seen = dict[str, Any]
+LABS = ("berlin", "boston")
+BLOCKS = 3
+SETTINGS = ("scope=system,strict=0", "scope=cache,strict=1")
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
+    output = tmp_path_factory.mktemp("two-labs") / "seen.json"
+    script = str(Path(__file__).with_name("two_labs.py"))
+    subprocess.run(enter(sys.executable, script, str(output)), env={**os.environ}, check=True)
+    found: Seen = json.loads(output.read_text())
+    return found
+
+
+def run_of(seen: Seen, lab: str) -> RunView:
+    return RunView.model_validate(seen[lab]["run"])
+
+
+def report_of(seen: Seen, lab: str) -> Report:
+    return Report.model_validate(seen[lab]["report"])
+
+
+def test_the_cut_took_the_run_away_from_its_lab(seen: Seen) -> None:
+    """Otherwise nothing was tried: the lease ended while the lab was away."""
+    assert seen["states"][0] == "running"
+    assert "queued" in seen["states"]
+    assert run_of(seen, "berlin").attempt == 2
+    assert run_of(seen, "boston").attempt == 1
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_both_submissions_end_well(seen: Seen, lab: str) -> None:
+    report, run = report_of(seen, lab), run_of(seen, lab)
+    view = report.submission
+    assert (view.outcome, view.exit_code, view.failure) == (Outcome.PASSED, 0, None)
+    assert (run.outcome, run.device, run.blocks_completed) == (Outcome.PASSED, f"{lab}-1", BLOCKS)
+    whole = [boot for boot in run.boots if boot.valid]
+    assert sorted(boot.block for boot in whole) == list(range(BLOCKS)), "every block once"
+    assert len({boot.kernel_boot_id for boot in run.boots if boot.kernel_boot_id}) == len(
+        [boot for boot in run.boots if boot.kernel_boot_id]
+    )
+    for each in report.targets[0].comparisons:
+        assert each.baseline and each.candidate
+        assert each.baseline.n == each.candidate.n == BLOCKS
+
+
+@pytest.mark.parametrize("lab", LABS)
+def test_no_sample_is_lost_or_doubled(seen: Seen, lab: str) -> None:
+    """Exactly what the plan asks of each boot: every metric, as often as its kind of repetition is made."""
+    target = report_of(seen, lab).targets[0]
+    plan, counts = target.plan, target.plan.emulated.repetitions
+    assert (target.unsupported, counts.warmup) == ([], 0)
+    numbers = {
+        TraceMode.UNTRACED: range(counts.untraced),
+        TraceMode.TRACED: range(counts.untraced, counts.untraced + counts.traced),
+    }
+    expected = {
+        (boot.id, "HIGH", setting, repetition, metric.name)
+        for boot in run_of(seen, lab).boots
+        if boot.valid
+        for setting in SETTINGS
+        for metric in plan.metrics
+        for repetition in numbers[metric.taken_from]
+    }
+    found = Counter(
+        (row["boot_id"], row["scenario"], row["setting"], row["repetition"], row["metric"])
+        for row in seen[lab]["samples"]
+    )
+    assert set(found.values()) == {1}
+    assert set(found) == expected
+
+
+def test_the_boot_that_was_cut_off_is_the_labs_failure_and_nobodys_else(seen: Seen) -> None:
+    lost = [boot for boot in run_of(seen, "berlin").boots if not boot.valid]
+    assert [boot.id for boot in lost] == [seen["boot"]]
+    assert lost[0].failure is not None
+    assert lost[0].failure.kind is ErrorKind.INFRASTRUCTURE
+    attempts = report_of(seen, "berlin").attempts
+    assert {attempt.failure.kind for attempt in attempts} == {ErrorKind.INFRASTRUCTURE}, "said, and said rightly"
+    assert report_of(seen, "boston").attempts == []
+    assert [boot for boot in run_of(seen, "boston").boots if not boot.valid] == []
+    for lab in LABS:
+        assert report_of(seen, lab).targets[0].findings == []
+
+
+def test_the_labs_had_all_they_needed(seen: Seen) -> None:
+    labs = {lab["name"]: lab for lab in seen["labs"]}
+    assert {labs[name]["boards"] for name in LABS} == {1}
+    assert all(labs[name]["joined_at"] and labs[name]["capacity"] == 1 for name in LABS)
+    assert "NoPermission" not in "".join(seen[lab]["log"] for lab in LABS)

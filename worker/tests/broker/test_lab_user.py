@@ -1,0 +1,162 @@
+"""A lab's user of the broker: enough for our worker, and nothing else; with a real Redis, TLS, and a real worker."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import queue as queues
+import signal
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from celery import Celery
+from redis import Redis
+from redis.exceptions import AuthenticationError, NoPermissionError
+from redis.exceptions import ConnectionError as RedisConnectionError
+
+from wqlab_contracts.queue import CELERY_CONFIG, RUN, lab_grants, lab_queue, lab_user
+
+from .conftest import Certificates, TlsRedis
+
+pytestmark = pytest.mark.integration
+
+PASSWORD = "berlins-own"
+
+
+@pytest.fixture
+def berlin(redis: TlsRedis, certificates: Certificates) -> Redis:
+    """A connection as lab berlin's host has one."""
+    admin = redis.admin()
+    admin.flushall()
+    admin.execute_command("ACL", "LOG", "RESET")
+    admin.execute_command("ACL", "SETUSER", lab_user("berlin"), "reset", "on", f">{PASSWORD}", *lab_grants("berlin"))
+    url = redis.url(lab_user("berlin"), PASSWORD)
+    return Redis.from_url(url, ssl_ca_certs=str(certificates.ca))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("BRPOP", "lab.boston", 1), ("BRPOP", "lab.berlin", "build", 1), ("BRPOP", "lab.berlin.2", 1),
+        ("RPOP", "lab.berlin"), ("LRANGE", "lab.berlin", 0, -1),
+        ("LPUSH", "lab.berlin", "x"), ("LPUSH", "server", "x"),
+        ("GET", "unacked"), ("HGETALL", "unacked"), ("HSET", "unacked", "x", "x"),
+        ("SADD", "_kombu.binding.server", "x"),
+        ("DEL", "lab.berlin"), ("KEYS", "*"), ("SCAN", 0), ("FLUSHALL",), ("FLUSHDB",), ("CONFIG", "GET", "*"),
+        ("CONFIG", "SET", "save", ""), ("ACL", "LIST"), ("ACL", "SETUSER", "lab-berlin", "+@all"),
+        ("CLIENT", "LIST"),
+        ("CLIENT", "KILL", "TYPE", "normal"), ("MONITOR",), ("PUBLISH", "celery.pidbox", "x"), ("SUBSCRIBE", "x"),
+        ("EVAL", "return 1", 0), ("SCRIPT", "LOAD", "return 1"), ("SHUTDOWN",), ("INFO",),
+        ("REPLICAOF", "10.0.0.1", 1), ("MODULE", "LIST"), ("SAVE",), ("MULTI",), ("SWAPDB", 0, 1),
+    ],
+    ids=lambda command: " ".join(map(str, command)),
+)  # fmt: skip
+def test_a_lab_may_do_nothing_but_take_from_its_own_queue(
+    redis: TlsRedis, berlin: Redis, command: tuple[str | int, ...]
+) -> None:
+    redis.admin().lpush("lab.boston", "theirs")
+    with pytest.raises(NoPermissionError):
+        berlin.execute_command(*command)
+    assert redis.admin().lrange("lab.boston", 0, -1) == [b"theirs"]
+
+
+def test_a_lab_takes_from_its_own_queue(redis: TlsRedis, berlin: Redis) -> None:
+    redis.admin().lpush("lab.berlin", "ours")
+    assert berlin.brpop(["lab.berlin"], 1) == (b"lab.berlin", b"ours")
+
+
+def test_nobody_comes_in_without_the_ca_or_a_password(redis: TlsRedis, certificates: Certificates) -> None:
+    with pytest.raises(RedisConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
+        Redis.from_url(redis.url(lab_user("berlin"), PASSWORD)).ping()
+    for url in (redis.url(lab_user("berlin"), "wrong"), redis.url(lab_user("nowhere"), PASSWORD)):
+        with pytest.raises(AuthenticationError):
+            Redis.from_url(url, ssl_ca_certs=str(certificates.ca)).ping()
+    with pytest.raises(AuthenticationError):
+        Redis.from_url(f"rediss://127.0.0.1:{redis.port}/0", ssl_ca_certs=str(certificates.ca)).ping()
+
+
+class Api(http.server.BaseHTTPRequestHandler):
+    """Refuses every claim, and says which were asked for."""
+
+    asked: queues.Queue[str] = queues.Queue()
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        if self.path.endswith("/claim"):
+            self.asked.put(self.path)
+        self.send_response(409)
+        self.end_headers()
+
+    do_GET = do_POST
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def api(certificates: Certificates) -> Iterator[str]:
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Api)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.certificate, certificates.key)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"https://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def worker(
+    redis: TlsRedis, berlin: Redis, api: str, certificates: Certificates, tmp_path: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Our worker, as a lab host starts it."""
+    environment = {
+        "PATH": os.environ["PATH"], "HOME": str(tmp_path), "WQLAB_SERVER_URL": api, "WQLAB_WORKER_TOKEN": "wql_x",
+        "WQLAB_BROKER_URL": redis.url(lab_user("berlin"), PASSWORD), "WQLAB_LAB": "berlin",
+        "WQLAB_CA_FILE": str(certificates.ca), "WQLAB_CACHE": str(tmp_path), "WQLAB_STATE": str(tmp_path),
+    }  # fmt: skip
+    command = ["celery", "-A", "wqlab_worker.tasks", "worker", "-Q", lab_queue("berlin"), "-c", "2", "-l", "INFO"]
+    quiet = ["--without-mingle", "--without-gossip", "--without-heartbeat"]
+    with (tmp_path / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, *quiet], env=environment, cwd=tmp_path, stdout=log, stderr=subprocess.STDOUT
+        )
+    yield process
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+    text = (tmp_path / "log").read_text()
+    print(text)
+    assert "NoPermission" not in text
+
+
+def nudge(redis: TlsRedis, lab: str, run_id: int) -> None:
+    """As the server sends."""
+    app = Celery("server", broker=redis.admin_url, set_as_current=False)
+    app.conf.update(CELERY_CONFIG)
+    app.send_task(RUN, args=(run_id,), queue=lab_queue(lab), ignore_result=True)
+    app.close()
+
+
+def test_our_worker_runs_with_what_it_is_granted(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
+    for run_id in (1, 2, 3):
+        nudge(redis, "berlin", run_id)
+        assert Api.asked.get(timeout=60) == f"/api/worker/v1/runs/{run_id}/claim"
+    nudge(redis, "boston", 4)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(30) == 0
+    assert redis.admin().llen("lab.boston") == 1
+    assert redis.admin().execute_command("ACL", "LOG") == [], "nothing was refused"
+    assert Api.asked.empty()
+
+
+def test_our_worker_comes_back_after_the_broker_threw_it_out(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
+    nudge(redis, "berlin", 5)
+    assert Api.asked.get(timeout=60).endswith("/5/claim")
+    assert redis.admin().execute_command("CLIENT", "KILL", "USER", lab_user("berlin")) >= 1
+    nudge(redis, "berlin", 6)
+    assert Api.asked.get(timeout=60).endswith("/6/claim")
+    assert worker.poll() is None
