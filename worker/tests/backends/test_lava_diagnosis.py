@@ -13,7 +13,7 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, Finding, LavaBoot
 from wqlab_worker.backends.console import Watch
 from wqlab_worker.backends.lava.board import LavaBoard
-from wqlab_worker.backends.lava.client import LavaJob, LogLine, LavaTestCase
+from wqlab_worker.backends.lava.client import LavaJob, LavaTestCase, LogLine
 from wqlab_worker.backends.lava.definition import define
 from wqlab_worker.boards import BoardFailure
 from wqlab_worker.leases import Stop
