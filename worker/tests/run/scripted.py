@@ -17,18 +17,12 @@ from wqlab_contracts.messages import (
     MeasuredTopology,
     RunEvent,
     RunJob,
+    RunResult,
 )
-from wqlab_contracts.specs import (
-    Axis,
-    BootMethod,
-    Metric,
-    Profile,
-    Repetitions,
-    Scenario,
-    TestPlan,
-    Topology,
-)
+from wqlab_contracts.specs import Axis, BootMethod, Metric, Profile, Repetitions, Scenario, TestPlan, Topology
 from wqlab_worker.boards import BoardFailure, Booted, ScriptOutput
+from wqlab_worker.leases import Stop
+from wqlab_worker.run import measure
 
 TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package=[0, 0])
 AB = [Arm.BASELINE, Arm.CANDIDATE]
@@ -192,3 +186,17 @@ class Told:
 
     def of(self, kind: type) -> list:  # type: ignore[type-arg]
         return [event for event in self.events if isinstance(event, kind)]
+
+
+def run(
+    work: RunJob, board: ScriptedBoard, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
+) -> tuple[RunResult, Told]:
+    told = Told()
+    blocks = work.blocks if remaining is None else remaining
+    result = measure(work, blocks, board, told, stop or Stop(), clock=board.clock)
+    assert board.on is None, "the board is left off"
+    return result, told
+
+
+def key(block: int, position: int, arm: Arm, attempt: int = 0) -> BootKey:
+    return BootKey(block=block, position=position, arm=arm, attempt=attempt)
