@@ -1,4 +1,4 @@
-"""How the tests are shared out when several run at once (`pytest -n 2`, as `make test` does)."""
+"""How the tests are shared out when several run at once (`pytest -n 3`, as `make test` does)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling
 
 PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py", "tests/e2e/test_lava.py"}
-"""Here boards and services are made to fail. Mostly one board boots at a time: one core is left for other tests."""
+"""Here boards and services are made to fail: much of it is waiting."""
 
 
 class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]

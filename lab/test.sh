@@ -1,6 +1,6 @@
 #!/bin/sh
-# The test suite, but for what is kept for the night, as the lab's user: lint first, then every test, on two cores at
-# once; ends with pytest's own summary line. The longest come first: the end-to-end tests, which share two labs.
+# The test suite, but for what is kept for the night, as the lab's user: lint first, then every test, three at a time, for
+# some of them wait; ends with pytest's own summary line. The longest come first: the end-to-end tests, which share two labs.
 set -eu
 cd "$(dirname "$0")/.."
 lab/lint.sh
@@ -10,4 +10,4 @@ export WQLAB_ARCHITECTURES=arm64
 python -m wqlab_lab.prepare
 lab/lava/run.sh root > /dev/null
 echo "test: LAVA is installed"
-exec python -u -m pytest -p no:cacheprovider -n 2 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"
+exec python -u -m pytest -p no:cacheprovider -n 3 --no-loadscope-reorder --durations 25 -m "not nightly" "$@"

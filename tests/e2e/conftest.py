@@ -34,6 +34,8 @@ BOARDS = {
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
 BIG_LITTLE = "chromebook-biglittle"
+FEW_FILES = ("--param", "jobs=8", "--param", "mounts=2")
+"""xfs-fsync with half the work: what a flush locks is the same."""
 
 
 class Lab:
@@ -162,7 +164,7 @@ def lab() -> Iterator[Lab]:
     write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
     # A lab worker that is killed is given up after this, and others go on with its runs.
-    environment["WQLAB_LEASE_S"] = "20"
+    environment["WQLAB_LEASE_S"] = "30"
     (state / "git").mkdir()
     environment["WQLAB_LOCAL_GIT_PATHS"] = str(state / "git/linux.git")
     with git_daemon(state / "git") as git_url:
@@ -200,13 +202,21 @@ def study(lab: Lab) -> int:
 @pytest.fixture(scope="session")
 def tripled(lab: Lab) -> int:
     """A series that locks three times where once would do: the submission's id."""
-    return lab.submit("--mbox", str(ROOT / "tests/series/inverted.mbox"), "--target", "xfs-fsync@tiny")
+    return lab.submit("--mbox", str(ROOT / "tests/series/inverted.mbox"), "--target", "xfs-fsync@tiny", *FEW_FILES)
+
+
+@pytest.fixture(scope="session")
+def broken(lab: Lab) -> int:
+    """A series that does not compile: the submission's id."""
+    return lab.submit("--mbox", str(ROOT / "tests/series/does-not-compile.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
 def branch(lab: Lab, topic: Topic) -> int:
     """A branch without effect: the submission's id."""
-    return lab.submit("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1")
+    return lab.submit(
+        *("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", *FEW_FILES, "--blocks", "1")
+    )
 
 
 def submit_each_plan(lab: Lab, device_type: str) -> int:

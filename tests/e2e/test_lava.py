@@ -16,7 +16,7 @@ import yaml
 from wqlab_contracts.queue import lab_queue
 from wqlab_lab.lava import TrialLava
 
-from .conftest import ROOT, Lab, comparisons
+from .conftest import FEW_FILES, ROOT, Lab, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 NAME = "far"
@@ -47,7 +47,7 @@ class FarLab:
 
     def submit(self, *arguments: str, series: str = "noop.mbox") -> int:
         return self.lab.submit(
-            *("--mbox", str(ROOT / "tests/series" / series), "--target", f"xfs-fsync@{TYPE}", *arguments)
+            *("--mbox", str(ROOT / "tests/series" / series), "--target", f"xfs-fsync@{TYPE}", *FEW_FILES, *arguments)
         )
 
 
@@ -97,7 +97,7 @@ def improved(far: FarLab) -> int:
     """A series that takes fewer locks, on whichever of the LAVA's devices: the submission's id."""
     return far.lab.submit(
         *("--mbox", str(ROOT / "kernels/examples/flush-lock-runs.mbox"), "--target", f"xfs-fsync@{TYPE}"),
-        *("--blocks", "2", "--priority", "80"),
+        *(*FEW_FILES, "--blocks", "2", "--priority", "80"),
     )
 
 
@@ -128,6 +128,7 @@ def test_a_run_on_lava_gives_the_same_verdict_as_on_the_bench(far: FarLab, impro
     assert measured[0]["actual_device"] in {"qemu-01", "qemu-02"}
 
 
+@pytest.mark.nightly
 def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: FarLab, improved: int) -> None:
     before = {job["id"] for job in far.jobs()}
     submission = far.submit("--blocks", "2")

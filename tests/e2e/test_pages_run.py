@@ -14,11 +14,9 @@ from playwright.sync_api import Page, expect
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
 from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
-from .conftest import NOOP, ROOT, Lab, MakePerson, comparisons
+from .conftest import NOOP, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
-
-SERIES = ROOT / "tests/series"
 
 
 def choose_target(page: Page, plan: str, device_type: str) -> None:
@@ -133,23 +131,6 @@ def test_a_mails_link_reads_without_scripts_or_sign_in(submitted: Submitted, per
     assert answer is not None and answer.status == 200
     expect(reader.page.locator("body")).to_contain_text("locks_per_flush")
     expect(reader.page.locator("body")).to_contain_text("equivalent")
-
-
-def test_a_patch_that_does_not_compile_shows_the_compilers_error(person: MakePerson) -> None:
-    submitter = person("submitter")
-    page = submitter.page
-    submitter.open("/submit?source=mbox")
-    page.get_by_label("Mails").fill((SERIES / "does-not-compile.mbox").read_text())
-    choose_target(page, "xfs-fsync", "tiny")
-    press_submit(page)
-    wait_for_report(page)
-    failure = page.get_by_role("group", name=re.compile("^Failure:")).first
-    expect(failure).to_contain_text("the series or the request")
-    expect(failure).to_contain_text(re.compile(r"kernel/workqueue\.c:\d+"))
-    expect(failure).to_contain_text("What to do:")
-    page.get_by_role("region", name="Steps").get_by_role("link", name=re.compile("candidate", re.IGNORECASE)).click()
-    expect(page.get_by_role("heading", name=re.compile(r"^\d+ errors?$"))).to_be_visible()
-    expect(page.get_by_role("group", name=re.compile("^Log of build"))).to_be_visible()
 
 
 def test_a_mistake_in_the_form_is_told_beside_its_field(person: MakePerson) -> None:

@@ -141,6 +141,7 @@ def test_a_kernel_that_panics_under_load_is_the_kernels(target: Target) -> None:
         assert told.consoles[panic.boot][panic.console_offset :].startswith(first)
 
 
+@pytest.mark.nightly  # test_swapped_kernel.py has a bench do this at each turn
 def test_another_kernel_than_the_one_that_was_built_is_infrastructure(target: Target) -> None:
     told = Told()
     job = target.job([[Arm.CANDIDATE]], run_id=205, build_id="00" * 20)
