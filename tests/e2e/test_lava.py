@@ -40,6 +40,15 @@ class FarLab:
             found: list[dict[str, Any]] = api.get("jobs/", params={**wanted, "ordering": "id"}).json()["results"]
         return found
 
+    def jobs_of(self, submission: int, **wanted: str) -> list[dict[str, Any]]:
+        """Those in which its one run is measured, the first first."""
+        runs = self.lab.client().submission(submission).runs
+        return [job for job in self.jobs(**wanted) if any(f" run {run.id} " in job["description"] for run in runs)]
+
+    def running_job_of(self, submission: int) -> int:
+        [job] = until(lambda: self.jobs_of(submission, state="Running"), "its LAVA job runs")
+        return int(job["id"])
+
     def shown(self) -> dict[str, Any]:
         with httpx.Client(headers={"Authorization": f"Bearer {self.lab.environment['WQLAB_TOKEN']}"}) as api:
             labs = api.get(f"{self.lab.url}/api/v1/labs").json()
@@ -122,48 +131,37 @@ def test_a_run_on_lava_gives_the_same_verdict_as_on_the_bench(far: FarLab, impro
     assert (found["verdict"], found["baseline"]["mean"], found["candidate"]["mean"]) == ("improvement", 4, 2)
     [target] = report["targets"]
     assert (target["blocks_completed"], target["discarded"]) == (2, {})
-    measured = [job for job in far.jobs() if ": xfs-fsync" in job["description"]]
-    assert len(measured) == 1, "one run is one LAVA job"
-    assert (measured[0]["health"], measured[0]["priority"]) == ("Complete", 80)
-    assert measured[0]["actual_device"] in {"qemu-01", "qemu-02"}
+    [job] = far.jobs_of(improved)
+    assert (job["health"], job["priority"]) == ("Complete", 80)
+    assert job["actual_device"] in {"qemu-01", "qemu-02"}
 
 
 @pytest.mark.nightly
-def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: FarLab, improved: int) -> None:
-    before = {job["id"] for job in far.jobs()}
+def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: FarLab) -> None:
     submission = far.submit("--blocks", "2")
-
-    def running() -> Any:
-        jobs = [job for job in far.jobs(state="Running") if job["id"] not in before]
-        return next((job["id"] for job in jobs if ": xfs-fsync" in job["description"]), None)
-
-    job = until(running, "the run's LAVA job runs")
+    job = far.running_job_of(submission)
     with far.rest(far.lava.other_token) as api:
         api.post(f"jobs/{job}/cancel/").raise_for_status()
-    report = far.lab.finish(submission)
-    [found] = comparisons(report, metric="locks_per_flush")
+    [found] = comparisons(far.lab.finish(submission), metric="locks_per_flush")
     assert found["verdict"] == "equivalent"
-    again = [each for each in far.jobs() if each["id"] > job and ": xfs-fsync" in each["description"]]
-    assert [each["health"] for each in again] == ["Complete"]
+    assert [each["health"] for each in far.jobs_of(submission)] == ["Canceled", "Complete"]
 
 
 @pytest.mark.nightly
-def test_a_canceled_submission_cancels_its_lava_job(far: FarLab, improved: int) -> None:
-    before = {job["id"] for job in far.jobs()}
+def test_a_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
     submission = far.submit("--blocks", "3")
-    until(lambda: [job for job in far.jobs(state="Running") if job["id"] not in before], "its LAVA job runs")
+    far.running_job_of(submission)
     far.lab.wqlab("cancel", str(submission))
-    far.lab.wqlab("watch", str(submission), codes=(0, 3, 4))
-    until(lambda: not far.jobs(state="Running"), "LAVA has nothing of ours")
-    assert [job["health"] for job in far.jobs() if job["id"] not in before] == ["Canceled"]
+    assert far.lab.finish(submission, codes=(4,))["submission"]["outcome"] == "canceled"
+    until(lambda: {job["state"] for job in far.jobs_of(submission)} == {"Finished"}, "LAVA has done with it")
+    assert [job["health"] for job in far.jobs_of(submission)] == ["Canceled"]
 
 
 @pytest.mark.nightly
-def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab, improved: int) -> None:
+def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab) -> None:
     """It stalls nobody else, is said to be away, and its run goes on when it is back."""
-    before = {job["id"] for job in far.jobs()}
     submission = far.submit("--blocks", "2")
-    until(lambda: [job for job in far.jobs(state="Running") if job["id"] not in before], "its LAVA job runs")
+    far.running_job_of(submission)
     far.lava.stop()
     elsewhere = far.lab.submit(
         *("--mbox", str(ROOT / "tests/series/noop.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "2")
@@ -177,7 +175,7 @@ def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab, improv
 
 
 @pytest.mark.nightly
-def test_a_series_that_panics_is_the_candidates(far: FarLab, improved: int) -> None:
+def test_a_series_that_panics_is_the_candidates(far: FarLab) -> None:
     submission = far.submit("--blocks", "1", series="panics-at-boot.mbox")
     report = far.lab.finish(submission, codes=(3,))
     [target] = report["targets"]
