@@ -10,7 +10,7 @@ import pytest
 
 from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.messages import BootKey, Finding, LavaBoot
+from wqlab_contracts.messages import BootKey, Finding, LavaBoot, RunJob
 from wqlab_worker.backends.console import Watch
 from wqlab_worker.backends.lava.board import LavaBoard
 from wqlab_worker.backends.lava.client import LavaJob, LavaTestCase, LogLine
@@ -79,23 +79,28 @@ class NoResults:
         return f"http://{host}:1/secret"
 
 
-def blamed(
-    tmp_path: Path, story: list[str], health: str, error: tuple[str, str] | None
-) -> tuple[BoardFailure, list[Finding]]:
+def board_of(tmp_path: Path, server: Any, arms: list[Arm]) -> tuple[LavaBoard, RunJob, Told]:
+    """With one block of these boots."""
     data = load_data(ROOT)
     (tmp_path / "kernel").write_bytes(b"image")
-    job = trivial_job(tmp_path / "kernel", "ab" * 20, "6.12", [[Arm.CANDIDATE]], 12, "qemu-01", 0)
+    job = trivial_job(tmp_path / "kernel", "ab" * 20, "6.12", [arms], 12, "qemu-01", 0)
     mapping = data.device_types["tiny"].lava
     assert mapping is not None
     lava = LavaBoot(mapping=mapping, template=data.lava_templates["qemu"])
     job = job.model_copy(update={"device": job.device.model_copy(update={"backend": "lava", "lava": lava})})
-    told, stop = Told(), Stop()
-    server: Any = EndedLava(story, health, error)
     receiver: Any = NoResults()
+    told = Told()
     board = LavaBoard(
-        job, job.blocks, lava=server, receiver=receiver, facts={}, emit=told, cancel=stop, watch=Watch(),
+        job, job.blocks, lava=server, receiver=receiver, facts={}, emit=told, cancel=Stop(), watch=Watch(),
         define=lambda boots, tokens: define(job, boots, tokens, SOURCES, "name"),
     )  # fmt: skip
+    return board, job, told
+
+
+def blamed(
+    tmp_path: Path, story: list[str], health: str, error: tuple[str, str] | None
+) -> tuple[BoardFailure, list[Finding]]:
+    board, job, told = board_of(tmp_path, EndedLava(story, health, error), [Arm.CANDIDATE])
     key = BootKey(block=0, position=0, arm=Arm.CANDIDATE, attempt=0)
     with pytest.raises(BoardFailure) as error_info:
         board.boot(key, job.kernels[Arm.CANDIDATE])
@@ -154,3 +159,41 @@ def test_who_is_to_blame(
     assert (found.failure.kind, found.suspect) == (kind, suspect)
     assert words in found.failure.summary
     assert bool([finding for finding in findings if finding.fatal]) == (kind is KERNEL)
+
+
+class UnawareLava(EndedLava):
+    """A LAVA that has not noticed yet that the board of its job died: the job runs until it is cancelled."""
+
+    def __init__(self, story: list[str]) -> None:
+        super().__init__(story, "Canceled", None)
+        self.submitted = 0
+        self.cancelled: list[int] = []
+
+    def submit(self, definition: str) -> int:
+        super().submit(definition)
+        self.submitted += 1
+        return self.submitted
+
+    def cancel(self, number: int) -> None:
+        self.cancelled.append(number)
+
+    def job(self, number: int) -> LavaJob:
+        state = "Finished" if number in self.cancelled else "Running"
+        return LavaJob.model_validate({"id": number, "state": state, "health": self.health})
+
+
+def test_after_a_kernel_that_died_the_next_boot_is_another_jobs(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Also where LAVA goes on with the dead job, whose next boot is the one that is wanted."""
+    monkeypatch.setattr("wqlab_worker.backends.lava.board.POLL_S", 0.01)
+    server = UnawareLava([*UP_TO_VARIANT, *PANIC])
+    board, job, _ = board_of(tmp_path, server, [Arm.CANDIDATE, Arm.BASELINE])
+    for position, arm in enumerate((Arm.CANDIDATE, Arm.BASELINE)):
+        with pytest.raises(BoardFailure) as error_info:
+            board.boot(BootKey(block=0, position=position, arm=arm, attempt=0), job.kernels[arm])
+        assert error_info.value.failure.kind is KERNEL
+        board.off()
+        assert (server.submitted, len(server.cancelled)) == (position + 1, position)
+    board.close()
+    assert server.cancelled == [1, 2]

@@ -133,11 +133,8 @@ class LavaBoard:
     def _flight_for(self, key: BootKey) -> tuple[Flight, int]:
         """The job that makes this boot next."""
         flight, number = self._flight, self._number + 1
-        usable = flight is not None and number < len(flight.boots) and flight.boots[number] == key
-        # A job that ended early left whole blocks; this boot was not begun.
-        if flight is not None and usable and flight.over and flight.reached < number:
-            usable = False
-        if flight is None or not usable:
+        # A job whose boot before this one died does not come to it, whether LAVA has noticed yet or not.
+        if flight is None or flight.reached < number or flight.boots[number : number + 1] != [key]:
             self.close()
             flight, number = self._submit(key), 0
             self._flight = flight
