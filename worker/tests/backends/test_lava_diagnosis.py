@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,9 @@ class EndedLava:
         if self.error is None:
             return []
         kind, text = self.error
-        return [LavaTestCase(name="job", result="fail", metadata=f"error_type: {kind}\nerror_msg: {text!r}\n")]
+        return [
+            LavaTestCase(name="job", result="fail", metadata=f"error_type: {kind}\nerror_msg: {json.dumps(text)}\n")
+        ]
 
 
 class NoResults:
@@ -115,7 +118,7 @@ INFRASTRUCTURE, KERNEL = ErrorKind.INFRASTRUCTURE, ErrorKind.KERNEL
 @pytest.mark.parametrize(
     ("story", "health", "error", "kind", "words", "suspect"),
     [
-        ([DEPLOY], "Incomplete", ("Infrastructure", "no download"), INFRASTRUCTURE, "before it booted anything", True),
+        ([DEPLOY], "Incomplete", ("Infrastructure", "no file\r\nx"), INFRASTRUCTURE, "Infrastructure: no file", True),
         ([], "Incomplete", ("Job", "no such device"), INFRASTRUCTURE, "before it booted anything: Job: no such", False),
         ([DEPLOY, GOLDEN, "x"], "Incomplete", ("Job", "timed out"), INFRASTRUCTURE, "golden system did not come", True),
         ([DEPLOY, GOLDEN, *PANIC], "Incomplete", ("Job", "x"), INFRASTRUCTURE, "the golden system failed: panic", True),
@@ -157,7 +160,7 @@ def test_who_is_to_blame(
     monkeypatch.setattr("wqlab_worker.backends.lava.board.POLL_S", 0.01)
     found, findings = blamed(tmp_path, story, health, error)
     assert (found.failure.kind, found.suspect) == (kind, suspect)
-    assert words in found.failure.summary
+    assert words in found.failure.summary and found.failure.summary.isprintable()
     assert bool([finding for finding in findings if finding.fatal]) == (kind is KERNEL)
 
 

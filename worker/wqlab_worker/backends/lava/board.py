@@ -42,6 +42,8 @@ REPORT_GRACE_S = 10.0
 """How long a kernel's last report may take to be printed to its end."""
 SILENCE_S = 60.0
 """Beyond the limit of the longest call."""
+ERROR_LENGTH = 200
+"""Characters of what LAVA says was wrong, in a sentence of ours."""
 CANCEL_S = 120.0
 """How long a cancelled job may take to give the device back."""
 
@@ -333,7 +335,9 @@ class LavaBoard:
             for case in self._lava.tests(flight.job_id):
                 if case.name == "job" and case.result == "fail":
                     details = case.details
-                    return f"{details.get('error_type', 'error')}: {details.get('error_msg', '')}"
+                    # For a panic LAVA gives all that the console showed of it, which the console has too.
+                    first = str(details.get("error_msg", "")).strip().partition("\n")[0].rstrip("\r")
+                    return f"{details.get('error_type', 'error')}: {first[:ERROR_LENGTH]}"
         except LavaError as error:
             log.warning("LAVA's results not read", job=flight.job_id, error=str(error))
         return flight.errors[-1] if flight.errors else "LAVA gives no reason"
