@@ -40,7 +40,8 @@ def submissions(
         "broken": broken,
         "warns": quick("warns-at-boot.mbox", "tiny", "--blocks", "1"),
         "panic": quick("panics-at-boot.mbox", "tiny"),
-        "hang": quick("hangs-at-boot.mbox", "lone", "--blocks", "1"),
+        # Mostly waits: early, beside the others.
+        "hang": quick("hangs-at-boot.mbox", "lone", "--blocks", "1", "--priority", "90"),
     }
 
 

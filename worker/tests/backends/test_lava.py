@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.messages import BlockFinished, LavaBoot, RunJob
+from wqlab_contracts.messages import BlockFinished, BootVerified, LavaBoot, RunJob
 from wqlab_lab.layout import free_port
 from wqlab_worker.backends.lava import LavaBackend
 from wqlab_worker.backends.lava.definition import define
@@ -68,6 +68,18 @@ def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexe
     definition = define(job, BOOTS, ["t0", "t1"], SOURCES, "any name").text
     assert lava_lab.judged(definition) == "Job valid."
     assert "invalid" in lava_lab.judged(definition.replace("job_name:", "jobname:"))
+
+
+@pytest.mark.nightly
+def test_on_a_board_that_cannot_kexec_each_variant_is_deployed(lava_lab: LavaLab) -> None:
+    job = with_mapping(lava_lab.job([[Arm.CANDIDATE, Arm.BASELINE]], run_id=305), kexec=False)
+    told = Told()
+    assert lava_lab.backend().execute(job, job.blocks, told, lasting()).outcome is Outcome.PASSED
+    lava_lab.given_back()
+    assert [event.block for event in told.of(BlockFinished)] == [0]
+    verified = told.of(BootVerified)
+    assert len({event.kernel_boot_id for event in verified}) == 2
+    assert [event.golden_s for event in verified] == [0, 0], "there is no golden system"
 
 
 @pytest.mark.nightly
