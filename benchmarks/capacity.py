@@ -14,7 +14,8 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -32,35 +33,51 @@ LARGE = 64 << 20
 SMALL, SMALLS = 20_000, 300
 
 
-async def asked(url: str, headers: dict[str, str], path: str) -> list[float]:
-    """Seconds of each answer."""
+@contextmanager
+def tokens(url: str, admin: str) -> Iterator[list[str]]:
+    """One for each client: the API lets a token ask so often a second, and no more."""
+    with httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {admin}"}, trust_env=False) as api:
+        made = [
+            api.post("/tokens", json={"name": f"capacity {number}", "scopes": ["read"]}).raise_for_status().json()
+            for number in range(CLIENTS)
+        ]
+        try:
+            yield [each["token"] for each in made]
+        finally:
+            for each in made:
+                api.post(f"/tokens/{each['id']}/revoke").raise_for_status()
+
+
+async def asked(url: str, clients: Sequence[str], path: str) -> list[float]:
+    """Seconds of each answer, to clients with these tokens."""
     took: list[float] = []
     end = time.monotonic() + SECONDS
 
-    async def one(client: httpx.AsyncClient) -> None:
+    async def one(client: httpx.AsyncClient, token: str) -> None:
         while (began := time.monotonic()) < end:
-            answer = await client.get(path)
+            answer = await client.get(path, headers={"Authorization": f"Bearer {token}"})
             answer.raise_for_status()
             took.append(time.monotonic() - began)
 
     limits = httpx.Limits(max_connections=CLIENTS)
-    async with httpx.AsyncClient(base_url=url, headers=headers, limits=limits, timeout=60, trust_env=False) as client:
-        await asyncio.gather(*(one(client) for _ in range(CLIENTS)))
+    async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60, trust_env=False) as client:
+        await asyncio.gather(*(one(client, token) for token in clients))
     return sorted(took)
 
 
 def api(url: str, admin: str, worker: str) -> None:
     print(f"{'API, one process':52}{'req/s':>8}{'median':>10}{'p99':>10}")
-    for token, path in (
-        (admin, "/healthz"),
-        (worker, "/api/worker/v1/labs/local/leases"),
-        (admin, "/api/v1/devices"),
-        (admin, "/api/v1/submissions?limit=20"),
-        (admin, "/api/v1/queue"),
-    ):
-        took = asyncio.run(asked(url, {"Authorization": f"Bearer {token}"}, path))
-        median, slow = took[len(took) // 2], took[int(len(took) * 0.99)]
-        print(f"{path:52}{len(took) / SECONDS:8.0f}{median * 1000:7.1f} ms{slow * 1000:7.1f} ms", flush=True)
+    with tokens(url, admin) as readers:
+        for clients, path in (
+            (readers, "/healthz"),
+            ([worker] * CLIENTS, "/api/worker/v1/labs/local/leases"),
+            (readers, "/api/v1/devices"),
+            (readers, "/api/v1/submissions?limit=20"),
+            (readers, "/api/v1/queue"),
+        ):
+            took = asyncio.run(asked(url, clients, path))
+            median, slow = took[len(took) // 2], took[int(len(took) * 0.99)]
+            print(f"{path:52}{len(took) / SECONDS:8.0f}{median * 1000:7.1f} ms{slow * 1000:7.1f} ms", flush=True)
 
 
 def rate(what: str, number: float, unit: str, work: Callable[[], object]) -> None:
