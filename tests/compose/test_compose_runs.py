@@ -8,6 +8,7 @@ import pwd
 import re
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from .containers import Containers, compiled_filter, copy_of_secrets_script
 pytestmark = [pytest.mark.nightly, pytest.mark.images]
 
 URL = "http://127.0.0.1:8750"
+TOLD_S = 60.0
 USER = "wqlab"
 """Whose cache of builds and images it is: the containers run with the same number."""
 
@@ -144,6 +146,21 @@ def test_lava_takes_its_token_and_has_its_device(up: Containers) -> None:
     devices = httpx.get(url, headers={"Authorization": f"Token {secret}"}).json()["results"]
     assert [(device["hostname"], device["health"]) for device in devices] == [("lava-qemu-1", "Good")]
     assert httpx.get(url, headers={"Authorization": "Token of-nobody"}).status_code in {401, 403}
+
+
+def test_lavas_worker_tells_the_lab_of_its_device(up: Containers, token: str) -> None:
+    up.start("lava-boards")
+    up.await_health("lava-boards")
+    deadline = time.monotonic() + TOLD_S
+    while True:
+        labs = httpx.get(f"{URL}/api/v1/labs", headers={"Authorization": f"Bearer {token}"}).json()
+        pools = {lab["name"]: lab["pool"] for lab in labs if lab["pool"]}
+        if pools:
+            break
+        assert time.monotonic() < deadline, f"{labs}\n{up.log_tail('lava-boards')}"
+        time.sleep(1)
+    assert list(pools["lava"]["devices"]) == ["lava-qemu-1"], pools
+    assert pools["lava"]["problem"] == ""
 
 
 def test_nothing_writes_beside_its_volumes(up: Containers, token: str) -> None:
