@@ -1,6 +1,7 @@
 #!/bin/sh
 # Builds the container images and runs the services of docker-compose.yml in them, without an engine: buildah, as root,
-# with a network and processes apart from this machine's. An hour the first time; the images' layers are kept.
+# with a network and processes apart from this machine's. Five minutes the first time, with a kernel to build twenty;
+# the images' layers are kept.
 set -eu
 cd "$(dirname "$0")/.."
 . lab/env.sh
