@@ -10,7 +10,7 @@ from wqlab_contracts.messages import LavaPool
 from wqlab_contracts.specs import Backend
 
 STALE = timedelta(seconds=120)
-"""A worker tells every half minute."""
+"""A LAVA lab's worker tells every ten seconds."""
 USABLE = {"Good", "Unknown"}
 
 
