@@ -33,6 +33,8 @@ function load(): Promise<{ default: Drawing }> {
 }
 
 const WhenLoaded = lazy(load);
+/** What one draws with now. */
+const newest = (): Drawing => loaded ?? WhenLoaded;
 /** Drawn shortly before one scrolls to it. */
 const NEAR = "600px";
 /** Loaded at the latest so long after the page is there, whether one scrolls or not: it may be printed. */
@@ -59,22 +61,23 @@ export function LazyPlot(props: PlotDrawingProps) {
   useEffect(() => {
     const element = place.current;
     if (!element || Drawn) return;
-    const come = () => setDrawn(() => loaded ?? WhenLoaded);
     const observer = new IntersectionObserver(
-      entries => entries.some(each => each.isIntersecting) && come(),
+      entries => entries.some(each => each.isIntersecting) && setDrawn(newest),
       {
         rootMargin: NEAR,
       },
     );
     observer.observe(element);
-    // The sheet is taken as it is when this event has been handled: nothing may be left for later.
-    const print = () => flushSync(come);
-    window.addEventListener("beforeprint", print);
-    return () => {
-      observer.disconnect();
-      window.removeEventListener("beforeprint", print);
-    };
+    return () => observer.disconnect();
   }, [Drawn]);
+
+  useEffect(() => {
+    // The sheet is taken as it is when this event has been handled: nothing may be left for later, and a drawing that has
+    // come but waits for React to show it is put in its place at once.
+    const print = () => flushSync(() => setDrawn(newest));
+    window.addEventListener("beforeprint", print);
+    return () => window.removeEventListener("beforeprint", print);
+  }, []);
 
   return (
     <div ref={place} className={classes.room} style={{ minHeight: props.height }} data-plot>

@@ -1,6 +1,6 @@
 /** Observable Plot as a component. Import it by `lazy()` only: it is half as large as everything else together. */
 import * as Plot from "@observablehq/plot";
-import { useEffect } from "react";
+import { useLayoutEffect } from "react";
 import { adoptSheet } from "@/lib/adoptedStyles";
 import { useWidth } from "./useWidth";
 
@@ -14,7 +14,8 @@ export interface PlotDrawingProps {
 export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
   const [place, width] = useWidth<HTMLDivElement>();
 
-  useEffect(() => {
+  // Not an effect for later: who prints takes the page as it is when it has its width.
+  useLayoutEffect(() => {
     const element = place.current;
     if (!element || width === 0) return;
     const drawn = Plot.plot({
