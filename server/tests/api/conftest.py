@@ -18,6 +18,7 @@ from wqlab_server.app import create_app
 from wqlab_server.auth import SCOPE_OF_ROLE, create_token
 from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.settings import Settings
+from wqlab_server.sse import Notifications
 
 from ..support.people import add_user, browser
 from .scene import Scene, write_data_folder
@@ -72,7 +73,7 @@ def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
         listener.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="on", timeout_graceful_shutdown=1))
         started = threading.Event()
-        announce(server, started.set)
+        announce(server, app.state.notifications, started.set)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
         thread.start()
         assert started.wait(20), "the server did not start"
@@ -82,12 +83,13 @@ def live(app: FastAPI, secrets: dict[Scope, str]) -> Iterator[Live]:
         assert not thread.is_alive()
 
 
-def announce(server: uvicorn.Server, tell: Callable[[], None]) -> None:
-    """Calls `tell` once the server accepts connections."""
+def announce(server: uvicorn.Server, notifications: Notifications, tell: Callable[[], None]) -> None:
+    """Calls `tell` once the server accepts connections and listens to its database."""
     startup = server.startup
 
     async def told(sockets: list[socket.socket] | None = None) -> None:
         await startup(sockets)
+        await notifications.connected.wait()
         tell()
 
     server.startup = told  # type: ignore[method-assign]
