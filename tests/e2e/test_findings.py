@@ -32,7 +32,7 @@ def submissions(
 
     return {
         "settings": study,
-        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last"),
+        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last", *FEW_FILES),
         "tripled": tripled,
         "each plan": each_plan,
         "branch": branch,

@@ -1,4 +1,4 @@
-"""A SeaweedFS of the session's own: a real S3 server that keeps what it is given on disk."""
+"""A SeaweedFS of these tests' own: a real S3 server that keeps what it is given on disk."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class S3Server:
         return path
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def s3() -> Iterator[S3Server]:
     server = S3Server(Path(tempfile.mkdtemp(prefix="wqlab-s3-")))
     server.start()
