@@ -138,6 +138,22 @@ def test_a_profile_may_measure_some_of_the_scenarios(folder: Path) -> None:
     assert problem.endswith("profile for unknown scenario 'c' (scenarios: alive, b)")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "power_off_s"),
+    [
+        ("", "", 0),
+        ("  golden_timeout_s: 30", "  power_off_s: 3", 3),
+        ("emulation:\n  memory_mib: 1024\n", "", 2),
+    ],
+)
+def test_an_emulated_board_is_cold_at_once_unless_its_type_says_so(
+    folder: Path, old: str, new: str, power_off_s: float
+) -> None:
+    path = folder / "device-types/tiny.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    assert load_data(folder).device_types["tiny"].boot.power_off_s == power_off_s
+
+
 def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")

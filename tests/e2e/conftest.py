@@ -29,7 +29,7 @@ NOOP = ROOT / "tests/series/noop.mbox"
 
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
-    "four-l3": (1, 4, 3, 1, 1, "contiguous"),
+    "four-l3": (1, 4, 2, 1, 1, "contiguous"),
     "two-sockets-smt-last": (2, 1, 2, 2, 2, "smt_last"),
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
@@ -195,7 +195,7 @@ def study(lab: Lab) -> int:
     """A settings study on a board with four L3 domains: the submission's id."""
     return lab.submit(
         *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH", "--blocks", "2"),
-        *("--param", "total_ios=64", "--param", "traced_ios=400"),
+        *("--param", "total_ios=64", "--param", "traced_ios=200"),
     )
 
 

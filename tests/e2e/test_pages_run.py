@@ -170,6 +170,7 @@ def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: La
     watcher, maintainer = person(), person("maintainer")
     submission = lab.submit(
         *("--settings-only", "--target", "dm-crypt-affinity@fragile", "--scenario", "LOW", "--blocks", "1"),
+        *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
         *("--param", "total_ios=64", "--param", "traced_ios=200"),
     )
     watcher.open(f"/submissions/{submission}")

@@ -109,7 +109,7 @@ class BootMethod(Strict):
     golden_timeout_s: int = Field(default=120, ge=5, le=3600)
     variant_timeout_s: int = Field(default=120, ge=5, le=3600)
     power_off_s: float = Field(default=2.0, ge=0, le=120)
-    """How long the power stays off in a cold cycle."""
+    """How long the power stays off in a cold cycle; an emulated board is cold at once unless its type says so."""
     rootfs: str = "/lab/rootfs.cpio.zst"
     """Path on the golden system of the root filesystem image that variants boot with."""
     kernel_arguments: str = ""
@@ -255,6 +255,14 @@ class DeviceType(Strict):
         return " ".join(
             words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
         )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _nothing_is_charged_in_an_emulated_board(cls, given: object) -> object:
+        if not isinstance(given, dict) or given.get("emulation") is None:
+            return given
+        boot = given.get("boot", {})
+        return {**given, "boot": {"power_off_s": 0.0, **boot}} if isinstance(boot, dict) else given
 
     @model_validator(mode="after")
     def _smt_is_as_declared(self) -> Self:

@@ -84,6 +84,16 @@ def test_one_job_makes_every_boot_through_the_golden_system(job: RunJob) -> None
     assert step == f"/lab/measure b0-0-baseline-0 0 baseline {SOURCES.results}"
 
 
+@pytest.mark.parametrize(("emulated", "options"), [(True, ["--no-checks"]), (False, [])])
+def test_what_devices_wrote_into_a_loaded_kernel_is_looked_for_where_they_can(
+    job: RunJob, emulated: bool, options: list[str]
+) -> None:
+    device = job.device.model_copy(update={"emulated": emulated})
+    _, document = defined(job.model_copy(update={"device": device}))
+    kexecs = [a["boot"] for a in document["actions"] if a.get("boot", {}).get("method") == "kexec"]
+    assert [kexec["options"][1:] for kexec in kexecs] == [options, options]
+
+
 def test_a_board_that_cannot_kexec_is_deployed_for_every_boot(job: RunJob) -> None:
     definition, document = defined(job, kexec=False)
     assert kinds(document) == ["deploy", "boot", "test"] * 2

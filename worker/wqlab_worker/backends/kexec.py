@@ -27,7 +27,7 @@ from wqlab_contracts.messages import BootKey, DeviceFacts
 
 from ..boards import BoardFailure
 from ..detect import Report
-from .base import Cancel
+from .base import Cancel, kexec_options
 from .console import ConsoleTap, Watch
 from .ssh import Answer
 from .verify import infrastructure, kernel_failure
@@ -197,8 +197,12 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.token = secrets.token_hex(8)
         boot = self.device.boot
         answer = self.command(
-            f"kexec -l {IMAGE_ON_BOARD} --initrd={shlex.quote(boot.rootfs)} "
-            f"--command-line={shlex.quote(self.command_line())}",
+            shlex.join(
+                [
+                    *("kexec", "-l", IMAGE_ON_BOARD, f"--initrd={boot.rootfs}"),
+                    *(f"--command-line={self.command_line()}", *kexec_options(self.device)),
+                ]
+            ),
             LOAD_TIMEOUT_S,
         )
         if answer.status:

@@ -16,6 +16,7 @@ import yaml
 from wqlab_contracts.messages import BootKey, LavaBoot, RunJob
 
 from ...calls import calls
+from ..base import kexec_options
 from .package import boot_name
 
 PATIENCE = 2
@@ -68,7 +69,8 @@ def define(job: RunJob, boots: Sequence[BootKey], tokens: Sequence[str], sources
             last = action is way[-1]
             stages.append((number, ("golden" if mapping.kexec else "kexec") if last else "deploy"))
         if mapping.kexec:
-            actions.append(_kexec(key, variant_arguments(job, token), boot.variant_timeout_s * PATIENCE))
+            limit_s = boot.variant_timeout_s * PATIENCE
+            actions.append(_kexec(key, variant_arguments(job, token), kexec_options(job.device), limit_s))
             stages.append((number, "kexec"))
         actions.append(_test(job, key, sources.results))
         stages.append((number, "test"))
@@ -162,14 +164,14 @@ class _Images(dict[str, str]):
         return self.get(name, "")
 
 
-def _kexec(key: BootKey, arguments: str, limit_s: int) -> dict[str, Any]:
+def _kexec(key: BootKey, arguments: str, options: Sequence[str], limit_s: int) -> dict[str, Any]:
     return {
         "boot": {
             "timeout": {"seconds": limit_s},
             "method": "kexec",
             "command": "/lab/jump",
             "kernel": key.arm.value,
-            "options": [f"--command-line='{arguments}'"],
+            "options": [f"--command-line='{arguments}'", *options],
             "boot_message": "Starting new kernel",
             "prompts": ["root@variant#"],
         }
