@@ -25,7 +25,9 @@ from .browser import Person, start_chromium
 
 MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
-NOOP = ROOT / "tests/series/noop.mbox"
+SERIES = ROOT / "tests/series"
+NOOP = SERIES / "noop.mbox"
+EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
 
 BOARDS = {
     # name: (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering)
@@ -202,13 +204,13 @@ def study(lab: Lab) -> int:
 @pytest.fixture(scope="session")
 def tripled(lab: Lab) -> int:
     """A series that locks three times where once would do: the submission's id."""
-    return lab.submit("--mbox", str(ROOT / "tests/series/inverted.mbox"), "--target", "xfs-fsync@tiny", *FEW_FILES)
+    return lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny", *FEW_FILES)
 
 
 @pytest.fixture(scope="session")
 def broken(lab: Lab) -> int:
     """A series that does not compile: the submission's id."""
-    return lab.submit("--mbox", str(ROOT / "tests/series/does-not-compile.mbox"), "--target", "xfs-fsync@tiny")
+    return lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
@@ -247,6 +249,30 @@ def big_little(lab: Lab) -> int:
         *("--settings-only", "--target", f"dm-crypt-affinity@{BIG_LITTLE}", "--scenario", "HIGH", *settings),
         *("--blocks", "1", "--param", "total_ios=64", "--param", "traced_ios=400"),
     )
+
+
+@pytest.fixture(scope="session")
+def submissions(
+    lab: Lab, study: int, tripled: int, branch: int, broken: int, each_plan: int, big_little: int
+) -> dict[str, int]:
+    """All at once, as several users would; each test waits for its own. First what the pages show."""
+
+    def quick(series: str, board: str, *more: str) -> int:
+        return lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{board}", *FEW_FILES, *more)
+
+    return {
+        "settings": study,
+        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last", *FEW_FILES),
+        "tripled": tripled,
+        "each plan": each_plan,
+        "branch": branch,
+        "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
+        "broken": broken,
+        "warns": quick("warns-at-boot.mbox", "tiny", "--blocks", "1"),
+        "panic": quick("panics-at-boot.mbox", "tiny"),
+        # Mostly waits: early, beside the others.
+        "hang": quick("hangs-at-boot.mbox", "lone", "--blocks", "1", "--priority", "90"),
+    }
 
 
 @pytest.fixture(scope="session")

@@ -11,38 +11,12 @@ from typing import Any
 
 import pytest
 
-from .conftest import FEW_FILES, NOOP, ROOT, Lab, Topic, comparisons, write_device_type
+from .conftest import EXAMPLE, NOOP, Lab, Topic, comparisons, write_device_type
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
-EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
-SERIES = ROOT / "tests/series"
 BESIDES = 2
 """Locks of a flush besides the CPUs' pools: that of the workqueue's default pwq, and the completion it waits for."""
-
-
-@pytest.fixture(scope="module")
-def submissions(
-    lab: Lab, study: int, tripled: int, each_plan: int, big_little: int, branch: int, broken: int
-) -> dict[str, int]:
-    """Everything is submitted at once, as several users would, other files' too; each test waits for its own."""
-
-    def quick(series: str, board: str, *more: str) -> int:
-        return lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{board}", *FEW_FILES, *more)
-
-    return {
-        "settings": study,
-        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last", *FEW_FILES),
-        "tripled": tripled,
-        "each plan": each_plan,
-        "branch": branch,
-        "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
-        "broken": broken,
-        "warns": quick("warns-at-boot.mbox", "tiny", "--blocks", "1"),
-        "panic": quick("panics-at-boot.mbox", "tiny"),
-        # Mostly waits: early, beside the others.
-        "hang": quick("hangs-at-boot.mbox", "lone", "--blocks", "1", "--priority", "90"),
-    }
 
 
 def locks(report: dict[str, Any], device_type: str) -> dict[str, Any]:
@@ -151,19 +125,6 @@ def test_exported_samples_give_the_same_verdict(lab: Lab, submissions: dict[str,
     assert [c["verdict"] for c in found] == ["regression"]
 
 
-def test_a_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:
-    report = lab.finish(submissions["conflict"], codes=(3,))
-    failure = report["submission"]["failure"]
-    assert failure["kind"] == "user"
-    assert "kernel/workqueue.c" in failure["summary"] + failure["excerpt"]
-
-
-def test_a_compile_error_is_the_submitters(lab: Lab, submissions: dict[str, int]) -> None:
-    failure = lab.finish(submissions["broken"], codes=(3,))["submission"]["failure"]
-    assert failure["kind"] == "user"
-    assert "kernel/workqueue.c:" in failure["excerpt"] and "error:" in failure["excerpt"]
-
-
 def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["panic"], codes=(3,))
     failure = report["submission"]["failure"]
@@ -213,11 +174,6 @@ def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submis
     assert report["submission"]["outcome"] == "canceled"
     leases = [device["lease"] for device in json.loads(lab.wqlab("devices", "--json"))]
     assert submission not in [lease["run_id"] for lease in leases if lease]
-
-
-def test_a_request_with_mistakes_names_each(lab: Lab) -> None:
-    answer = lab.refused("submit", "--mbox", str(NOOP), "--target", "xfs-fsnc@tiny", "--target", "xfs-fsync@teeny")
-    assert "xfs-fsync" in answer and "tiny" in answer
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "junit", "html", "json"])

@@ -16,7 +16,7 @@ import yaml
 from wqlab_contracts.queue import lab_queue
 from wqlab_lab.lava import TrialLava
 
-from .conftest import FEW_FILES, ROOT, Lab, comparisons
+from .conftest import EXAMPLE, FEW_FILES, NOOP, ROOT, SERIES, Lab, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 NAME = "far"
@@ -56,7 +56,7 @@ class FarLab:
 
     def submit(self, *arguments: str, series: str = "noop.mbox") -> int:
         return self.lab.submit(
-            *("--mbox", str(ROOT / "tests/series" / series), "--target", f"xfs-fsync@{TYPE}", *FEW_FILES, *arguments)
+            *("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{TYPE}", *FEW_FILES, *arguments)
         )
 
 
@@ -105,7 +105,7 @@ def far(lab: Lab) -> Iterator[FarLab]:
 def improved(far: FarLab) -> int:
     """A series that takes fewer locks, on whichever of the LAVA's devices: the submission's id."""
     return far.lab.submit(
-        *("--mbox", str(ROOT / "kernels/examples/flush-lock-runs.mbox"), "--target", f"xfs-fsync@{TYPE}"),
+        *("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{TYPE}"),
         *(*FEW_FILES, "--blocks", "2", "--priority", "80"),
     )
 
@@ -163,9 +163,7 @@ def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab) -> Non
     submission = far.submit("--blocks", "2")
     far.running_job_of(submission)
     far.lava.stop()
-    elsewhere = far.lab.submit(
-        *("--mbox", str(ROOT / "tests/series/noop.mbox"), "--target", "xfs-fsync@tiny", "--blocks", "2")
-    )
+    elsewhere = far.lab.submit(*("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "2"))
     until(lambda: "does not answer" in far.shown()["problem"], "the pool is away")
     assert comparisons(far.lab.finish(elsewhere), metric="locks_per_flush")[0]["verdict"] == "equivalent"
     far.lava.start()

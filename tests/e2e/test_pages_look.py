@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import expect
 
 from .browser import GOOD_LAYOUT_SHIFT, NARROW, WIDE, Person
-from .conftest import ROOT, Lab, MakePerson
+from .conftest import Lab, MakePerson
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -29,12 +29,12 @@ class Ended:
 
 
 @pytest.fixture(scope="module")
-def ended(lab: Lab, study: int, branch: int, tripled: int) -> Ended:
+def ended(lab: Lab, submissions: dict[str, int]) -> Ended:
     found = Ended(
-        study=study,
-        first=branch,
-        second=tripled,
-        conflict=lab.submit("--mbox", str(ROOT / "tests/series/does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
+        study=submissions["settings"],
+        first=submissions["branch"],
+        second=submissions["tripled"],
+        conflict=submissions["conflict"],
     )
     for submission in (found.study, found.first):
         lab.finish(submission)

@@ -165,11 +165,12 @@ def test_its_owner_cancels_a_submission_and_submits_it_again(lab: Lab, person: M
 
 
 def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: Lab, person: MakePerson) -> None:
-    """Nobody reloads a page: the run goes on on the other unit, and a maintainer has the board checked."""
+    """In its first boot: there is no second. Nobody reloads a page; the run goes on on the other unit, and a maintainer
+    has the board checked."""
     client = lab.client()
     watcher, maintainer = person(), person("maintainer")
     submission = lab.submit(
-        *("--settings-only", "--target", "dm-crypt-affinity@fragile", "--scenario", "LOW", "--blocks", "1"),
+        *("--settings-only", "--target", "dm-crypt-affinity@fragile", "--scenario", "LOW", "--blocks", "2"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
         *("--param", "total_ios=64", "--param", "traced_ios=200"),
     )

@@ -63,8 +63,10 @@ def test_the_load_modules_counts_add_up(lab: Lab, report: dict[str, Any]) -> Non
     assert len(executed) == 2 and all(count > 0 for count in executed.values())
     for metric in ("works_lost", "concurrency_deficit", "rule_violations"):
         assert set(values(rows, metric).values()) == {0}, metric
-    workers = values(rows, "workers")
-    assert all(1 <= values(rows, "peak_concurrency")[key] <= workers[key] for key in workers)
+    workers, rescued = values(rows, "workers"), values(rows, "rescued_works")
+    for key, peak in values(rows, "peak_concurrency").items():
+        # A slow board's workers come late, and a rescuer executes works beside them.
+        assert 1 <= peak <= workers[key] + rescued[key], (key, peak, workers[key], rescued[key])
 
 
 def test_a_tree_without_the_benchmark_is_unsupported_and_says_so(report: dict[str, Any]) -> None:

@@ -84,9 +84,9 @@ def test_a_dead_board_is_suspect(device_lab: DeviceLab) -> None:
 
 
 def test_a_lease_that_is_not_extended_ends_the_session_by_itself(device_lab: DeviceLab) -> None:
-    device_lab.faults("tiny-1")
+    device_lab.faults("tiny-1", {"kind": "hang", "when": "Linux version"})
     stop = Stop()
-    stop.extend(time.monotonic() + 8)
+    stop.extend(time.monotonic() + 5)
     result = execute(device_lab, device_lab.job([[Arm.BASELINE]], run_id=106), Told(), stop)
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "lease" in result.failure.summary
