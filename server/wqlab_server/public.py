@@ -39,12 +39,8 @@ _REFERENCED = (Problem, Event)
 """Models that the schema names without an endpoint returning them as JSON."""
 
 
-def install(app: FastAPI) -> None:
-    """Adds routers and middleware of /api/v1, /r, /healthz, /readyz and /metrics."""
-    app.state.metrics = Metrics()
-    app.state.metrics.registry.register(LabCollector(app.state.sessions))
-    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
-    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
+def include_in(router: APIRouter) -> None:
+    """Adds the endpoints of /api/v1, /r, /healthz, /readyz and /metrics."""
     api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
     for room in (
         submissions,
@@ -63,9 +59,16 @@ def install(app: FastAPI) -> None:
         user_endpoints,
     ):
         api.include_router(room.router)
-    app.include_router(api)
-    app.include_router(links.router)
-    app.include_router(health_endpoints.router)
+    for included in (api, links.router, health_endpoints.router):
+        router.include_router(included)
+
+
+def install(app: FastAPI) -> None:
+    """Adds what the endpoints find in the application's state, and the middleware."""
+    app.state.metrics = Metrics()
+    app.state.metrics.registry.register(LabCollector(app.state.sessions))
+    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
+    app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.add_middleware(BodyLimit)
     app.add_middleware(RateLimit)
     app.add_middleware(SafeAnswers)
