@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from wqlab_contracts import logs
+
 PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py", "tests/e2e/test_lava.py"}
 """Here boards and services are made to fail: much of it is waiting."""
 
@@ -19,6 +21,10 @@ class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
         if file.startswith("tests/e2e/"):
             return "a lab whose parts die" if file in PARTS_DIE else "a lab that is left alone"
         return file
+
+
+def pytest_configure() -> None:
+    logs.configure()
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedParts:

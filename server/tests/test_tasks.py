@@ -79,9 +79,17 @@ def test_without_a_broker_the_commit_stands_and_nobody_waits_long(settings: Sett
     engine.dispose()
 
 
-def test_a_celery_worker_advances_and_ticks(lab: LabUnderTest, redis: str, queues: redis_client.Redis) -> None:
+def test_a_celery_worker_advances_and_ticks(
+    lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
+) -> None:
     advanced, ticked = lab.submit("locks@board"), lab.submit("affinity@board")
     lab.work("wqlab.apply")
+    lab.submit("locks@single")
+    lab.sql(
+        "UPDATE applies SET state = 'running', tree = '{}', expires_at = now() - interval '1 second'"
+        " WHERE id = (SELECT max(id) FROM applies)"
+    )
+    said = tmp_path / "worker.log"
     lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'board-2'")
     url = make_url(lab.settings.database_url).set(drivername="postgresql").render_as_string()
     with psycopg.connect(url, autocommit=True) as listening:
@@ -91,7 +99,7 @@ def test_a_celery_worker_advances_and_ticks(lab: LabUnderTest, redis: str, queue
         sender(Message(TICK, None, SERVER_QUEUE))
         worker = subprocess.Popen(
             [
-                sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", SERVER_QUEUE,
+                sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-f", said, "-Q", SERVER_QUEUE,
                 "--pool", "solo", "-l", "WARNING", "--without-mingle", "--without-gossip", "--without-heartbeat",
             ],
             env=environment(lab.settings, redis),
@@ -107,6 +115,8 @@ def test_a_celery_worker_advances_and_ticks(lab: LabUnderTest, redis: str, queue
             worker.terminate()  # a warm shutdown: the tick it has taken is done first
             worker.wait(60)
     assert lab.device("board-2").retired_at is None
+    (fault,) = (line for line in said.read_text().splitlines() if "tick_item_failed" in line)
+    assert "Traceback (most recent call last)" in json.loads(fault[fault.index("{") :])["exception"]
     assert queues.llen(SERVER_QUEUE) == 0
 
 

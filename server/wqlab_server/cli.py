@@ -13,11 +13,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import structlog
 import typer
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
+from wqlab_contracts import logs
 from wqlab_contracts.accounts import UserName
 from wqlab_contracts.enums import Scope, UserRole
 
@@ -52,7 +52,7 @@ def api(
 
     from .app import create_app
 
-    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], structlog.processors.JSONRenderer()])
+    logs.configure()
     application = create_app()
     where: dict[str, Any] = {"uds": uds} if uds is not None else {"host": host, "port": port}
     where |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key} if tls_cert is not None else {}

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from celery.signals import beat_init
+from celery.signals import after_setup_logger, beat_init
 
+from wqlab_contracts import logs
 from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
 
 from . import pipeline, pipeline_boards, pipeline_tick
@@ -46,6 +47,11 @@ class _Process:
 
 
 process = _Process()
+
+
+@after_setup_logger.connect  # type: ignore[untyped-decorator]
+def log_as_ever(**_: Any) -> None:
+    logs.configure()
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]

@@ -6,10 +6,10 @@ import ssl
 from typing import Any
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import after_setup_logger, worker_ready
 from kombu import Queue  # type: ignore[attr-defined]
 
-from wqlab_contracts import queue
+from wqlab_contracts import logs, queue
 
 from . import jobs, reaper
 from .settings import settings
@@ -30,6 +30,11 @@ def _configure(sender: Any, **_: Any) -> None:
         sender.conf.update(queue.LAB_CELERY_CONFIG)
         # Declaring a queue writes; the server has done it.
         sender.conf.task_queues = [Queue(queue.lab_queue(known.lab), no_declare=True)]  # type: ignore[no-untyped-call]
+
+
+@after_setup_logger.connect  # type: ignore[untyped-decorator]
+def _log_as_ever(**_: Any) -> None:
+    logs.configure()
 
 
 @app.task(name=queue.APPLY)  # type: ignore[untyped-decorator]

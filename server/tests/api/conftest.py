@@ -20,7 +20,7 @@ from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.settings import Settings
 from wqlab_server.sse import Notifications
 
-from ..support.people import add_user, browser
+from ..support.people import add_user, browser, trust_nobody
 from .scene import Scene, write_data_folder
 
 
@@ -57,7 +57,7 @@ class Live:
 
     def client(self, scope: Scope | None = Scope.ADMIN) -> httpx.Client:
         headers = {"Authorization": f"Bearer {self.secrets[scope]}"} if scope else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=20)
+        return httpx.Client(base_url=self.url, headers=headers, timeout=20, verify=trust_nobody())
 
     def browser(self, name: str) -> httpx.Client:
         """Signed in as one of the users."""

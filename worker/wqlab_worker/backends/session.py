@@ -21,6 +21,7 @@ from labgrid import Target, target_factory
 from labgrid.driver import ExternalPowerDriver, NetworkPowerDriver, SerialDriver
 from serial import SerialException  # type: ignore[import-untyped]
 
+from wqlab_contracts import logs
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outcome
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 
@@ -200,15 +201,7 @@ def main() -> None:
     # Libraries print; only our lines may reach the worker.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-    )
+    logs.configure(sys.stderr)
     if sys.argv[1] == "clear":
         out.write(HELD.dump_json(asyncio.run(clear(Clearing.model_validate_json(sys.stdin.buffer.read())))) + b"\n")
         out.flush()
