@@ -25,6 +25,9 @@ export default defineConfig({
     setupFiles: ["./src/testing/setup.ts"],
     css: false,
     restoreMocks: true,
+    // Files share their thread's document, which each test's clean-up leaves empty: six times faster than one for each.
+    pool: "threads",
+    isolate: false,
     // Against hanging only: a machine that also measures kernels may be slow.
     testTimeout: 120_000,
   },

@@ -13,7 +13,9 @@ from wqlab_lab.web import packages
 
 CHROMIUM = "/usr/bin/chromium"
 WIDE, NARROW = (1440, 900), (390, 844)
-WCAG_22_AA = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
+WCAG_22_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
+COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+"""Those of them that ask for colours: all that a theme changes."""
 GOOD_LAYOUT_SHIFT = 0.1
 """Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
 
@@ -106,13 +108,13 @@ class Person:
         self.settle()
         self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
 
-    def axe(self) -> list[str]:
-        """Violations of WCAG 2.2 AA that axe-core finds on the page as it is now."""
+    def axe(self, rules: dict[str, Any] = WCAG_22_AA) -> list[str]:
+        """Violations of WCAG 2.2 AA, or of some of its rules, that axe-core finds on the page as it is now."""
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(_axe_source())
         found: dict[str, Any] = self.page.evaluate(
-            "tags => axe.run(document, { runOnly: { type: 'tag', values: tags }, resultTypes: ['violations'] })",
-            WCAG_22_AA,
+            "rules => axe.run(document, { runOnly: rules, resultTypes: ['violations'] })",
+            rules,
         )
         return [
             f"{violation['id']}: {violation['help']}: {node['html'][:200]}"
