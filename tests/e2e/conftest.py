@@ -197,7 +197,7 @@ def study(lab: Lab) -> int:
     """A settings study on a board with four L3 domains: the submission's id."""
     return lab.submit(
         *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH", "--blocks", "2"),
-        *("--param", "total_ios=64", "--param", "traced_ios=200"),
+        *("--param", "total_ios=64", "--param", "traced_ios=400"),
     )
 
 

@@ -72,7 +72,8 @@ def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[s
 
 
 def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
-    """Four L3 domains: chance is a quarter. Only strict is an invariant."""
+    """Four L3 domains: chance is a quarter, more for the first works, whose workers are only being made. Only strict is
+    an invariant."""
     report = lab.finish(submissions["settings"])
     shares = comparisons(report, metric="local_l3_share", question="setting")
     assert {(c["scenario"], c["setting"]) for c in shares} == {
@@ -80,7 +81,7 @@ def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) 
         ("HIGH", "scope=cache,strict=1"),
     }
     for found in shares:
-        assert 10 < found["baseline"]["mean"] < 45, found
+        assert 10 < found["baseline"]["mean"] < 60, found
         if found["setting"] == "scope=cache,strict=1":
             assert found["candidate"]["mean"] == 100
         else:
