@@ -72,8 +72,7 @@ def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[s
 
 
 def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
-    """Four L3 domains: chance is a quarter, more for the first works, whose workers are only being made. Only strict is
-    an invariant."""
+    """Four L3 domains: chance is a quarter, but beside busy boards it was a half once. Only strict is an invariant."""
     report = lab.finish(submissions["settings"])
     shares = comparisons(report, metric="local_l3_share", question="setting")
     assert {(c["scenario"], c["setting"]) for c in shares} == {
