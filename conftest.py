@@ -1,4 +1,4 @@
-"""How the tests are shared out when several run at once (`pytest -n 3`, as `make test` does)."""
+"""How the tests are shared out when several run at once (`pytest -n 3`, as `make test` does), and what they log."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
 
 
 def pytest_configure() -> None:
+    """As in the lab's programs: structlog's own way draws an exception for a second."""
     logs.configure()
 
 
