@@ -1,4 +1,4 @@
-"""How the lab's programs log: a JSON object a line, an exception's traceback in it as text."""
+"""How API, server and workers log: a JSON object a line, an exception's traceback in it as text."""
 
 from __future__ import annotations
 
