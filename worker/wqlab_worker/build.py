@@ -19,7 +19,7 @@ from wqlab_contracts.keys import build_key, in_merge_order
 from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 from wqlab_contracts.specs import CpuArch
 
-from . import buildlog, elf, kconfig, layout
+from . import buildlog, elf, kconfig, layout, objects
 from .checkout import checked_out
 from .failures import InfrastructureError, JobError, UserError
 from .modules import MODULES, BuiltModules, build_modules
@@ -178,7 +178,9 @@ class _Build:
             write_compilers(folder / "compilers", self.job.arch, self.job.recipe.toolchain)
             for name, text in self._fragment_files():
                 (folder / "config" / name).write_text(text)
-            sandbox = self._sandbox(source, folder)
+            if begun := objects.begin_with(self.workspace, self.job, source, folder / "build"):
+                self.expected = 0  # unknown: make goes through what the series touches
+            sandbox = self._sandbox(source.files, folder)
             finished = self._compile(sandbox, folder)
             lines = (folder / "result" / "build.log").read_text(errors="replace").splitlines()
             try:
@@ -188,12 +190,15 @@ class _Build:
                 result = self._collect(folder, lines, modules, time.monotonic() - started)
             except JobError as error:
                 return self._failed(folder, lines, error.failure, time.monotonic() - started)
+            if self.trusted:
+                objects.keep(self.workspace, self.job.key, folder / "build")
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
             target = build_folder(self.workspace, self.job.key)
             if target.exists():  # damaged; see finished_build
                 target.rename(folder / "incomplete")
             (folder / "result").rename(target)
-        _remember_steps(self.workspace, self.job, self.steps)
+        if not begun:
+            _remember_steps(self.workspace, self.job, self.steps)
         return result
 
     def _sandbox(self, source: Path, folder: Path) -> Sandbox:

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_contracts.messages import Source
@@ -24,8 +25,24 @@ MINUTES = 60.0
 _TRUST = ("-c", "core.trustctime=false", "-c", "core.checkStat=minimal", "-c", "checkout.workers=0")
 
 
+@dataclass(frozen=True)
+class Change:
+    status: str
+    """git's letter (git-diff-tree(1), --name-status): M for a file that has other contents."""
+    path: str
+
+
+@dataclass(frozen=True)
+class CheckedOut:
+    files: Path
+    base_tree_oid: str = ""
+    """The kept tree that the files were copied from; empty when they were not copied."""
+    changes: tuple[Change, ...] = ()
+    """In which the files differ from that tree. All others are its very files, with their times."""
+
+
 @contextmanager
-def checked_out(source: Source, workspace: Workspace, progress: Progress = no_progress) -> Iterator[Path]:
+def checked_out(source: Source, workspace: Workspace, progress: Progress = no_progress) -> Iterator[CheckedOut]:
     """The source's files, for as long as the context lasts. They must not be written.
 
     Raises InfrastructureError when the commit cannot be had or is not what `source.tree_oid` says.
@@ -36,7 +53,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
         base = update_mirror(source.tree, workspace, progress).git
     if source.bundle is None:
         _check_tree(base, source)
-        yield base_files(base, source.commit, workspace, progress)
+        yield CheckedOut(base_files(base, source.commit, workspace, progress))
         return
     with workspace.temporary("source") as folder:
         git = create_bare(workspace, folder / "git", [mirror])
@@ -45,6 +62,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
         files = folder / "files"
         if base.commit(source.base_commit) is None:
             _write_tree(git, source.commit, files, folder / "index", progress)
+            yield CheckedOut(files)
         else:
             shared = base_files(base, source.base_commit, workspace, progress)
             progress(f"checking out {source.commit[:12]}", 0, 0)
@@ -60,7 +78,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
                 source.commit,
                 environment={"GIT_INDEX_FILE": str(folder / "index")},
             )
-        yield files
+            yield CheckedOut(files, base.tree(source.base_commit), _changes(git, source))
 
 
 def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Path:
@@ -111,6 +129,12 @@ def _check_tree(git: Git, source: Source) -> None:
     found = git.tree(source.commit)
     if found != source.tree_oid:
         raise InfrastructureError(f"commit {source.commit} has the tree {found}, not {source.tree_oid}")
+
+
+def _changes(git: Git, source: Source) -> tuple[Change, ...]:
+    words = git.run("diff-tree", "-r", "-z", "--no-renames", "--name-status", source.base_commit, source.commit)
+    fields = iter(words.split("\0")[:-1])
+    return tuple(Change(status, path) for status, path in zip(fields, fields, strict=True))
 
 
 def _index_of(files: Path) -> Path:

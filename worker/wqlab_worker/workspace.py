@@ -92,6 +92,11 @@ class Workspace:
         return self._folder("builds")
 
     @property
+    def objects(self) -> Path:
+        """What compilers left of trusted builds, by the build's key."""
+        return self._folder("objects")
+
+    @property
     def fetched(self) -> Path:
         """Artifacts by SHA-256, whether made here or downloaded."""
         return self._folder("fetched")

@@ -8,30 +8,12 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
-from wqlab_contracts.messages import ApplyJob, BuildJob, BuildResult, MboxSeries, Series, Source
-from wqlab_contracts.specs import Tree
+from wqlab_contracts.messages import BuildJob, BuildResult, Source
 from wqlab_worker import build as builds
-from wqlab_worker.apply import apply
 from wqlab_worker.build import build, build_folder
 from wqlab_worker.elf import build_id
-from wqlab_worker.mirror import source_at, update_mirror
 from wqlab_worker.reproduce import reproducer
 from wqlab_worker.workspace import Workspace, sha256_of
-
-
-@pytest.fixture
-def base(tree: Tree, workspace: Workspace) -> Source:
-    mirror = update_mirror(tree, workspace)
-    return source_at(tree, mirror.git, mirror.head)
-
-
-def candidate(repository, tree: Tree, workspace: Workspace) -> Source:
-    """What the repository's last commit becomes when it is mailed; the repository goes back to where it was."""
-    text = repository.mbox("-1")
-    repository.git("reset", "--hard", "--quiet", "HEAD~1")
-    result = apply(ApplyJob(submission_id=1, tree=tree, series=Series(mbox=MboxSeries(text=text))), workspace)
-    assert result.candidate, result.failure
-    return result.candidate
 
 
 def passed(result: BuildResult) -> BuildResult:
@@ -119,14 +101,16 @@ def test_the_same_content_gives_the_same_build_id(
 
 
 def test_a_candidate_reads_the_compiler_cache_and_never_writes_it(
-    base: Source, workspace: Workspace, build_job, repository, tree: Tree
+    base: Source, workspace: Workspace, build_job, repository, candidate
 ) -> None:
+    """Where it does not begin with its base's objects: here it brings a file."""
     baseline = passed(build(build_job(base), workspace))
     assert baseline.ccache["cache_miss"] == 2
     before = {path: path.read_bytes() for path in workspace.ccache.rglob("*") if path.is_file()}
     repository.edit("kernel/workqueue.c", "512", "1024")
+    repository.write({"kernel/max_active.txt": "1024"})
     repository.commit("workqueue: raise max_active")
-    job = build_job(candidate(repository, tree, workspace), trusted=True)
+    job = build_job(candidate(), trusted=True)
     changed = passed(build(job, workspace))
     assert changed.build_id_gnu != baseline.build_id_gnu
     # The image is this kernel's: what an assembler includes is not taken from the cache, however alike it looks.
@@ -137,11 +121,11 @@ def test_a_candidate_reads_the_compiler_cache_and_never_writes_it(
 
 
 def test_a_series_that_does_not_compile_is_the_users(
-    base: Source, workspace: Workspace, build_job, repository, tree: Tree
+    base: Source, workspace: Workspace, build_job, repository, candidate
 ) -> None:
     repository.edit("kernel/workqueue.c", "return 1;", "return undeclared;")
     repository.commit("workqueue: break")
-    job = build_job(candidate(repository, tree, workspace), trusted=False)
+    job = build_job(candidate(), trusted=False)
     result = build(job, workspace)
     assert result.failure and result.failure.kind is ErrorKind.USER
     assert result.reproducer == reproducer(job)
@@ -153,10 +137,10 @@ def test_a_series_that_does_not_compile_is_the_users(
     assert not build_folder(workspace, job.key).exists()
 
 
-def test_warnings_are_listed(base: Source, workspace: Workspace, build_job, repository, tree: Tree) -> None:
+def test_warnings_are_listed(base: Source, workspace: Workspace, build_job, repository, candidate) -> None:
     repository.edit("kernel/workqueue.c", "return 1;", "int unused; return 1;")
     repository.commit("workqueue: warn")
-    result = passed(build(build_job(candidate(repository, tree, workspace)), workspace))
+    result = passed(build(build_job(candidate()), workspace))
     assert [(warning.where, warning.option) for warning in result.warnings] == [
         ("kernel/workqueue.c:5:13", "-Wunused-variable")
     ]
@@ -174,17 +158,17 @@ def test_warnings_are_listed(base: Source, workspace: Workspace, build_job, repo
     ],
 )
 def test_what_a_hostile_build_leaves_is_not_believed(
-    base: Source, workspace: Workspace, build_job, repository, tree: Tree, hook: str, summary: str
+    base: Source, workspace: Workspace, build_job, repository, candidate, hook: str, summary: str
 ) -> None:
     repository.write({"hooks.mk": f"modules_install: evil\nevil:\n\t{hook}\n"})
     repository.commit("hooks: be evil")
-    result = build(build_job(candidate(repository, tree, workspace), trusted=False), workspace)
+    result = build(build_job(candidate(), trusted=False), workspace)
     assert result.failure and result.failure.kind is ErrorKind.USER
     assert result.failure.summary.startswith(summary)
 
 
 def test_a_build_script_cannot_touch_source_cache_or_network(
-    base: Source, workspace: Workspace, build_job, repository, tree: Tree
+    base: Source, workspace: Workspace, build_job, repository, candidate
 ) -> None:
     passed(build(build_job(base), workspace))
     attack = (
@@ -195,7 +179,7 @@ def test_a_build_script_cannot_touch_source_cache_or_network(
     )
     repository.write({"hooks.mk": attack})
     repository.commit("hooks: attack")
-    job = build_job(candidate(repository, tree, workspace), trusted=False)
+    job = build_job(candidate(), trusted=False)
     passed(build(job, workspace))
     log = (build_folder(workspace, job.key) / "build.log").read_text()
     assert "Read-only file system" in log

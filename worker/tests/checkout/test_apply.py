@@ -92,7 +92,8 @@ def test_the_candidate_can_be_checked_out_from_its_bundle_alone(
 ) -> None:
     result = passed(submit(tree, workspace, mbox(series_of_two)))
     assert result.candidate and result.baseline
-    with checked_out(result.baseline, workspace) as base, checked_out(result.candidate, workspace) as files:
+    with checked_out(result.baseline, workspace) as of_base, checked_out(result.candidate, workspace) as checked:
+        base, files = of_base.files, checked.files
         assert "return 3;" in (files / "kernel/workqueue.c").read_text()
         assert "return 2;" in (base / "kernel/workqueue.c").read_text()  # hard links were not written through
         assert (files / "kernel/fork.c").stat().st_ino == (base / "kernel/fork.c").stat().st_ino
@@ -154,7 +155,8 @@ def test_replies_and_older_versions_are_sorted_out(tree: Tree, workspace: Worksp
     new = new.replace(f"Message-Id: {identity}", f"Message-Id: {identity}\nIn-Reply-To: <older@example.org>")
     result = passed(submit(tree, workspace, mbox(old + "\n" + new + "\n" + reply)))
     assert result.candidate and result.series_mbox
-    with checked_out(result.candidate, workspace) as files:
+    with checked_out(result.candidate, workspace) as checked:
+        files = checked.files
         assert "= 1024" in (files / "kernel/workqueue.c").read_text()
     assert "Reviewed-by: Bo Reviewer" in workspace.path_of(result.series_mbox).read_text()
 
@@ -209,7 +211,8 @@ def test_another_import_of_the_same_files_counts_as_the_same_base(
     assert result.baseline.commit == repository.git("rev-parse", "master")
     assert result.candidate.tree_oid == other.git("rev-parse", "mine^{tree}")
     assert result.patches[0].author == "Ada Tester <ada@example.org>"
-    with checked_out(result.candidate, listed) as files:
+    with checked_out(result.candidate, listed) as checked:
+        files = checked.files
         assert "= 1024" in (files / "kernel/workqueue.c").read_text()
 
 
@@ -313,7 +316,8 @@ def test_a_link_in_the_series_is_not_followed(tree: Tree, workspace: Workspace, 
     repository.git("switch", "--quiet", "master")
     result = passed(submit(tree, workspace, branch(repository, "links")))
     assert result.candidate
-    with checked_out(result.candidate, workspace) as files:
+    with checked_out(result.candidate, workspace) as checked:
+        files = checked.files
         assert (files / "way").is_symlink()
         assert (files / "kernel" / "workqueue.c").is_symlink()
     assert list(target.iterdir()) == []

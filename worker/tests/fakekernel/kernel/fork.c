@@ -1,4 +1,7 @@
+#include "workqueue.h"
+
 const char built[] = BUILT;
+const int idle_s = IDLE_S;
 
 void start_kernel(void)
 {

@@ -1,1 +1,2 @@
+#define IDLE_S 1
 struct workqueue_struct { int max_active; };
