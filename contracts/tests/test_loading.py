@@ -339,7 +339,7 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "testplans/health-check/plan.yaml",
             "parser: health",
             "parser: [health",
-            "testplans/health-check/plan.yaml:5: not valid YAML: expected ',' or ']', but got ':'",
+            "testplans/health-check/plan.yaml:5: not valid YAML: did not find expected ',' or ']'",
         ),
     ],
 )

@@ -7,6 +7,7 @@ twice), turned into plain values, and validated by a pydantic model; each violat
 from __future__ import annotations
 
 import difflib
+import io
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,14 +45,19 @@ class DataError(ValueError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
-class _Loader(yaml.SafeLoader):
-    """SafeLoader with YAML 1.2's booleans: `on`, `off`, `yes` and `no` are words, not truth values."""
+class _Loader(yaml.CSafeLoader):
+    """With YAML 1.2's booleans: `on`, `off`, `yes` and `no` are words, not truth values."""
 
 
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:bool" or first in "tTfF"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
+
+
+class _Stream(io.StringIO):
+    name: str
+    """What the parser's marks say of where they are."""
 
 
 class Document:
@@ -66,8 +72,9 @@ class Document:
     def read(cls, path: Path, file: str) -> Document:
         """Never raises for bad content: `problems` says what is wrong. `file` is the name used in problems."""
         try:
-            text = path.read_text(encoding="utf-8")
-            root = yaml.compose(text, Loader=_Loader)
+            stream = _Stream(path.read_text(encoding="utf-8"))
+            stream.name = file
+            root = yaml.compose(stream, Loader=_Loader)
         except (OSError, UnicodeDecodeError) as error:
             return cls(file, None, [Problem(file, 0, "", f"cannot be read: {error}")])
         except yaml.MarkedYAMLError as error:
@@ -77,8 +84,6 @@ class Document:
             return cls(file, None, [Problem(file, 0, "", f"not valid YAML: {error}")])
         if root is None:
             return cls(file, None, [Problem(file, 1, "", "the file is empty")])
-        for node in _nodes(root, set()):
-            node.start_mark.name = file
         return cls(file, root, list(_structural_problems(file, root, (), set())))
 
     def over(self, defaults: Document) -> Document:
@@ -184,20 +189,6 @@ def _scalars(node: yaml.Node, location: Location) -> Iterator[tuple[Location, st
             yield from _scalars(item, (*location, index))
     else:
         yield location, node.value
-
-
-def _nodes(node: yaml.Node, seen: set[int]) -> Iterator[yaml.Node]:
-    if id(node) in seen:
-        return
-    seen.add(id(node))
-    yield node
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            yield from _nodes(key, seen)
-            yield from _nodes(value, seen)
-    elif isinstance(node, yaml.SequenceNode):
-        for item in node.value:
-            yield from _nodes(item, seen)
 
 
 def _structural_problems(file: str, node: yaml.Node, location: Location, seen: set[int]) -> Iterator[Problem]:
