@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -22,6 +23,8 @@ log = structlog.get_logger()
 INTERVAL_S = 30.0
 LAVA_INTERVAL_S = 10.0
 """LAVA's users take and give back its devices all the time."""
+REAP_INTERVAL_S = 120.0
+"""A look at the places starts a process that imports labgrid: half a second of a core."""
 
 
 def dead(held: Sequence[Held], leases: Sequence[Lease]) -> list[Held]:
@@ -60,21 +63,25 @@ def refused(state: Path) -> dict[str, str] | None:
 
 
 def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
-    """A lab worker's standing duties, every INTERVAL_S for as long as the process lives: say how many boards it can
-    drive at once and what its LAVA says of them, free what dead sessions hold."""
+    """A lab worker's standing duties, for as long as the process lives: say how many boards it can drive at once and
+    what its LAVA says of them, and, at first and then now and again, free what dead sessions hold."""
     pause = threading.Event()
+    next_reap = time.monotonic()
 
     def live() -> list[tuple[int, int]]:
         return [(lease.run_id, lease.fence) for lease in server.leases(settings.lab)]
 
     def duties() -> None:
+        nonlocal next_reap
         if settings.lava_url:
             token = settings.lava_token.get_secret_value()
             pool = look(settings.lava_url, token, settings.lab, live)
             server.publish_capacity(settings.lab, capacity, None, pool)
             return
         server.publish_capacity(settings.lab, capacity, refused(settings.state))
-        reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
+        if time.monotonic() >= next_reap:
+            reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
+            next_reap = time.monotonic() + REAP_INTERVAL_S
 
     def forever() -> None:
         while True:
