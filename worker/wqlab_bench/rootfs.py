@@ -1,4 +1,4 @@
-"""Builds the root filesystem that the golden system and every variant boot: `rootfs/<hash>.cpio.zst` in the cache.
+"""Builds the root filesystem that the golden system and every variant boot: `rootfs/<hash>.cpio` in the cache.
 
 The image is a function of its inputs (packages with their versions, the list of programs, our own files), which name
 it; nothing in it is secret or differs between boards. Built by any user from the machine's own apt sources: packages
@@ -78,8 +78,6 @@ FILES = {
 }
 TRIPLET: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 """What Debian calls an architecture in the names of library folders and compilers."""
-ZSTD_LEVEL = 19
-"""Unpacking time does not depend on the level; every byte saved is one less to load, hash and copy by kexec."""
 
 _INIT = Path(__file__).parent / "guest" / "init"
 _MONITOR = Path(__file__).parent / "guest" / "wqmon.c"
@@ -103,7 +101,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
     for fresh in (False, True):  # what is in the cache needs no network
         versions = packages.versions(PACKAGES, fresh=fresh)
         newer_versions = newer.versions(NEWER_PACKAGES, fresh=fresh)
-        image = folder / f"{content_key(versions, newer_versions, arch)}.cpio.zst"
+        image = folder / f"{content_key(versions, newer_versions, arch)}.cpio"
         if image.exists():
             return image
     folder.mkdir(parents=True, exist_ok=True)
@@ -115,11 +113,9 @@ def _build(cache: Path, arch: CpuArch) -> Path:
         archive = scratch / "rootfs.cpio"
         with archive.open("wb") as output:
             cpio.write_archive(entries, output)
-        packed = scratch / "rootfs.cpio.zst"
-        _run(["zstd", "-q", f"-{ZSTD_LEVEL}", "-T0", str(archive), "-o", str(packed)])
-        packed.chmod(0o644)
+        archive.chmod(0o644)
         # Renaming makes it appear whole or not at all, also when two builders race.
-        packed.rename(image)
+        archive.rename(image)
     return image
 
 

@@ -110,8 +110,9 @@ class BootMethod(Strict):
     variant_timeout_s: int = Field(default=120, ge=5, le=3600)
     power_off_s: float = Field(default=2.0, ge=0, le=120)
     """How long the power stays off in a cold cycle; an emulated board is cold at once unless its type says so."""
-    rootfs: str = "/lab/rootfs.cpio.zst"
-    """Path on the golden system of the root filesystem image that variants boot with."""
+    rootfs: str = "/sys/firmware/initrd"
+    """Path on the golden system of the root filesystem image that variants boot with. Unless a type says another, what
+    golden itself booted from: `retain_initrd` on its command line keeps it."""
     kernel_arguments: str = ""
     """Appended to every variant's command line."""
 

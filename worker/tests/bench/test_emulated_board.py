@@ -141,7 +141,7 @@ def test_a_board_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: 
         client = await bed.console()
         await bed.power("1")
         first = await boot_id(client)
-        status, output = await bed.ssh("cat /proc/sys/kernel/random/boot_id; sha256sum < /lab/rootfs.cpio.zst; nproc")
+        status, output = await bed.ssh("cat /proc/sys/kernel/random/boot_id; sha256sum < /sys/firmware/initrd; nproc")
         assert status == 0, output
         assert output.split() == [first, image, "-", "2"]
         # Nothing outside is reachable from the guest.
@@ -193,7 +193,7 @@ def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: P
         )  # fmt: skip
         assert await copy.wait() == 0
         arguments = f"console=ttyS0,115200 panic=-1 tsc=reliable nokaslr wqlab.token=t1 wqlab.ssh={golden[0].ssh_key}"
-        load = f"kexec -l /lab/image --initrd=/lab/rootfs.cpio.zst --command-line='{arguments}'"
+        load = f"kexec -l /lab/image --initrd=/sys/firmware/initrd --command-line='{arguments}'"
         assert (await bed.ssh(load))[0] == 0
         client.say(b"kexec -e\n")
         await client.until(b"wqlab-ready token=t1 boot_id=", BOOT_S)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -94,14 +93,6 @@ class LavaBackend:
                 log.warning("cancelling a LAVA job that was left", job=left.id, description=left.description)
                 lava.cancel(left.id)
 
-    def _golden_images(self, folder: Path) -> dict[str, Path]:
-        """LAVA has to take the ramdisk apart, and cannot when it is packed by zstd."""
-        images = dict(self._golden())
-        if packed := images.get("ramdisk"):
-            images["ramdisk"] = folder / "ramdisk.cpio"
-            subprocess.run(["zstd", "-q", "-d", str(packed), "-o", str(images["ramdisk"])], check=True)
-        return images
-
     def _offer(self, job: RunJob, remaining: Sequence[BlockPlan], receiver: Receiver, folder: Path) -> Sources:
         """Everything that LAVA fetches, in its place."""
         images: dict[Arm, Path] = {arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()}
@@ -112,7 +103,7 @@ class LavaBackend:
         mapping = lava.mapping if lava else None
         return Sources(
             overlay=receiver.offer("overlay.tar", overlay),
-            images={name: receiver.offer(name, path) for name, path in self._golden_images(folder).items()},
+            images={name: receiver.offer(name, path) for name, path in self._golden().items()},
             variants={arm.value: receiver.offer(f"kernel-{arm.value}", path) for arm, path in images.items()},
             results=receiver.url(mapping.worker_host if mapping else None),
             callback=receiver.callback,
