@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -21,6 +22,14 @@ class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
         if file.startswith("tests/e2e/"):
             return "a lab whose parts die" if file in PARTS_DIE else "a lab that is left alone"
         return file
+
+
+@pytest.fixture(scope="session")
+def parts_die() -> bool | None:
+    """Which of the two labs this process shares; None when it runs the tests of both."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return None
+    return os.environ["PYTEST_CURRENT_TEST"].partition("::")[0] in PARTS_DIE
 
 
 def pytest_configure() -> None:

@@ -3,8 +3,9 @@
 # some of them wait; ends with pytest's own summary line. The longest come first: the end-to-end tests, which share two labs.
 set -eu
 cd "$(dirname "$0")/.."
+python -m wqlab_lab.web run test & web=$!
 lab/lint.sh
-python -m wqlab_lab.web run test
+wait "$web"
 echo "test: web ok"
 export WQLAB_ARCHITECTURES=arm64
 python -m wqlab_lab.prepare
