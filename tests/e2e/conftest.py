@@ -36,10 +36,14 @@ BOARDS = {
 }
 """Small boards that differ in what the plans react to: number of CPUs, L3 layout and CPU numbering."""
 BIG_LITTLE = "chromebook-biglittle"
-FEW_FILES = ("--param", "jobs=8", "--param", "mounts=2")
-"""xfs-fsync with half the work: what a flush locks is the same."""
-SMALL_DISK = ("--param", "disk_mib=32", "--param", "total_ios=32")
-"""dm-crypt-affinity with little to fill and little to time: shares are of the traced works."""
+LITTLE_WORK = {
+    "xfs-fsync": {"jobs": 4, "mounts": 1},
+    "dm-crypt-affinity": {"disk_mib": 32, "total_ios": 32, "traced_ios": 400},
+    "fan-out": {"disk_mib": 32, "total_ios": 32, "traced_ios": 100},
+    "aio-migration": {"file_mib": 12},
+    "netperf-stream": {"runtime_s": 1, "traced_runtime_s": 1},
+}
+"""Of plans' emulated profiles: what they count is the same. A share that chance decides needs some hundred works."""
 
 
 class Lab:
@@ -117,6 +121,14 @@ def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
     return [c for c in found if all(c[key] == value for key, value in wanted.items())]
 
 
+def give_little_work(data: Path) -> None:
+    for plan, parameters in LITTLE_WORK.items():
+        path = data / "testplans" / plan / "plan.yaml"
+        spec = yaml.safe_load(path.read_text())
+        spec["emulated"]["parameters"] |= parameters
+        path.write_text(yaml.safe_dump(spec, sort_keys=False))
+
+
 def write_device_type(
     data: Path, name: str, layout: tuple[int, int, int, int, int, str], units: int = 1, **more: Any
 ) -> None:
@@ -161,6 +173,7 @@ def lab(parts_die: bool | None) -> Iterator[Lab]:
     for path in (data / "device-types").glob("*.yaml"):
         if path.stem not in {"common", "tiny"} and (parts_die or path.stem != BIG_LITTLE):
             path.unlink()
+    give_little_work(data)
     # A kernel that hangs is given up early. Whatever happens to the board, the next run is on the same one.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
     if not parts_die:
@@ -202,14 +215,13 @@ def study(lab: Lab) -> int:
     """A settings study on a board with four L3 domains: the submission's id."""
     return lab.submit(
         *("--settings-only", "--target", "dm-crypt-affinity@four-l3", "--scenario", "HIGH", "--blocks", "2"),
-        *(*SMALL_DISK, "--param", "traced_ios=400"),
     )
 
 
 @pytest.fixture(scope="session")
 def tripled(lab: Lab) -> int:
     """A series that locks three times where once would do: the submission's id."""
-    return lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny", *FEW_FILES)
+    return lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
@@ -221,9 +233,7 @@ def broken(lab: Lab) -> int:
 @pytest.fixture(scope="session")
 def branch(lab: Lab, topic: Topic) -> int:
     """A branch without effect: the submission's id."""
-    return lab.submit(
-        *("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", *FEW_FILES, "--blocks", "1")
-    )
+    return lab.submit(*("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1"))
 
 
 def submit_each_plan(lab: Lab, device_type: str) -> int:
@@ -231,14 +241,12 @@ def submit_each_plan(lab: Lab, device_type: str) -> int:
     return lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
         *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite"),
-        *("--setting", "base_slice=4ms,granularity=default", "--param", "file_mib=12"),
+        *("--setting", "base_slice=4ms,granularity=default"),
         *("--target", f"netperf-stream@{device_type}", "--scenario", "udp-lo-64", "--scenario", "tcp-netns-4096"),
-        *("--param", "runtime_s=1", "--param", "traced_runtime_s=1"),
         *("--target", f"cmwq-load@{device_type}", "--scenario", "wl0-S"),
         *("--target", f"test-workqueue@{device_type}"),
         *("--target", f"fan-out@{device_type}", "--scenario", "ONE", "--scenario", "FOURFOLD"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
-        *(*SMALL_DISK, "--param", "traced_ios=100"),
     )
 
 
@@ -253,7 +261,7 @@ def big_little(lab: Lab) -> int:
     settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
     return lab.submit(
         *("--settings-only", "--target", f"dm-crypt-affinity@{BIG_LITTLE}", "--scenario", "HIGH", *settings),
-        *("--blocks", "1", *SMALL_DISK, "--param", "traced_ios=400"),
+        *("--blocks", "1"),
     )
 
 
@@ -264,11 +272,11 @@ def submissions(
     """All at once, as several users would; each test waits for its own. First what the pages show."""
 
     def quick(series: str, board: str, *more: str) -> int:
-        return lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{board}", *FEW_FILES, *more)
+        return lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{board}", *more)
 
     return {
         "settings": study,
-        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last", *FEW_FILES),
+        "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last"),
         "tripled": tripled,
         "each plan": each_plan,
         "branch": branch,

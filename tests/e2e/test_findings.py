@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .conftest import EXAMPLE, NOOP, SMALL_DISK, Lab, Topic, comparisons, write_device_type
+from .conftest import EXAMPLE, NOOP, Lab, Topic, comparisons, write_device_type
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -190,7 +190,7 @@ def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict
     write_device_type(lab.data, "odd", (1, 3, 1, 1, 1, "contiguous"))
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
     settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
-    target = ("--target", "dm-crypt-affinity@odd", "--scenario", "HIGH", *SMALL_DISK, "--param", "traced_ios=200")
+    target = ("--target", "dm-crypt-affinity@odd", "--scenario", "HIGH")
     report = lab.finish(lab.submit("--settings-only", *target, *settings, "--blocks", "1"))
     assert len(set(l3_of_cpus(report, "odd"))) == 3
     strict = comparisons(report, metric="local_l3_share", setting="scope=cache,strict=1")

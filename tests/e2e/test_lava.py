@@ -16,7 +16,7 @@ import yaml
 from wqlab_contracts.queue import lab_queue
 from wqlab_lab.lava import TrialLava
 
-from .conftest import EXAMPLE, FEW_FILES, NOOP, ROOT, SERIES, Lab, comparisons
+from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
 NAME = "far"
@@ -55,9 +55,7 @@ class FarLab:
         return next((dict(each) for each in labs if each["name"] == NAME), {"pool": None})
 
     def submit(self, *arguments: str, series: str = "noop.mbox") -> int:
-        return self.lab.submit(
-            *("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{TYPE}", *FEW_FILES, *arguments)
-        )
+        return self.lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{TYPE}", *arguments)
 
 
 def until(met: Callable[[], Any], what: str) -> Any:
@@ -106,7 +104,7 @@ def improved(far: FarLab) -> int:
     """A series that takes fewer locks, on whichever of the LAVA's devices: the submission's id."""
     return far.lab.submit(
         *("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{TYPE}"),
-        *(*FEW_FILES, "--blocks", "2", "--priority", "80"),
+        *("--blocks", "2", "--priority", "80"),
     )
 
 

@@ -22,7 +22,7 @@ from wqlab_contracts.api_report import Comparison, Report
 from wqlab_contracts.enums import BootState, ErrorKind, EventKind, JobState, Outcome, TraceMode
 from wqlab_contracts.messages import Event
 
-from .conftest import SMALL_DISK, Lab
+from .conftest import Lab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -68,7 +68,6 @@ class Story:
         self.submission = lab.submit(
             *("--settings-only", "--target", f"{PLAN}@{BOARD}", "--scenario", SCENARIO, *settings),
             *("--blocks", str(BLOCKS)),
-            *(*SMALL_DISK, "--param", "traced_ios=200"),
         )
         self.events = Watcher(self.client, self.submission)
         for program in ("boards", "redis", "api"):

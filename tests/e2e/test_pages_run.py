@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
 from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
-from .conftest import NOOP, SMALL_DISK, Lab, MakePerson, comparisons
+from .conftest import NOOP, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
 
@@ -172,7 +172,6 @@ def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: La
     submission = lab.submit(
         *("--settings-only", "--target", "dm-crypt-affinity@fragile", "--scenario", "LOW", "--blocks", "2"),
         *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
-        *(*SMALL_DISK, "--param", "traced_ios=200"),
     )
     watcher.open(f"/submissions/{submission}")
     page = watcher.page
