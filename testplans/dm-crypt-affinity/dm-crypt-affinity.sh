@@ -52,7 +52,11 @@ describe() { # environment of the measurement, as found
 	for file in max_active cpumask; do [ -r "$1/$file" ] && record fact "workqueue_$file" "$(cat "$1/$file")"; done
 }
 
-read_knob() { sed 's/^default (.*)$/default/' "$1"; }
+read_knob() {
+	read -r knob <"$1"
+	case $knob in 'default ('*')') knob=default ;; esac
+	printf '%s\n' "$knob"
+}
 
 choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so when the kernel does otherwise
 	echo "$3" >"$1/$4" 2>/dev/null || refused=yes

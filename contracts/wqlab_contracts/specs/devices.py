@@ -96,9 +96,10 @@ class Emulation(Strict):
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
     """One of QEMU's models for the board's architecture."""
-    kernel_arguments: str = "tsc=reliable no_timer_check nokaslr mitigations=off"
-    """What an emulated machine needs to keep time and to boot the same way every time. Mitigations cost emulation time;
-    their absence is no default for hardware."""
+    kernel_arguments: str = "tsc=reliable no_timer_check nokaslr norandmaps mitigations=off"
+    """What an emulated machine needs to keep time and to boot the same way every time. Programs that start at other
+    addresses each time are translated anew each time, and mitigations cost emulation time too; neither is a default for
+    hardware."""
 
 
 class BootMethod(Strict):
