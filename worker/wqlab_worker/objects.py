@@ -52,8 +52,8 @@ def keep(workspace: Workspace, key: str, build: Path) -> None:
 
 
 def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: Path) -> str:
-    """Fills the empty folder `build` with the objects of the base; the key of that build, or "" when there is none to
-    begin with and `build` is still empty."""
+    """Fills the empty folder `build` with the objects of the base, configured as it was (tuxmake keeps what it finds);
+    the key of that build, or "" when there is none to begin with and `build` is still empty."""
     if not source.base_tree_oid or not _only_edits(source.changes):
         return ""
     key = build_key(source.base_tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
@@ -71,9 +71,6 @@ def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: P
         remove_tree(build)
         build.mkdir()
         return ""
-    # Configured anew: tuxmake keeps what it finds.
-    for name in (".config", ".config.old"):
-        (build / name).unlink(missing_ok=True)
     # The base may have been built since git wrote these.
     for change in source.changes:
         os.utime(source.files / change.path)
