@@ -77,6 +77,7 @@ def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
     return job.model_copy(update={"device": job.device.model_copy(update={"boot": changed})})
 
 
+@pytest.mark.nightly  # each submission of tests/e2e is such a run, on both backends
 def test_blocks_of_alternating_boots(target: Target) -> None:
     told = Told()
     job = target.job([[Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=201)

@@ -52,6 +52,7 @@ def test_a_fit_board_comes_through_every_step(device_lab: DeviceLab) -> None:
     assert boot.environment["boost"] == f"{LACKING} (wanted off)"
 
 
+@pytest.mark.nightly  # what a topology is compared with: test_probe.py
 def test_another_topology_than_declared_is_the_step_that_fails(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
     job = health_check(device_lab, 302)

@@ -170,6 +170,7 @@ def test_a_board_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: 
 
 
 @pytest.mark.board
+@pytest.mark.nightly  # test_findings.py of tests/e2e counts locks by this numbering
 def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     layout = Topology(
         sockets=2, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numa_nodes=2, numbering="smt_last"
