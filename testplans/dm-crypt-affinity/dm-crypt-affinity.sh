@@ -53,9 +53,10 @@ describe() { # environment of the measurement, as found
 }
 
 read_knob() {
-	read -r knob <"$1"
-	case $knob in 'default ('*')') knob=default ;; esac
-	printf '%s\n' "$knob"
+	value=
+	read -r value <"$1"
+	case $value in 'default ('*')') value=default ;; esac
+	printf '%s\n' "$value"
 }
 
 choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so when the kernel does otherwise

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -54,7 +53,7 @@ def keep(workspace: Workspace, key: str, build: Path) -> None:
 def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: Path) -> str:
     """Fills the empty folder `build` with the objects of the base, configured as it was (tuxmake keeps what it finds);
     the key of that build, or "" when there is none to begin with and `build` is still empty."""
-    if not source.base_tree_oid or not _only_edits(source.changes):
+    if not source.base_tree_oid or not all(_is_edit(change, source.files) for change in source.changes):
         return ""
     key = build_key(source.base_tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
     kept = workspace.objects / key
@@ -73,12 +72,11 @@ def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: P
         return ""
     # The base may have been built since git wrote these.
     for change in source.changes:
-        os.utime(source.files / change.path)
+        os.utime(source.files / change.path, follow_symlinks=False)
     return key
 
 
-def _only_edits(changes: Iterable[Change]) -> bool:
-    return all(
-        change.status == "M" and Path(change.path).suffix in _TRACKED and not change.path.startswith(_OTHERS_TOOLS)
-        for change in changes
-    )
+def _is_edit(change: Change, files: Path) -> bool:
+    """A link counts by the file that it names, which may be anywhere: no edit."""
+    tracked = Path(change.path).suffix in _TRACKED and not change.path.startswith(_OTHERS_TOOLS)
+    return change.status == "M" and tracked and not (files / change.path).is_symlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import BuildJob, Source
 from wqlab_worker import objects
 from wqlab_worker.build import build, build_folder
-from wqlab_worker.checkout import checked_out
+from wqlab_worker.checkout import Change, CheckedOut, checked_out
 from wqlab_worker.workspace import Workspace
 
 
@@ -85,6 +86,23 @@ def test_what_make_may_not_notice_is_built_from_nothing(
     assert not begins_with_objects(lambda: (workqueue_h.unlink(), workqueue_h.symlink_to("fork.c")))
     assert not begins_with_objects(lambda: repository.edit("Makefile", "-O2", "-O1"))
     assert not begins_with_objects(lambda: repository.edit("scripts/tool.c", "0", "1"))
+
+
+def test_a_link_that_names_another_file_is_no_edit(
+    base: Source, build_job, workspace: Workspace, tmp_path: Path
+) -> None:
+    """What it names may be anywhere, and is not touched."""
+    assert build(build_job(base), workspace).outcome is Outcome.PASSED
+    (files := tmp_path / "files").mkdir()
+    (outside := tmp_path / "outside.h").write_text("")
+    os.utime(outside, (0, 0))
+    (files / "link.h").symlink_to(outside)
+    (begun := tmp_path / "begun").mkdir()
+    source = CheckedOut(files, base.tree_oid, (Change("M", "link.h"),))
+    assert objects.begin_with(workspace, build_job(base), source, begun) == ""
+    assert outside.stat().st_mtime == 0
+    source = CheckedOut(files, base.tree_oid)
+    assert objects.begin_with(workspace, build_job(base), source, begun), "but for the link, it could"
 
 
 def test_an_edit_is_younger_than_a_base_built_meanwhile(
