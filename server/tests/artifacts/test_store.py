@@ -127,7 +127,7 @@ def test_a_bucket_outlives_its_server(s3: S3Server, tmp_path: Path) -> None:
     )
     sha256, _ = store.put_bytes(LARGE)
     assert obstore.head(s3.bucket(), f"kept/{sha256[:2]}/{sha256}")["size"] == len(LARGE)
-    s3.stop()
+    s3.kill()
     try:
         with pytest.raises(StoreUnavailable, match=f"s3://{BUCKET}/kept cannot be used"):
             store.size(sha256)

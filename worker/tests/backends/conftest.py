@@ -281,6 +281,8 @@ def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iter
     )
     with ExitStack() as cleanup:
         cleanup.callback(lambda: [lab.stop(name) for name in list(lab.processes)])
+        # Asked to end, it takes five seconds.
+        cleanup.callback(lambda: lab.kill("coordinator"))
         lab.ssh_key.parent.mkdir()
         lab.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(lab.ssh_key))
         lab.start("bench", "wqlab-bench", "serve", "--golden", str(golden.published))
