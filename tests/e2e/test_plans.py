@@ -18,8 +18,11 @@ from wqlab_contracts.enums import ArtifactKind
 from .conftest import BIG_LITTLE, Lab, comparisons, submit_each_plan
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
-ENDS = ("LOCAL_BYTES_SENT", "REMOTE_BYTES_RECVD")
-"""netperf(1), its -k output."""
+STREAM = re.compile(
+    r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
+    r"^LOCAL_BYTES_SENT=(?P<sent>\d+)$.*?^REMOTE_BYTES_RECVD=(?P<arrived>\d+)$",
+    re.MULTILINE | re.DOTALL,
+)
 
 
 @pytest.fixture(scope="module", params=["tiny", pytest.param(BIG_LITTLE, marks=pytest.mark.nightly)])
@@ -66,10 +69,13 @@ def test_a_streams_messages_arrive_on_both_networks(lab: Lab, report: dict[str, 
     assert {scenario for _, _, scenario, *_ in received} == {"udp-lo-64", "tcp-netns-4096"}
     assert all(mbits > 0 for mbits in received.values())
     # In bytes: each end divides by the time that it took by its own clock.
-    said = "".join(raw_output(lab, target(report, "netperf-stream")["run_id"]))
-    sent, arrived = ([int(n) for n in re.findall(rf"^{end}=(\d+)$", said, re.MULTILINE)] for end in ENDS)
-    assert len(sent) == len(arrived) >= 2 * 2, "of each kernel, two streams"
-    assert all(0 < there <= here for here, there in zip(sent, arrived, strict=True)), "more arrived than was sent"
+    streams = list(STREAM.finditer("".join(raw_output(lab, target(report, "netperf-stream")["run_id"]))))
+    over_tcp = [stream for stream in streams if stream["protocol"] == "TCP"]
+    assert len(over_tcp) == len(streams) / 2 >= 2, "of each kernel, two streams"
+    for stream in streams:
+        # TCP may have taken a part of the message that the timer interrupts: netperf counts it where it arrives alone.
+        uncounted = int(stream["message"]) - 1 if stream in over_tcp else 0
+        assert 0 < int(stream["arrived"]) <= int(stream["sent"]) + uncounted, "more arrived than was sent"
     assert all(0 <= share <= 100 for share in values(rows, "queued_wakeup_share").values())
 
 
