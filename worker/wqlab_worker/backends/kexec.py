@@ -41,6 +41,8 @@ QUIET_S = 10.0
 ALIVE_S = 30.0
 PATIENCE = 3
 """So many times its timeout may a boot take whose console said something in the last ALIVE_S."""
+UPTIME_SLACK_S = 5.0
+"""By so much may a board's clock and ours differ while it boots."""
 UPLOAD_TIMEOUT_S = 180.0
 LOAD_TIMEOUT_S = 120.0
 REPORT_GRACE_S = 5.0
@@ -151,13 +153,15 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.wait(lambda: False, self.device.boot.power_off_s)
         self.status = Status.unknown
         self.tap.begin(key)
+        switched = time.monotonic()
         with time_limit(POWER_TIMEOUT_S, "switching the power on"), _power_errors("on"):
             self.power.on()
         self.stage = DeviceStep.GOLDEN
-        self._await_golden(self.device.boot.golden_timeout_s)
+        self._await_golden(switched, self.device.boot.golden_timeout_s)
         self.times.golden = time.monotonic() - started
 
-    def _await_golden(self, timeout_s: float) -> None:
+    def _await_golden(self, switched: float, timeout_s: float) -> None:
+        """`switched`: when the power was switched on, monotonic seconds."""
         started = time.monotonic()
         while (left := self._time_left(started, timeout_s)) > 0:
             self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
@@ -174,8 +178,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 return
             quiet = time.monotonic() - self.tap.last_output >= QUIET_S
             if quiet and self.ssh.connect(self.watch, self._interrupted, min(5.0, left)) is None:
-                answer = self.command("cat /proc/sys/kernel/random/boot_id", 10)
-                self.golden_boot_id = answer.text.strip()
+                self.golden_boot_id = self._ask_who_answers(time.monotonic() - switched)
                 return
             self._raise_if_interrupted()
         if not self.tap.offset:
@@ -187,6 +190,30 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             "its console and its boot disk.",
             suspect=True,
         )
+
+    def _ask_who_answers(self, since_power_on_s: float) -> str:
+        """The boot id of a golden system that told nothing on the console. Raises BoardFailure for a system that was
+        there before: the power switch did nothing to this board."""
+        answer = self.command("cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline", 10)
+        try:
+            boot_id, uptime, command_line = answer.text.split("\n", 2)
+            up_s = float(uptime.split()[0])
+        except (ValueError, IndexError):
+            raise infrastructure(
+                "the golden system answers by SSH, but does not say since when it is up",
+                excerpt=(answer.text + answer.complaint)[-2000:],
+                suspect=True,
+            ) from None
+        if up_s > since_power_on_s + UPTIME_SLACK_S or " wqlab.token=" in f" {command_line}":
+            self.stage = DeviceStep.POWER
+            raise infrastructure(
+                f"the board was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
+                f"switched on {since_power_on_s:.0f} s ago",
+                advice="The power switch acts on something else. Find the outlet or command that is this board's.",
+                excerpt=command_line.strip()[-2000:],
+                suspect=True,
+            )
+        return boot_id
 
     def _variant(self, image: VariantImage) -> None:
         self.stage = DeviceStep.KEXEC
