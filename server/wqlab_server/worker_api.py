@@ -35,13 +35,14 @@ from wqlab_contracts.messages import (
     RunEvents,
 )
 from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
+from wqlab_contracts.specs import ExternalPower
 
 from . import claims, pipeline_sessions
 from .artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
 from .auth import BuildWorker, Principal, Worker, only_build_workers
 from .builds import service as builds
 from .db import Message, SessionFactory, clock, post, transaction
-from .deps import AppSettings, Db, Store
+from .deps import AppSettings, Data, Db, Store
 from .downloads import StoredBytes
 from .lab import lease
 from .lab import service as lab_service
@@ -188,6 +189,13 @@ def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: BuildWorker) ->
 def list_leases(lab: str, db: Db, principal: Worker) -> dict[str, Any]:
     _check_lab(principal, lab)
     return {"leases": lab_service.live_leases(db, lab)}
+
+
+@router.get("/labs/{lab}/power")
+def list_power(lab: str, data: Data, principal: Worker) -> dict[str, dict[str, ExternalPower]]:
+    _check_lab(principal, lab)
+    units = [unit for each in data.current().device_types.values() for unit in each.units]
+    return {"power": {unit.name: unit.power for unit in units if unit.power and unit.lab == lab}}
 
 
 @router.post("/labs/{lab}/capacity", status_code=204)

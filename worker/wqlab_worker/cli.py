@@ -21,7 +21,8 @@ def reap() -> None:
     """Free labgrid places whose session died, now."""
     known = settings()
     server = jobs.server_of(known)
-    for item in reaping.reap(known.coordinator, known.lab, lambda: server.leases(known.lab)):
+    lab = known.lab
+    for item in reaping.reap(known.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab)):
         typer.echo(f"{item.place}: released from {item.holder}")
 
 

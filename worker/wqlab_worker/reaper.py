@@ -11,6 +11,7 @@ import httpx
 import structlog
 
 from wqlab_contracts import published
+from wqlab_contracts.specs import ExternalPower
 
 from .backends.labgrid import clear
 from .backends.lava.pool import look
@@ -37,9 +38,10 @@ def reap(
     coordinator: str,
     lab: str,
     leases: Callable[[], Sequence[Lease]],
+    power: Callable[[], dict[str, ExternalPower]],
     clearing: Callable[[Clearing], list[Held]] = clear,
 ) -> list[Held]:
-    """Powers off and frees what dead sessions hold; returns it.
+    """Powers off and frees what dead sessions hold; returns it. `power`: how boards without a power port are switched.
 
     Holders are listed *before* the leases: a session acquires its place after its lease, so one that is listed and
     has no lease is dead, whatever happens meanwhile.
@@ -51,7 +53,7 @@ def reap(
     if not to_free:
         return []
     log.warning("freeing places of dead sessions", places=[item.place for item in to_free])
-    return clearing(Clearing(coordinator=coordinator, lab=lab, free=to_free))
+    return clearing(Clearing(coordinator=coordinator, lab=lab, free=to_free, power=power()))
 
 
 def refused(state: Path) -> dict[str, str] | None:
@@ -80,7 +82,8 @@ def start(settings: Settings, server: Server, capacity: int) -> threading.Thread
             return
         server.publish_capacity(settings.lab, capacity, refused(settings.state))
         if time.monotonic() >= next_reap:
-            reap(settings.coordinator, settings.lab, lambda: server.leases(settings.lab))
+            lab = settings.lab
+            reap(settings.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab))
             next_reap = time.monotonic() + REAP_INTERVAL_S
 
     def forever() -> None:

@@ -48,6 +48,7 @@ from wqlab_contracts.messages import (
     RunEvents,
     RunResult,
 )
+from wqlab_contracts.specs import ExternalPower
 
 from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
 
@@ -239,6 +240,11 @@ class Server:
         """The live leases of a lab's devices."""
         answer = self._send("GET", f"labs/{lab}/leases")
         return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(answer.content)["leases"]
+
+    def power(self, lab: str) -> dict[str, ExternalPower]:
+        """By unit, how those of a lab's boards are switched that have commands of their own for it."""
+        answer = self._send("GET", f"labs/{lab}/power")
+        return TypeAdapter(dict[Literal["power"], dict[str, ExternalPower]]).validate_json(answer.content)["power"]
 
     def publish_capacity(
         self, lab: str, capacity: int, refused: Mapping[str, str] | None, pool: LavaPool | None = None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from wqlab_contracts.enums import Arm, ArtifactKind, JobState, Outcome, Scope
 from wqlab_contracts.messages import ApplyJob, BlockFinished, BootKey, BuildResult, Progress, RunResult
 from wqlab_contracts.queue import ADVANCE, APPLY, BUILD
 from wqlab_server.auth import create_token
+from wqlab_server.livedata import LiveData
 from wqlab_server.models import Apply, ArtifactLink, BlockAttempt, Boot, Build, ConsoleChunk, Event, Run, Sample
 from wqlab_server.problems import MEDIA_TYPE
 
@@ -110,6 +114,18 @@ def test_another_labs_worker_gets_nothing(lab: LabUnderTest) -> None:
     assert lab.worker.request("POST", path, json={"worker": "far/1", "lab": "local"}).status_code == 403
     assert lab.worker.request("POST", path, json={"worker": "far/1"}).status_code == 409
     assert lab.worker.request("GET", "labs/local/leases").status_code == 403
+    assert lab.worker.request("GET", "labs/local/power").status_code == 403
+
+
+def test_a_lab_is_told_which_of_its_boards_commands_switch(lab: LabUnderTest, data_dir: Path) -> None:
+    path = data_dir / "device-types/single.yaml"
+    commands = {"turn_on": "ipmitool power on", "turn_off": "ipmitool power off"}
+    units = [
+        {"name": name, "lab": where, "power": commands} for name, where in (("single-1", "local"), ("far-1", "far"))
+    ]
+    path.write_text(re.sub("units: .*", f"units: {json.dumps(units)}", path.read_text()))
+    lab.app.state.data = LiveData(data_dir)
+    assert lab.worker.request("GET", "labs/local/power").json() == {"power": {"single-1": commands}}
 
 
 def test_another_labs_token_reports_nothing_of_this_labs_run(lab: LabUnderTest, run: RunSession) -> None:

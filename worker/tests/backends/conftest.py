@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -22,7 +23,7 @@ import pytest
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, BuildResult, DeviceFacts, Kernel, RunEvent, RunJob
-from wqlab_contracts.specs import Axis, Profile, Repetitions, Scenario, TestPlan
+from wqlab_contracts.specs import Axis, ExternalPower, Profile, Repetitions, Scenario, TestPlan
 from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.server import sha256_of
@@ -30,6 +31,7 @@ from wqlab_worker.server import sha256_of
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent
 START_S = 60.0
+COMMANDED = "commanded"
 if TYPE_CHECKING:
     from .lavalab import LavaLab
 
@@ -102,6 +104,27 @@ class DeviceLab:
     def start_exporter(self) -> None:
         options = ("-c", self.coordinator, "-n", "local", "--hostname", "127.0.0.1")
         self.start("exporter", "labgrid-exporter", *options, "exporter.yaml")
+
+    def export_commanded(self) -> None:
+        """tiny-1 once more, under another name and without a power port."""
+        path = self.state / "labgrid/exporter.yaml"
+        groups = json.loads(path.read_text())
+        groups[COMMANDED] = {cls: it for cls, it in groups["tiny-1"].items() if cls != "NetworkPowerPort"}
+        path.write_text(json.dumps(groups))
+
+    def place(self, name: str) -> None:
+        for words in (("create",), ("add-match", f"local/{name}/*")):
+            self.command("labgrid-client", "-x", self.coordinator, "-p", name, *words)
+
+    def power_commands(self, board: str) -> ExternalPower:
+        url = self.bench["boards"][board]["power_url"]
+        ask = "from urllib.request import Request, urlopen"
+        return ExternalPower(
+            **{
+                name: shlex.join([sys.executable, "-c", f"{ask}; urlopen(Request({url!r}, {value!r}, method='PUT'))"])
+                for name, value in (("turn_on", b"1"), ("turn_off", b"0"))
+            }
+        )
 
     def command(self, *command: str) -> str:
         return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
@@ -290,8 +313,10 @@ def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iter
         until(published.exists, "bench")
         lab.bench = json.loads(published.read_text())
         lab.command("wqlab-bench", "exporter")
+        lab.export_commanded()
         lab.start_coordinator()
         lab.start_exporter()
         lab.command("wqlab-bench", "places")
+        lab.place(COMMANDED)
         yield lab
         shutil.rmtree(lab.state / "bench", ignore_errors=True)

@@ -17,6 +17,7 @@ from wqlab_contracts.messages import (
     BlockFinished,
     BlockPlan,
     BootStarted,
+    BootVerified,
     Finding,
     RunEvent,
     RunJob,
@@ -28,7 +29,7 @@ from wqlab_worker.leases import Stop
 from wqlab_worker.reaper import reap
 from wqlab_worker.server import Lease
 
-from .conftest import DeviceLab, Told
+from .conftest import COMMANDED, DeviceLab, Told
 
 pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
 
@@ -104,26 +105,32 @@ def test_a_killed_session_leaves_no_board_behind(device_lab: DeviceLab) -> None:
 
 
 def test_the_reaper_frees_what_a_dead_worker_left(device_lab: DeviceLab) -> None:
+    """On a board that commands switch: its place has no power port."""
     device_lab.faults("tiny-1")
+    power = device_lab.power_commands("tiny-1")
     stop = Stop()
     stop.extend(time.monotonic() + 600)
     booting = threading.Event()
-    told = Told(lambda event: booting.set() if isinstance(event, BootStarted) else None)
-    job = device_lab.job([[Arm.BASELINE]], run_id=108)
+    told = Told(lambda event: booting.set() if isinstance(event, BootVerified) else None)
+    job = device_lab.job([[Arm.BASELINE]], run_id=108, board=COMMANDED, seconds=60)
+    job = job.model_copy(update={"device": job.device.model_copy(update={"power": power})})
     listing = Clearing(coordinator=device_lab.coordinator, lab="local")
     orphan = _OrphanedBackend(device_lab)
     thread = threading.Thread(target=lambda: orphan.execute(job, job.blocks, told, stop))
     thread.start()
     assert booting.wait(60)
     (held,) = clear(listing)
-    assert held.place == "tiny-1"
-    live = [Lease(device="tiny-1", run_id=108, fence=1, holder="w", expires_in_s=60)]
-    assert reap(device_lab.coordinator, "local", lambda: live) == [], "a live lease protects its holder"
+    assert held.place == COMMANDED
+    live = [Lease(device=COMMANDED, run_id=108, fence=1, holder="w", expires_in_s=60)]
+    commands = {COMMANDED: power}
+    assert reap(device_lab.coordinator, "local", lambda: live, lambda: commands) == [], "its holder has a live lease"
+    assert device_lab.powered("tiny-1")
     os.killpg(_session_pid(), signal.SIGKILL)
     thread.join()
-    assert device_lab.holder("tiny-1") is not None
-    assert reap(device_lab.coordinator, "local", lambda: []) == [held]
-    assert device_lab.holder("tiny-1") is None
+    assert device_lab.holder(COMMANDED) is not None
+    assert device_lab.powered("tiny-1")
+    assert reap(device_lab.coordinator, "local", lambda: [], lambda: commands) == [held]
+    assert device_lab.holder(COMMANDED) is None
     assert not device_lab.powered("tiny-1")
 
 

@@ -29,7 +29,9 @@ CONNECT_S = 10.0
 ACQUIRE_S = 30.0
 RECONNECT_S = 60.0
 """How long a coordinator may be away before its sessions give up: a supervisor restarts it in seconds."""
-NEEDED = {"NetworkPowerPort", "NetworkSerialPort", "NetworkService"}
+POWER = "NetworkPowerPort"
+NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
+"""Resource classes of a place; a board that is switched by commands of its own has no power port."""
 
 
 _CHANNEL_OPTIONS = (
@@ -146,12 +148,22 @@ class PlaceHold:
     `ring` is called when that changes. Everything labgrid and gRPC runs in this object's own thread and loop.
     """
 
-    def __init__(self, address: str, lab: str, place: str, holder: str, ring: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        address: str,
+        lab: str,
+        place: str,
+        holder: str,
+        ring: Callable[[], None],
+        *,
+        needed: frozenset[str] = NEEDED,
+    ) -> None:
         self._address = address
         self._lab = lab
         self._place = place
         self._holder = holder
         self._ring = ring
+        self._needed = needed
         self._lost: str | None = None
         self._session: _Session | None = None
         self._loop = asyncio.new_event_loop()
@@ -208,14 +220,14 @@ class PlaceHold:
                 for name, cls_entry in entries.items()
                 if cls_entry.data.get("cls") and place.hasmatch((exporter, group, cls_entry.cls, name))
             }
-            if lacking := NEEDED - exported:
+            if lacking := self._needed - exported:
                 return f"no exporter offers {', '.join(sorted(lacking))} for {self._place}"
             try:
                 await session.stub.AcquirePlace(pb2.AcquirePlaceRequest(placename=self._place))
             except grpc.aio.AioRpcError as error:
                 return f"labgrid does not give {self._place}: {error.details()}"
             await session.sync_with_coordinator()
-        if NEEDED - {resource.cls for resource in acquired_resources(session, place)}:
+        if self._needed - {resource.cls for resource in acquired_resources(session, place)}:
             return f"the resources of {self._place} are not acquired yet"
         return None
 

@@ -79,7 +79,10 @@ class LabgridBackend:
         # It died without letting go; nobody else frees the board before our lease is over.
         clear(
             Clearing(
-                coordinator=self._coordinator, lab=job.device.lab, free=[Held(place=job.device.name, holder=holder)]
+                coordinator=self._coordinator,
+                lab=job.device.lab,
+                free=[Held(place=job.device.name, holder=holder)],
+                power={job.device.name: job.device.power} if job.device.power else {},
             )
         )
         failure = cancel.failure or Failure(

@@ -19,11 +19,13 @@ from typing import BinaryIO
 import structlog
 from labgrid import Target, target_factory
 from labgrid.driver import ExternalPowerDriver, NetworkPowerDriver, SerialDriver
+from labgrid.driver.common import Driver
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts import logs
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outcome
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
+from wqlab_contracts.specs import ExternalPower
 
 from ..boards import BoardFailure
 from ..calls import checks_health
@@ -109,7 +111,8 @@ def board_target(place: str, resources: Sequence[coordinator.ExportedResource]) 
 def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResult:
     """Acquires, measures, powers off, releases."""
     device = order.job.device
-    hold = coordinator.PlaceHold(order.coordinator, device.lab, device.name, order.holder, watch.ring)
+    needed = coordinator.NEEDED - {coordinator.POWER} if device.power else coordinator.NEEDED
+    hold = coordinator.PlaceHold(order.coordinator, device.lab, device.name, order.holder, watch.ring, needed=needed)
     try:
         hold.acquire()
         return _with_board(order, hold, speaker, stop, watch)
@@ -124,10 +127,7 @@ def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResu
 
 def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, stop: Stop, watch: Watch) -> RunResult:
     target = board_target(order.job.device.name, hold.resources)
-    if power := order.job.device.power:
-        ExternalPowerDriver(target, None, cmd_on=power.turn_on, cmd_off=power.turn_off)
-    else:
-        NetworkPowerDriver(target, None)
+    _power_driver(target, order.job.device.power)
     console = SerialDriver(target, None)
     target_factory.make_driver(target, "BoardSSHDriver", None, {"keyfile": str(order.ssh_key)})
     tap = ConsoleTap(console, speaker, watch)
@@ -154,6 +154,12 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
         target.cleanup()
 
 
+def _power_driver(target: Target, commands: ExternalPower | None) -> Driver:
+    if commands:
+        return ExternalPowerDriver(target, None, cmd_on=commands.turn_on, cmd_off=commands.turn_off)
+    return NetworkPowerDriver(target, None)
+
+
 @contextmanager
 def _console_errors() -> Iterator[None]:
     """A console that does not open is the console's fault, whatever its driver raises."""
@@ -178,17 +184,18 @@ async def clear(order: Clearing) -> list[Held]:
         freed = [item for item in order.free if item in now]
         for item in freed:
             # Still held by the dead session, so nobody else can be using the board.
-            _power_off(item, coordinator.acquired_resources(session, session.places[item.place]))
+            resources = coordinator.acquired_resources(session, session.places[item.place])
+            _power_off(item, resources, order.power.get(item.place))
             await coordinator.release(session, item.place, item.holder)
         return freed
     finally:
         await session.close_quietly()
 
 
-def _power_off(item: Held, resources: Sequence[coordinator.ExportedResource]) -> None:
+def _power_off(item: Held, resources: Sequence[coordinator.ExportedResource], commands: ExternalPower | None) -> None:
     try:
-        target = board_target(item.place, [resource for resource in resources if resource.cls == "NetworkPowerPort"])
-        power = NetworkPowerDriver(target, None)
+        target = board_target(item.place, [resource for resource in resources if resource.cls == coordinator.POWER])
+        power = _power_driver(target, commands)
         with time_limit(POWER_TIMEOUT_S, "switching the power off"):
             target.activate(power)
             power.off()

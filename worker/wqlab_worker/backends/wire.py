@@ -15,6 +15,7 @@ from pydantic import Base64Bytes, BaseModel, ConfigDict, Field, TypeAdapter
 
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.messages import BlockPlan, BootKey, Failure, RunEvent, RunJob, RunResult
+from wqlab_contracts.specs import ExternalPower
 
 
 class _Line(BaseModel):
@@ -90,6 +91,8 @@ class Clearing(_Line):
     coordinator: str
     lab: str
     free: list[Held] | None = None
+    power: dict[str, ExternalPower] = Field(default_factory=dict)
+    """Of the places whose boards are switched by commands of their own."""
 
 
 HELD: TypeAdapter[list[Held]] = TypeAdapter(list[Held])
