@@ -350,6 +350,27 @@ def test_each_mistake_names_file_line_and_key(folder: Path, file: str, old: str,
     assert expected in problems(folder)
 
 
+@pytest.mark.parametrize(
+    ("written", "value", "kind"),
+    [
+        ("2024-13-45", "2024-13-45", "!!timestamp"),
+        ("!!int abc", "abc", "!!int"),
+        ("!!bool maybe", "maybe", "!!bool"),
+        ("!!timestamp soon", "soon", "!!timestamp"),
+        ("!secret", "", "!secret"),
+        ("!include other.yaml", "other.yaml", "!include"),
+    ],
+)
+def test_a_value_that_yaml_cannot_read_is_a_mistake_like_any_other(
+    folder: Path, written: str, value: str, kind: str
+) -> None:
+    path = folder / "device-types/tiny.yaml"
+    path.write_text(path.read_text().replace("two CPUs", written))
+    assert problems(folder) == [
+        f"device-types/tiny.yaml:2: summary: {value!r} cannot be read as {kind}; if it is text, write it in quotes"
+    ]
+
+
 def test_all_problems_are_listed_not_only_the_first(folder: Path) -> None:
     write(folder, "kernels/recipes/broken.yaml", "name: broken\nfragmants: [base]\n")
     write(

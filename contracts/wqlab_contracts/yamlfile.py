@@ -87,8 +87,10 @@ class Document:
         return cls(file, root, list(_structural_problems(file, root, (), set())))
 
     def over(self, defaults: Document) -> Document:
-        """This document with `defaults` filled in under it: mappings merge key by key, everything else replaces."""
-        if self.root is None or defaults.root is None:
+        """This document with `defaults` filled in under it: mappings merge key by key, everything else replaces.
+
+        Defaults with problems of their own fill nothing in."""
+        if self.root is None or defaults.root is None or defaults.problems:
             return self
         return Document(self.file, _merge(defaults.root, self.root), self.problems)
 
@@ -213,6 +215,13 @@ def _structural_problems(file: str, node: yaml.Node, location: Location, seen: s
     elif isinstance(node, yaml.SequenceNode):
         for index, item in enumerate(node.value):
             yield from _structural_problems(file, item, (*location, index), seen)
+    else:
+        try:
+            _plain(node)
+        except Exception:  # PyYAML's constructors raise what they come upon: ValueError, KeyError, AttributeError
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            message = f"{node.value!r} cannot be read as {tag}; if it is text, write it in quotes"
+            yield Problem(file, line, dotted(location), message)
 
 
 def _merge(default: yaml.Node, node: yaml.Node) -> yaml.Node:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_bench import topology
 from wqlab_bench.devices import load_device_types
+from wqlab_contracts.loading import DataError
 from wqlab_contracts.specs import Cluster, Topology
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -127,3 +128,12 @@ def test_clusters_are_of_arm64_boards() -> None:
     assert topology.arguments(layout, 1024, "arm64")[1].startswith("6,")
     with pytest.raises(topology.TopologyError, match="arm64 boards only"):
         topology.arguments(layout, 1024)
+
+
+def test_an_unreadable_default_is_a_mistake_in_its_own_file(tmp_path: Path) -> None:
+    folder = tmp_path / "device-types"
+    folder.mkdir()
+    (folder / "common.yaml").write_text("summary: 2024-13-45\n")
+    (folder / "tiny.yaml").write_text((ROOT / "device-types" / "tiny.yaml").read_text())
+    with pytest.raises(DataError, match=r"^device-types/common\.yaml:1: summary: '2024-13-45' cannot be read"):
+        load_device_types(tmp_path)
