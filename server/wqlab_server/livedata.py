@@ -57,13 +57,18 @@ class LiveData:
         fingerprint = _fingerprint(self.path)
         if fingerprint == self._fingerprint:
             return
-        self._fingerprint = fingerprint
         try:
             self._good = load_data(self.path)
             self._problems = ()
         except DataError as error:
             self._problems = tuple(str(problem) for problem in error.problems)
             log.warning("data_folder_broken", problems=self._problems)
+        except Exception as error:
+            # Ours to mend, not the files': they stay unread, so the next look tries again.
+            self._problems = (f"the data folder cannot be loaded: {error!r}",)
+            log.exception("data_folder_not_loaded")
+            return
+        self._fingerprint = fingerprint
 
 
 def _fingerprint(root: Path) -> Fingerprint:

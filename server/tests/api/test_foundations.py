@@ -206,6 +206,19 @@ def test_a_broken_file_keeps_the_last_good_content_and_is_named(folder: Path) ->
     assert data.problems() == []
 
 
+def test_a_load_that_breaks_is_shown_and_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = LiveData(folder, Clock())
+    good = data.current()
+    path = folder / "device-types" / "tiny.yaml"
+    path.write_text(TINY.replace("two CPUs", "a pair of CPUs"))
+    with monkeypatch.context() as broken:
+        broken.setattr("wqlab_server.livedata.load_data", lambda _path: {}["surprise"])
+        assert data.current() is good
+        assert data.problems() == ["the data folder cannot be loaded: KeyError('surprise')"]
+    assert data.current().device_types["tiny"].summary == "a pair of CPUs"
+    assert data.problems() == []
+
+
 def test_a_folder_that_never_was_good_raises(tmp_path: Path) -> None:
     data = LiveData(tmp_path, Clock())
     with pytest.raises(DataError):
