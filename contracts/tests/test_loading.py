@@ -198,7 +198,7 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "device-types/tiny.yaml",
             "tiny-2",
             "tiny-1",
-            "device-types/tiny.yaml:1: two units share a name",
+            "device-types/tiny.yaml:10: units[0].name: two units share the name 'tiny-1'",
         ),
         (
             "device-types/tiny.yaml",
@@ -236,6 +236,18 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "    url: https://git.example.org/linux.git",
             "    branch: master",
             "kernels/trees.yaml:3: trees[0]: a tree has either url or debian_source",
+        ),
+        (
+            "kernels/trees.yaml",
+            "    summary: a tree",
+            "    summary: a tree\n    branch: 6.10",
+            "kernels/trees.yaml:5: trees[0].branch: must be text: write it in quotes ('6.10')",
+        ),
+        (
+            "kernels/trees.yaml",
+            "    summary: a tree",
+            "    summary: a tree\n    branch:",
+            "kernels/trees.yaml:5: trees[0].branch: Input should be a valid string (not None)",
         ),
         (
             "kernels/recipes/measure.yaml",

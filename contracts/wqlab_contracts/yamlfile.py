@@ -140,19 +140,28 @@ class Document:
             message = f"unknown field; {hint}"
         elif violation["type"] == "missing":
             message = "required field is missing"
-        elif violation["type"] == "string_type" and isinstance(violation["input"], bool | int | float):
-            message = f"must be text: write it in quotes ('{violation['input']}')"
+        elif (
+            violation["type"] == "string_type"
+            and violation["input"] is not None
+            and isinstance(node := self._node(location), yaml.ScalarNode)
+        ):
+            # As it is written: 6.10 is the number 6.1.
+            message = f"must be text: write it in quotes ('{node.value}')"
         elif violation["type"] == "value_error":
             location = self._quoted(location, message)
         elif not isinstance(violation["input"], dict | list):
             message = f"{message} (not {violation['input']!r})"
         return self.problem(location, message)
 
-    def _quoted(self, location: Location, message: str) -> Location:
-        """The place, at or under `location`, of the first scalar that a model's own check quotes in its message."""
+    def _node(self, location: Location) -> yaml.Node | None:
         node = self.root
         for step in location:
             node = _child(node, step) if node is not None else None
+        return node
+
+    def _quoted(self, location: Location, message: str) -> Location:
+        """The place, at or under `location`, of the first scalar that a model's own check quotes in its message."""
+        node = self._node(location)
         found = _scalars(node, location) if node is not None else iter(())
         return next((place for place, text in found if repr(text) in message), location)
 

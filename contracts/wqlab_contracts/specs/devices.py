@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from .base import CpuArch, LastLevel, Name, Strict
 
@@ -258,6 +258,16 @@ class DeviceType(Strict):
             words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
         )
 
+    @field_validator("units")
+    @classmethod
+    def _unit_names_differ(cls, units: list[Unit]) -> list[Unit]:
+        names: set[str] = set()
+        for unit in units:
+            if unit.name in names:
+                raise ValueError(f"two units share the name {unit.name!r}")
+            names.add(unit.name)
+        return units
+
     @model_validator(mode="before")
     @classmethod
     def _nothing_is_charged_in_an_emulated_board(cls, given: object) -> object:
@@ -279,11 +289,4 @@ class DeviceType(Strict):
                 raise ValueError(f"unit {unit.name} is a LAVA device, and `lava:` does not say how to boot it")
             if unit.backend == "lava" and unit.power is not None:
                 raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, not `power:`")
-        return self
-
-    @model_validator(mode="after")
-    def _unit_names_differ(self) -> Self:
-        names = [unit.name for unit in self.units]
-        if len(set(names)) != len(names):
-            raise ValueError("two units share a name")
         return self
