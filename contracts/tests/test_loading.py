@@ -154,6 +154,16 @@ def test_an_emulated_board_is_cold_at_once_unless_its_type_says_so(
     assert load_data(folder).device_types["tiny"].boot.power_off_s == power_off_s
 
 
+@pytest.mark.parametrize("smt", ["", "  smt: false\n"])
+def test_without_smt_cpus_are_numbered_with_gaps(folder: Path, smt: str) -> None:
+    path = folder / "device-types/tiny.yaml"
+    path.write_text(path.read_text().replace("emulation:", f"conditions:\n  irq_affinity: 0,2\n{smt}emulation:"))
+    if smt:
+        assert load_data(folder).device_types["tiny"].conditions.irq_affinity == "0,2"
+    else:
+        assert "no CPU 2" in problems(folder)[0]
+
+
 def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")
@@ -199,6 +209,18 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
             "tiny-2",
             "tiny-1",
             "device-types/tiny.yaml:10: units[0].name: two units share the name 'tiny-1'",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "emulation:",
+            "conditions:\n  irq_affinity: 1-0\nemulation:",
+            "device-types/tiny.yaml:8: conditions.irq_affinity: the range 1-0 runs backwards: write 0-1",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "emulation:",
+            "conditions:\n  irq_affinity: 0-31\nemulation:",
+            "device-types/tiny.yaml:8: conditions.irq_affinity: there is no CPU 31: the topology has 2, 0-1",
         ),
         (
             "device-types/tiny.yaml",

@@ -289,6 +289,7 @@ class _Reader:
                 self._add(document, ("health_check",), f"no testplans/{check}/plan.yaml; {hint}")
             elif check in plans and not plans[check].checks_health:
                 self._add(document, ("health_check",), f"plan {check} does not say checks_health: true")
+            self._check_irq_affinity(document, device_type)
             noise = device_type.noise_plan
             if noise is not None and noise not in plan_names:
                 hint = known_or_hint(noise, plan_names)
@@ -299,6 +300,15 @@ class _Reader:
                         document, ("units", index, "name"), f"{unit.name} is already a unit of {owner[unit.name]}"
                     )
                 owner.setdefault(unit.name, name)
+
+    def _check_irq_affinity(self, document: Document, device_type: DeviceType) -> None:
+        text, cpus = device_type.conditions.irq_affinity, device_type.topology.cpus
+        # Without SMT, machines that number siblings one after another have gaps in the numbers that are left.
+        if text is None or device_type.conditions.smt is False:
+            return
+        if (last := int(re.split("[,-]", text)[-1])) >= cpus:
+            message = f"there is no CPU {last}: the topology has {cpus}, 0-{cpus - 1}"
+            self._add(document, ("conditions", "irq_affinity"), message)
 
     def _check_lava(
         self, loaded: _Loaded, device_types: Mapping[str, DeviceType], templates: Mapping[str, str]

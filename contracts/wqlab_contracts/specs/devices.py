@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
 
 from .base import CpuArch, LastLevel, Name, Strict
 
@@ -118,6 +118,26 @@ class BootMethod(Strict):
     """Appended to every variant's command line."""
 
 
+def _as_the_kernel_lists(text: str) -> str:
+    """`2,0-1` -> `0-2`. Raises ValueError for a range that runs backwards."""
+    cpus: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        if last and int(last) < int(first):
+            raise ValueError(f"the range {part} runs backwards: write {last}-{first}")
+        cpus.update(range(int(first), int(last or first) + 1))
+    starts = [cpu for cpu in sorted(cpus) if cpu - 1 not in cpus]
+    ends = [cpu for cpu in sorted(cpus) if cpu + 1 not in cpus]
+    return ",".join(f"{start}-{end}" if end > start else f"{start}" for start, end in zip(starts, ends, strict=True))
+
+
+CpuList = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$"),
+    AfterValidator(_as_the_kernel_lists),
+]
+"""Kept in the one form that the kernel reads back, whatever the form it was written in."""
+
 Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
 """What can be required of a board when a boot begins to measure."""
 
@@ -128,10 +148,9 @@ class Conditions(Strict):
     governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
     """Of every cpufreq policy."""
     boost: bool | None = None
-    irq_affinity: (
-        Annotated[str, StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$")] | None
-    ) = None
-    """The CPUs that devices interrupt, as the kernel lists them: `0-3`."""
+    irq_affinity: CpuList | None = None
+    """The CPUs that devices interrupt: `0-3`. The kernel places some interrupts of multi-queue devices itself; it is
+    enough that others are moved, even where this is required."""
     smt: bool | None = None
     """False: `nosmt` on every command line; the declared topology then has one thread a core."""
     mitigations: Literal["auto", "auto,nosmt", "off"] | None = None

@@ -105,6 +105,25 @@ def test_a_file_that_refuses_is_seen(tmp_path: Path, name: str, value: str, foun
     assert (standing.text, standing.met) == (found, met)
 
 
+@pytest.mark.parametrize(
+    ("written", "kernels"),
+    [("0,1,2", "0-2"), ("0-0", "0"), ("5,0-1,1-2,07", "0-2,5,7"), ("0-3", "0-3"), ("2,0", "0,2"), ("10,9", "9-10")],
+)
+def test_cpus_are_compared_however_they_are_written(written: str, kernels: str) -> None:
+    wanted = Conditions(irq_affinity=written, required=["irq_affinity"])
+    standing = conditions.standing(wanted, [Change("/proc/irq/9/smp_affinity_list", "0-23", kernels)])
+    assert standing == [Standing("irq_affinity", kernels, kernels, met=True)]
+    assert Conditions.model_validate_json(wanted.model_dump_json()) == wanted
+
+
+def test_interrupts_that_all_refuse_fail_where_it_is_required() -> None:
+    wanted = Conditions(irq_affinity="0-3", required=["irq_affinity"])
+    refused = [Change(f"/proc/irq/{number}/smp_affinity_list", "0-23", "0-23") for number in (1, 9)]
+    assert [each.text for each in conditions.unmet(wanted, conditions.standing(wanted, refused))] == [
+        "0-23 (wanted 0-3)"
+    ]
+
+
 def test_the_hottest_sensor_that_makes_sense_counts(tmp_path: Path) -> None:
     root = tree(tmp_path, RYZEN)
     assert conditions.hottest(sh(conditions.temperature_command(root))) == 47.875
