@@ -164,6 +164,21 @@ def test_without_smt_cpus_are_numbered_with_gaps(folder: Path, smt: str) -> None
         assert "no CPU 2" in problems(folder)[0]
 
 
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("ipmitool -P 'a b", "No closing quotation"),
+        ("'   '", "it names no program"),
+        ("""'"" on'""", "it names no program"),
+    ],
+)
+def test_a_power_command_names_a_program(folder: Path, command: str, says: str) -> None:
+    path = folder / "device-types/tiny.yaml"
+    power = f"tiny-2\n    power:\n      turn_on: ipmitool -P 'a b' on\n      turn_off: {command}"
+    path.write_text(path.read_text().replace("tiny-2", power))
+    assert problems(folder) == [f"device-types/tiny.yaml:14: units[1].power.turn_off: not a command: {says}"]
+
+
 def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
     boot = load_data(folder).device_types["tiny"].boot
     assert (boot.console_speed, boot.golden_timeout_s, boot.console_device) == (57600, 30, "ttyS0")

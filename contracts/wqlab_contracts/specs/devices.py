@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, field_validator, model_validator
@@ -186,7 +187,18 @@ ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\
 """By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
 
 
-Command = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$")]
+def _splits(command: str) -> str:
+    """Raises ValueError for what names no program, or has a quotation that does not end."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"not a command: {error}") from error
+    if not words or not words[0]:
+        raise ValueError("not a command: it names no program")
+    return command
+
+
+Command = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$"), AfterValidator(_splits)]
 
 
 class ExternalPower(Strict):
