@@ -11,6 +11,7 @@ import hashlib
 import secrets
 import shlex
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -384,6 +385,13 @@ def _power_errors(to: str) -> Iterator[None]:
         yield
     except BoardFailure:
         raise
+    except subprocess.CalledProcessError as error:
+        # Not the command itself: it may have a password in it.
+        said = " ".join((error.output or b"nothing").decode(errors="replace").split())[-300:]
+        raise infrastructure(
+            f"the power could not be switched {to}: the command ended with status {error.returncode} and said: {said}",
+            suspect=True,
+        ) from error
     except Exception as error:
         raise infrastructure(f"the power could not be switched {to}: {error}", suspect=True) from error
 

@@ -18,7 +18,7 @@ from typing import BinaryIO
 
 import structlog
 from labgrid import Target, target_factory
-from labgrid.driver import ExternalPowerDriver, NetworkPowerDriver, SerialDriver
+from labgrid.driver import NetworkPowerDriver, SerialDriver
 from labgrid.driver.common import Driver
 from serial import SerialException  # type: ignore[import-untyped]
 
@@ -36,6 +36,7 @@ from . import coordinator
 from .board import LabgridBoard
 from .console import ConsoleTap, Watch
 from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, public_key_blob, time_limit
+from .power import CommandPowerDriver
 from .verify import infrastructure
 from .wire import (
     HELD,
@@ -156,7 +157,7 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
 
 def _power_driver(target: Target, commands: ExternalPower | None) -> Driver:
     if commands:
-        return ExternalPowerDriver(target, None, cmd_on=commands.turn_on, cmd_off=commands.turn_off)
+        return CommandPowerDriver(target, None, cmd_on=commands.turn_on, cmd_off=commands.turn_off)
     return NetworkPowerDriver(target, None)
 
 

@@ -1,0 +1,74 @@
+"""Power switches that are commands, run by the real driver."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import time
+from pathlib import Path
+
+import pytest
+from labgrid import Target
+
+from wqlab_worker.backends.kexec import _power_errors, time_limit
+from wqlab_worker.backends.power import CommandPowerDriver
+from wqlab_worker.boards import BoardFailure
+
+
+def driver(turn_off: str, turn_on: str = "true") -> CommandPowerDriver:
+    target = Target("board")
+    made = CommandPowerDriver(target, None, cmd_on=turn_on, cmd_off=turn_off)
+    target.activate(made)
+    return made
+
+
+def test_commands_are_split_as_a_shell_would(tmp_path: Path) -> None:
+    power = driver(shlex.join(["rm", str(tmp_path / "is on")]), shlex.join(["touch", str(tmp_path / "is on")]))
+    power.on()
+    assert (tmp_path / "is on").exists()
+    power.off()
+    assert not (tmp_path / "is on").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (
+            "sh -c 'echo Unable to establish; echo \"IPMI v2 session\" >&2; exit 3'",
+            "Unable to establish IPMI v2 session",
+        ),
+        ("sh -c 'exit 3'", "nothing"),
+        ("sh -c 'seq 100000; exit 3'", "99999 100000"),
+        ("no-such-tool -P secret", "No such file or directory"),
+    ],
+)
+def test_a_command_that_fails_is_quoted(command: str, says: str) -> None:
+    with pytest.raises(BoardFailure) as caught, _power_errors("off"):
+        driver(command).off()
+    summary = caught.value.failure.summary
+    assert summary.startswith("the power could not be switched off: the command ended with status")
+    assert summary.endswith(says)
+    assert len(summary) < 500
+    assert "secret" not in summary
+    assert caught.value.suspect
+
+
+def test_a_command_that_takes_too_long_is_killed_with_what_it_started(tmp_path: Path) -> None:
+    """The shell's child keeps the FIFO open for writing as long as it lives."""
+    alive = tmp_path / "alive"
+    os.mkfifo(alive)
+    reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+    power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep 50) > {alive} & wait"]))
+    with pytest.raises(BoardFailure, match="took longer than 1 s"), time_limit(1.0, "it"), _power_errors("off"):
+        power.off()
+    os.set_blocking(reader, True)
+    began = time.monotonic()
+    assert os.read(reader, 100) == b"started\n"
+    assert os.read(reader, 100) == b"", "nobody is left"
+    assert time.monotonic() - began < 20
+
+
+def test_a_helper_that_stays_behind_is_not_waited_for() -> None:
+    began = time.monotonic()
+    driver("sh -c 'sleep 15 & exit 0'").off()
+    assert time.monotonic() - began < 10
