@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
 from labgrid import Target
 
 from wqlab_worker.backends.kexec import _power_errors, time_limit
 from wqlab_worker.backends.power import CommandPowerDriver
 from wqlab_worker.boards import BoardFailure
+
+from .conftest import ROOT
 
 
 def driver(turn_off: str, turn_on: str = "true") -> CommandPowerDriver:
@@ -66,6 +69,23 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(tmp_path: 
     assert os.read(reader, 100) == b"started\n"
     assert os.read(reader, 100) == b"", "nobody is left"
     assert time.monotonic() - began < 20
+
+
+@pytest.mark.parametrize(("state", "asked"), [("on", ["status", "off"]), ("off", ["status"])])
+def test_the_example_does_not_switch_off_what_is_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, asked: list[str]
+) -> None:
+    """A BMC that refuses it, as many do: `Command not supported in present state`."""
+    tool = tmp_path / "ipmitool"
+    tool.write_text(
+        f"#!/bin/sh\nfor last; do :; done\necho $last >>{tmp_path}/asked\n"
+        f'[ $last = status ] && echo "Chassis Power is {state}" || [ {state} = on ]\n'
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    example = yaml.safe_load((ROOT / "docs/hardware/device-types/xeon-8380-2s.yaml").read_text())
+    driver(example["units"][0]["power"]["turn_off"]).off()
+    assert (tmp_path / "asked").read_text().split() == asked
 
 
 def test_a_helper_that_stays_behind_is_not_waited_for() -> None:
