@@ -239,6 +239,43 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
         ),
         (
             "device-types/tiny.yaml",
+            "  golden_timeout_s: 30",
+            "  console_speed: -5",
+            "device-types/tiny.yaml:6: boot.console_speed: Input should be greater than 0 (not -5)",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "  golden_timeout_s: 30",
+            "  console_device: ''",
+            "device-types/tiny.yaml:6: boot.console_device: String should match pattern '^\\S+$' (not '')",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "  golden_timeout_s: 30",
+            "  console_device: ttyS0 quiet",
+            "device-types/tiny.yaml:6: boot.console_device: String should match pattern '^\\S+$' (not 'ttyS0 quiet')",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "  golden_timeout_s: 30",
+            "  rootfs: ''",
+            "device-types/tiny.yaml:6: boot.rootfs: String should match pattern '^/.' (not '')",
+        ),
+        (
+            "device-types/tiny.yaml",
+            "- name: tiny-1\n  - name: tiny-2",
+            "- {name: tiny-1, scratch: [/dev/disk/by-id/a]}\n  - {name: tiny-2, scratch: [/dev/disk/by-id/a]}",
+            "device-types/tiny.yaml:10: units[0].scratch[0]: '/dev/disk/by-id/a' is a scratch device twice: of tiny-1"
+            " and of tiny-2",
+        ),
+        (
+            "kernels/trees.yaml",
+            "    summary: a tree",
+            "    summary: a tree\n    branch: ''",
+            "kernels/trees.yaml:5: trees[0].branch: String should match pattern '^\\S+$' (not '')",
+        ),
+        (
+            "device-types/tiny.yaml",
             "arch: x86_64",
             "arch: x86_64\nrecipe: mesure",
             "device-types/tiny.yaml:4: recipe: no kernels/recipes/mesure.yaml; did you mean measure?",

@@ -106,13 +106,13 @@ class Emulation(Strict):
 class BootMethod(Strict):
     """How a board reaches the golden system and, from there, a variant."""
 
-    console_speed: int = 115200
-    console_device: str = "ttyS0"
+    console_speed: int = Field(default=115200, gt=0)
+    console_device: str = Field(default="ttyS0", pattern=r"^\S+$")
     golden_timeout_s: int = Field(default=120, ge=5, le=3600)
     variant_timeout_s: int = Field(default=120, ge=5, le=3600)
     power_off_s: float = Field(default=2.0, ge=0, le=120)
     """How long the power stays off in a cold cycle; an emulated board is cold at once unless its type says so."""
-    rootfs: str = "/sys/firmware/initrd"
+    rootfs: str = Field(default="/sys/firmware/initrd", pattern=r"^/.")
     """Path on the golden system of the root filesystem image that variants boot with. Unless a type says another, what
     golden itself booted from: `retain_initrd` on its command line keeps it."""
     kernel_arguments: str = ""
@@ -297,6 +297,18 @@ class DeviceType(Strict):
             if unit.name in names:
                 raise ValueError(f"two units share the name {unit.name!r}")
             names.add(unit.name)
+        return units
+
+    @field_validator("units")
+    @classmethod
+    def _scratch_devices_differ(cls, units: list[Unit]) -> list[Unit]:
+        """An identity belongs to one disk, so one of the two places is copied and not corrected."""
+        owner: dict[str, str] = {}
+        for unit in units:
+            for device in unit.scratch:
+                if device in owner:
+                    raise ValueError(f"{device!r} is a scratch device twice: of {owner[device]} and of {unit.name}")
+                owner[device] = unit.name
         return units
 
     @model_validator(mode="before")

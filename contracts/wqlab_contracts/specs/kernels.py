@@ -14,7 +14,7 @@ class Tree(Strict):
     summary: str
     url: str | None = None
     """https:// or git:// URL, or an absolute local path that the operator lists."""
-    branch: str = "master"
+    branch: str = Field(default="master", pattern=r"^\S+$")
     debian_source: str | None = None
     """Name of a Debian source package (linux-source-X.Y) that is imported as one commit instead of a URL."""
     debian_suite: str | None = Field(default=None, pattern=r"^[a-z][a-z-]*$")
