@@ -79,8 +79,10 @@ FILES = {
 TRIPLET: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 """What Debian calls an architecture in the names of library folders and compilers."""
 
-_INIT = Path(__file__).parent / "guest" / "init"
-_MONITOR = Path(__file__).parent / "guest" / "wqmon.c"
+_GUEST = Path(__file__).parent / "guest"
+OWN = {"init": "init", "network.sh": "usr/sbin/wqlab-network", "disks.sh": "usr/sbin/wqlab-disks"}
+"""Script in `guest/` -> path in the image."""
+_MONITOR = _GUEST / "wqmon.c"
 
 
 class RootfsError(Exception):
@@ -121,7 +123,8 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Hash of everything the image is made from: package versions and the text of this builder."""
-    own = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__), _INIT, _MONITOR]
+    modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__)]
+    own = [*modules, _MONITOR, *(_GUEST / name for name in OWN)]
     inputs = {
         "arch": arch,
         "packages": versions,
@@ -153,7 +156,7 @@ class Image:
         entries += [cpio.file(name, text.encode()) for name, text in FILES.items()]
         # The kernel opens it for the first process before any file system is mounted.
         entries.append(cpio.character_device("dev/console", 5, 1))
-        entries.append(cpio.file("init", _INIT.read_bytes(), executable=True))
+        entries += [cpio.file(target, (_GUEST / name).read_bytes(), True) for name, target in OWN.items()]
         entries += [cpio.file(target, (self._tree / name).read_bytes(), True) for name, target in PROGRAMS.items()]
         entries += [cpio.file(name, data, True) for name, data in self.libraries().items()]
         entries.append(cpio.file("usr/bin/wqmon", self.monitor(), executable=True))

@@ -91,6 +91,10 @@ class Topology(Strict):
         return self
 
 
+EMULATED_ADDRESS = "10.0.2.15/24"
+"""Of every emulated board in QEMU's user network: told to it, since asking DHCP there would take time at every boot."""
+
+
 class Emulation(Strict):
     """How the virtual bench builds a board of this type; absent for real hardware."""
 
@@ -284,7 +288,7 @@ class DeviceType(Strict):
     @property
     def kernel_arguments(self) -> str:
         """What golden system and variants alike have on their command line."""
-        emulated = self.emulation.kernel_arguments if self.emulation else ""
+        emulated = f"wqlab.ip={EMULATED_ADDRESS} {self.emulation.kernel_arguments}" if self.emulation else ""
         return " ".join(
             words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
         )
