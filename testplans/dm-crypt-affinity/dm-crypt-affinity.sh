@@ -22,6 +22,16 @@ free_device() { # DEVICE: true when nothing on this board uses it
 	! grep -q "^$(readlink -f "$1")[0-9p]* " /proc/mounts && [ -z "$(ls "/sys/class/block/$name/holders" 2>/dev/null)" ]
 }
 
+size_memory_disk() { # sets disk_mib, and scaled to why it is not what the plan asks for
+	disk_mib=$DISK_MIB scaled=
+	budget=$(($(memory_available_mib) / 2)) # all of it is written; the other half is for everything else
+	[ "$disk_mib" -gt "$budget" ] || return 0
+	scaled=" (scaled to this board's memory; the plan asks for $disk_mib MiB)"
+	disk_mib=$budget
+	[ "$disk_mib" -ge "$(nproc)" ] ||
+		lack "not enough memory: a memory disk of $disk_mib MiB has no region of 1 MiB for each of $(nproc) CPUs"
+}
+
 setup() {
 	need fio dmsetup
 	scratch=${WQLAB_SCRATCH:-}
@@ -31,10 +41,11 @@ setup() {
 		free_device "$scratch" || fail infrastructure "scratch device $scratch is in use"
 		record fact disk "$scratch"
 	else
-		scratch=$(memory_disk wqlab-plain "$DISK_MIB" "$(nproc)") || exit 1
+		size_memory_disk
+		scratch=$(memory_disk wqlab-plain "$disk_mib" "$(nproc)") || exit 1
 		# Pages are allocated by the first write: write all of it now, so that no measured write does.
-		dd if=/dev/zero of="$scratch" bs=1M count="$DISK_MIB" || fail infrastructure "cannot fill the memory disk"
-		record fact disk "null_blk memory_backed, $DISK_MIB MiB, $(nproc) queues, prewritten"
+		dd if=/dev/zero of="$scratch" bs=1M count="$disk_mib" || fail infrastructure "cannot fill the memory disk"
+		record fact disk "null_blk memory_backed, $disk_mib MiB, $(nproc) queues, prewritten$scaled"
 	fi
 	sectors=$(blockdev --getsz "$scratch")
 	key=$(od -An -v -N64 -tx1 /dev/urandom | tr -d ' \n')

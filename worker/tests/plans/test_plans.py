@@ -183,6 +183,48 @@ def test_a_kernel_that_does_not_show_kcryptd_in_sysfs_has_no_scope_to_choose(tmp
         call("dm-crypt-affinity", f"DEVICE={tmp_path}/none\nmeasure", tmp_path)
 
 
+CRYPT_SETUP = """\
+nproc() { echo %d; }
+memory_available_mib() { echo %d; }
+need() { :; }
+memory_disk() { echo "made of $2 MiB"; }
+dd() { record fact written "$*"; }
+blockdev() { echo 2048; }
+dmsetup() { :; }
+DEVICE=%s
+(setup) || record fact status $?
+"""
+
+
+def crypt_setup(tmp_path: Path, name: str, cpus: int, memory_mib: int, *, emulated: bool) -> Records:
+    """Setup on a board without a scratch device; nothing is made."""
+    profile = plan(name).emulated if emulated else plan(name).hardware
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    environment = {key.upper(): str(value) for key, value in profile.parameters.items()}
+    return call(name, CRYPT_SETUP % (cpus, memory_mib, device), tmp_path, **environment)
+
+
+@pytest.mark.parametrize("name", ["dm-crypt-affinity", "fan-out"])
+@pytest.mark.parametrize(
+    ("memory_mib", "emulated", "mib"),
+    [(65536, False, 8192), (16384, False, 8192), (3700, False, 1850), (900, True, 128), (200, True, 100)],
+)
+def test_the_memory_disk_of_dm_crypt_takes_no_more_than_half_of_the_memory(
+    tmp_path: Path, name: str, memory_mib: int, emulated: bool, mib: int
+) -> None:
+    asked = 128 if emulated else 8192
+    facts = crypt_setup(tmp_path, name, 8, memory_mib, emulated=emulated).facts
+    assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
+    scaled = f" (scaled to this board's memory; the plan asks for {asked} MiB)" if mib < asked else ""
+    assert facts["disk"] == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{scaled}"
+
+
+def test_a_board_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
+    found = crypt_setup(tmp_path, "dm-crypt-affinity", 64, 120, emulated=False)
+    said = "not enough memory: a memory disk of 60 MiB has no region of 1 MiB for each of 64 CPUs"
+    assert (found.unsupported, found.failure, found.facts) == ([("*", said)], None, {"status": "1"})
+
+
 @pytest.mark.parametrize(
     ("memory_mib", "jobs", "file_kib", "expected", "scaled"),
     [
