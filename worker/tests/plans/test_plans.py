@@ -6,6 +6,7 @@ import functools
 import importlib
 import shutil
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -217,6 +218,56 @@ def test_the_memory_disk_of_dm_crypt_takes_no_more_than_half_of_the_memory(
     assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
     scaled = f" (scaled to this board's memory; the plan asks for {asked} MiB)" if mib < asked else ""
     assert facts["disk"] == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{scaled}"
+
+
+@pytest.mark.parametrize(("memory_mib", "mib", "why"), [(8192, 256, "1 MiB for each of 256"), (400, 200, "scaled to")])
+def test_the_memory_disk_has_a_region_for_each_issuer_of_the_largest_scenario(
+    tmp_path: Path, memory_mib: int, mib: int, why: str
+) -> None:
+    disk = crypt_setup(tmp_path, "fan-out", 64, memory_mib, emulated=True).facts["disk"]
+    assert disk.startswith(f"null_blk memory_backed, {mib} MiB, 64 queues, prewritten ({why}")
+    assert disk.endswith("the plan asks for 128 MiB)")
+
+
+@pytest.mark.parametrize("name", ["dm-crypt-affinity", "fan-out"])
+def test_setup_knows_the_most_issuers_of_any_scenario(tmp_path: Path, name: str) -> None:
+    def issuers(parameters: Mapping[str, object]) -> float:
+        environment = {key.upper(): str(value) for key, value in parameters.items()}
+        return call(name, "nproc() { echo 24; }\nrecord value issuers $(issuers)", tmp_path, **environment).values[
+            "issuers"
+        ]
+
+    for profile in (plan(name).hardware, plan(name).emulated):
+        each = [issuers({**profile.parameters, **scenario.parameters}) for scenario in plan(name).scenarios]
+        assert issuers(profile.parameters) == max(each)
+
+
+@pytest.mark.parametrize("traced", ["0", "1"])
+@pytest.mark.parametrize(("mib", "region_k"), [(128, "1024k"), (95, None)])
+def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
+    tmp_path: Path, mib: int, region_k: str | None, traced: str
+) -> None:
+    folder = tmp_path / "kcryptd"
+    folder.mkdir()
+    for knob in ("affinity_scope", "affinity_strict"):
+        (folder / knob).touch()
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    stand_ins = (
+        f"DEVICE={device}\nnproc() {{ echo 24; }}\n"
+        f"knob_folder() {{ echo {folder}; }}\nblockdev() {{ echo {mib << 20}; }}\n"
+        'run_fio() { record fact fio "$*"; }\ntrace_start() { record fact traced yes; return 1; }\n'
+    )
+    environment = {key.upper(): str(value) for key, value in plan("fan-out").emulated.parameters.items()}
+    environment |= {"SETTING_SCOPE": "system", "SETTING_STRICT": "0", "TRACE": traced}
+    found = call("fan-out", f"{stand_ins}measure", tmp_path, **environment)
+    assert found.failure is None
+    if region_k is None:
+        said = "a disk of 95 MiB is too small for a region of 1 MiB for each of 96 issuers"
+        assert (found.unsupported, found.facts.get("fio"), found.facts.get("traced")) == ([("*", said)], None, None)
+    elif traced == "1":
+        assert (found.unsupported, found.facts["traced"]) == ([], "yes")
+    else:
+        assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]
 
 
 def test_a_board_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
