@@ -7,6 +7,7 @@
 set -u
 . "$(dirname "$0")/board.sh"
 
+PROC=${PROC:-/proc}
 NAME=wqlab-crypt
 DEVICE=/dev/mapper/$NAME
 
@@ -88,9 +89,28 @@ choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so 
 	return 1
 }
 
-pods() { # the CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7"
+# The CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7". Pools that are shared with
+# other workqueues outlive a change of scope, and their idle workers keep our name: lists of all CPUs, when not strict.
+# Pods have no CPU in common, so a list is none when a shorter one has a CPU of it.
+pods() {
 	$AWK '$1 == "Name:" { ours = $2 ~ /^kworker\/u.*kcryptd[-\/]/ }
-		$1 == "Cpus_allowed_list:" && ours { print $2 }' /proc/[0-9]*/status 2>/dev/null | sort -u -n | tr '\n' ' '
+		$1 != "Cpus_allowed_list:" || !ours || $2 in size { next }
+		{
+			list = $2; size[list] = 0
+			for (n = split(list, ranges, ","); n; n--) {
+				last = split(ranges[n], ends, "-")
+				for (cpu = ends[1] + 0; cpu <= ends[last] + 0; cpu++) { size[list]++; cpus[list] = cpus[list] " " cpu }
+			}
+			n = split(cpus[list], each, " ")
+			for (; n; n--) if (!(each[n] in least) || size[list] < least[each[n]]) least[each[n]] = size[list]
+		}
+		END {
+			for (list in size) {
+				pod = 1
+				for (n = split(cpus[list], each, " "); n; n--) if (least[each[n]] < size[list]) pod = 0
+				if (pod) print list
+			}
+		}' "$PROC"/[0-9]*/status 2>/dev/null | sort -n | tr '\n' ' '
 }
 
 issuers() { # a share of the CPUs (ISSUERS_PER_CPU=1/3), or a root of their number (ISSUERS_POWER=1/3) for even steps

@@ -173,6 +173,42 @@ def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_
         assert (found.settings, found.unsupported) == ({"local": value}, [])
 
 
+def workers(folder: Path, *lists: str, name: str = "kworker/u98:{}-kcryptd-253:0-1") -> None:
+    for cpus in lists:
+        pid = len(list(folder.iterdir())) + 1
+        (folder / str(pid)).mkdir()
+        (folder / str(pid) / "status").write_text(
+            f"Name:\t{name.format(pid)}\nState:\tI (idle)\nCpus_allowed:\tffffff\nCpus_allowed_list:\t{cpus}\n"
+        )
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize(
+    ("lists", "pods"),
+    [
+        (["18-23", "0-5", "12-17", "6-11", "0-5"], "0-5 6-11 12-17 18-23"),
+        (["0-23", "0-5", "0-23", "6-11", "12-17", "18-23"], "0-5 6-11 12-17 18-23"),
+        (["0-23", "12-17"], "12-17"),
+        (["0-23", "0-23"], "0-23"),
+        (["0-23", "0,12", "11,23", "1,13"], "0,12 1,13 11,23"),
+        (["0-3,8-11", "4-7,12-15", "0-15"], "0-3,8-11 4-7,12-15"),
+        (["0-7", "3", "2"], "2 3"),
+        ([], ""),
+    ],
+)
+def test_pods_are_those_of_the_strict_scope_and_of_no_former_one(
+    tmp_path: Path, awk: str, lists: list[str], pods: str
+) -> None:
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    workers(proc, *lists)
+    workers(proc, "0", name="kworker/u97:{}-events_unbound")
+    workers(proc, "0", name="kworker/R-kcryptd-253:0-1")
+    workers(proc, "0", name="kworker/u97:{}-kcryptd_io-253:0-1")
+    found = call("dm-crypt-affinity", f"AWK='{awk}'\nrecord fact pods \"$(pods)\"", tmp_path, PROC=str(proc))
+    assert found.facts == {"pods": pods}
+
+
 def test_a_kernel_that_does_not_show_kcryptd_in_sysfs_has_no_scope_to_choose(tmp_path: Path) -> None:
     """6.1, for one."""
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
