@@ -10,7 +10,6 @@ MOUNT=/mnt/wqlab-aio
 DEBUGFS=${DEBUGFS:-/sys/kernel/debug}
 SYSCTL=${SYSCTL:-/proc/sys/kernel}
 BLOCK_KIB=4
-NO_WAKEUP_GRANULARITY="EEVDF (Linux 6.6) has base_slice_ns, and nothing in place of the wakeup granularity"
 
 # --- knobs of the scheduler ---
 
@@ -25,14 +24,25 @@ at_boot() { # NAME: what this boot began with, as text for people and to go back
 	cat "$WORK/boot.$1" 2>/dev/null
 }
 
+missing() { # NAME: why this kernel has no such knob
+	if [ ! -d "$DEBUGFS/sched" ] && [ ! -e "$SYSCTL/sched_min_granularity_ns" ]; then
+		echo "this kernel shows no scheduler knobs (CONFIG_SCHED_DEBUG, debugfs)"
+		return
+	fi
+	case $1 in
+	base_slice_ns) echo "this kernel is older than EEVDF (Linux 6.6)" ;;
+	*) echo "EEVDF (Linux 6.6) has base_slice_ns, and nothing in place of the wakeup granularity" ;;
+	esac
+}
+
 keep_knobs() {
 	[ -d "$DEBUGFS/sched" ] || mount -t debugfs debugfs "$DEBUGFS" 2>/dev/null
 	for name in min_granularity_ns wakeup_granularity_ns base_slice_ns; do
 		file=$(knob "$name") && cat "$file" >"$WORK/boot.$name"
 	done
-	record fact base_slice_ns "$(at_boot base_slice_ns || echo "none: this kernel has no EEVDF")"
-	record fact min_granularity_ns "$(at_boot min_granularity_ns || echo "none: base_slice_ns took its place")"
-	record fact wakeup_granularity_ns "$(at_boot wakeup_granularity_ns || echo "none: $NO_WAKEUP_GRANULARITY")"
+	for name in base_slice_ns min_granularity_ns wakeup_granularity_ns; do
+		record fact "$name" "$(at_boot "$name" || echo "none: $(missing "$name")")"
+	done
 }
 
 values_of() { # granularity slow|fast|default, base_slice 4ms|10ms|default: lines of knob and nanoseconds
@@ -51,11 +61,7 @@ choose() { # KNOB VALUE: sets it and reads it back, or says why not
 	values_of "$1" "$2" >"$WORK/wanted"
 	while read -r name ns; do
 		if ! file=$(knob "$name"); then
-			case $1 in
-			granularity) why="has no $name: $NO_WAKEUP_GRANULARITY" ;;
-			*) why="has no $name: it is older than EEVDF (Linux 6.6)" ;;
-			esac
-			record unsupported '*' "kernel $(uname -r) $why"
+			record unsupported '*' "kernel $(uname -r) has no $name: $(missing "$name")"
 			return 1
 		fi
 		echo "$ns" >"$file" 2>/dev/null

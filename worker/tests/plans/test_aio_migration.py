@@ -57,8 +57,18 @@ def test_nothing_stands_for_the_wakeup_granularity_on_eevdf(tmp_path: Path) -> N
 
 def test_an_older_kernel_has_no_base_slice(tmp_path: Path) -> None:
     found = call(NAME, "keep_knobs\nchoose base_slice 4ms || true", tmp_path, **kernel(tmp_path, **MIDDLE))
-    assert "has no base_slice_ns: it is older than EEVDF" in dict(found.unsupported)["*"]
+    assert "has no base_slice_ns: this kernel is older than EEVDF" in dict(found.unsupported)["*"]
     assert found.settings == {}
+
+
+def test_a_kernel_that_shows_no_knobs_is_said_to_be_of_no_age(tmp_path: Path) -> None:
+    environment = kernel(tmp_path)
+    (tmp_path / "debug/sched").rmdir()
+    said = "this kernel shows no scheduler knobs (CONFIG_SCHED_DEBUG, debugfs)"
+    for knob, name in (("granularity slow", "min_granularity_ns"), ("base_slice 4ms", "base_slice_ns")):
+        found = call(NAME, f"mount() {{ return 1; }}\nkeep_knobs\nchoose {knob} || true", tmp_path, **environment)
+        assert dict(found.unsupported)["*"].endswith(f" has no {name}: {said}")
+        assert set(found.facts.values()) == {f"none: {said}"}
 
 
 def test_a_knob_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
