@@ -12,11 +12,12 @@ setup() {
 }
 
 # What it printed to the kernel's log the last time that it ran. It ends with EAGAIN, "temporarily unavailable", and
-# busybox's insmod then tries a second way to load it: it runs twice there.
+# busybox's insmod then tries a second way to load it: it runs twice there. With CONFIG_PRINTK_CALLER a second bracket
+# stands right behind that of the time: "[    1.234567][    T1] ".
 benchmark() {
 	dmesg -c >/dev/null
 	insmod ./test_workqueue.ko wq_items="$ITEMS" 2>"$WORK/refusal"
-	dmesg | sed -n 's/^\(\[[^]]*\] \)*\(test_workqueue: .*\)$/\2/p' |
+	dmesg | sed -n 's/^\(\[[^]]*\] *\)*\(test_workqueue: .*\)$/\2/p' |
 		$AWK '/ running [0-9]+ threads/ { said = "" } { said = said $0 "\n" } END { printf "%s", said }'
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -329,9 +330,13 @@ def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expect
     assert ("scaled to this board's memory" in found) == scaled
 
 
-def test_of_a_benchmark_that_ran_twice_the_last_run_counts(tmp_path: Path) -> None:
-    """The log is that of lib/test_workqueue.c of Linux 7.1, built against 6.12.117 and loaded by busybox."""
-    log = Path(__file__).parent / "test_workqueue_twice.dmesg"
+@pytest.mark.parametrize("caller", ["", "[    T1]", "[  C12]"])
+def test_of_a_benchmark_that_ran_twice_the_last_run_counts(tmp_path: Path, caller: str) -> None:
+    """The log is that of lib/test_workqueue.c of Linux 7.1, built against 6.12.117 and loaded by busybox; some kernels
+    name the caller of each message (CONFIG_PRINTK_CALLER)."""
+    log = tmp_path / "dmesg"
+    text = (Path(__file__).parent / "test_workqueue_twice.dmesg").read_text()
+    log.write_text(re.sub(r"^(\[[ 0-9.]+\])", rf"\1{caller}", text, flags=re.MULTILINE))
     stand_ins = f'dmesg() {{ [ "${{1:-}}" = -c ] || cat {log}; }}\ninsmod() {{ return 1; }}'
     command = f"{stand_ins}\nbenchmark >$WORK/benchmark\nframe benchmark <$WORK/benchmark"
     lines = call("test-workqueue", command, tmp_path, ITEMS="200").frame("benchmark")
