@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.enums import TraceMode
+from wqlab_contracts.enums import DeviceStep, StepOutcome, TraceMode
 from wqlab_contracts.specs import TestPlan
 from wqlab_contracts.yamlfile import Document
 from wqlab_worker.collect import Records, read_records
@@ -158,6 +158,54 @@ def test_a_missing_program_is_named_and_fails_nothing(tmp_path: Path, name: str)
 def test_a_board_without_a_program_is_not_fit(tmp_path: Path) -> None:
     found = call("health-check", "(need no-such-program) || :", tmp_path)
     assert found.failure and "no-such-program" in found.failure.summary
+
+
+def cpus_in(folder: Path, control: str, online: dict[int, bool]) -> None:
+    """What sysfs says of CPUs: one that is offline has no topology, and CPU 0 no switch."""
+    root = folder / "devices/system/cpu"
+    for cpu, on in online.items():
+        (root / f"cpu{cpu}").mkdir(parents=True)
+        if cpu:
+            (root / f"cpu{cpu}/online").write_text(f"{int(on)}\n")
+        if on:
+            (root / f"cpu{cpu}/topology").mkdir()
+            for name in ("core_id", "physical_package_id", "thread_siblings_list"):
+                (root / f"cpu{cpu}/topology/{name}").write_text("0\n")
+    (root / "present").write_text(f"0-{max(online)}\n")
+    on = [cpu for cpu in online if online[cpu]]
+    (root / "online").write_text((f"0-{max(online)}" if len(on) == len(online) else ",".join(map(str, on))) + "\n")
+    (root / "smt").mkdir()
+    (root / "smt/control").write_text(f"{control}\n")
+
+
+NOSMT = {0: True, 1: False, 2: True, 3: False}
+
+
+@pytest.mark.parametrize("control", ["off", "forceoff"])
+def test_siblings_that_nosmt_leaves_offline_are_no_fault(tmp_path: Path, control: str) -> None:
+    cpus_in(tmp_path, control, NOSMT)
+    found = call("health-check", "check_topology", tmp_path, SYS=str(tmp_path))
+    assert found.failure is None
+    assert found.steps[DeviceStep.TOPOLOGY] == (
+        StepOutcome.OK,
+        "SMT is off, so of CPUs 0-3 only 0,2 are online: each reports its core, package and siblings",
+    )
+
+
+@pytest.mark.parametrize("control", ["on", "notsupported", "notimplemented"])
+def test_a_cpu_that_is_offline_for_another_reason_is_a_fault(tmp_path: Path, control: str) -> None:
+    cpus_in(tmp_path, control, NOSMT)
+    found = call("health-check", "(check_topology) || :", tmp_path, SYS=str(tmp_path))
+    assert found.failure and found.failure.summary == "CPUs 0-3 are present, only 0,2 online"
+
+
+@pytest.mark.parametrize(("control", "online"), [("off", NOSMT), ("on", dict.fromkeys(range(3), True))])
+@pytest.mark.parametrize("cpu", [0, 2])
+def test_each_online_cpu_reports_its_topology(tmp_path: Path, control: str, online: dict[int, bool], cpu: int) -> None:
+    cpus_in(tmp_path, control, online)
+    (tmp_path / f"devices/system/cpu/cpu{cpu}/topology/core_id").unlink()
+    found = call("health-check", "(check_topology) || :", tmp_path, SYS=str(tmp_path))
+    assert found.failure and found.failure.summary == f"cpu{cpu} reports no topology/core_id"
 
 
 def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_one_has(tmp_path: Path) -> None:
