@@ -53,6 +53,14 @@ def test_big_and_little() -> None:
     assert measured(alike).capacity is None, "CPUs that are alike have nothing to draw"
 
 
+def test_cpus_keep_their_numbers_where_others_are_offline() -> None:
+    record = {"cpus": 2, "core": [0, 1], "l3": [0, 0], "node": [0, 0], "package": [0, 0]}
+    whole = MeasuredTopology.model_validate(record)
+    assert (list(whole.numbers), measured(whole).numbers) == ([0, 1], None)
+    holes = MeasuredTopology.model_validate({**record, "online": [0, 2]})
+    assert holes.numbers == measured(holes).numbers == [0, 2]
+
+
 LITTLE, BIG = Cluster(cores=4, capacity=400), Cluster(cores=2, capacity=1024)
 
 

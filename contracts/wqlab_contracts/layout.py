@@ -21,6 +21,8 @@ class CpuLayout(Message):
 
     basis: LayoutBasis
     cpus: int
+    numbers: list[int] | None = None
+    """The CPUs' own numbers; null when they are 0 to cpus - 1."""
     package: list[int]
     node: list[int]
     """NUMA node."""
@@ -71,6 +73,7 @@ def measured(topology: MeasuredTopology) -> CpuLayout:
     return CpuLayout(
         basis=LayoutBasis.MEASURED,
         cpus=topology.cpus,
+        numbers=topology.online,
         package=topology.package,
         node=topology.node,
         l3=topology.l3,

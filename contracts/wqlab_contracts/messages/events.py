@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -28,9 +29,11 @@ class BootStarted(Message):
 
 
 class MeasuredTopology(Message):
-    """What the booted kernel reports. Each list has one entry per CPU, in CPU order."""
+    """What the booted kernel reports. Each list has one entry per CPU that is online, in CPU order."""
 
     cpus: int
+    online: list[int] | None = None
+    """The CPUs' own numbers; None when they are 0 to cpus - 1. Others are offline: `nosmt` leaves 0, 2, 4, ..."""
     core: list[int]
     l3: list[int]
     """Last-level cache domain, whichever level that is."""
@@ -41,6 +44,11 @@ class MeasuredTopology(Message):
     """None when the kernel tells of no clusters between cores and L3 domains."""
     capacity: list[int] | None = None
     """How much each CPU gets done, the strongest 1024; None when the kernel does not tell."""
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The CPUs' own numbers: an entry's place in the other lists is no CPU number where CPUs are offline."""
+        return range(self.cpus) if self.online is None else self.online
 
 
 class BootVerified(Message):

@@ -18,6 +18,7 @@ from report_examples import EXAMPLES, REPRODUCER, SSH_KEY, XEON, XFS, improvemen
 from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Role
 from wqlab_contracts.messages import Failure
+from wqlab_server.reports.render_facts import topology
 from wqlab_server.reports.render_html import render_html
 from wqlab_server.reports.render_json import render_json
 from wqlab_server.reports.render_junit import render_junit
@@ -54,6 +55,14 @@ def test_a_report_kept_by_an_older_version_says_what_it_said(path):
     assert render_text(report) == path.with_suffix(".txt").read_text()
     for render in RENDERERS.values():
         assert render(report)
+
+
+def test_siblings_are_told_by_the_numbers_of_their_cpus():
+    whole = xeon().model_copy(update={"core": [*range(16), *range(16)], "l3": 2 * ([0] * 8 + [1] * 8)})
+    whole = whole.model_copy(update={"node": whole.l3, "package": whole.l3})
+    assert topology(whole).endswith(", SMT siblings at +16")
+    holes = whole.model_copy(update={"online": [*range(16), *range(20, 36)]})
+    assert topology(holes).endswith(", SMT siblings at +20")
 
 
 def fits(line):

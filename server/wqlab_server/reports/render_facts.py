@@ -303,7 +303,8 @@ def _siblings(measured: MeasuredTopology) -> str:
     if cores[0] == cores[1]:
         return ", SMT siblings adjacent"
     half = len(cores) // 2
-    return f", SMT siblings at +{half}" if cores[0] == cores[half] else ""
+    apart = measured.numbers[half] - measured.numbers[0]
+    return f", SMT siblings at +{apart}" if cores[0] == cores[half] else ""
 
 
 def _capacities(measured: MeasuredTopology) -> str:

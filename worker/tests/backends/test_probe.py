@@ -109,6 +109,44 @@ def test_a_machine_is_what_it_declares(cpus: int, sockets: int, l3: int, threads
     assert probe.differences(measured, declared(sockets, l3, cores, threads, numbering)) == []
 
 
+def without_siblings(files: dict[str, str], threads: int = 2) -> dict[str, str]:
+    """The same machine under nosmt: the other threads are offline, and nothing tells of them."""
+    cpus = range(0, sum(name.endswith("core_cpus_list") for name in files), threads)
+    kept = {
+        name: text
+        for name, text in files.items()
+        if not name.startswith(f"{CPU}/cpu") or any(name.startswith(f"{CPU}/cpu{cpu}/") for cpu in cpus)
+    }
+    kept |= {f"{CPU}/cpu{cpu}/topology/core_cpus_list": str(cpu) for cpu in cpus}
+    return kept | {f"{CPU}/online": ",".join(map(str, cpus)), f"{CPU}/smt/control": "off"}
+
+
+def test_under_nosmt_cpus_keep_their_numbers_and_the_declared_cores() -> None:
+    measured = probe.topology(without_siblings(sysfs(16, 2, 2, 2)))
+    assert measured.online == measured.numbers == [0, 2, 4, 6, 8, 10, 12, 14]
+    assert (measured.cpus, measured.l3, measured.node) == (8, [0, 0, 1, 1, 2, 2, 3, 3], [0] * 4 + [1] * 4)
+    assert probe.differences(measured, declared(2, 2, 2, 1)) == []
+    assert probe.differences(measured, declared(2, 2, 2, 2)) == ["8 CPUs, declared 16"]
+
+
+def test_numbers_without_holes_are_not_told() -> None:
+    measured = probe.topology(sysfs(4, 1, 1, 2))
+    assert measured.online is None
+    assert list(measured.numbers) == [0, 1, 2, 3]
+
+
+def test_a_sibling_is_named_by_its_number() -> None:
+    files = sysfs(8, 1, 1, 2)
+    for cpu in (2, 3):
+        files = {name: text for name, text in files.items() if not name.startswith(f"{CPU}/cpu{cpu}/")}
+    files[f"{CPU}/online"] = "0-1,4-7"
+    assert probe.differences(probe.topology(files), declared(1, 1, 3, 2)) == []
+    for cpu, siblings in ((0, "0,7"), (7, "0,7"), (1, "1,6"), (6, "1,6")):
+        files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = siblings
+    [difference] = probe.differences(probe.topology(files), declared(1, 1, 3, 2))
+    assert difference.startswith("CPU 0's sibling is CPU 7,")
+
+
 def test_every_difference_is_named() -> None:
     measured = probe.topology(sysfs(24, 1, 4, 2))
     assert probe.differences(measured, declared(1, 2, 6, 2)) == ["4 L3 domains, declared 2"]

@@ -26,7 +26,7 @@ def text_of(found: list[tuple[int, int, int, int]]) -> str:
 @settings(deadline=None)
 @given(items, layouts)
 def test_share_counts_each_item(found: list[tuple[int, int, int, int]], domain: list[int]) -> None:
-    pairs = read_pairs(read_records(text_of(found)), CPUS)
+    pairs = read_pairs(read_records(text_of(found)), range(CPUS))
     each = [(q, e) for q, e, n, _ in found for _ in range(n)]
     expected = 100 * sum(domain[q] == domain[e] for q, e in each) / len(each)
     assert share(pairs, domain) == pytest.approx(expected)
@@ -38,7 +38,7 @@ def test_share_counts_each_item(found: list[tuple[int, int, int, int]], domain: 
 def test_chance_is_the_mean_over_all_places_an_item_could_run(
     found: list[tuple[int, int, int, int]], domain: list[int]
 ) -> None:
-    pairs = read_pairs(read_records(text_of(found)), CPUS)
+    pairs = read_pairs(read_records(text_of(found)), range(CPUS))
     spread = [(q, cpu) for q, _, n, _ in found for _ in range(n) for cpu in range(CPUS)]
     assert chance(pairs, domain) == pytest.approx(100 * sum(domain[q] == domain[e] for q, e in spread) / len(spread))
 
@@ -74,6 +74,23 @@ def test_weight_of_execution_time() -> None:
     assert (found["local_l3_share"], found["local_l3_time_share"]) == (10.0, 90.0)
 
 
+HOLES = MeasuredTopology(cpus=4, online=[0, 2, 4, 6], core=[0, 1, 2, 3], l3=[0, 0, 1, 1], node=[0] * 4, package=[0] * 4)
+"""As nosmt leaves four cores with two threads each."""
+
+
+def test_cpus_keep_their_numbers_where_others_are_offline() -> None:
+    found = locality(read_records(text_of([(0, 2, 3, 1), (4, 6, 3, 1), (6, 6, 1, 1), (2, 4, 1, 1)])), HOLES)
+    assert (found["local_l3_share"], found["local_cpu_share"]) == (87.5, 12.5)
+    assert found["local_l3_by_chance"] == 50.0
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 0), (8, 0)])
+def test_a_cpu_that_is_not_online_cannot_be_placed(pair: tuple[int, int]) -> None:
+    unknown = max(pair) if 8 in pair else 1
+    with pytest.raises(NotMeasured, match=f"CPU {unknown} is none of the 4 CPUs"):
+        locality(read_records(text_of([(*pair, 1, 1)])), HOLES)
+
+
 def test_core_numbers_repeat_in_every_package() -> None:
     topology = MeasuredTopology(cpus=4, core=[0, 1, 0, 1], l3=[0, 0, 1, 1], node=[0, 0, 1, 1], package=[0, 0, 1, 1])
     assert locality(read_records(text_of([(0, 2, 1, 1)])), topology)["local_core_share"] == 0.0
@@ -88,6 +105,8 @@ def test_a_board_without_l3() -> None:
 
 
 def test_a_topology_that_misses_cpus() -> None:
+    with pytest.raises(NotMeasured, match="every one of 4 CPUs"):
+        locality(read_records(text_of([(0, 2, 1, 1)])), HOLES.model_copy(update={"online": [0, 2]}))
     with pytest.raises(NotMeasured, match="every one of 2 CPUs"):
         locality(
             read_records(text_of([(0, 1, 1, 1)])), MeasuredTopology(cpus=2, core=[0], l3=[0], node=[0], package=[0])

@@ -419,7 +419,7 @@ EVENTS = """\
 def test_work_items_are_followed_by_their_pointer(tmp_path: Path, awk: str) -> None:
     trace(tmp_path, EVENTS)
     records = call("dm-crypt-affinity", f"AWK='{awk}'\nMIGRATIONS=1\nreduce_trace", tmp_path)
-    pairs = {(p.queued_on, p.ran_on): (p.items, p.exec_ns) for p in read_pairs(records, 24)}
+    pairs = {(p.queued_on, p.ran_on): (p.items, p.exec_ns) for p in read_pairs(records, range(24))}
     assert pairs.keys() == {(16, 9), (8, 11)}
     assert pairs[16, 9][0] == 1
     assert pairs[16, 9][1] == pytest.approx(500_000, rel=1e-3)

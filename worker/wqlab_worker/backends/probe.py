@@ -158,6 +158,7 @@ def topology(files: Mapping[str, str]) -> MeasuredTopology:
     capacities = [of(cpu, "cpu_capacity") for cpu in cpus]
     return MeasuredTopology(
         cpus=len(cpus),
+        online=None if cpus == list(range(len(cpus))) else cpus,
         core=core,
         l3=l3,
         last_level=next((level for name, level in _LAST_LEVEL.items() if of(cpus[0], name)), "package"),
@@ -198,7 +199,8 @@ def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
         sibling = measured.core[1:].index(measured.core[0]) + 1
         wanted = 1 if declared.numbering == "contiguous" else declared.cpus // 2
         if sibling != wanted:
-            found.append(f"CPU 0's sibling is CPU {sibling}, declared numbering is {declared.numbering}")
+            first, second = measured.numbers[0], measured.numbers[sibling]
+            found.append(f"CPU {first}'s sibling is CPU {second}, declared numbering is {declared.numbering}")
     return found
 
 

@@ -14,13 +14,18 @@ from ..collect import Lacking, NotMeasured, Records, count
 class Pair:
     queued_on: int
     ran_on: int
+    """Both are places in the topology's lists."""
     items: int
     exec_ns: int | None
     """Time that the items spent executing; None when the board did not say."""
 
 
-def read_pairs(records: Records, cpus: int) -> list[Pair]:
-    """Raises NotMeasured for a missing or unreadable histogram, for CPUs that the board does not have, for no item."""
+def read_pairs(records: Records, numbers: Sequence[int]) -> list[Pair]:
+    """`numbers` are those of the CPUs that the topology's lists tell of.
+
+    Raises NotMeasured for a missing or unreadable histogram, for CPUs that the board does not have, for no item.
+    """
+    place = {number: at for at, number in enumerate(numbers)}
     found: list[Pair] = []
     for line in records.frame("pairs"):
         try:
@@ -29,10 +34,10 @@ def read_pairs(records: Records, cpus: int) -> list[Pair]:
                 raise ValueError(f"{len(fields)} fields")
         except ValueError as error:
             raise NotMeasured(f"pairs: unreadable line {line[:80]!r}: {error}") from None
-        pair = Pair(fields[0], fields[1], fields[2], fields[3] if len(fields) == 4 else None)
-        if max(pair.queued_on, pair.ran_on) >= cpus:
-            raise NotMeasured(f"pairs: CPU {max(pair.queued_on, pair.ran_on)} on a board with {cpus} CPUs")
-        found.append(pair)
+        if unknown := [number for number in fields[:2] if number not in place]:
+            raise NotMeasured(f"pairs: CPU {unknown[0]} is none of the {len(place)} CPUs that were online at the boot")
+        exec_ns = fields[3] if len(fields) == 4 else None
+        found.append(Pair(place[fields[0]], place[fields[1]], fields[2], exec_ns))
     if not sum(pair.items for pair in found):
         raise NotMeasured("no work item was seen from queue to start")
     return found
@@ -45,7 +50,7 @@ def domains(topology: MeasuredTopology) -> dict[str, list[int] | None]:
     """
 
     def ids(*levels: Sequence[int]) -> list[int] | None:
-        if any(len(level) != topology.cpus for level in levels):
+        if any(len(level) != topology.cpus for level in (topology.numbers, *levels)):
             raise NotMeasured(f"the topology does not name every one of {topology.cpus} CPUs")
         if any(found < 0 for found in levels[-1]):
             return None
@@ -85,7 +90,7 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
 
 def locality(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
     """local_{cpu,core,l3,node}_share and, for the L3, its share of execution time and what chance would give."""
-    pairs = read_pairs(records, topology.cpus)
+    pairs = read_pairs(records, topology.numbers)
     found: dict[str, float | Lacking] = {}
     levels = domains(topology)
     for level, domain in levels.items():

@@ -1745,6 +1745,8 @@ export interface components {
             last_level: "L3" | "L2" | "cluster" | "package";
             /** Node */
             node: number[];
+            /** Numbers */
+            numbers: number[] | null;
             /** Package */
             package: number[];
             /** Thread */
@@ -2418,7 +2420,7 @@ export interface components {
         };
         /**
          * MeasuredTopology
-         * @description What the booted kernel reports. Each list has one entry per CPU, in CPU order.
+         * @description What the booted kernel reports. Each list has one entry per CPU that is online, in CPU order.
          */
         MeasuredTopology: {
             /** Capacity */
@@ -2439,6 +2441,8 @@ export interface components {
             last_level: "L3" | "L2" | "cluster" | "package";
             /** Node */
             node: number[];
+            /** Online */
+            online: number[] | null;
             /** Package */
             package: number[];
         };

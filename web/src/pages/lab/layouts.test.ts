@@ -5,6 +5,7 @@ import { compared } from "./layouts";
 const FOUR: CpuLayout = {
   basis: "described",
   cpus: 4,
+  numbers: null,
   package: [0, 0, 0, 0],
   node: [0, 0, 0, 0],
   l3: [0, 0, 1, 1],

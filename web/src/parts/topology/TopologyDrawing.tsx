@@ -1,5 +1,5 @@
 import { useId, useMemo } from "react";
-import { type Core, type CpuLayout, type Group, grouped, inWords, numbering } from "./layout";
+import { type Core, type CpuLayout, type Group, grouped, inWords, numbering, numberOf } from "./layout";
 import classes from "./TopologyDrawing.module.css";
 
 interface TopologyDrawingProps {
@@ -73,7 +73,7 @@ export function TopologyDrawing({
                 x={thread.x + thread.width / 2}
                 y={thread.y + thread.height / 2}
               >
-                {thread.cpu}
+                {numberOf(layout, thread.cpu)}
               </text>
             )}
           </g>

@@ -22,6 +22,7 @@ export function declared(topology: Topology): CpuLayout {
   const capacity = cluster.map(of => clusters[of]?.capacity ?? 0);
   return {
     cpus: each.length,
+    numbers: null,
     package: l3.map(of => Math.floor(of / domainsPerSocket)),
     node: core.map(of => Math.floor((of * numa_nodes) / cores)),
     l3,
@@ -38,11 +39,17 @@ function spread(sizes: readonly number[]): number[] {
   return sizes.flatMap((size, group) => Array<number>(size).fill(group));
 }
 
+/** A CPU's own number, from its place in the lists: others may be offline. */
+export function numberOf(layout: CpuLayout, cpu: number): number {
+  return layout.numbers?.[cpu] ?? cpu;
+}
+
 /** The layout that a booted kernel reported. */
 export function measured(topology: MeasuredTopology): CpuLayout {
   const { cluster, capacity } = topology;
   return {
     cpus: topology.cpus,
+    numbers: topology.online ?? null,
     package: topology.package,
     node: topology.node,
     l3: topology.l3,
@@ -184,7 +191,9 @@ export function numbering(layout: CpuLayout): string {
       layout.core,
     ).values(),
   ].filter(cpus => cpus.length > 1);
-  const steps = new Set(cores.map(cpus => (cpus[1] as number) - (cpus[0] as number)));
+  const steps = new Set(
+    cores.map(cpus => numberOf(layout, cpus[1] as number) - numberOf(layout, cpus[0] as number)),
+  );
   if (steps.size !== 1) return "";
   const [step] = steps;
   return step === 1 ? "SMT siblings are neighbours (0,1)" : `SMT siblings are ${step} apart (0,${step})`;

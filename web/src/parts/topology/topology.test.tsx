@@ -115,3 +115,18 @@ test("the drawing has a name, a description, and every CPU inside its frame", as
     expect(at(rect, "y") + at(rect, "height")).toBeLessThanOrEqual(height);
   }
 });
+
+test("CPUs are drawn with their own numbers where others are offline", async () => {
+  const board = measured({
+    cpus: 4,
+    online: [0, 1, 4, 5],
+    package: [0, 0, 0, 0],
+    node: [0, 0, 0, 0],
+    l3: [0, 0, 0, 0],
+    core: [0, 1, 0, 1],
+  } as never);
+  expect(numbering(board)).toBe("SMT siblings are 4 apart (0,4)");
+  const { container } = await renderPart(<TopologyDrawing layout={board} name="half" />);
+  const numbers = [...container.querySelectorAll("text")].map(text => Number(text.textContent));
+  expect(numbers.filter(number => !Number.isNaN(number))).toEqual([0, 4, 1, 5]);
+});
