@@ -28,6 +28,8 @@ PLAN = TestPlan.model_validate(
                 ("wait", "us", "lower_is_better", "secondary"),
                 ("busy", "%", "none", "secondary"),
                 ("switches", "1/s", "none", "explanatory"),
+                ("moves", "1/s", "lower_is_better", "secondary"),
+                ("visits", "1/s", "none", "secondary"),
             )
         ],
     }
@@ -110,6 +112,20 @@ def test_rates_have_a_harmonic_mean_and_times_an_arithmetic_one() -> None:
         "Stddev send-a      141.42 (   0.00%)        0.00 ( 100.00%)",
         "Stddev wait-a       14.14 (   0.00%)        0.00 ( 100.00%)",
     ]
+
+
+def test_events_per_second_to_be_avoided_have_an_arithmetic_mean() -> None:
+    """One boot without any would make a harmonic mean 0: as if there were none at all."""
+    cells = [cell("a", "moves", Verdict.IMPROVEMENT), cell("a", "visits", None)]
+    values = [
+        *boots("a", "moves", Arm.BASELINE, 60.0, 62.0, 66.0, 70.0, 64.0, 58.0),
+        *boots("a", "moves", Arm.CANDIDATE, 6.0, 7.0, 0.0, 5.0, 6.0, 7.0),
+        *boots("a", "visits", Arm.BASELINE, 1.0, 3.0),
+        *boots("a", "visits", Arm.CANDIDATE, 0.0, 3.0),
+    ]
+    moves, visits, *_ = rows(on_hardware(cells, values))
+    assert moves == "Amean  moves-a        63.33 (   0.00%)        5.17 *  91.84%*"
+    assert visits.split() == ["Amean", "visits-a", "2.00", "1.50"]
 
 
 @pytest.mark.parametrize("verdict", [*Verdict, None])

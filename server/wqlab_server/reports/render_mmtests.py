@@ -24,10 +24,10 @@ _FIELD = 12
 """Columns of a value, as in MMTests; wider where a heading or a value is longer."""
 _CHANGE = len(" (   0.00%)")
 _LEGEND = (
-    "Hmean is the harmonic mean of rates, Amean the arithmetic mean of everything else, Stddev the deviation, each "
-    "over boots: a boot counts once, with the median of its repetitions. More percent is better. * * instead of ( ): "
-    "the difference is significant by the tests of the full report. No percentage: it would be no evidence (an "
-    "emulated board's clock), neither direction is better, or there is nothing to divide by."
+    "Hmean is the harmonic mean of rates that are better the higher they are, Amean the arithmetic mean of everything "
+    "else, Stddev the deviation, each over boots: a boot counts once, with the median of its repetitions. More percent "
+    "is better. * * instead of ( ): the difference is significant by the tests of the full report. No percentage: it "
+    "would be no evidence (an emulated board's clock), neither direction is better, or there is nothing to divide by."
 )
 
 
@@ -154,7 +154,8 @@ def _mean(operation: _Operation) -> _Row | None:
         return None
     if not words.is_evidence(operation.cell):
         return _Row("Amean", operation.name, [_Value(mean.mean if mean else None) for mean in operation.means])
-    rate = operation.cell.unit.endswith("/s")
+    # Of throughput only: of what is to be avoided, one boot without any would make the harmonic mean 0.
+    rate = operation.cell.unit.endswith("/s") and operation.cell.direction is Direction.HIGHER_IS_BETTER
     average = statistics.harmonic_mean if rate else statistics.fmean
     values = [average(boots) if boots else None for boots in operation.columns]
     significant = [cell is not None and cell.verdict in _SIGNIFICANT for cell in operation.compared]
