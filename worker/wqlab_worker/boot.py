@@ -240,7 +240,7 @@ class Boots:
             repetition.number,
             phase,
         )
-        del boot.workqueues[workqueues.ROW_LIMIT :]
+        monitor.fit(boot.workqueues)
         return replace(output, stdout=stdout)
 
     def _plain_script(self, boot: _Boot, action: str) -> Records:

@@ -13,6 +13,7 @@ from .collect import count, number
 
 SCRIPT = "monitor.sh"
 """Among a plan's files: runs the plan's script, watched."""
+FULL = "the table is full: what came later, in this cell and others, is left out"
 _BEGIN, _END = "\nbegin\tworkqueues\n", "\nend\tworkqueues"
 
 
@@ -48,6 +49,8 @@ def rows(series: list[str], scenario: str, setting: str, repetition: int, phase:
             unreadable += 1
     if unreadable:
         notes.append((0.0, f"{unreadable} unreadable lines are left out"))
+    if len(series) > ROW_LIMIT:
+        notes.append((0.0, f"the series is too long: its last {len(series) - ROW_LIMIT} lines are left out"))
 
     def row(seconds: float, workqueue: str, values: dict[str, int], note: str = "") -> Row:
         return Row(
@@ -66,3 +69,10 @@ def rows(series: list[str], scenario: str, setting: str, repetition: int, phase:
         yield row(seconds, "", {}, note)
     for (seconds, workqueue), values in pending.items():
         yield row(seconds, workqueue, values)
+
+
+def fit(table: list[Row]) -> None:
+    """Cuts a boot's table that is longer than ROW_LIMIT; its last row is then a note of what remains, so that it is
+    shown where the figures end."""
+    if len(table) > ROW_LIMIT:
+        table[ROW_LIMIT - 1 :] = [table[ROW_LIMIT - 2].model_copy(update={"workqueue": "", "values": {}, "note": FULL})]

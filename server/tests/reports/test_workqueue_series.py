@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as xml
 
+from report_examples import improvement
+
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.workqueues import Row, write
 from wqlab_server.reports import render_workqueues
@@ -45,6 +47,16 @@ def test_the_last_repetition_of_each_cell_and_both_arms() -> None:
     assert cells[0].notes == ["candidate: cut short"]
 
 
+def test_a_note_behind_the_rows_of_a_warm_up_is_said_with_its_figures() -> None:
+    """Where a boot's table was full before the traced repetition."""
+    early = row(1.0, "events", 99, repetition=0, phase="warmup")
+    full = Row.model_validate({**early.model_dump(), "workqueue": "", "values": {}, "note": "the table is full"})
+    (cell,) = workqueue_cells({Arm.BASELINE: (0, write([early, full]))})
+    assert [each.totals["completed"] for each in cell.series] == [99]
+    said = render_workqueues.note(improvement().targets[0], cell)
+    assert said.endswith(" Baseline: the table is full.")
+
+
 def test_only_the_busiest_and_not_too_many_points() -> None:
     names = [f"wq{number}" for number in range(SHOWN + 3)]
     table = write(row(moment, name, moment * (at + 1)) for moment in range(1, 500) for at, name in enumerate(names))
@@ -74,8 +86,6 @@ def test_what_is_not_measured_is_not_zero() -> None:
 
 def test_the_html_page_draws_both_arms_and_escapes_names() -> None:
     from wqlab_server.reports.render_html import render_html
-
-    from .report_examples import improvement
 
     report = improvement()
     tables = {arm: (0, write([row(1.0, "<b>&", 5), row(2.0, "<b>&", 9)])) for arm in Arm}

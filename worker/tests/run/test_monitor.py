@@ -62,6 +62,13 @@ def test_lines_that_make_no_sense_are_left_out_and_counted() -> None:
     assert len(rows) == 3
 
 
+def test_lines_beyond_the_limit_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(monitor, "ROW_LIMIT", 3)
+    rows = table(SERIES)
+    assert [row.note for row in rows if row.note] == ["the series is too long: its last 1 lines are left out"]
+    assert [row.seconds for row in rows if not row.note] == [1.0]
+
+
 @given(st.lists(st.text(), max_size=8), st.text())
 def test_nothing_that_a_board_prints_breaks_it(lines: list[str], stdout: str) -> None:
     rows = table([*SERIES[:2], *lines])
@@ -108,6 +115,30 @@ def test_each_boot_keeps_the_series_of_its_untimed_repetitions() -> None:
         rows = list(workqueues.read(data.decode()))
         assert {(row.repetition, row.phase) for row in rows} == {(0, "warmup"), (3, "traced")}
         assert len({(row.scenario, row.setting) for row in rows}) == 4
+
+
+def tables() -> list[list[workqueues.Row]]:
+    kept = [data.decode() for kind, _, data in told().artifacts if kind is ArtifactKind.WORKQUEUE_SERIES]
+    return [list(workqueues.read(text)) for text in kept]
+
+
+@pytest.mark.parametrize("limit", [5, 6, 7, 15, 16, 17])
+def test_a_full_table_says_so_where_it_ends(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A boot here has two rows of each of eight repetitions."""
+    whole = tables()[0]
+    assert len(whole) == 16
+    for module in (workqueues, monitor):
+        monkeypatch.setattr(module, "ROW_LIMIT", limit)
+    for rows in tables():
+        if limit >= 16:
+            assert rows == whole
+            continue
+        assert len(rows) == limit
+        *before, last = rows
+        assert before == whole[: limit - 1]
+        assert (last.workqueue, last.values, last.note) == ("", {}, monitor.FULL)
+        shown_with = (before[-1].scenario, before[-1].setting, before[-1].repetition, before[-1].phase)
+        assert (last.scenario, last.setting, last.repetition, last.phase) == shown_with
 
 
 # --- the script on the board ------------------------------------------------------------------------------------------
