@@ -193,10 +193,12 @@ def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: P
             str(kernel), "root@127.0.0.1:/lab/image",
         )  # fmt: skip
         assert await copy.wait() == 0
+        # Without wqlab.ip: as on hardware, by DHCP.
         arguments = f"console=ttyS0,115200 panic=-1 tsc=reliable nokaslr wqlab.token=t1 wqlab.ssh={golden[0].ssh_key}"
         load = f"kexec -l /lab/image --initrd=/sys/firmware/initrd --command-line='{arguments}'"
         assert (await bed.ssh(load))[0] == 0
         client.say(b"kexec -e\n")
+        await client.until(b"network: eth0: 10.0.2.15/24", BOOT_S)
         await client.until(b"wqlab-ready token=t1 boot_id=", BOOT_S)
         siblings, nodes, caches = (await bed.ssh(LAYOUT))[1].splitlines()
         assert sorted(siblings.split()) == sorted(expected[0].split())
