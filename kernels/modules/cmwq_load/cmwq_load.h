@@ -14,7 +14,7 @@
 #define NR_WORKLOADS	6
 /* For a request: spread the works over all CPUs. */
 #define CPU_ALL		UINT_MAX
-/* So long do the works of all workqueues wait for each other. */
+/* So long do guests wait for each other. */
 #define MEETING_MS	30000
 
 enum shape { SHORT, MEDIUM, LONG, NR_SHAPES };
@@ -88,6 +88,7 @@ struct load_state {
 	atomic_t workers;
 	atomic_t rescued;
 	struct xarray seen;		/* workers by process id */
+	struct workqueue_struct *meeting_wq;
 	wait_queue_head_t meeting;
 	atomic_t guests;
 };

@@ -16,9 +16,10 @@
  * What the request lacks or has wrong is refused with -EINVAL and a line in the
  * log, a second one meanwhile with -EBUSY.
  *
- * When all cycles are done, one work of each workqueue waits on the same CPU
- * until all are there: as every one of them sleeps, the pool must give each of
- * them a worker.
+ * When all cycles are done, as many works as there are workqueues meet: they
+ * wait on the same CPU until all are there. As every one of them sleeps, the
+ * pool must give each of them a worker. They are on a workqueue of their own,
+ * which no rescuer serves.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 

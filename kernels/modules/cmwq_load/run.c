@@ -15,12 +15,15 @@
 
 #include "cmwq_load.h"
 
-/* Workers of these wait for memory nowhere: each has a rescuer. */
 #ifdef HAVE_WQ_PERCPU
-#define LOAD_FLAGS (WQ_MEM_RECLAIM | WQ_PERCPU)
+#define PER_CPU WQ_PERCPU
 #else
-#define LOAD_FLAGS WQ_MEM_RECLAIM
+#define PER_CPU 0
 #endif
+/* Workers of these wait for memory nowhere: each has a rescuer. */
+#define LOAD_FLAGS (PER_CPU | WQ_MEM_RECLAIM)
+/* A rescuer would run what the pool starts no worker for, and hide that. */
+#define MEETING_FLAGS PER_CPU
 
 /* A run without any progress for so long has lost works. */
 #define STALL_MS	30000
@@ -42,6 +45,8 @@ static void free_run(struct load_state *run)
 {
 	unsigned int i;
 
+	if (run->meeting_wq)
+		destroy_workqueue(run->meeting_wq);
 	for (i = 0; run->queues && i < run->nr_queues; i++) {
 		if (run->queues[i].wq)
 			destroy_workqueue(run->queues[i].wq);
@@ -91,7 +96,9 @@ static struct load_state *make_run(const struct request *request)
 	run->queues = kcalloc(run->nr_queues, sizeof(*run->queues), GFP_KERNEL);
 	run->works = kvcalloc(run->nr_works, sizeof(*run->works), GFP_KERNEL);
 	run->lanes = kvcalloc(nr_cpu_ids, sizeof(*run->lanes), GFP_KERNEL);
-	if (!run->queues || !run->works || !run->lanes)
+	run->meeting_wq = alloc_workqueue("cmwq_load-meeting", MEETING_FLAGS,
+					  run->nr_queues);
+	if (!run->queues || !run->works || !run->lanes || !run->meeting_wq)
 		goto fail;
 	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
 		spin_lock_init(&run->lanes[cpu].lock);
@@ -169,20 +176,22 @@ static void stop(struct load_state *run)
 		cancel_delayed_work_sync(&run->works[i].dwork);
 }
 
-/* One work of every queue on one CPU; returns how many were there at once. */
+/* A guest for every queue on one CPU; returns how many were there at once. */
 static unsigned int meet(struct load_state *run)
 {
 	unsigned int i, met;
 
 	for (i = 0; i < run->nr_queues; i++)
-		queue_work_on(run->works[0].cpu, run->queues[i].wq,
+		queue_work_on(run->works[0].cpu, run->meeting_wq,
 			      &run->queues[i].guest);
 	wait_event_timeout(run->meeting,
 			   atomic_read(&run->guests) >= run->nr_queues,
 			   msecs_to_jiffies(MEETING_MS));
-	met = atomic_read(&run->guests);
+	/* Over: who is there leaves, who comes now does not wait. */
+	met = atomic_xchg(&run->guests, run->nr_queues);
+	wake_up_all(&run->meeting);
 	for (i = 0; i < run->nr_queues; i++)
-		flush_work(&run->queues[i].guest);
+		cancel_work_sync(&run->queues[i].guest);
 	return met;
 }
 
