@@ -75,6 +75,7 @@ def test_the_same_output_on_another_topology_has_another_share() -> None:
 def test_untraced_dm_crypt() -> None:
     found = measured("dm-crypt-affinity", "dm-24cpu-untraced.txt", RYZEN, traced=False)
     assert found.values["bandwidth"] == pytest.approx((15_728_640 + 8_749_056) / 1_048_576 / 2.19)
+    assert found.values["issuers"] == 8
     assert found.values["cpu_utilisation"] == pytest.approx(6.6367)
     assert found.values["read_clat_p99"] == pytest.approx(1535115.264)
     assert found.command is not None

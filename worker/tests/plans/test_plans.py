@@ -148,6 +148,12 @@ def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, c
     assert found == issuers
 
 
+def test_points_of_the_fan_out_have_a_place_on_kernels_that_cannot_be_traced() -> None:
+    chosen = plan("fan-out")
+    assert chosen.curve is not None
+    assert chosen.metric(chosen.curve.over).taken_from is TraceMode.UNTRACED
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "health-check"])
 def test_a_missing_program_is_named_and_fails_nothing(tmp_path: Path, name: str) -> None:
     found = call(name, "(need sh no-such-program) || record fact status $?", tmp_path)

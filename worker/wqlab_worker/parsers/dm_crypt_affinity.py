@@ -10,7 +10,6 @@ from .histogram import percentile, read_histogram
 from .pairs import locality
 
 TRACED = (
-    "issuers",
     "local_cpu_share",
     "local_core_share",
     "local_l3_share",
@@ -23,6 +22,7 @@ TRACED = (
     "migrations",
 )
 UNTRACED = (
+    "issuers",
     "bandwidth",
     "read_clat_p99",
     "write_clat_p99",
@@ -40,9 +40,9 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
-    fio = read_fio(records)
+    read_fio(records)
     waits = read_histogram(records, "queue_to_start_us")
-    found: dict[str, float | Lacking] = {"issuers": fio.jobs, "items": records.value("items")}
+    found: dict[str, float | Lacking] = {"items": records.value("items")}
     found |= locality(records, topology)
     found["queue_to_start_p50_us"] = percentile(waits, 0.5)
     found["queue_to_start_p99_us"] = percentile(waits, 0.99)
@@ -57,6 +57,7 @@ def _untraced(records: Records) -> dict[str, float | Lacking]:
     if fio.read.p99_us is None or fio.write.p99_us is None:
         raise NotMeasured("fio reports no completion latency of reads and writes")
     return {
+        "issuers": fio.jobs,
         "bandwidth": bandwidth,
         "read_clat_p99": fio.read.p99_us,
         "write_clat_p99": fio.write.p99_us,
