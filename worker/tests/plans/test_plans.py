@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.enums import DeviceStep, StepOutcome, TraceMode
-from wqlab_contracts.specs import TestPlan
+from wqlab_contracts.specs import Profile, TestPlan
 from wqlab_contracts.yamlfile import Document
 from wqlab_worker.collect import Records, read_records
 from wqlab_worker.parsers.histogram import read_histogram
@@ -59,6 +59,16 @@ def test_the_parser_gives_the_metrics_of_the_plan(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_both_profiles_give_the_script_the_same_parameters(name: str) -> None:
     assert plan(name).hardware.parameters.keys() == plan(name).emulated.parameters.keys()
+
+
+def test_plans_without_a_workqueue_series_are_those_that_the_documentation_names() -> None:
+    def watched(profile: Profile) -> bool:
+        return bool(profile.repetitions.warmup or profile.repetitions.traced)
+
+    measured = [name for name in NAMES if name != "health-check"]
+    assert all(watched(plan(name).hardware) for name in measured)
+    without = [name for name in measured if not watched(plan(name).emulated)]
+    assert f"{' and '.join(without)} have none" in " ".join((PLANS.parent / "docs/plans.md").read_text().split())
 
 
 @pytest.mark.parametrize("name", NAMES)
