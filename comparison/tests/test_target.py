@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -6,7 +7,7 @@ from literal_samples import one, paired, studied, target
 from wqlab_comparison import Samples, Stated, compare, conclude, summarise
 from wqlab_contracts.api import FindingView
 from wqlab_contracts.api_report import UnsupportedView
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Role, Verdict
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -176,6 +177,34 @@ class TestNothingIsDropped:
         assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "not measured")
         assert cells["HIGH", "scope=cache", "bandwidth"].verdict is Verdict.NO_EVIDENCE
         assert cells["HIGH", "scope=cache", "bandwidth"].role is Role.EXPLANATORY
+
+    def test_one_kernel_without_samples_is_no_verdict_and_named(self):
+        lack = UnsupportedView(
+            scenario="LOW",
+            setting="scope=cache",
+            metric=None,
+            arm=Arm.CANDIDATE,
+            reason="not measured: fio moved no data",
+        )
+        told = "candidate kernel: not measured: fio moved no data"
+        facts = target(arms=[Arm.BASELINE, Arm.CANDIDATE], unsupported=[lack])
+        share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
+        both = paired([50.0] * 6, [50.0] * 6, setting="scope=cache", scenario="HIGH", **share)
+        alone = paired([50.0] * 6, [], setting="scope=cache", scenario="LOW", **share)
+        for samples, verdict in (([both, alone], Verdict.INCONCLUSIVE), ([both], Verdict.UNSUPPORTED)):
+            cells = compare(Samples.concatenate(samples), [facts])
+            (low,) = [
+                cell
+                for cell in cells
+                if (cell.question, cell.scenario, cell.setting, cell.metric)
+                == (Question.KERNEL, "LOW", "scope=cache", "l3_share")
+            ]
+            assert (low.verdict, low.reason) == (verdict, told)
+            primaries = [cell for cell in cells if cell.setting == "scope=cache"]
+            assert (conclude(primaries).verdict is Verdict.EQUIVALENT) == (verdict is Verdict.UNSUPPORTED)
+        lacks = replace(facts, unsupported=[lack.model_copy(update={"reason": "no such scope"})])
+        found = compare(Samples.concatenate([both, alone]), [lacks])
+        assert "candidate kernel: no such scope" in {c.reason for c in found if c.verdict is Verdict.UNSUPPORTED}
 
     def test_a_failed_run_fails_what_it_did_not_measure(self):
         failure = Failure(kind=ErrorKind.KERNEL, summary="candidate panicked in both boots")

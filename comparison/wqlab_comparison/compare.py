@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from wqlab_contracts.api_report import Comparison, UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Question, Role, Verdict
-from wqlab_contracts.messages import Failure
+from wqlab_contracts.messages import NOT_MEASURED, Failure
 from wqlab_contracts.specs import Metric, TestPlan
 
 from . import significance
@@ -252,7 +252,7 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
         for lack in target.unsupported:
             if _lacks(lack, question):
                 other = "" if lack.arm is question.kernel else f"{lack.arm} kernel: "
-                return Decision(Verdict.UNSUPPORTED, f"{other}{lack.reason}")
+                return Decision(_of_lack(lack, question), f"{other}{lack.reason}")
         if target.failure and target.failure.kind is not ErrorKind.CANCELED:
             return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
     if question.facts.evidence is Evidence.NONE:
@@ -260,6 +260,15 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
     lone = question.pairs.lost.pairs
     text = f"not measured together in any block ({lone} unpaired)" if lone else "not measured"
     return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)
+
+
+def _of_lack(lack: UnsupportedView, question: _Question) -> Verdict:
+    """A workload that gives figures on one side and none on the other has told something, and nobody knows what: it is
+    not the same as what a kernel lacks, which says nothing against the rest."""
+    one_sided = question.alone.reference or question.alone.candidate
+    if one_sided and lack.reason.startswith(NOT_MEASURED) and question.facts.evidence is not Evidence.NONE:
+        return Verdict.INCONCLUSIVE
+    return Verdict.UNSUPPORTED
 
 
 def _lacks(lack: UnsupportedView, question: _Question) -> bool:

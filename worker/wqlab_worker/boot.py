@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import NoReturn
@@ -159,6 +159,7 @@ class Boots:
 
     def _cell(self, boot: _Boot, booted: Booted, cell: Cell) -> None:
         told: set[str] = set()
+        measured: list[tuple[Repetition, Measurement]] = []
         for repetition in repetitions(self.job):
             self._check_canceled()
             output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
@@ -176,14 +177,21 @@ class Boots:
             for metric, reason in measurement.unsupported:
                 if metric is None:
                     self._unsupported(boot, cell, None, reason)
+                    self._samples(boot, cell, measured)
                     return
                 if metric not in told:
                     told.add(metric)
                     self._unsupported(boot, cell, metric, reason)
-            self._samples(boot, cell, repetition, measurement)
+            self._facts(boot, cell, measurement)
+            measured.append((repetition, measurement))
+        self._samples(boot, cell, measured)
 
-    def _samples(self, boot: _Boot, cell: Cell, repetition: Repetition, measurement: Measurement) -> None:
-        mode = TraceMode.TRACED if repetition.traced else TraceMode.UNTRACED
+    def _samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:
+        """Of a whole cell: a metric that one repetition gave no samples of has no figure in this boot, or the better
+        repetitions would stand for all. Those for warming up are no figures."""
+        empty = {
+            metric for repetition, measurement in measured if not repetition.warmup for metric in measurement.empty
+        }
         samples = [
             Sample(
                 scenario=cell.scenario.name,
@@ -193,16 +201,23 @@ class Boots:
                 value=measurement.values[metric.name],
                 warmup=repetition.warmup,
             )
+            for repetition, measurement in measured
             for metric in self.job.plan.metrics
-            if metric.taken_from is mode and metric.name in measurement.values
+            if metric.taken_from is (TraceMode.TRACED if repetition.traced else TraceMode.UNTRACED)
+            and metric.name in measurement.values
+            and metric.name not in empty
         ]
+        if samples:
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples))
+
+    def _facts(self, boot: _Boot, cell: Cell, measurement: Measurement) -> None:
         commands = {}
         if measurement.command and cell.scenario.name not in boot.commands:
             boot.commands[cell.scenario.name] = commands[cell.scenario.name] = measurement.command
         facts = {name: value for name, value in measurement.facts.items() if boot.facts.get(name) != value}
         boot.facts |= facts
-        if samples or commands or facts:
-            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples, commands=commands, facts=facts))
+        if commands or facts:
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=[], commands=commands, facts=facts))
 
     # --- the script ---------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome, TraceMode
-from wqlab_contracts.messages import EXCERPT_LIMIT, Failure, MeasuredTopology
+from wqlab_contracts.messages import EXCERPT_LIMIT, NOT_MEASURED, Failure, MeasuredTopology
 from wqlab_contracts.specs import NO_SETTING, TestPlan, parse_setting
 
 from . import parsers
@@ -36,6 +36,11 @@ class NotMeasured(Exception):
     """The output lacks what a metric is computed from; the text says what."""
 
 
+class NoSamples(NotMeasured):
+    """The output is readable, but the workload left nothing in it to compute from. In an output without damage that is
+    an answer, of this repetition only; everything else that is not measured is a fault, to be tried again."""
+
+
 class Lacking(str):
     """Why this kernel or board cannot give a metric; stands where its value would."""
 
@@ -49,6 +54,8 @@ class Measurement:
     values: dict[str, float] = field(default_factory=dict)
     unsupported: list[tuple[str | None, str]] = field(default_factory=list)
     """(metric, reason); metric None: the whole setting."""
+    empty: frozenset[str] = frozenset()
+    """Of the metrics in `unsupported`, those of which this repetition alone gave no samples."""
     failure: Failure | None = None
     command: str | None = None
     """The exact workload command line."""
@@ -79,21 +86,21 @@ class Records:
         """Why no metric of a traced repetition counts, whatever else the script printed."""
         if reason := dict(self.unsupported).get(TRACED_METRICS):
             return reason
-        return f"not measured: the trace buffer lost {self.overrun} events" if self.overrun else None
+        return f"{NOT_MEASURED}the trace buffer lost {self.overrun} events" if self.overrun else None
 
     def frame(self, name: str) -> list[str]:
-        """Lines of a framed payload. Raises NotMeasured when it is not there whole."""
+        """Lines of a framed payload. Raises NoSamples when it is not there whole."""
         try:
             return self.frames[name]
         except KeyError:
-            raise NotMeasured(f"no whole `{name}` in the output{self._why()}") from None
+            raise NoSamples(f"no whole `{name}` in the output{self._why()}") from None
 
     def value(self, name: str) -> float:
-        """A number the script counted itself. Raises NotMeasured."""
+        """A number the script counted itself. Raises NoSamples."""
         try:
             return self.values[name]
         except KeyError:
-            raise NotMeasured(f"no value of {name} in the output{self._why()}") from None
+            raise NoSamples(f"no value of {name} in the output{self._why()}") from None
 
     def _why(self) -> str:
         return f" ({'; '.join(self.damage)})" if self.damage else ""
@@ -127,8 +134,8 @@ def collect(
 ) -> Measurement:
     """Everything from the script's standard output to a measurement that `plan` can use.
 
-    A setting that was not what the kernel used is unsupported; a metric that the plan takes from this kind of
-    repetition and that is neither measured nor unsupported is a failure.
+    A setting that was not what the kernel used is unsupported. So is a metric that the plan takes from this kind of
+    repetition and that is not in an output without damage; of a damaged one it is a failure.
     """
     records = read_records(text)
     parse = parser(parser_name)
@@ -136,7 +143,7 @@ def collect(
         measurement = parse(records, topology, traced)
     except _UNREADABLE as error:
         # A parser reads what a board printed: that it chokes says that nothing was measured, not that the lab broke.
-        why = f"not measured: parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
+        why = f"{NOT_MEASURED}parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
         failure = records.failure or _tool_error(why, records.damage)
         return Measurement(failure=failure, command=records.command, facts=dict(records.facts))
     if measurement.failure or any(metric is None for metric, _ in measurement.unsupported):
@@ -145,14 +152,29 @@ def collect(
         return Measurement(unsupported=[(None, reason)], command=measurement.command, facts=measurement.facts)
     mode = TraceMode.TRACED if traced else TraceMode.UNTRACED
     accounted = measurement.values.keys() | {metric for metric, _ in measurement.unsupported}
-    missing = [metric.name for metric in plan.metrics if metric.taken_from is mode and metric.name not in accounted]
+    wanted = [metric.name for metric in plan.metrics if metric.taken_from is mode]
+    missing = [name for name in wanted if name not in accounted]
+    # A parser of no particular plan does not know their names, and may tell of others.
+    known = next((reason for name, reason in measurement.unsupported if name in measurement.empty), None)
+    others = measurement.empty.difference(wanted)
+    measurement = replace(
+        measurement,
+        unsupported=[(name, reason) for name, reason in measurement.unsupported if name not in others],
+        empty=measurement.empty - others,
+    )
     if missing and records.void:
-        # A parser of no particular plan does not know their names.
         return replace(measurement, unsupported=[*measurement.unsupported, *((name, records.void) for name in missing)])
-    if missing:
-        reason = f"not measured: {', '.join(missing)}: not among what parser {parser_name} found in the output"
+    if missing and records.damage:
+        reason = f"{NOT_MEASURED}{', '.join(missing)}: not among what parser {parser_name} found in the output"
         failure = _tool_error(reason, records.damage)
         return Measurement(failure=failure, command=measurement.command, facts=measurement.facts)
+    if missing:
+        told = ((name, known or f"{NOT_MEASURED}no {name} in the output") for name in missing)
+        return replace(
+            measurement,
+            unsupported=[*measurement.unsupported, *told],
+            empty=measurement.empty.union(missing),
+        )
     return measurement
 
 
@@ -161,16 +183,20 @@ def measure(
 ) -> Measurement:
     """The common part of all parsers: `compute` gives the `metrics` of one repetition, or a `Lacking` in place of one.
 
-    `compute` raises NotMeasured. It is not called when the script itself said that there is nothing to compute.
+    `compute` raises NotMeasured. It is not called when the script itself said that there is nothing to compute. A
+    workload without samples is a failure only where the output is damaged: there they may have got lost.
     """
     names = list(metrics)
 
     def result(
         values: dict[str, float] | None = None,
         unsupported: list[tuple[str | None, str]] | None = None,
+        empty: Iterable[str] = (),
         failure: Failure | None = None,
     ) -> Measurement:
-        return Measurement(values or {}, unsupported or [], failure, records.command, dict(records.facts))
+        return Measurement(
+            values or {}, unsupported or [], frozenset(empty), failure, records.command, dict(records.facts)
+        )
 
     if records.failure:
         return result(failure=records.failure)
@@ -182,22 +208,32 @@ def measure(
     try:
         computed = compute()
     except NotMeasured as error:
-        return result(failure=_tool_error(f"not measured: {error}", records.damage))
+        reason = f"{NOT_MEASURED}{error}"
+        if records.damage or not isinstance(error, NoSamples):
+            return result(failure=_tool_error(reason, records.damage))
+        return result(
+            unsupported=[(name, said.get(name, reason)) for name in names],
+            empty=[name for name in names if name not in said],
+        )
     values: dict[str, float] = {}
     unsupported: list[tuple[str | None, str]] = []
+    empty: list[str] = []
     for name in names:
         value = computed.get(name)
         if name in said:
             unsupported.append((name, said[name]))
         elif isinstance(value, Lacking):
             unsupported.append((name, str(value)))
+        elif value is None and records.damage:
+            return result(failure=_tool_error(f"{NOT_MEASURED}no {name} in the output", records.damage))
         elif value is None:
-            return result(failure=_tool_error(f"not measured: no {name} in the output", records.damage))
+            unsupported.append((name, f"{NOT_MEASURED}no {name} in the output"))
+            empty.append(name)
         elif not (math.isfinite(value) and 0 <= value <= VALUE_LIMIT):
-            return result(failure=_tool_error(f"not measured: {name} would be {value!r}", records.damage))
+            return result(failure=_tool_error(f"{NOT_MEASURED}{name} would be {value!r}", records.damage))
         else:
             values[name] = float(value)
-    return result(values, unsupported)
+    return result(values, unsupported, empty)
 
 
 def number(text: str) -> float:
@@ -242,6 +278,8 @@ class _Reader:
         if len(text) > TEXT_LIMIT:
             self._damaged(f"output cut at {TEXT_LIMIT} characters")
             text = text[:TEXT_LIMIT]
+        if text and not text.endswith("\n"):
+            self._damaged("the output ends inside a line")
         lines = iter(text.split("\n"))
         for line in lines:
             kind, *fields = line.rstrip("\r").split("\t")

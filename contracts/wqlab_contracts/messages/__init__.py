@@ -22,6 +22,7 @@ from .claims import (
     RunEvents,
 )
 from .events import (
+    NOT_MEASURED,
     BlockDiscarded,
     BlockFinished,
     BootFinished,
@@ -43,6 +44,7 @@ from .submission import Event, GitSeries, MboxSeries, Series, Target, normalised
 
 __all__ = [
     "EXCERPT_LIMIT",
+    "NOT_MEASURED",
     "ApplyClaim",
     "ApplyJob",
     "ApplyResult",

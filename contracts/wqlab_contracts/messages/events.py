@@ -89,8 +89,12 @@ class Samples(Message):
     """What the board told of its environment while measuring (crypto driver, workqueue attributes ...)."""
 
 
+NOT_MEASURED = "not measured: "
+"""Start of an `Unsupported.reason` that tells what a boot did not give, not what its kernel or board lacks."""
+
+
 class Unsupported(Message):
-    """A setting or metric that this kernel or board lacks; never a failure."""
+    """A setting or metric that this kernel or board lacks, or of which a workload gave no samples; never a failure."""
 
     type: Literal["unsupported"] = "unsupported"
     at: datetime

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
+from wqlab_comparison.words import count
 from wqlab_contracts import api_report
 from wqlab_contracts.api_workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
@@ -150,7 +151,7 @@ def _target(rows: RunRows, parts: _Parts) -> api_report.TargetReport:
         workqueues=parts.workqueues(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
-        unsupported=_unsupported(parts.unsupported[run.id]),
+        unsupported=_unsupported(parts.unsupported[run.id], rows.boots),
         findings=findings_of(rows),
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
@@ -189,15 +190,24 @@ def _environment(boots: Sequence[Boot]) -> api_report.Environment | None:
     )
 
 
-def _unsupported(rows: Sequence[Unsupported]) -> list[api_report.UnsupportedView]:
-    """Each thing once, however many boots said it."""
-    seen: dict[tuple[str, str, str | None, Arm], api_report.UnsupportedView] = {}
+def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api_report.UnsupportedView]:
+    """Each thing once, with in how many boots where others of the arm did not say it."""
+    verified = Counter(boot.arm for boot in boots if boot.topology is not None)
+    said: dict[tuple[str, str, str | None, Arm], list[str]] = defaultdict(list)
     for row in rows:
-        view = api_report.UnsupportedView(
-            scenario=row.scenario, setting=row.setting, metric=row.metric, arm=row.arm, reason=row.reason
+        said[row.scenario, row.setting, row.metric, row.arm].append(row.reason)
+    return [
+        api_report.UnsupportedView(
+            scenario=scenario,
+            setting=setting,
+            metric=metric,
+            arm=arm,
+            reason=first
+            if 1 + len(others) >= verified[arm]
+            else f"{first} (in {1 + len(others)} of {count(verified[arm], 'boot')})",
         )
-        seen.setdefault((row.scenario, row.setting, row.metric, row.arm), view)
-    return list(seen.values())
+        for (scenario, setting, metric, arm), (first, *others) in said.items()
+    ]
 
 
 # --- the kernels' configuration ---------------------------------------------------------------------------------

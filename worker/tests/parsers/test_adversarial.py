@@ -34,7 +34,22 @@ def not_measured(found: Measurement, reason: str) -> None:
     assert re.search(reason, found.failure.summary), found.failure.summary
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "\0\0", "Killed\n", "begin\tfio\n", "begin\tpairs\nbegin\tpairs\n"])
+def no_samples(found: Measurement, reason: str) -> None:
+    """An answer, for this repetition's metrics and no others."""
+    assert found.values == {}
+    assert found.failure is None
+    assert found.empty
+    assert found.empty == {metric for metric, _ in found.unsupported}
+    assert all(re.search(f"^not measured: .*{reason}", why) for _, why in found.unsupported), found.unsupported
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "command\tfio\n"])
+def test_a_script_that_ends_well_and_measures_nothing(text: str) -> None:
+    no_samples(dm(text), "no whole `fio` in the output")
+    no_samples(xfs(text), "no whole `fio` in the output")
+
+
+@pytest.mark.parametrize("text", ["\0\0", "Killed\n", "begin\tfio\n", "begin\tpairs\nbegin\tpairs\n", "command\tfio"])
 def test_nothing_useful(text: str) -> None:
     not_measured(dm(text), "not measured")
     not_measured(xfs(text), "not measured")
@@ -44,8 +59,10 @@ def test_nothing_useful(text: str) -> None:
 @given(st.integers(min_value=0, max_value=len(TRACED) - 1))
 def test_output_cut_off_anywhere_never_gives_another_figure(end: int) -> None:
     found = dm(TRACED[:end])
-    assert found.failure is not None or found.values == GOOD.values
     assert found.failure is None or found.values == {}
+    assert found.failure is not None or found.values == GOOD.values or found.empty == set(GOOD.values)
+    # Between two lines only the exit status tells.
+    assert not found.empty or TRACED[:end].endswith("\n") or not end
 
 
 @settings(deadline=None, max_examples=60)
@@ -75,7 +92,8 @@ def test_a_broken_pair(broken: str) -> None:
 
 def test_no_item_is_not_zero_percent() -> None:
     empty = re.sub(r"begin\tpairs\n.*?end\tpairs", "begin\tpairs\nend\tpairs", TRACED, flags=re.DOTALL)
-    not_measured(dm(empty), "no work item")
+    no_samples(dm(empty), "no work item")
+    not_measured(dm(empty + "Killed\n"), "no work item")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "1e400", "-1", "0x10", "1_0", "", "9" * 50])
@@ -158,13 +176,18 @@ def test_histograms_that_contradict_each_other() -> None:
     not_measured(xfs(histograms("34 10\n", "34 30\n", "34 30\n")), "are not the 30")
 
 
-def test_a_metric_that_the_parser_forgets_is_a_failure() -> None:
+def test_a_metric_that_the_parser_forgets_is_not_measured() -> None:
     chosen = plan("dm-crypt-affinity")
     extra = chosen.metrics[0].model_copy(update={"name": "forgotten"})
     found = collect(
         TRACED, "dm_crypt_affinity", chosen.model_copy(update={"metrics": [*chosen.metrics, extra]}), RYZEN, True
     )
-    not_measured(found, "forgotten")
+    assert found.failure is None
+    assert found.values == GOOD.values
+    assert (found.unsupported, found.empty) == (
+        [("forgotten", "not measured: no forgotten in the output")],
+        {"forgotten"},
+    )
 
 
 def test_a_health_check_that_was_cut_off_has_not_passed() -> None:
@@ -253,7 +276,15 @@ def test_a_broken_fio_result_is_not_measured(name: str, fio: str) -> None:
 
 
 def test_a_run_that_wrote_for_no_time() -> None:
-    not_measured(untraced("xfs-fsync", fio_json(write__runtime=0)), "no time")
+    no_samples(untraced("xfs-fsync", fio_json(write__runtime=0)), "no time")
+
+
+@BOTH
+def test_a_run_that_moved_no_data(name: str) -> None:
+    nothing = {"read__io_bytes": 0, "write__io_bytes": 0}
+    no_samples(untraced(name, fio_json(**nothing)), "fio moved no data")
+    failed = untraced(name, fio_json(**nothing, error=5)).failure
+    assert failed and failed.summary == "fio failed with error 5"
 
 
 def test_a_version_that_cannot_be_stored() -> None:
@@ -278,7 +309,7 @@ PLACES = st.sampled_from(
 @given(PLACES, JSON)
 def test_whatever_stands_in_a_fio_result_a_figure_is_finite_or_not_there(name: str, place: str, value: object) -> None:
     found = untraced(name, fio_json(**{place: value}))
-    assert found.failure is not None or found.values
+    assert found.failure is not None or found.values or found.empty
     assert all(0 <= figure <= VALUE_LIMIT for figure in found.values.values())
     assert not (found.failure and found.values)
 

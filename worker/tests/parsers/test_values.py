@@ -66,8 +66,6 @@ def test_a_fio_result_gives_its_figures_and_the_script_has_the_last_word() -> No
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "not measured: a"),
-        ("value\tb\t1\n", "not measured: a"),
         ("value\ta\tnan\n", "not measured: a"),
         ("value\ta\t-1\n", "a would be -1"),
         ("value\ta\t1\nbegin\tfio\n{}\nend\tfio\n", "fio's result is not readable"),
@@ -75,10 +73,25 @@ def test_a_fio_result_gives_its_figures_and_the_script_has_the_last_word() -> No
         ("value\ta\t1\n" + fio(error=5), "fio failed with error 5"),
     ],
 )
-def test_what_is_not_there_is_not_measured(text: str, reason: str) -> None:
+def test_what_is_broken_is_a_failure(text: str, reason: str) -> None:
     found = read(text, metric("a"))
     assert found.failure is not None
     assert re.search(reason, found.failure.summary)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "not measured: no a in the output"),
+        ("value\tb\t1\n", "not measured: no a in the output"),
+        (fio().replace('"runtime": 1000', '"runtime": 0'), "not measured: fio moved no data"),
+    ],
+)
+def test_what_is_not_there_is_not_measured(text: str, reason: str) -> None:
+    """Of the plan's metrics of that kind of repetition, and no others."""
+    found = read(text, metric("a"), metric("iops", "traced"))
+    assert found.failure is None
+    assert (found.unsupported, found.empty) == ([("a", reason)], {"a"})
 
 
 def test_a_wrong_result_is_the_kernels_fault() -> None:

@@ -150,7 +150,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan/monitor.sh").write_text(SCRIPT.read_text())
-    (tmp_path / "plan/plan.sh").write_text("printf 'value\\tshare\\t1\\nfact\\taction\\t%s' \"$1\"; exit 3\n")
+    (tmp_path / "plan/plan.sh").write_text("printf 'value\\tshare\\t1\\nfact\\taction\\t%s\\n' \"$1\"; exit 3\n")
     return tmp_path
 
 

@@ -1,6 +1,9 @@
 """Whatever fails in a run is blamed on the right party, and costs its block and no other."""
 
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,8 +17,9 @@ from wqlab_contracts.messages import (
     Finding,
     RunResult,
     Samples,
+    Unsupported,
 )
-from wqlab_worker.boards import BoardFailure
+from wqlab_worker.boards import BoardFailure, ScriptOutput
 from wqlab_worker.leases import Stop, canceled
 
 from .scripted import AB, ScriptedBoard, answer, job, kernel_death, key, lab_failure, run
@@ -158,7 +162,7 @@ def test_a_health_check_that_the_lab_cut_short_says_nothing_of_the_board() -> No
     assert not result.device_suspect
 
 
-def test_a_tool_error_is_not_measured_and_never_zero() -> None:
+def test_garbled_output_is_not_measured_and_never_zero() -> None:
     def broken(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
         return answer(environment).replace("12.5", "garbage") if action == "measure" else None
 
@@ -166,6 +170,62 @@ def test_a_tool_error_is_not_measured_and_never_zero() -> None:
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "not measured" in result.failure.summary
     assert not [sample for event in told.of(Samples) for sample in event.samples]
+
+
+def without(metric: str, *calls: int, arm: Arm = Arm.CANDIDATE) -> ScriptedBoard:
+    """A board whose workload gives no samples in some repetitions of the first cell of each boot of `arm`."""
+    seen: Counter[BootKey] = Counter()
+
+    def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        if action != "measure" or which.arm is not arm:
+            return None
+        seen[which] += 1
+        empty = seen[which] - 1 in calls
+        return answer(environment).replace(f"value\t{metric}\t12.5\n", "") if empty else None
+
+    return ScriptedBoard(on_script=on_script)
+
+
+@pytest.mark.parametrize("calls", [(1,), (2,), (1, 2), (0, 1, 2)])
+def test_a_cell_without_samples_is_told_and_the_plan_goes_on(calls: tuple[int, ...]) -> None:
+    """One repetition without is no figure for the boot: the better ones do not stand for all."""
+    result, told = run(job(blocks=2), without("speed", *calls))
+    assert result == RunResult(outcome=Outcome.PASSED)
+    assert not told.of(BlockDiscarded)
+    lacks = told.of(Unsupported)
+    assert [(each.boot.arm, each.metric, each.reason) for each in lacks] == [
+        (Arm.CANDIDATE, "speed", "not measured: no value of speed in the output")
+    ] * 2
+    cells = {(each.boot, each.scenario, each.setting) for each in lacks}
+    figures = Counter(
+        (event.boot, each.scenario, each.setting, each.metric)
+        for event in told.of(Samples)
+        for each in event.samples
+        if not each.warmup
+    )
+    assert len(figures) == 4 * 4 * 2 - 2
+    assert not any((*cell, "speed") in figures for cell in cells)
+    assert all(figures[(*cell, "share")] == 1 for cell in cells)
+
+
+def test_a_warm_up_without_samples_takes_no_figure() -> None:
+    result, told = run(job(blocks=1), without("speed", 0))
+    assert result.outcome is Outcome.PASSED
+    assert len(told.of(Unsupported)) == 1
+    figures = [each for event in told.of(Samples) for each in event.samples if not each.warmup]
+    assert len(figures) == 2 * 4 * 3
+
+
+def test_a_script_that_failed_has_not_just_no_samples() -> None:
+    class Failing(ScriptedBoard):
+        def script(self, action: str, *rest: Any, **more: Any) -> ScriptOutput:
+            output = super().script(action, *rest, **more)
+            return replace(output, stdout="", status=1) if action == "measure" else output
+
+    result, told = run(job(blocks=1), Failing())
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "exit status 1" in result.failure.summary
+    assert not told.of(Unsupported)
 
 
 def test_a_wrong_result_is_a_finding_against_the_kernel() -> None:

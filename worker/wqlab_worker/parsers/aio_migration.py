@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, measure
+from ..collect import Lacking, Measurement, NoSamples, Records, measure
 from .fio import FioResult, Stream, read_fio, said_by_fio
 from .histogram import mean, read_histogram, total
 
@@ -84,7 +84,7 @@ def _untraced(records: Records) -> dict[str, float | Lacking]:
     fio = read_fio(records)
     stream = _stream(fio)
     if stream.mean_us is None or stream.p99_us is None:
-        raise NotMeasured("fio reports no completion latency")
+        raise NoSamples("fio reports no completion latency")
     found: dict[str, float | Lacking] = {
         "bandwidth": fio.bandwidth_mib_s,
         "latency_mean": stream.mean_us,
@@ -103,5 +103,5 @@ def _stream(fio: FioResult) -> Stream:
     """The direction that the scenario moves data in. Raises NotMeasured for an empty run."""
     stream = fio.write if fio.write.ios else fio.read
     if stream.ios <= 0 or stream.runtime_s <= 0:
-        raise NotMeasured("fio moved no data")
+        raise NoSamples("fio moved no data")
     return stream

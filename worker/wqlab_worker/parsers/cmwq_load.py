@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, count, measure
+from ..collect import Lacking, Measurement, NoSamples, NotMeasured, Records, count, measure
 
 TRACED = ()
 UNTRACED = (
@@ -33,7 +33,9 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 
 def _untraced(records: Records) -> dict[str, float | Lacking]:
     load = read_load(records)
-    if load["planned"] == 0 or load["executed"] > load["planned"]:
+    if load["planned"] == 0:
+        raise NoSamples("the module planned no work")
+    if load["executed"] > load["planned"]:
         raise NotMeasured(f"the module counted {load['executed']} works executed of {load['planned']}")
     return {
         "concurrency_deficit": load["queues"] - min(load["met"], load["queues"]) + load["starved"],

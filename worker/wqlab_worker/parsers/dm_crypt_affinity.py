@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, measure
+from ..collect import Lacking, Measurement, NoSamples, Records, measure
 from .fio import GIB, read_fio, said_by_fio
 from .histogram import percentile, read_histogram
 from .pairs import locality
@@ -55,7 +55,7 @@ def _untraced(records: Records) -> dict[str, float | Lacking]:
     fio = read_fio(records)
     bandwidth = fio.bandwidth_mib_s
     if fio.read.p99_us is None or fio.write.p99_us is None:
-        raise NotMeasured("fio reports no completion latency of reads and writes")
+        raise NoSamples("fio reports no completion latency of reads and writes")
     return {
         "issuers": fio.jobs,
         "bandwidth": bandwidth,

@@ -10,7 +10,7 @@ from typing import Any
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.messages import Failure
 
-from ..collect import Measurement, NotMeasured, Records
+from ..collect import Measurement, NoSamples, NotMeasured, Records
 from ..text import printable
 
 MIB = 1 << 20
@@ -51,7 +51,7 @@ class FioResult:
         """Bytes read and written over the longer of the two run times. Raises NotMeasured for an empty run."""
         runtime = max(self.read.runtime_s, self.write.runtime_s)
         if runtime <= 0 or self.bytes <= 0:
-            raise NotMeasured("fio moved no data")
+            raise NoSamples("fio moved no data")
         return self.bytes / MIB / runtime
 
 

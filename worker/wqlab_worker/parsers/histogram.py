@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from ..collect import NotMeasured, Records, count
+from ..collect import NoSamples, NotMeasured, Records, count
 
 MAJORITY = 0.5
 
@@ -29,7 +29,7 @@ def total(histogram: Mapping[int, int]) -> int:
 def mean(histogram: Mapping[int, int]) -> float:
     """Raises NotMeasured for an empty histogram."""
     if not (n := total(histogram)):
-        raise NotMeasured("an empty histogram has no mean")
+        raise NoSamples("an empty histogram has no mean")
     return sum(value * times for value, times in histogram.items()) / n
 
 
@@ -41,7 +41,7 @@ def percentile(histogram: Mapping[int, int], share: float) -> int:
         seen += histogram[value]
         if seen >= share * n and seen:
             return value
-    raise NotMeasured("an empty histogram has no percentile")
+    raise NoSamples("an empty histogram has no percentile")
 
 
 def majority_value(histogram: Mapping[int, int]) -> int | None:

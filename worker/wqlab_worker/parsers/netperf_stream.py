@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, count, measure, number
+from ..collect import Lacking, Measurement, NoSamples, NotMeasured, Records, count, measure, number
 
 TRACED = ("queued_wakeup_share", "queued_wakeups", "remote_wakeups", "wakeups")
 UNTRACED = (
@@ -35,7 +35,7 @@ def read_netperf(records: Records) -> dict[str, str]:
     lines = (line.partition("=") for line in records.frame("netperf"))
     found = {name: value.strip() for name, equals, value in lines if equals}
     if not _whole(found, "LOCAL_SEND_CALLS") or not _whole(found, "LOCAL_BYTES_SENT"):
-        raise NotMeasured("netperf sent no message")
+        raise NoSamples("netperf sent no message")
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, NotMeasured, Records, count
+from ..collect import Lacking, NoSamples, NotMeasured, Records, count
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def read_pairs(records: Records, numbers: Sequence[int]) -> list[Pair]:
         exec_ns = fields[3] if len(fields) == 4 else None
         found.append(Pair(place[fields[0]], place[fields[1]], fields[2], exec_ns))
     if not sum(pair.items for pair in found):
-        raise NotMeasured("no work item was seen from queue to start")
+        raise NoSamples("no work item was seen from queue to start")
     return found
 
 
@@ -74,7 +74,7 @@ def share(
     """
     everything = sum(weight(pair) for pair in pairs)
     if everything <= 0:
-        raise NotMeasured("no execution time was recorded")
+        raise NoSamples("no execution time was recorded")
     at_home = sum(weight(pair) for pair in pairs if domain[pair.queued_on] == domain[pair.ran_on])
     return 100.0 * at_home / everything
 

@@ -1,6 +1,6 @@
 """For plans that need no arithmetic on the host: a script's own `value` records, and a framed fio result.
 
-The plan decides which of them it takes; one that it wants and that is not there makes the repetition "not measured".
+The plan decides which of them it takes; one that it wants and that is not there is "not measured".
 """
 
 from __future__ import annotations
@@ -10,17 +10,22 @@ from wqlab_contracts.messages import MeasuredTopology
 from ..collect import TRACED_METRICS, Lacking, Measurement, NotMeasured, Records, measure
 from .fio import FioResult, read_fio, said_by_fio
 
+FIO = ("bandwidth", "iops", "read_p99", "write_p99")
+
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
     """Metrics by the names that the script gave them; fio's are bandwidth (MiB/s), iops (1/s), read_p99 and write_p99
     (us of completion latency). A value of the script comes before one of fio."""
     found: dict[str, float | Lacking] = dict(records.values)
+    names = list(found)
     unreadable: NotMeasured | None = None
     if "fio" in records.frames:
         try:
             found = {**_of_fio(read_fio(records)), **found}
+            names = list(found)
         except NotMeasured as error:
             unreadable = error
+            names = [*names, *FIO]
 
     def compute() -> dict[str, float | Lacking]:
         if unreadable is not None:
@@ -28,7 +33,7 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
         return found
 
     lacking = [metric for metric, _ in records.unsupported if metric != TRACED_METRICS]
-    return said_by_fio(measure(records, dict.fromkeys([*found, *lacking]), compute), records)
+    return said_by_fio(measure(records, dict.fromkeys([*names, *lacking]), compute), records)
 
 
 def _of_fio(fio: FioResult) -> dict[str, float]:

@@ -12,7 +12,7 @@ from collections import Counter
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, measure
+from ..collect import Lacking, Measurement, NoSamples, NotMeasured, Records, measure
 from .fio import GIB, read_fio, said_by_fio
 from .histogram import majority_value, mean, read_histogram, total
 
@@ -40,7 +40,7 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
 def _traced(records: Records) -> dict[str, float | Lacking]:
     fsyncs = read_fio(records).sync.ios
     if not fsyncs:
-        raise NotMeasured("fio completed no fsync")
+        raise NoSamples("fio completed no fsync")
     waited = read_histogram(records, "locks_until_wait_waited")
     returned = read_histogram(records, "locks_until_wait_returned")
     whole = read_histogram(records, "locks_whole_flush")
@@ -90,9 +90,9 @@ def _untraced(records: Records) -> dict[str, float | Lacking]:
     fio = read_fio(records)
     bandwidth = fio.bandwidth_mib_s
     if fio.sync.mean_us is None or fio.sync.p99_us is None:
-        raise NotMeasured("fio reports no fsync latency")
+        raise NoSamples("fio reports no fsync latency")
     if fio.write.runtime_s <= 0:
-        raise NotMeasured("fio wrote for no time")
+        raise NoSamples("fio wrote for no time")
     return {
         "bandwidth": bandwidth,
         "iops": fio.write.ios / fio.write.runtime_s,

@@ -54,7 +54,7 @@ export const TargetSection = memo(function TargetSection({
         <Published target={target} />
         {target.unsupported.length > 0 && (
           <div>
-            <h3>Not supported here</h3>
+            <h3>Not supported or not measured here</h3>
             <ul className={classes.reasons}>
               {target.unsupported.map(each => (
                 <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
