@@ -163,6 +163,49 @@ def test_without_l3_the_cluster_and_then_the_package_stand_in() -> None:
     assert probe.topology(files).l3 == [0, 0, 1, 1]
 
 
+def arm64(clusters: list[str], cache: str = "") -> dict[str, str]:
+    """A board whose firmware describes no cache but `cache`, each CPU with what it says of its cluster."""
+    files = {f"{CPU}/online": f"0-{len(clusters) - 1}"}
+    for cpu, cluster in enumerate(clusters):
+        files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = str(cpu)
+        files[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = "0"
+        files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = cluster
+        if cache:
+            files[f"{CPU}/cpu{cpu}/cache/{cache}/shared_cpu_list"] = str(cpu // 2)
+    return files
+
+
+def test_a_cluster_of_one_core_is_no_domain() -> None:
+    """Cluster id -1: the kernel gives the CPU itself, and the scheduler makes one domain of the package."""
+    measured = probe.topology(arm64(["0", "1", "2", "3"]))
+    assert (measured.l3, measured.last_level, measured.cluster) == ([0, 0, 0, 0], "package", None)
+    assert probe.differences(measured, declared(1, 1, 4, 1)) == []
+    smt = {**arm64(["0-1", "0-1", "2-3", "2-3"])}
+    for cpu in range(4):
+        smt[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = smt[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"]
+    assert probe.topology(smt).l3 == [0, 0, 0, 0]
+    big_alone = probe.topology(arm64(["0-2", "0-2", "0-2", "3"]))
+    assert (big_alone.l3, big_alone.last_level) == ([0, 0, 0, 1], "cluster"), "where others are wider it is one"
+
+
+@pytest.mark.parametrize(
+    ("files", "difference"),
+    [
+        (arm64(["0-1", "0-1", "2-3", "2-3"]), "2 cluster domains, declared 1 L3 domains"),
+        (arm64(["0", "1", "2", "3"], "index2"), "2 L2 domains, declared 1 L3 domains"),
+        (arm64(["0", "1", "2", "3"], "index3"), "2 L3 domains, declared 1"),
+    ],
+)
+def test_a_difference_is_told_of_the_level_that_was_measured(files: dict[str, str], difference: str) -> None:
+    assert probe.differences(probe.topology(files), declared(1, 1, 4, 1)) == [difference]
+
+
+def test_domains_of_other_sizes_are_told_of_the_level_that_was_measured() -> None:
+    measured = probe.topology(arm64(["0-2", "0-2", "0-2", "3"]))
+    two = Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[Cluster(cores=2, capacity=1024)] * 2)
+    assert probe.differences(measured, two) == ["cluster domains of 3 1 CPUs, declared 2x2"]
+
+
 def test_holder_names() -> None:
     name = holder_name("local", 12, 3)
     assert name.count("/") == 1

@@ -46,10 +46,11 @@ _FILES = (
 _CONFIG = (
     r"^CONFIG_(HZ|PREEMPT_NONE|PREEMPT_VOLUNTARY|PREEMPT|PREEMPT_LAZY|PREEMPT_RT|PREEMPT_DYNAMIC|KASAN|PROVE_LOCKING)="
 )
+_CLUSTER = "topology/cluster_cpus_list"
 _LAST_LEVEL: dict[str, LastLevel] = {
     "cache/index3/shared_cpu_list": "L3",
     "cache/index2/shared_cpu_list": "L2",
-    "topology/cluster_cpus_list": "cluster",
+    _CLUSTER: "cluster",
 }
 _CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _CAPACITY = re.compile(r"[0-9]{1,4}")
@@ -153,15 +154,17 @@ def topology(files: Mapping[str, str]) -> MeasuredTopology:
         for cpu in cpu_list(value)
     }
     core = _number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus)
-    l3 = _number(of(cpu, *_LAST_LEVEL) or f"package {package[cpu]}" for cpu in cpus)
-    cluster = _number(of(cpu, "topology/cluster_cpus_list") or f"CPU {cpu}" for cpu in cpus)
+    cluster = _number(of(cpu, _CLUSTER) or f"CPU {cpu}" for cpu in cpus)
+    # Where the firmware tells of no clusters, each core is said to be one.
+    shared = [name for name in _LAST_LEVEL if name != _CLUSTER or len(set(cluster)) < len(set(core))]
+    l3 = _number(of(cpu, *shared) or f"package {package[cpu]}" for cpu in cpus)
     capacities = [of(cpu, "cpu_capacity") for cpu in cpus]
     return MeasuredTopology(
         cpus=len(cpus),
         online=None if cpus == list(range(len(cpus))) else cpus,
         core=core,
         l3=l3,
-        last_level=next((level for name, level in _LAST_LEVEL.items() if of(cpus[0], name)), "package"),
+        last_level=next((_LAST_LEVEL[name] for name in shared if of(cpus[0], name)), "package"),
         node=_number(node.get(cpu, "node0") for cpu in cpus),
         package=_number(package[cpu] for cpu in cpus),
         # x86 calls the CPUs that share an L2 cache a cluster, and mostly they are one core.
@@ -178,20 +181,26 @@ def _number(groups: Iterable[str]) -> list[int]:
 
 def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
     """How the kernel's topology differs from the device type's, in words; empty when it is the declared one."""
+    domains = f"{measured.last_level} domains"
     expected = {
         "CPUs": (measured.cpus, declared.cpus),
         "packages": (len(set(measured.package)), declared.sockets),
-        "L3 domains": (len(set(measured.l3)), declared.l3_domains),
+        domains: (len(set(measured.l3)), declared.l3_domains),
         "NUMA nodes": (len(set(measured.node)), declared.numa_nodes),
         "cores": (len(set(measured.core)), declared.cores),
     }
-    found = [f"{seen} {what}, declared {wanted}" for what, (seen, wanted) in expected.items() if seen != wanted]
+    other = {domains: f" {declared.last_level} domains"} if measured.last_level != declared.last_level else {}
+    found = [
+        f"{seen} {what}, declared {wanted}{other.get(what, '')}"
+        for what, (seen, wanted) in expected.items()
+        if seen != wanted
+    ]
     if found:
         return found
     sizes = [measured.l3.count(domain) for domain in range(declared.l3_domains)]
     wanted_sizes = [cores * declared.threads_per_core for cores in declared.domain_cores]
     if sizes != wanted_sizes:
-        found.append(f"L3 domains of {_listed(sizes)} CPUs, declared {_listed(wanted_sizes)}")
+        found.append(f"{domains} of {_listed(sizes)} CPUs, declared {_listed(wanted_sizes)}")
     if len({measured.node.count(node) for node in set(measured.node)}) > 1:
         found.append("NUMA nodes of different sizes")
     found += _capacity_differences(measured, declared)
