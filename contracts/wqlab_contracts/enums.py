@@ -85,7 +85,7 @@ class DeviceStep(StrEnum):
     TOPOLOGY = "topology"
     DETECTORS = "detectors"
     FITNESS = "fitness"
-    """Clock, memory, and a small verified workload."""
+    """The conditions that the type requires, clock, memory, and a small verified workload."""
     SCRATCH = "scratch"
     NOISE = "noise"
 

@@ -47,8 +47,9 @@ _SEEN = {
     DeviceStep.CONSOLE: "it speaks",
     DeviceStep.GOLDEN: "it came up",
     DeviceStep.KEXEC: "the variant came up",
+    DeviceStep.TOPOLOGY: "as declared",
 }
-"""Of a step that was passed on the way to one that failed."""
+"""Of a step that a boot passed on the way to one that failed; the others are the script's."""
 
 
 @dataclass
@@ -107,8 +108,11 @@ class Walk:
             return
         step = error.stage or STEPS[min(self._next, len(STEPS) - 1)]
         at = STEPS.index(step)
-        for done in STEPS[self._next : at]:
-            self._ok(done, _SEEN.get(done, ""))
+        for before in STEPS[self._next : at]:
+            if before in _SEEN:
+                self._ok(before, _SEEN[before])
+            else:
+                self._tell(before, StepOutcome.SKIPPED, f"not tried: {step.value} failed before the script began")
         failure = error.failure
         if not failure.advice:
             failure = failure.model_copy(update={"advice": FIXES[step]})

@@ -10,6 +10,9 @@ import pytest
 from wqlab_contracts.enums import Arm, DeviceStep, ErrorKind, Outcome, RunPurpose, StepOutcome
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, CheckStep, Failure, RunJob, RunResult
+from wqlab_contracts.specs import Conditions
+from wqlab_worker.backends.conditions import Standing
+from wqlab_worker.backends.verify import met
 from wqlab_worker.boards import BoardFailure
 from wqlab_worker.leases import Stop
 from wqlab_worker.run import measure
@@ -86,6 +89,28 @@ def test_a_boot_that_fails_is_the_step_it_was_at(stage: DeviceStep) -> None:
     assert first[at].failure.advice == FIXES[stage], "each step has its fix"
     assert {step.text for step in first[at + 1 :]} <= {f"needs {stage}"}
     assert len(steps) == 2 * len(STEPS), "told again when it was tried again"
+
+
+def test_a_condition_that_the_board_lacks_is_found_after_its_topology_was_verified() -> None:
+    device = WORK.device.model_copy(update={"conditions": Conditions(boost=False, required=["boost"])})
+
+    def die(_key: BootKey) -> None:
+        met(device, [Standing("boost", "off", "on", met=False)])
+
+    result, steps = walk(ScriptedBoard(on_boot=die))
+    told = {step.step: step for step in steps[: len(STEPS)]}
+    assert [told[step].outcome for step in [*BOOT_STEPS, DeviceStep.TOPOLOGY]] == [StepOutcome.OK] * 5
+    assert told[DeviceStep.TOPOLOGY].text == "as declared"
+    detectors = told[DeviceStep.DETECTORS]
+    assert (detectors.outcome, detectors.text) == (
+        StepOutcome.SKIPPED,
+        "not tried: fitness failed before the script began",
+    ), "nobody looked at them"
+    failed = told[DeviceStep.FITNESS]
+    assert (failed.outcome, failed.failure and "`required`" in failed.failure.advice) == (StepOutcome.FAILED, True)
+    assert "boost off is required, found on" in failed.text
+    assert told[DeviceStep.SCRATCH].text == "needs fitness"
+    assert result.device_suspect
 
 
 def test_what_the_script_complains_of_is_the_step_after_the_last_it_came_through() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 import structlog
 
-from wqlab_contracts.enums import STALLS, Arm, FindingKind
+from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from .. import monitor
@@ -55,6 +55,7 @@ class LabgridBoard:
         try:
             strategy.transition(Status.variant, key=key, image=self._images[key.arm])
             seen = self._verified(key.arm, kernel)
+            strategy.stage = DeviceStep.FITNESS
             found = self._conditions.set_up()
         except BoardFailure as error:
             error.stage = error.stage or strategy.stage

@@ -81,5 +81,6 @@ def met(device: DeviceFacts, found: Sequence[Standing]) -> dict[str, str]:
             "in the device type's conditions: then it is only recorded.",
             suspect=True,
             of_variant=True,
+            stage=DeviceStep.FITNESS,
         )
     return {each.name.replace("_", " "): each.text for each in found}

@@ -281,7 +281,6 @@ class LavaBoard:
                 f"the results of LAVA job {flight.job_id} are unreadable: {error}", of_variant=True
             ) from error
         boot = flight.logs[number]
-        found = self._conditions(results)
         seen = verified(
             results.probe,
             results.probe_complaint,
@@ -290,6 +289,7 @@ class LavaBoard:
             kernel=kernel,
             device=self._job.device,
         )
+        found = self._conditions(results)
         golden_s = boot.seconds("golden", "kexec") if self._kexec else 0.0
         kexec_s = boot.seconds("kexec", "test")
         self._results = results
