@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome
-from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology, RunJob
+from wqlab_contracts.messages import CheckStep, DeviceFacts, Failure, MeasuredTopology, RunJob
 
 from .backends.base import Emit
 from .boards import Board, BoardFailure, Booted
@@ -22,9 +22,17 @@ STEPS = tuple(step for step in DeviceStep if step is not DeviceStep.NOISE)
 HEARD_S = 10.0
 """How long a line may take from the kernel's log to the lab's console watcher."""
 
-FIXES = {
-    DeviceStep.POWER: "Switch the outlet by hand with `labgrid-client -p PLACE power cycle`. See that the exporter's "
-    "NetworkPowerPort names the right outlet, and that the worker's host reaches the power switch.",
+_SWITCH_OUTLET = (
+    "Switch the outlet by hand with `labgrid-client -p {device} power cycle`. See that the exporter's "
+    "NetworkPowerPort names the right outlet, and that the worker's host reaches the power switch."
+)
+_RUN_POWER_COMMANDS = (
+    "Run the two commands of the unit's `power:` by hand, as the worker's user on the worker's host: each has to end "
+    "without an error, in a minute, and the board has to follow."
+)
+_LAVA_SWITCHES = "Read the job in LAVA, which switches this board's power by the commands of its device dictionary."
+
+_FIXES = {
     DeviceStep.CONSOLE: "Open it with `labgrid-client -p PLACE console` and switch the board on. Nothing at all: "
     "cable, port or power outlet are another board's. Garbage: the type's console_speed. Firmware only: the golden "
     "system's console= names another port.",
@@ -41,6 +49,16 @@ FIXES = {
     DeviceStep.SCRATCH: "List only devices by /dev/disk/by-id that nothing on the board uses, and no device that "
     "holds data: plans overwrite it.",
 }
+
+
+def fix(step: DeviceStep, device: DeviceFacts) -> str:
+    """What to do about a step that failed on this board, where the failure itself does not say."""
+    if step is not DeviceStep.POWER:
+        return _FIXES[step]
+    if device.backend == "lava":
+        return _LAVA_SWITCHES
+    return _RUN_POWER_COMMANDS if device.power else _SWITCH_OUTLET.format(device=device.name)
+
 
 _SEEN = {
     DeviceStep.POWER: "switched off and on",
@@ -115,7 +133,7 @@ class Walk:
                 self._tell(before, StepOutcome.SKIPPED, f"not tried: {step.value} failed before the script began")
         failure = error.failure
         if not failure.advice:
-            failure = failure.model_copy(update={"advice": FIXES[step]})
+            failure = failure.model_copy(update={"advice": fix(step, self.job.device)})
         self._tell(step, StepOutcome.FAILED, failure.summary, failure)
         for later in STEPS[at + 1 :]:
             self._tell(later, StepOutcome.SKIPPED, f"needs {step.value}")

@@ -103,7 +103,21 @@ def test_no_coordinator_is_infrastructure() -> None:
     with pytest.raises(BoardFailure) as caught:
         hold.acquire()
     assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "Start the labgrid coordinator" in caught.value.failure.advice
+    assert "127.0.0.1:1" in caught.value.failure.advice
     hold.release()
+
+
+def test_no_exporter_is_told_with_what_to_start(device_lab: DeviceLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wqlab_worker.backends.coordinator.ACQUIRE_S", 0.5)
+    device_lab.command("labgrid-client", "-x", device_lab.coordinator, "-p", "bare", "create")
+    hold = PlaceHold(device_lab.coordinator, "local", "bare", holder_name("local", 1, 1), lambda: None)
+    with pytest.raises(BoardFailure, match="no exporter offers NetworkPowerPort, NetworkSerialPort") as caught:
+        hold.acquire()
+    hold.release()
+    device_lab.command("labgrid-client", "-x", device_lab.coordinator, "-p", "bare", "delete")
+    assert "Start the labgrid exporter" in caught.value.failure.advice
+    assert "group bare" in caught.value.failure.advice
 
 
 def _restart(lab: DeviceLab) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,13 @@ import pytest
 from wqlab_contracts.enums import Arm, DeviceStep, ErrorKind, Outcome, RunPurpose, StepOutcome
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, CheckStep, Failure, RunJob, RunResult
-from wqlab_contracts.specs import Conditions
+from wqlab_contracts.specs import Conditions, ExternalPower
 from wqlab_worker.backends.conditions import Standing
 from wqlab_worker.backends.verify import met
 from wqlab_worker.boards import BoardFailure
 from wqlab_worker.leases import Stop
 from wqlab_worker.run import measure
-from wqlab_worker.walk import FIXES, STEPS
+from wqlab_worker.walk import STEPS, Walk, fix
 
 from .scripted import ScriptedBoard, Told, job
 
@@ -86,7 +87,7 @@ def test_a_boot_that_fails_is_the_step_it_was_at(stage: DeviceStep) -> None:
         [StepOutcome.OK] * at + [StepOutcome.FAILED] + [StepOutcome.SKIPPED] * (len(STEPS) - at - 1)
     )
     assert first[at].failure is not None
-    assert first[at].failure.advice == FIXES[stage], "each step has its fix"
+    assert first[at].failure.advice == fix(stage, WORK.device), "each step has its fix"
     assert {step.text for step in first[at + 1 :]} <= {f"needs {stage}"}
     assert len(steps) == 2 * len(STEPS), "told again when it was tried again"
 
@@ -127,6 +128,25 @@ def test_a_console_that_does_not_carry_the_kernels_log_fails_the_detectors() -> 
     assert failed.step is DeviceStep.DETECTORS
     assert "no detector would be seen" in failed.text
     assert result.device_suspect
+
+
+def advice_on_power(**device: object) -> str:
+    job = WORK.model_copy(update={"device": WORK.device.model_copy(update=device)})
+    told = Told()
+    failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the power could not be switched on")
+    Walk(job, told, lambda: datetime.now(UTC)).failed(BoardFailure(failure, stage=DeviceStep.POWER))
+    (failed,) = [step for step in told.of(CheckStep) if step.failure]
+    assert failed.step is DeviceStep.POWER
+    advice: str = failed.failure.advice
+    return advice
+
+
+def test_the_fix_of_power_is_for_what_switches_it() -> None:
+    assert "labgrid-client -p unit-0 power cycle" in advice_on_power()
+    own = advice_on_power(power=ExternalPower(turn_on="ipmitool -P secret on", turn_off="ipmitool -P secret off"))
+    assert "`power:`" in own and "labgrid-client" not in own
+    assert "secret" not in own, "everybody reads it"
+    assert "LAVA" in advice_on_power(backend="lava") and "labgrid" not in advice_on_power(backend="lava")
 
 
 def test_the_advice_of_the_failure_itself_comes_before_the_steps_own() -> None:

@@ -33,6 +33,17 @@ POWER = "NetworkPowerPort"
 NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
 """Resource classes of a place; a board that is switched by commands of its own has no power port."""
 
+_START_COORDINATOR = (
+    "The board was not touched. Start the labgrid coordinator, and see that the worker's host reaches it at {address}."
+)
+_START_EXPORTER = (
+    "The board was not touched. Start the labgrid exporter of the board's host, and see that its configuration has a "
+    "group {place} with these resources, and `labgrid-client -x {address} resources` lists them."
+)
+_SEE_PLACE = (
+    "The board was not touched. `labgrid-client -p {place} show` and `labgrid-client reservations` tell who has it."
+)
+
 
 _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
@@ -115,7 +126,10 @@ async def connect(address: str, holder: str) -> _Session:
         await asyncio.wait_for(session.start(), CONNECT_S)
     except (TimeoutError, ServerError, grpc.aio.AioRpcError) as error:
         await session.close()
-        raise infrastructure(f"no answer from the labgrid coordinator at {address}: {error!r}") from error
+        raise infrastructure(
+            f"no answer from the labgrid coordinator at {address}: {error!r}",
+            advice=_START_COORDINATOR.format(address=address),
+        ) from error
     return session
 
 
@@ -197,14 +211,20 @@ class PlaceHold:
             missing = await self._try_acquire(session)
             if missing is None:
                 break
-            if time.monotonic() >= deadline or session.gone:
-                raise infrastructure(missing)
+            if session.gone:
+                raise infrastructure(
+                    f"the labgrid coordinator at {self._address} went away: {missing.failure.summary}",
+                    advice=_START_COORDINATOR.format(address=self._address),
+                )
+            if time.monotonic() >= deadline:
+                raise missing
             await session.wait_change(2.0)
         self.resources = acquired_resources(session, session.places[self._place])
         self._keeper = asyncio.create_task(self._keep())
 
-    async def _try_acquire(self, session: _Session) -> str | None:
+    async def _try_acquire(self, session: _Session) -> BoardFailure | None:
         """None when the place is ours, with all its resources; else what is missing."""
+        start_exporter = _START_EXPORTER.format(place=self._place, address=self._address)
         place = session.places.get(self._place)
         if place is None:
             raise infrastructure(
@@ -221,14 +241,19 @@ class PlaceHold:
                 if cls_entry.data.get("cls") and place.hasmatch((exporter, group, cls_entry.cls, name))
             }
             if lacking := self._needed - exported:
-                return f"no exporter offers {', '.join(sorted(lacking))} for {self._place}"
+                return infrastructure(
+                    f"no exporter offers {', '.join(sorted(lacking))} for {self._place}", advice=start_exporter
+                )
             try:
                 await session.stub.AcquirePlace(pb2.AcquirePlaceRequest(placename=self._place))
             except grpc.aio.AioRpcError as error:
-                return f"labgrid does not give {self._place}: {error.details()}"
+                return infrastructure(
+                    f"labgrid does not give {self._place}: {error.details()}",
+                    advice=_SEE_PLACE.format(place=self._place),
+                )
             await session.sync_with_coordinator()
         if self._needed - {resource.cls for resource in acquired_resources(session, place)}:
-            return f"the resources of {self._place} are not acquired yet"
+            return infrastructure(f"the resources of {self._place} are not acquired yet", advice=start_exporter)
         return None
 
     async def _take_over(self, session: _Session, other: str) -> None:

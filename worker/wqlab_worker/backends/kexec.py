@@ -49,6 +49,10 @@ LOAD_TIMEOUT_S = 120.0
 REPORT_GRACE_S = 5.0
 """How long a report that has begun may take to be printed to its end."""
 IMAGE_ON_BOARD = "/lab/variant"
+PLACE_LOST = (
+    "Nothing was found wrong with the board. If the labgrid coordinator is away, start it. Else see with "
+    "`labgrid-client who` who took the place: quarantine a device before somebody works on it by hand."
+)
 _VARIANT = "the variant"
 
 
@@ -372,10 +376,11 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _raise_if_interrupted(self) -> None:
         if self.cancel.failure:
             raise BoardFailure(self.cancel.failure)
-        if reason := self.lost() or self.tap.lost:
-            if self.tap.lost:
-                self.stage = DeviceStep.CONSOLE
-            raise infrastructure(reason)
+        if reason := self.lost():
+            raise infrastructure(reason, advice=PLACE_LOST)
+        if self.tap.lost:
+            self.stage = DeviceStep.CONSOLE
+            raise infrastructure(self.tap.lost)
 
 
 @contextmanager
