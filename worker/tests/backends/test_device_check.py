@@ -67,3 +67,20 @@ def test_another_topology_than_declared_is_the_step_that_fails(device_lab: Devic
     assert (failed.outcome, last[DeviceStep.KEXEC].outcome) == (StepOutcome.FAILED, StepOutcome.OK)
     assert "2 CPUs, declared 4" in failed.text
     assert last[DeviceStep.DETECTORS].text == "needs topology"
+
+
+@pytest.mark.nightly  # how the steps are told: test_walk.py
+def test_a_condition_that_is_required_and_lacking_fails_fitness(device_lab: DeviceLab) -> None:
+    device_lab.faults("tiny-1")
+    job = health_check(device_lab, 303)
+    strict = job.device.conditions.model_copy(update={"required": ["governor"]})
+    told = Told()
+    result = execute(
+        device_lab, job.model_copy(update={"device": job.device.model_copy(update={"conditions": strict})}), told
+    )
+    assert (result.outcome, result.device_suspect) == (Outcome.FAILED, True)
+    last = {step.step: step for step in told.of(CheckStep)}
+    assert [last[step].outcome for step in STEPS] == (
+        [StepOutcome.OK] * 5 + [StepOutcome.SKIPPED, StepOutcome.FAILED, StepOutcome.SKIPPED]
+    )
+    assert f"governor performance is required, found {LACKING}" in last[DeviceStep.FITNESS].text
