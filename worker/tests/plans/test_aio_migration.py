@@ -10,7 +10,7 @@ from wqlab_worker.collect import Lacking
 from wqlab_worker.parsers.aio_migration import stays
 from wqlab_worker.parsers.histogram import read_histogram
 
-from .test_plans import AWKS, call, plan, trace
+from .scripts import AWKS, call, plan, trace
 
 NAME = "aio-migration"
 

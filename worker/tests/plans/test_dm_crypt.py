@@ -1,0 +1,256 @@
+"""dm-crypt-affinity and fan-out: what they promise, and their script's functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.enums import TraceMode
+from wqlab_worker.collect import Records
+from wqlab_worker.parsers.histogram import read_histogram
+from wqlab_worker.parsers.pairs import read_pairs
+
+from .scripts import AWKS, call, plan, trace
+
+
+def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
+    axes = {axis.name: axis.values for axis in plan("dm-crypt-affinity").axes}
+    assert axes == {
+        "scope": ["cpu", "smt", "cache", "cache_shard", "numa", "system"],
+        "strict": ["0", "1"],
+        "local": ["0", "1"],
+    }
+    assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
+
+
+def test_hardware_measures_the_five_published_configurations_and_emulated_boards_those_that_kernels_have() -> None:
+    chosen = plan("dm-crypt-affinity")
+    published = {reference.setting for reference in chosen.references}
+    assert set(chosen.hardware.settings) == published
+    assert len(published) == 5
+    assert (chosen.hardware.parameters["runtime_s"], chosen.hardware.repetitions.untraced) == (60, 5)
+    assert {chosen.knobs(setting)["local"] for setting in chosen.emulated.settings} == {"0"}
+
+
+def test_published_figures_are_those_of_the_study() -> None:
+    found = {(r.scenario, r.setting, r.metric): (r.mean, r.stddev) for r in plan("dm-crypt-affinity").references}
+    assert found["LOW", "scope=cache,strict=1", "bandwidth"] == (828.20, 4.49)
+    assert found["MED", "scope=cache,strict=0", "cpu_utilisation"] == (96.15, 0.09)
+    assert found["LOW", "local=1,scope=system,strict=0", "bandwidth"] == (884.20, 18.39)
+    assert len(found) == 3 * 5 * 2
+
+
+@pytest.mark.parametrize(
+    ("cpus", "fraction", "jobs"),
+    [(24, "1/1", 24), (24, "1/3", 8), (24, "1/6", 4), (64, "1/3", 21), (2, "1/1", 2), (2, "1/3", 1), (2, "1/6", 1)],
+)
+def test_issuers(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
+    command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
+    assert call("dm-crypt-affinity", command, tmp_path, ISSUERS_PER_CPU=fraction).values == {"issuers": jobs}
+
+
+@pytest.mark.parametrize(
+    ("cpus", "issuers"),
+    [(24, [1, 3, 8, 24, 48, 96]), (8, [1, 2, 4, 8, 16, 32]), (64, [1, 4, 16, 64, 128, 256]), (2, [1, 1, 2, 2, 4, 8])],
+)
+def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, cpus: int, issuers: list[int]) -> None:
+    command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
+    found = []
+    for scenario in plan("fan-out").scenarios:
+        environment = {name.upper(): str(value) for name, value in scenario.parameters.items()}
+        found.append(call("fan-out", command, tmp_path, **environment).values["issuers"])
+    assert found == issuers
+
+
+def test_points_of_the_fan_out_have_a_place_on_kernels_that_cannot_be_traced() -> None:
+    chosen = plan("fan-out")
+    assert chosen.curve is not None
+    assert chosen.metric(chosen.curve.over).taken_from is TraceMode.UNTRACED
+
+
+def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_one_has(tmp_path: Path) -> None:
+    folder = tmp_path / "kcryptd"
+    folder.mkdir()
+    command = f"localize {folder} || record fact left yes"
+    assert call("dm-crypt-affinity", command, tmp_path).unsupported == []
+    found = call("dm-crypt-affinity", command, tmp_path, SETTING_LOCAL="1")
+    assert dict(found.unsupported)["*"].startswith("localization was never merged: kernel ")
+    assert found.facts == {"left": "yes"}
+    (folder / "localize").write_text("0\n")
+    for value in ("1", "0"):
+        found = call("dm-crypt-affinity", command, tmp_path, SETTING_LOCAL=value)
+        assert (found.settings, found.unsupported) == ({"local": value}, [])
+
+
+def workers(folder: Path, *lists: str, name: str = "kworker/u98:{}-kcryptd-253:0-1") -> None:
+    for cpus in lists:
+        pid = len(list(folder.iterdir())) + 1
+        (folder / str(pid)).mkdir()
+        (folder / str(pid) / "status").write_text(
+            f"Name:\t{name.format(pid)}\nState:\tI (idle)\nCpus_allowed:\tffffff\nCpus_allowed_list:\t{cpus}\n"
+        )
+
+
+@pytest.mark.parametrize("awk", AWKS)
+@pytest.mark.parametrize(
+    ("lists", "pods"),
+    [
+        (["18-23", "0-5", "12-17", "6-11", "0-5"], "0-5 6-11 12-17 18-23"),
+        (["0-23", "0-5", "0-23", "6-11", "12-17", "18-23"], "0-5 6-11 12-17 18-23"),
+        (["0-23", "12-17"], "12-17"),
+        (["0-23", "0-23"], "0-23"),
+        (["0-23", "0,12", "11,23", "1,13"], "0,12 1,13 11,23"),
+        (["0-3,8-11", "4-7,12-15", "0-15"], "0-3,8-11 4-7,12-15"),
+        (["0-7", "3", "2"], "2 3"),
+        ([], ""),
+    ],
+)
+def test_pods_are_those_of_the_strict_scope_and_of_no_former_one(
+    tmp_path: Path, awk: str, lists: list[str], pods: str
+) -> None:
+    proc = tmp_path / "proc"
+    proc.mkdir()
+    workers(proc, *lists)
+    workers(proc, "0", name="kworker/u97:{}-events_unbound")
+    workers(proc, "0", name="kworker/R-kcryptd-253:0-1")
+    workers(proc, "0", name="kworker/u97:{}-kcryptd_io-253:0-1")
+    found = call("dm-crypt-affinity", f"AWK='{awk}'\nrecord fact pods \"$(pods)\"", tmp_path, PROC=str(proc))
+    assert found.facts == {"pods": pods}
+
+
+def test_a_kernel_that_does_not_show_kcryptd_in_sysfs_has_no_scope_to_choose(tmp_path: Path) -> None:
+    """6.1, for one."""
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    command = f"DEVICE={device}\nknob_folder() {{ return 1; }}\nmeasure"
+    found = call("dm-crypt-affinity", command, tmp_path)
+    assert dict(found.unsupported)["*"].endswith("has no affinity_scope for kcryptd: that workqueue is not in sysfs")
+    assert found.values == {}
+    with pytest.raises(AssertionError, match=r"the dm-crypt device .* is not there"):
+        call("dm-crypt-affinity", f"DEVICE={tmp_path}/none\nmeasure", tmp_path)
+
+
+CRYPT_SETUP = """\
+nproc() { echo %d; }
+memory_available_mib() { echo %d; }
+need() { :; }
+memory_disk() { echo "made of $2 MiB"; }
+dd() { record fact written "$*"; }
+blockdev() { echo 2048; }
+dmsetup() { :; }
+DEVICE=%s
+(setup) || record fact status $?
+"""
+
+
+def crypt_setup(tmp_path: Path, name: str, cpus: int, memory_mib: int, *, emulated: bool) -> Records:
+    """Setup on a board without a scratch device; nothing is made."""
+    profile = plan(name).emulated if emulated else plan(name).hardware
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    environment = {key.upper(): str(value) for key, value in profile.parameters.items()}
+    return call(name, CRYPT_SETUP % (cpus, memory_mib, device), tmp_path, **environment)
+
+
+@pytest.mark.parametrize("name", ["dm-crypt-affinity", "fan-out"])
+@pytest.mark.parametrize(
+    ("memory_mib", "emulated", "mib"),
+    [(65536, False, 8192), (16384, False, 8192), (3700, False, 1850), (900, True, 128), (200, True, 100)],
+)
+def test_the_memory_disk_of_dm_crypt_takes_no_more_than_half_of_the_memory(
+    tmp_path: Path, name: str, memory_mib: int, emulated: bool, mib: int
+) -> None:
+    asked = 128 if emulated else 8192
+    facts = crypt_setup(tmp_path, name, 8, memory_mib, emulated=emulated).facts
+    assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
+    scaled = f" (scaled to this board's memory; the plan asks for {asked} MiB)" if mib < asked else ""
+    assert facts["disk"] == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{scaled}"
+
+
+@pytest.mark.parametrize(("memory_mib", "mib", "why"), [(8192, 256, "1 MiB for each of 256"), (400, 200, "scaled to")])
+def test_the_memory_disk_has_a_region_for_each_issuer_of_the_largest_scenario(
+    tmp_path: Path, memory_mib: int, mib: int, why: str
+) -> None:
+    disk = crypt_setup(tmp_path, "fan-out", 64, memory_mib, emulated=True).facts["disk"]
+    assert disk.startswith(f"null_blk memory_backed, {mib} MiB, 64 queues, prewritten ({why}")
+    assert disk.endswith("the plan asks for 128 MiB)")
+
+
+@pytest.mark.parametrize("name", ["dm-crypt-affinity", "fan-out"])
+def test_setup_knows_the_most_issuers_of_any_scenario(tmp_path: Path, name: str) -> None:
+    def issuers(parameters: Mapping[str, object]) -> float:
+        environment = {key.upper(): str(value) for key, value in parameters.items()}
+        return call(name, "nproc() { echo 24; }\nrecord value issuers $(issuers)", tmp_path, **environment).values[
+            "issuers"
+        ]
+
+    for profile in (plan(name).hardware, plan(name).emulated):
+        each = [issuers({**profile.parameters, **scenario.parameters}) for scenario in plan(name).scenarios]
+        assert issuers(profile.parameters) == max(each)
+
+
+@pytest.mark.parametrize("traced", ["0", "1"])
+@pytest.mark.parametrize(("mib", "region_k"), [(128, "1024k"), (95, None)])
+def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
+    tmp_path: Path, mib: int, region_k: str | None, traced: str
+) -> None:
+    folder = tmp_path / "kcryptd"
+    folder.mkdir()
+    for knob in ("affinity_scope", "affinity_strict"):
+        (folder / knob).touch()
+    device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
+    stand_ins = (
+        f"DEVICE={device}\nnproc() {{ echo 24; }}\n"
+        f"knob_folder() {{ echo {folder}; }}\nblockdev() {{ echo {mib << 20}; }}\n"
+        'run_fio() { record fact fio "$*"; }\ntrace_start() { record fact traced yes; return 1; }\n'
+    )
+    environment = {key.upper(): str(value) for key, value in plan("fan-out").emulated.parameters.items()}
+    environment |= {"SETTING_SCOPE": "system", "SETTING_STRICT": "0", "TRACE": traced}
+    found = call("fan-out", f"{stand_ins}measure", tmp_path, **environment)
+    assert found.failure is None
+    if region_k is None:
+        said = "a disk of 95 MiB is too small for a region of 1 MiB for each of 96 issuers"
+        assert (found.unsupported, found.facts.get("fio"), found.facts.get("traced")) == ([("*", said)], None, None)
+    elif traced == "1":
+        assert (found.unsupported, found.facts["traced"]) == ([], "yes")
+    else:
+        assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]
+
+
+def test_a_board_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
+    found = crypt_setup(tmp_path, "dm-crypt-affinity", 64, 120, emulated=False)
+    said = "not enough memory: a memory disk of 60 MiB has no region of 1 MiB for each of 64 CPUs"
+    assert (found.unsupported, found.failure, found.facts) == ([("*", said)], None, {"status": "1"})
+
+
+EVENTS = """\
+# tracer: nop
+           fio-742     [016] d....   309.100000: workqueue_queue_work: work struct=00000000aa function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+           fio-742     [008] d....   309.100100: workqueue_queue_work: work struct=00000000bb function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+   kworker/8:1H-46     [009] .....   309.100200: workqueue_execute_start: work struct 00000000cc: function blk_mq_run_work_fn
+   kworker/u98:3-460   [009] .....   309.100300: workqueue_execute_start: work struct 00000000aa: function kcryptd_crypt
+ odd name [003] x-77   [011] .....   309.100350: workqueue_execute_start: work struct 00000000bb: function kcryptd_crypt
+   kworker/u98:3-460   [009] .....   309.100800: workqueue_execute_end: work struct 00000000aa: function kcryptd_crypt
+           fio-742     [016] d....   309.100900: workqueue_queue_work: work struct=00000000aa function=kcryptd_crypt workqueue=kcryptd-253:0-1 req_cpu=512 cpu=-1
+           fio-742     [016] d....   309.100950: sched_migrate_task: comm=fio pid=1 prio=120 orig_cpu=1 dest_cpu=2
+"""  # noqa: E501 - as the kernel prints them
+
+
+@pytest.mark.parametrize("awk", AWKS)
+def test_work_items_are_followed_by_their_pointer(tmp_path: Path, awk: str) -> None:
+    trace(tmp_path, EVENTS)
+    records = call("dm-crypt-affinity", f"AWK='{awk}'\nMIGRATIONS=1\nreduce_trace", tmp_path)
+    pairs = {(p.queued_on, p.ran_on): (p.items, p.exec_ns) for p in read_pairs(records, range(24))}
+    assert pairs.keys() == {(16, 9), (8, 11)}
+    assert pairs[16, 9][0] == 1
+    assert pairs[16, 9][1] == pytest.approx(500_000, rel=1e-3)
+    assert pairs[8, 11] == (1, 0)
+    assert dict(read_histogram(records, "queue_to_start_us")) in ({300: 1, 250: 1}, {299: 1, 250: 1}, {299: 1, 249: 1})
+    assert records.values == {"items": 2, "migrations": 1}
+    assert records.facts["items_queued_not_started"] == "1"
+
+
+def test_hidden_pointers_are_not_matched(tmp_path: Path) -> None:
+    trace(tmp_path, EVENTS.replace("00000000aa", "(____ptrval____)"))
+    records = call("dm-crypt-affinity", "reduce_trace", tmp_path)
+    assert dict(records.unsupported).keys() == {"traced"}

@@ -1,0 +1,99 @@
+"""xfs-fsync: what it promises, and the reduction of its trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wqlab_worker.collect import Records
+from wqlab_worker.parsers.histogram import read_histogram
+
+from .scripts import AWKS, call, plan, trace
+
+
+def test_the_xfs_study_is_whole_on_hardware() -> None:
+    hardware = plan("xfs-fsync").hardware
+    assert [hardware.parameters[name] for name in ("jobs", "mounts", "file_kib")] == [64, 4, 128 << 10]
+    assert hardware.repetitions.untraced == 5
+
+
+@pytest.mark.parametrize(
+    ("memory_mib", "jobs", "file_kib", "expected", "scaled"),
+    [
+        (65536, 64, 131072, "64 jobs on 4 mounts, 131072 KiB each", False),
+        (1800, 16, 320, "16 jobs on 4 mounts, 320 KiB each", False),
+        (8192, 64, 131072, "64 jobs on 4 mounts, 30720 KiB each", True),
+        (400, 16, 320, "16 jobs on 1 mounts, 320 KiB each", True),
+        (140, 64, 512, "8 jobs on 1 mounts, 384 KiB each", True),
+    ],
+)
+def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expected: str, scaled: bool) -> None:
+    command = f"echo {memory_mib} >$WORK/memory_mib\nscale {file_kib}"
+    found = call("xfs-fsync", command, tmp_path, MOUNTS="4", JOBS=str(jobs)).facts["scale"]
+    assert found.startswith(expected)
+    assert ("scaled to this board's memory" in found) == scaled
+
+
+def graph(pid: int, cpu: int, start: float, lines: str, task: str = "fio") -> str:
+    """Lines as the function_graph tracer prints them, a microsecond apart."""
+    return "".join(
+        f"  {start + number / 1e6:.6f} |  {cpu:2})    {task}-{pid}     | {line}\n"
+        for number, line in enumerate(lines.strip().splitlines())
+    )
+
+
+LOCK = "_raw_spin_lock_irq();"
+END = "} /* __flush_workqueue */"
+RETURNS = f"__flush_workqueue() {{\n  mutex_lock();\n  {LOCK}\n  {LOCK}\n  _raw_spin_lock_irqsave();\n{END}"
+
+
+def histogram(records: Records, name: str) -> dict[int, int]:
+    return dict(read_histogram(records, name))
+
+
+def counts(tmp_path: Path, *per_cpu: str) -> tuple[dict[int, int], dict[int, int], dict[int, int]]:
+    trace(tmp_path, "", dict(enumerate(per_cpu)))
+    names = ("locks_until_wait_returned", "locks_until_wait_waited", "locks_whole_flush")
+    by_awk = []
+    for awk in AWKS:
+        records = call("xfs-fsync", f"AWK='{awk}'\nreduce_trace", tmp_path)
+        by_awk.append([histogram(records, name) for name in names])
+    assert by_awk[0] == by_awk[1]
+    returned, waited, whole = by_awk[0]
+    return returned, waited, whole
+
+
+def test_locks_of_a_flush_that_returns_at_once(tmp_path: Path) -> None:
+    assert counts(tmp_path, "# tracer: function_graph\n" + graph(7, 0, 10.0, RETURNS)) == ({3: 1}, {}, {3: 1})
+
+
+def test_a_helper_and_other_variants_count_as_well(tmp_path: Path) -> None:
+    body = RETURNS.replace(LOCK, "take() {\n _raw_spin_lock();\n _raw_spin_trylock() {\n}\n_raw_write_lock_bh();\n}", 1)
+    assert counts(tmp_path, graph(7, 0, 10.0, body))[2] == {5: 1}
+
+
+def test_a_flush_that_waits_and_goes_on_on_another_cpu(tmp_path: Path) -> None:
+    before = f"__flush_workqueue() {{\n  {LOCK}\n  {LOCK}\n  schedule() {{\n    _raw_spin_lock();"
+    after = f"  }} /* schedule */\n  {LOCK}\n}} /* __flush_workqueue */"
+    found = counts(tmp_path, graph(7, 0, 20.0, after) + graph(8, 0, 21.0, RETURNS), graph(7, 1, 10.0, before))
+    assert found == ({3: 1}, {2: 1}, {4: 1, 3: 1})
+
+
+def test_softirqs_are_not_the_tasks_and_a_contended_mutex_is_not_the_flushs(tmp_path: Path) -> None:
+    mutex = (
+        "mutex_lock() {\n _raw_spin_lock();\n schedule() {\n _raw_spin_lock();\n } /* schedule */\n } /* mutex_lock */"
+    )
+    softirq = "handle_softirqs() {\n _raw_spin_lock();\n schedule();\n } /* handle_softirqs */"
+    body = RETURNS.replace("mutex_lock();", f"{mutex}\n{softirq}")
+    assert counts(tmp_path, graph(7, 0, 10.0, body)) == ({3: 1}, {}, {5: 1})
+
+
+def test_other_tasks_and_flushes_seen_in_part_are_left_out(tmp_path: Path) -> None:
+    cut = f"{LOCK}\n{LOCK}\n}} /* __flush_workqueue */"
+    unfinished = f"__flush_workqueue() {{\n {LOCK}"
+    lines = graph(7, 0, 10.0, cut) + graph(9, 0, 11.0, RETURNS, task="kworker/u8:1") + graph(8, 0, 12.0, unfinished)
+    assert counts(tmp_path, lines) == ({}, {}, {})
+
+
+# --- netperf-stream ---------------------------------------------------------------------------------------------------
