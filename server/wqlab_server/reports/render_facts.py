@@ -50,8 +50,8 @@ _CHECKED = {
     "prove_locking": "lockdep",
 }
 """Facts that a reader checks before believing a figure, and what they are called there; plans record more."""
-_OF_THE_LAB = ("wqlab.token=", "wqlab.ssh=")
-"""Kernel arguments with which the lab knows its boot again and logs in: new ones for every boot, nothing to repeat."""
+_OF_THE_LAB = "wqlab."
+"""How the kernel arguments begin with which the lab knows its boot again and gets at it: nothing to repeat."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def cmdlines(target: TargetReport) -> dict[str, str]:
     for arm, line in lines.items():
         arms.setdefault(" ".join(word for word in line.split() if not _is_the_labs(word)), []).append(arm)
     without = any(_is_the_labs(word) for line in lines.values() for word in line.split())
-    note = ", without the lab's wqlab.token and wqlab.ssh" if without else ""
+    note = ", without the lab's own wqlab.* words" if without else ""
     of = {1: "", 2: " of both"} if len(arms) == 1 else {1: " of the {}"}
     return {f"Kernel command line{of[len(of_arms)].format(*of_arms)}{note}": line for line, of_arms in arms.items()}
 

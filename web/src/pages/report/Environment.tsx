@@ -38,7 +38,7 @@ export function Environment({ target }: { target: TargetReport }) {
             commandLines(environment.cmdline).map(({ of, text, shortened }) => (
               <Line
                 key={of}
-                name={`Kernel command line of ${of}${shortened ? ", without the lab's wqlab.token and wqlab.ssh" : ""}`}
+                name={`Kernel command line of ${of}${shortened ? ", without the lab's own wqlab.* words" : ""}`}
                 text={text}
               />
             ))}

@@ -143,7 +143,10 @@ test("a published figure stands beside what was measured of the same setting, th
 
 test("command lines are shown without what the lab adds to each boot, once where the arms agree", () => {
   expect(
-    commandLines({ baseline: "panic=0 wqlab.token=a nokaslr", candidate: "panic=0 wqlab.token=b nokaslr" }),
+    commandLines({
+      baseline: "panic=0 wqlab.ip=192.0.2.1/24 wqlab.token=a nokaslr",
+      candidate: "panic=0 wqlab.token=b nokaslr",
+    }),
   ).toEqual([{ of: "both kernels", text: "panic=0 nokaslr", shortened: true }]);
   expect(commandLines({ baseline: "quiet", candidate: "debug" }).map(line => line.of)).toEqual([
     "baseline",

@@ -355,12 +355,12 @@ export function publishedOf(target: TargetReport): PublishedRow[] {
 
 // --- environment --------------------------------------------------------------------------------------------------
 
-const OF_THE_LAB = ["wqlab.token=", "wqlab.ssh="];
+const OF_THE_LAB = "wqlab.";
 
 export interface CommandLine {
   of: string;
   text: string;
-  /** The lab's own arguments, new for every boot, are left out. */
+  /** The lab's own arguments are left out. */
   shortened: boolean;
 }
 
@@ -368,7 +368,7 @@ export interface CommandLine {
 export function commandLines(cmdline: Partial<Record<Arm, string>>): CommandLine[] {
   const arms = Object.entries(cmdline).map(([arm, line]) => {
     const words = line.split(/\s+/).filter(Boolean);
-    const kept = words.filter(word => !OF_THE_LAB.some(prefix => word.startsWith(prefix)));
+    const kept = words.filter(word => !word.startsWith(OF_THE_LAB));
     return { arm, text: kept.join(" "), shortened: kept.length < words.length };
   });
   return [...Map.groupBy(arms, ({ text }) => text)].map(([text, of]) => ({
