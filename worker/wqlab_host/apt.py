@@ -17,9 +17,10 @@ _URI = re.compile(r"^'[^']+' ([^_\s]+)_(\S+)_(\S+)\.deb ", re.MULTILINE)
 _OPTIONS = (
     "-q",
     *("-o", "Debug::NoLocking=1"),
-    *("-o", "Dir::Cache::pkgcache="),
     *("-o", "Dir::Cache::srcpkgcache="),
 )
+_INDEX = "pkgcache.bin"
+"""What apt makes of its package lists, in the private folders: it reads the lists anew when they have changed."""
 _KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 
@@ -39,7 +40,7 @@ class Apt:
         self._suite = suite
         self._private = private / f"{suite or 'own'}-{self._arch}"
         self._mirrors = private / "mirrors"
-        self._options = [*_OPTIONS]
+        self._options = [*_OPTIONS, "-o", f"Dir::Cache::pkgcache={self._private / _INDEX}"]
 
     def versions(self, packages: Sequence[str], *, fresh: bool = False) -> dict[str, str]:
         """Candidate version of each package. Raises AptError.
@@ -47,6 +48,7 @@ class Apt:
         Lists that are there are used as they are, without a network; `fresh` fetches them again, into `private`,
         because a mirror no longer has what old lists name.
         """
+        self._private.mkdir(parents=True, exist_ok=True)
         foreign = self._suite is not None or self._arch != _run(["dpkg", "--print-architecture"]).strip()
         if foreign:
             self._use_private_lists(foreign)
@@ -83,12 +85,15 @@ class Apt:
         if foreign:
             # The machine's own packages are of another architecture or suite: they decide nothing here.
             status = self._private / "status"
-            status.touch()
+            if not status.exists():
+                status.touch()
             self._options += ["-o", f"APT::Architecture={self._arch}", "-o", f"APT::Architectures={self._arch}"]
             self._options += ["-o", f"Dir::State::status={status}"]
         if self._suite is not None:
             sources = self._private / "sources.list"
-            sources.write_text(f"deb [signed-by={_KEYRING}] {_debian_mirror(self._mirrors)} {self._suite} main\n")
+            wanted = f"deb [signed-by={_KEYRING}] {_debian_mirror(self._mirrors)} {self._suite} main\n"
+            if not sources.exists() or sources.read_text() != wanted:
+                sources.write_text(wanted)
             self._options += ["-o", f"Dir::Etc::sourcelist={sources}", "-o", "Dir::Etc::sourceparts=/dev/null"]
 
 
@@ -98,8 +103,10 @@ def _debian_mirror(private: Path) -> str:
     apt tells by its package lists. Where they were removed, as in a container's image, some are fetched into `private`.
     """
     lists = private / "lists"
-    aside = [*_OPTIONS, "-o", f"Dir::State::lists={lists}/"]
-    if mirror := _mirror_by_lists(_OPTIONS) or _mirror_by_lists(aside):
+    private.mkdir(parents=True, exist_ok=True)
+    options = [*_OPTIONS, "-o", f"Dir::Cache::pkgcache={private / _INDEX}"]
+    aside = [*options, "-o", f"Dir::State::lists={lists}/"]
+    if mirror := _mirror_by_lists(options) or _mirror_by_lists(aside):
         return mirror
     (lists / "partial").mkdir(parents=True, exist_ok=True)
     _run(["apt-get", *aside, "update"])
