@@ -282,8 +282,7 @@ def submissions(
         "branch": branch,
         "conflict": lab.submit("--mbox", str(SERIES / "does-not-apply.mbox"), "--target", "xfs-fsync@tiny"),
         "broken": broken,
-        "warns": quick("warns-at-boot.mbox", "tiny", "--blocks", "1"),
-        "panic": quick("panics-at-boot.mbox", "tiny"),
+        "panic": quick("panics-at-boot.mbox", "tiny", "--blocks", "1"),
         # Mostly waits: early, beside the others.
         "hang": quick("hangs-at-boot.mbox", "lone", "--blocks", "1", "--priority", "90"),
     }

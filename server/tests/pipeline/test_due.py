@@ -52,8 +52,12 @@ def every_unit_is_quarantined(lab: LabUnderTest) -> None:
     lab.sql("UPDATE devices SET health = 'quarantined', health_reason = 'smoke'")
 
 
-@pytest.mark.parametrize("happens", [all_goes_well, no_candidate_compiles, one_is_canceled, every_unit_is_quarantined])
-@pytest.mark.parametrize("after", [1, 6])
+TROUBLES = (no_candidate_compiles, one_is_canceled, every_unit_is_quarantined)
+
+
+@pytest.mark.parametrize(
+    ("happens", "after"), [(all_goes_well, 0), *((trouble, step) for trouble in TROUBLES for step in (1, 6))]
+)
 @pytest.mark.parametrize("checked", [True, False])
 def test_what_is_passed_over_has_nothing_to_do(
     lab: LabUnderTest, happens: Callable[[LabUnderTest], None], after: int, checked: bool
@@ -67,8 +71,8 @@ def test_what_is_passed_over_has_nothing_to_do(
     for step in range(300):
         if step == after:
             happens(lab)
+        before = states(lab)
         for submission_id in passed_over(lab):
-            before = states(lab)
             pipeline.advance(lab.sessions, lab.settings, submission_id)
             assert states(lab) == before
             seen += 1

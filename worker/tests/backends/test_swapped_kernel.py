@@ -1,5 +1,8 @@
 """A kernel image that is replaced behind the lab's back never measures: in the artifact store, in the worker's cache,
-between two boots. Real files, a real bench, real labgrid; only the server's HTTP is played, from a folder."""
+between two boots. Real files, a real bench, real labgrid; only the server's HTTP is played, from a folder.
+
+For the night: before the first boot, of which `test_swapped_between_two_boots` has the same check before the second.
+"""
 
 from __future__ import annotations
 
@@ -119,6 +122,7 @@ def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
     assert list(swaps.cache.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_swapped_in_the_cache_before_a_run_is_fetched_again(swaps: Swaps) -> None:
     path = swaps.fetch(swaps.lab.job([[Arm.CANDIDATE]], run_id=202).kernels[Arm.CANDIDATE].image)
     swaps.swap(swaps.cache)
@@ -145,6 +149,7 @@ def test_swapped_between_two_boots(swaps: Swaps) -> None:
     assert {(event.block, event.arm) for event in told.of(BlockDiscarded)} == {(1, Arm.CANDIDATE)}
 
 
+@pytest.mark.nightly
 def test_swapped_between_fetch_and_boot(swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch = swaps.server.fetch
 
