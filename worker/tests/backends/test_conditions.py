@@ -124,13 +124,6 @@ def test_interrupts_that_all_refuse_fail_where_it_is_required() -> None:
     ]
 
 
-def test_the_hottest_sensor_that_makes_sense_counts(tmp_path: Path) -> None:
-    root = tree(tmp_path, RYZEN)
-    assert conditions.hottest(sh(conditions.temperature_command(root))) == 47.875
-    assert conditions.hottest(sh(conditions.temperature_command(str(tmp_path / "nothing")))) is None
-    assert conditions.hottest("-273150\n") is None, "no sensor is connected"
-
-
 def test_nothing_wanted_is_nothing_run() -> None:
     assert conditions.apply_command(Conditions()) == ""
     assert conditions.restore_command([Change("/sys/a", "1", "1")]) == "", "nothing was changed"

@@ -8,7 +8,7 @@ import structlog
 
 from wqlab_contracts.messages import DeviceFacts
 
-from . import conditions
+from . import conditions, temperature
 from .conditions import Change, Standing
 from .kexec import KexecStrategy
 from .verify import met
@@ -45,7 +45,8 @@ class BoardConditions:
     def _cooled_below(self, limit: float) -> Standing:
         started = time.monotonic()
         while True:
-            degrees = conditions.hottest(self._strategy.command(conditions.temperature_command(), TIMEOUT_S).text)
+            answer = self._strategy.command(temperature.command(), TIMEOUT_S)
+            degrees = temperature.hottest(temperature.read(answer.text))
             waited = time.monotonic() - started
             if degrees is None:
                 return Standing("temperature", f"below {limit:g} °C", conditions.LACKING, met=False)

@@ -16,10 +16,6 @@ from wqlab_contracts.specs import Condition, Conditions
 
 _CPU = "/sys/devices/system/cpu"
 LACKING = "not available"
-TEMPERATURES = ("/sys/class/thermal/thermal_zone[0-9]*/temp", "/sys/class/hwmon/hwmon[0-9]*/temp[0-9]*_input")
-"""In thousandths of a degree."""
-PLAUSIBLE_C = (-20.0, 150.0)
-"""A sensor that nothing is connected to reports something else."""
 
 # Reads, writes where that changes something, reads again. `cat` and not `read`: some files end without a line feed.
 _SET = """\
@@ -134,14 +130,3 @@ def _standing(name: Condition, value: str, changes: Sequence[Change], root: str)
 def unmet(conditions: Conditions, found: Sequence[Standing]) -> list[Standing]:
     """Those that the type requires and the board does not have."""
     return [each for each in found if not each.met and each.name in conditions.required]
-
-
-def temperature_command(root: str = "") -> str:
-    return f"cat {' '.join(root + pattern for pattern in TEMPERATURES)} 2>/dev/null || :"
-
-
-def hottest(answer: str) -> float | None:
-    """Degrees Celsius of the hottest sensor; None when the board has none that makes sense."""
-    degrees = [int(line) / 1000 for line in answer.split() if line.removeprefix("-").isdecimal()]
-    sane = [each for each in degrees if PLAUSIBLE_C[0] <= each <= PLAUSIBLE_C[1]]
-    return max(sane, default=None)

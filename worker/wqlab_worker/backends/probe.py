@@ -15,7 +15,8 @@ from wqlab_contracts.specs import LastLevel, Topology
 
 from ..elf import build_id_in_notes
 from ..text import decoded
-from .conditions import LACKING, TEMPERATURES, hottest
+from . import temperature
+from .conditions import LACKING
 from .cpumodel import PATTERN, cpu_models
 
 _CPU = "/sys/devices/system/cpu"
@@ -36,7 +37,7 @@ _FILES = (
     f"{_CPU}/cpu0/cpufreq/scaling_governor",
     f"{_CPU}/cpufreq/boost",
     f"{_CPU}/intel_pstate/no_turbo",
-    *TEMPERATURES,
+    *temperature.FILES,
     f"{_CPU}/smt/control",
     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
     "/sys/kernel/debug/sched/preempt",
@@ -276,7 +277,7 @@ def _boost(files: Mapping[str, str]) -> str:
 
 def _temperature(files: Mapping[str, str]) -> str:
     folders = ("/sys/class/thermal/", "/sys/class/hwmon/")
-    degrees = hottest("\n".join(value for path, value in files.items() if path.startswith(folders)))
+    degrees = temperature.hottest({path: value for path, value in files.items() if path.startswith(folders)})
     return LACKING if degrees is None else f"{degrees:.1f} °C"
 
 

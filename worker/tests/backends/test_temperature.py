@@ -1,0 +1,66 @@
+"""Which of a board's sensors say how warm its CPU is, read by a real shell."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wqlab_worker.backends import temperature
+
+CLASS = "sys/class"
+RYZEN = {
+    "hwmon/hwmon0/name": "nvme",
+    "hwmon/hwmon0/temp1_input": "62850",
+    "hwmon/hwmon1/name": "mlx5",
+    "hwmon/hwmon1/temp1_input": "71000",
+    "hwmon/hwmon2/name": "k10temp",
+    "hwmon/hwmon2/temp1_input": "47875",
+    "hwmon/hwmon2/temp3_input": "39250",
+    "thermal/thermal_zone0/type": "acpitz",
+    "thermal/thermal_zone0/temp": "75000",
+}
+XEON = {
+    "thermal/thermal_zone0/type": "x86_pkg_temp",
+    "thermal/thermal_zone0/temp": "52000",
+    "thermal/thermal_zone1/type": "x86_pkg_temp",
+    "thermal/thermal_zone1/temp": "54000",
+    "hwmon/hwmon3/name": "i350bb",
+    "hwmon/hwmon3/temp1_input": "68000",
+}
+SC7180 = {
+    "thermal/thermal_zone0/type": "aoss0-thermal",
+    "thermal/thermal_zone0/temp": "58100",
+    "thermal/thermal_zone1/type": "cpu0-thermal",
+    "thermal/thermal_zone1/temp": "51200",
+    "thermal/thermal_zone9/type": "cpu8-thermal",
+    "thermal/thermal_zone9/temp": "53400",
+}
+UNNAMED = {"hwmon/hwmon0/name": "it8686", "hwmon/hwmon0/temp1_input": "41000", "hwmon/hwmon0/temp2_input": "43000"}
+UNCONNECTED = {"hwmon/hwmon0/name": "k10temp", "hwmon/hwmon0/temp1_input": "-273150"}
+# Its driver answers with an error or with nothing at times.
+SILENT = {"hwmon/hwmon0/name": "coretemp", "hwmon/hwmon0/temp1_input": "", "hwmon/hwmon0/temp2_input": "44000"}
+
+
+@pytest.mark.parametrize(
+    ("sensors", "degrees"),
+    [
+        (RYZEN, 47.875),
+        (XEON, 54.0),
+        (SC7180, 53.4),
+        (UNNAMED, 43.0),
+        (UNCONNECTED, None),
+        (UNCONNECTED | {"hwmon/hwmon1/name": "it8686", "hwmon/hwmon1/temp1_input": "43000"}, 43.0),
+        (SILENT, 44.0),
+        ({}, None),
+    ],
+)
+def test_the_cpus_hottest_sensor_counts(tmp_path: Path, sensors: dict[str, str], degrees: float | None) -> None:
+    for name, text in sensors.items():
+        path = tmp_path / CLASS / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text + "\n")
+    command = temperature.command(str(tmp_path))
+    answer = subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True).stdout
+    assert temperature.hottest(temperature.read(answer)) == degrees
