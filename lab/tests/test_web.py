@@ -51,6 +51,15 @@ def test_what_somebody_installed_or_built_in_the_checkout_changes_nothing(checko
         assert not (place / "dist").exists()
 
 
+def test_what_the_type_checker_found_out_is_there_the_next_time(checkout: Path, tmp_path: Path) -> None:
+    made = PACKAGE.replace("cat ../server/openapi.json", "touch .tsbuildinfo; cat ../server/openapi.json")
+    (checkout / "web" / "package.json").write_text(made % "true")
+    for known in (False, True):
+        with web.workplace(tmp_path / "cache", checkout) as place:
+            assert (place / ".tsbuildinfo").exists() == known
+            web.npm(["run", "hello"], place)
+
+
 def test_a_build_that_fails_says_why_and_leaves_nothing_behind(checkout: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     (checkout / "web" / "package.json").write_text(PACKAGE % "mkdir dist && echo broken here && exit 3")

@@ -18,11 +18,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-_NOT_OURS = {"node_modules", "dist"}
+_CHECKED = ".tsbuildinfo"
+"""What tsc found in which content of which file: with it, it looks only at what has changed since."""
+_NOT_OURS = {"node_modules", "dist", _CHECKED}
 """What tools make in web/ when somebody works there."""
 _PACKAGES = ("package.json", "package-lock.json", ".npmrc")
 _UNUSED_S = 30 * 86400
@@ -61,7 +63,12 @@ def workplace(cache: Path, checkout: Path = CHECKOUT) -> Iterator[Path]:
         (web / "node_modules").symlink_to(installed / "node_modules")
         server.mkdir()
         shutil.copy(checkout / "server" / "openapi.json", server)
+        known = cache / "web" / _CHECKED
+        with suppress(FileNotFoundError):
+            shutil.copy(known, web)
         yield web
+        with suppress(FileNotFoundError):
+            (web / _CHECKED).rename(known)
 
 
 def npm(arguments: list[str], folder: Path) -> None:
