@@ -71,6 +71,11 @@ def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[s
     assert found["candidate"]["mean"] == 3 * (2 + 1) + 1
 
 
+def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["settings"])
+    assert l3_of_cpus(report, "four-l3") == [0, 1, 2, 3]
+
+
 def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
     """Four L3 domains: chance is a quarter, but beside busy boards it was a half once. Only strict is an invariant."""
     report = lab.finish(submissions["settings"])
@@ -136,9 +141,12 @@ def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submi
     assert not [d for d in json.loads(lab.wqlab("devices", "--json")) if d["health"] == "quarantined"]
 
 
-def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
-    """The kernel stops without a word: only the time it takes gives it away."""
-    report = lab.finish(submissions["hang"], codes=(3,))
+@pytest.mark.nightly
+def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab) -> None:
+    """The kernel stops without a word: only the time it takes gives it away. By night: worker/tests/backends/
+    test_contract.py has such a kernel on a board."""
+    series = ("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--blocks", "1")
+    report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@lone"), codes=(3,))
     failure = report["submission"]["failure"]
     assert failure["kind"] == "kernel"
     assert "hang" in failure["summary"] and "did not come up" in failure["summary"]
@@ -186,15 +194,3 @@ def test_every_format_says_the_verdict(lab: Lab, submissions: dict[str, int], st
     assert "locks_per_flush" in text and "improve" in text.lower()
     if style == "text":
         assert max(map(len, text.splitlines())) <= 78
-
-
-def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
-    """Last: the bench starts anew for it."""
-    write_device_type(lab.data, "odd", (1, 3, 1, 1, 1, "contiguous"))
-    subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
-    settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
-    target = ("--target", "dm-crypt-affinity@odd", "--scenario", "HIGH")
-    report = lab.finish(lab.submit("--settings-only", *target, *settings, "--blocks", "1"))
-    assert len(set(l3_of_cpus(report, "odd"))) == 3
-    strict = comparisons(report, metric="local_l3_share", setting="scope=cache,strict=1")
-    assert strict and all(found["candidate"]["mean"] == 100 for found in strict)

@@ -20,7 +20,8 @@ GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("defaul
 
 
 @pytest.fixture(scope="module")
-def submissions(lab: Lab) -> dict[str, int]:
+def submissions(lab: Lab, study: int) -> dict[str, int]:
+    """`study` brings the board with four L3 domains."""
     settings = [
         word for setting in (*GRANULARITIES, "base_slice=4ms,granularity=default") for word in ("--setting", setting)
     ]

@@ -23,7 +23,6 @@ from .scene import Scene
 
 COMMITTED = Path(__file__).parents[2] / "openapi.json"
 SCHEMA: dict[str, Any] = json.loads(COMMITTED.read_text())
-EXAMPLES = 15
 CHECKS = [
     not_a_server_error,
     conforms.status_code_conformance,
@@ -65,7 +64,8 @@ def test_what_workers_speak_is_not_public() -> None:
 
 
 @pytest.mark.integration
-def test_answers_keep_to_the_schema(live: Live, scene: Scene) -> None:
+@pytest.mark.parametrize("examples", [8, pytest.param(40, marks=pytest.mark.nightly)])
+def test_answers_keep_to_the_schema(live: Live, scene: Scene, examples: int) -> None:
     """No 5xx, no undocumented status or media type, no body outside its schema, no bad input accepted.
 
     One server for all operations: what one of them makes or revokes is there when the next is asked.
@@ -81,13 +81,13 @@ def test_answers_keep_to_the_schema(live: Live, scene: Scene) -> None:
     for method, path in OPERATIONS:
         known: dict[str, Any] = {key: value for key, value in there.items() if f"{{{key}}}" in path}
         known |= next(({"name": name} for part, name in names if part in path), {})
-        probe(schema[path][method.upper()], live.url, headers, known if "{sha256}" not in path else {})
+        probe(schema[path][method.upper()], live.url, headers, known if "{sha256}" not in path else {}, examples)
     answered = live.app.state.metrics.text().decode()
     for operation in ("get_run", "get_build", "get_submission", "get_report", "get_device", "get_plan"):
         assert f'operation="{operation}",status="200"' in answered, f"{operation} was only asked for what is not there"
 
 
-def probe(operation: Any, url: str, headers: dict[str, str], known: dict[str, Any]) -> None:
+def probe(operation: Any, url: str, headers: dict[str, str], known: dict[str, Any], examples: int) -> None:
     """`known` are path parameters of something that exists, which a generator would hardly ever hit."""
     good_and_bad = st.one_of(
         operation.as_strategy(generation_mode=GenerationMode.POSITIVE, path_parameters=known or None),
@@ -96,7 +96,7 @@ def probe(operation: Any, url: str, headers: dict[str, str], known: dict[str, An
     )
 
     @settings(
-        max_examples=EXAMPLES,
+        max_examples=examples,
         deadline=None,
         database=None,
         derandomize=True,
