@@ -17,7 +17,7 @@ import httpx
 
 from . import supervision
 from .layout import ADMIN, LAB, Layout
-from .services import POSTGRES_BIN, Service, services, stores, supervisor_config
+from .services import END_FIRST, POSTGRES_BIN, Service, services, stores, supervisor_config
 
 READY_TIMEOUT_S = 60.0
 
@@ -184,6 +184,10 @@ class Lab:
         """Ends every process of this lab, those it left behind included."""
         if self.running():
             gone = os.pidfd_open(self._supervisor.pid())
+            used = {store.name for store in stores(self.layout)}
+            every = self._supervisor.states().keys()
+            for together in (END_FIRST, every - used, used):
+                self._supervisor.stop_together(together)
             self._supervisor.shutdown()
             if not select.select([gone], [], [], 60)[0]:
                 self.say("supervisord does not end: killing it")

@@ -10,6 +10,8 @@ from .layout import LAB, LAVA_LAB, Layout
 
 LAVA_RUNS = 4
 """At once. They wait for LAVA nearly all the time; LAVA knows itself how many devices it has."""
+END_FIRST = {"boards", "lava", "build", "lookups", "server", "beat"}
+"""They tell the others how far they came."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
 
