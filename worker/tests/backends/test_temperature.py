@@ -37,6 +37,23 @@ SC7180 = {
     "thermal/thermal_zone9/type": "cpu8-thermal",
     "thermal/thermal_zone9/temp": "53400",
 }
+RK3588 = {
+    "thermal/thermal_zone0/type": "package-thermal",
+    "thermal/thermal_zone0/temp": "45300",
+    "thermal/thermal_zone1/type": "bigcore0-thermal",
+    "thermal/thermal_zone1/temp": "46200",
+    "thermal/thermal_zone5/type": "gpu-thermal",
+    "thermal/thermal_zone5/temp": "61000",
+    "hwmon/hwmon0/name": "nvme",
+    "hwmon/hwmon0/temp1_input": "70850",
+}
+# Its chip's sensor is the cooler one.
+LS1088A = {
+    "thermal/thermal_zone0/type": "core-cluster",
+    "thermal/thermal_zone0/temp": "78000",
+    "thermal/thermal_zone1/type": "soc",
+    "thermal/thermal_zone1/temp": "54000",
+}
 UNNAMED = {"hwmon/hwmon0/name": "it8686", "hwmon/hwmon0/temp1_input": "41000", "hwmon/hwmon0/temp2_input": "43000"}
 UNCONNECTED = {"hwmon/hwmon0/name": "k10temp", "hwmon/hwmon0/temp1_input": "-273150"}
 # Its driver answers with an error or with nothing at times.
@@ -49,9 +66,12 @@ SILENT = {"hwmon/hwmon0/name": "coretemp", "hwmon/hwmon0/temp1_input": "", "hwmo
         (RYZEN, 47.875),
         (XEON, 54.0),
         (SC7180, 53.4),
+        (RK3588, 46.2),
+        (LS1088A, 78.0),
         (UNNAMED, 43.0),
         (UNCONNECTED, None),
-        (UNCONNECTED | {"hwmon/hwmon1/name": "it8686", "hwmon/hwmon1/temp1_input": "43000"}, 43.0),
+        # A disk's does not stand in for the CPU's that says nothing: a hot CPU would pass as cool.
+        (UNCONNECTED | {"hwmon/hwmon1/name": "nvme", "hwmon/hwmon1/temp1_input": "38000"}, None),
         (SILENT, 44.0),
         ({}, None),
     ],
