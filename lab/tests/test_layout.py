@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_lab.layout import Layout, LayoutError, Serving, free_port
-from wqlab_lab.services import services, stores, supervisor_config
+from wqlab_lab.services import END_FIRST, services, stores, supervisor_config
 
 
 @pytest.fixture
@@ -24,6 +24,13 @@ def test_environment_must_name_the_folders(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delenv("WQLAB_CACHE", raising=False)
     with pytest.raises(LayoutError, match="WQLAB_CACHE is not set"):
         Layout.from_environment()
+
+
+def test_celerys_processes_end_before_what_they_talk_to(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
+    (token := layout.keys / "lava.token").write_text("secret\n")
+    monkeypatch.setenv("WQLAB_LAVA_URL", "http://lava.test")
+    monkeypatch.setenv("WQLAB_LAVA_TOKEN_FILE", str(token))
+    assert {service.name for service in services(layout, 1) if service.command[0] == "celery"} == END_FIRST
 
 
 def test_a_path_too_long_for_a_socket_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

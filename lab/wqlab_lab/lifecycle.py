@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import shutil
 import signal
 import socket
@@ -20,6 +19,7 @@ from .layout import ADMIN, LAB, Layout
 from .services import END_FIRST, POSTGRES_BIN, Service, services, stores, supervisor_config
 
 READY_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 60.0
 
 
 class LabError(Exception):
@@ -183,16 +183,12 @@ class Lab:
     def stop(self) -> None:
         """Ends every process of this lab, those it left behind included."""
         if self.running():
-            gone = os.pidfd_open(self._supervisor.pid())
             used = {store.name for store in stores(self.layout)}
             every = self._supervisor.states().keys()
-            for together in (END_FIRST, every - used, used):
-                self._supervisor.stop_together(together)
-            self._supervisor.shutdown()
-            if not select.select([gone], [], [], 60)[0]:
-                self.say("supervisord does not end: killing it")
-                signal.pidfd_send_signal(gone, signal.SIGKILL)
-            os.close(gone)
+            try:
+                self._supervisor.end((every & END_FIRST, every - END_FIRST - used, every & used), END_TIMEOUT_S)
+            except supervision.SupervisorError as error:
+                self.say(f"{error}: killing what is left")
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)

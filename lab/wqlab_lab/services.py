@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,7 +157,7 @@ serverurl=unix://{_escaped(str(layout.run))}/supervisor.sock
 """
     ]
     for program in programs:
-        command = " ".join(_quoted(word) for word in program.command)
+        command = shlex.join(program.command)
         environment = ",".join(f'{name}="{_escaped(value)}"' for name, value in program.environment.items())
         sections.append(
             f"""[program:{program.name}]
@@ -181,7 +182,3 @@ stdout_logfile_backups=1
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%%")
-
-
-def _quoted(word: str) -> str:
-    return f"'{word}'" if word == "" or any(c in word for c in " ;\"'") else word

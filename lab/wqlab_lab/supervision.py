@@ -5,7 +5,9 @@ from __future__ import annotations
 import http.client
 import os
 import select
-from collections.abc import Callable, Collection
+import signal
+import time
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -47,18 +49,38 @@ class Supervisor:
     def stop(self, name: str) -> None:
         _allowing(Faults.NOT_RUNNING, name, lambda: self._rpc.stopProcess(name, True))
 
-    def stop_together(self, names: Collection[str]) -> None:
-        """Returns when all have ended. supervisord's own shutdown ends them one after the other, a second each."""
-        known = [program for program in self._rpc.getAllProcessInfo() if program["name"] in names]
-        ends = [end for program in known if (end := _end_of(program["pid"])) is not None]
+    def end(self, groups: Iterable[Collection[str]], timeout_s: float) -> None:
+        """Ends the programs, group after group, and supervisord itself, whose own shutdown takes a second for each.
+
+        Raises SupervisorError when a group does not end in time, or supervisord ends before it; it has ended then, and
+        programs may be left.
+        """
+        own = os.pidfd_open(self.pid())
         try:
-            for program in known:
-                name = program["name"]
-                _allowing(Faults.NOT_RUNNING, name, partial(self._rpc.stopProcess, name, False))
-            for end in ends:
-                select.select([end], [], [])  # supervisord kills what does not end by itself
+            for group in groups:
+                self._stop_together(group, own, timeout_s)
+            self._rpc.shutdown()
+            _await_end("supervisord", own, timeout_s)
+        except (OSError, http.client.HTTPException) as error:
+            raise SupervisorError(f"supervisord: {error}") from error
         finally:
-            for end in ends:
+            if not select.select([own], [], [], 0)[0]:
+                signal.pidfd_send_signal(own, signal.SIGKILL)
+            os.close(own)
+
+    def _stop_together(self, names: Collection[str], own: int, timeout_s: float) -> None:
+        ends: dict[str, int] = {}
+        try:
+            for program in self._rpc.getAllProcessInfo():
+                if program["name"] in names and (end := _end_of(program["pid"])) is not None:
+                    ends[program["name"]] = end
+            for name in names:
+                _allowing(Faults.NOT_RUNNING, name, partial(self._rpc.stopProcess, name, False))
+            deadline = time.monotonic() + timeout_s
+            for name, end in ends.items():
+                _await_end(name, end, deadline - time.monotonic(), own)  # supervisord kills what does not end by itself
+        finally:
+            for end in ends.values():
                 os.close(end)
 
     def reload(self) -> None:
@@ -70,9 +92,6 @@ class Supervisor:
         for name in [*added, *changed]:
             self._rpc.addProcessGroup(name)
 
-    def shutdown(self) -> None:
-        self._rpc.shutdown()
-
 
 def _end_of(pid: int) -> int | None:
     """Readable once the process has ended; None when it has, or never was."""
@@ -80,6 +99,13 @@ def _end_of(pid: int) -> int | None:
         return os.pidfd_open(pid) if pid else None
     except ProcessLookupError:
         return None
+
+
+def _await_end(name: str, end: int, timeout_s: float, supervisord: int | None = None) -> None:
+    watched = [end] if supervisord is None else [end, supervisord]
+    ended = select.select(watched, [], [], max(timeout_s, 0))[0]
+    if end not in ended:
+        raise SupervisorError("supervisord has been killed" if ended else f"{name} does not end")
 
 
 def _allowing(fault: int, name: str, call: Callable[[], object]) -> None:
