@@ -44,11 +44,12 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def quick_passwords() -> Iterator[None]:
-    """The same hash with the least of work: a fifth of a second each otherwise."""
+def real_passwords() -> Iterator[PasswordHash]:
+    """How the server hashes them. The tests do with the least of work: a fifth of a second each otherwise."""
     with pytest.MonkeyPatch.context() as patch:
+        real = passwords._argon2
         patch.setattr(passwords, "_argon2", PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),)))
-        yield
+        yield real
 
 
 class Stores:

@@ -174,9 +174,9 @@ def lab(parts_die: bool | None) -> Iterator[Lab]:
     give_little_work(data)
     if not parts_die:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
+    # A kernel that hangs is given up early. Whatever happens to the board, the next run is on the same one.
+    write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
     if parts_die is not False:
-        # A kernel that hangs is given up early. Whatever happens to the board, the next run is on the same one.
-        write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
         # For boards that are made to fail: given up early, and nobody else waits for them. Another one takes over.
         write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}

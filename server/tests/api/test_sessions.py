@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from pwdlib import PasswordHash
 from sqlalchemy import func, select, update
 
 from wqlab_contracts.accounts import SessionView
@@ -92,6 +93,10 @@ def test_the_cookie_is_for_the_browser_alone_and_the_database_cannot_replay_it(
         stored = session.scalars(select(User.password_hash)).first()
     assert stored is not None
     assert stored.startswith("$argon2id$")
+
+
+def test_a_guess_at_a_stolen_password_costs_64_mib_and_three_passes(real_passwords: PasswordHash) -> None:
+    assert "$argon2id$v=19$m=65536,t=3,p=4$" in real_passwords.hash("from the start")
 
 
 def test_over_https_the_cookie_goes_no_other_way(live: Live, settings: Settings, stranger: httpx.Client) -> None:

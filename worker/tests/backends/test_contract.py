@@ -117,7 +117,6 @@ def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
     assert [event.attempt for event in told.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
 
 
-@pytest.mark.nightly  # kernels that die are in tests/e2e too
 def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
     told = Told()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
