@@ -34,10 +34,10 @@ _END_TASK = re.compile(r"^ *</TASK>\s*$")
 
 _LOCKDEP = (
     r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
-    r"|possible irq lock inversion dependency detected|inconsistent lock state"
+    r"|possible irq lock inversion dependency detected|inconsistent lock state|chain_key collision"
     r"|(?:SOFT|HARD)IRQ-safe -> (?:SOFT|HARD)IRQ-unsafe lock order detected|suspicious RCU usage"
     r"|bad unlock balance detected!|bad contention detected!|held lock freed!|Nested lock was not taken"
-    r"|lock held when returning to user space!|lock held at task exit time, still held!"
+    r"|lock held when returning to user space!|lock held at task exit time, still held!|.+/\d+ still has locks held!"
 )
 
 
@@ -68,17 +68,20 @@ _RULES = (
         r"present|invalid TSS|alignment check|control protection fault|bad frame in \S+)\b.*: [0-9a-f]{4} \[#\d+\].*$",
         fatal=True,
     ),
-    _rule(FindingKind.BUG, r"kernel BUG at \S+:\d+!\s*$", fatal=True),
+    _rule(FindingKind.BUG, r"kernel BUG at \S+(?::\d+!| \[verbose debug info unavailable\])\s*$", fatal=True),
     _rule(FindingKind.LOCKDEP, rf"WARNING: (?:{_LOCKDEP})\s*$"),
+    _rule(FindingKind.LOCKDEP, r"INFO: trying to register non-static key\.\s*$"),
     _rule(
         FindingKind.LOCKDEP, r"BUG: (?:Invalid wait context|MAX_LOCK\w+ too low!|MAX_STACK_TRACE_ENTRIES too low!).*$"
     ),
     _rule(FindingKind.BUG, r"BUG: \S.*$"),
-    _rule(FindingKind.WARNING, r"WARNING: (?:CPU: \d+ PID: \d+ at )?\S+:\d+(?: at)? \S+\+0x[0-9a-f]+/0x[0-9a-f]+.*$"),
-    _rule(FindingKind.HUNG_TASK, r"INFO: task \S.*:\d+ blocked for more than \d+ seconds\.\s*$"),
+    _rule(
+        FindingKind.WARNING, r"WARNING: (?:CPU: \d+ PID: \d+ at )?(?:\S+:\d+ )?(?:at )?\S+\+0x[0-9a-f]+/0x[0-9a-f]+.*$"
+    ),
+    _rule(FindingKind.HUNG_TASK, r"INFO: task \S.*:\d+ blocked(?: in I/O wait)? for more than \d+ seconds\.\s*$"),
     _rule(
         FindingKind.RCU_STALL,
-        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls on (?:CPUs/)?tasks:).*$",
+        r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
     ),
 )
 _CRASH = {FindingKind.OOPS, FindingKind.BUG}

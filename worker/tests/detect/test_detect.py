@@ -165,7 +165,51 @@ ARM = b"""\
 [    7.000500] ---[ end trace 0000000000000000 ]---
 """
 
+LOCKS_HELD = b"""\
+[    9.000000] ====================================
+[    9.000100] WARNING: fio/412 still has locks held!
+[    9.000200] 6.12.117 #1 Not tainted
+[    9.000300] ------------------------------------
+[    9.000400] 1 lock held by fio/412:
+[    9.000500] stack backtrace:
+[    9.000600]  <TASK>
+[    9.000700]  </TASK>
+"""
+
+NO_KEY = b"""\
+[    9.000000] INFO: trying to register non-static key.
+[    9.000100] The code is fine but needs lockdep annotation, or maybe
+[    9.000200] you didn't initialize this object before use?
+[    9.000300] turning off the locking correctness validator.
+[    9.000400]  <TASK>
+[    9.000500]  </TASK>
+"""
+
+# CONFIG_DEBUG_BUGVERBOSE=n: no file, no line.
+WARNINGS_TERSE = b"""\
+[    4.000000] WARNING: CPU: 0 PID: 1 at __queue_work+0x3c4/0x4e0
+[    4.000100] ---[ end trace 0000000000000000 ]---
+[    5.000000] WARNING: at __queue_work+0x3c4/0x4e0, CPU#0: swapper/0/1
+[    5.000100] ---[ end trace 0000000000000000 ]---
+"""
+
+BUG_TERSE = b"""\
+[    4.000000] kernel BUG at __flush_workqueue+0x4e6/0x4f0 [verbose debug info unavailable]
+[    4.000100] ---[ end trace 0000000000000000 ]---
+"""
+
+RCU_SHORT = b"""\
+[  100.0] x
+[  100.000100] rcu: INFO: rcu_preempt detected stall, but suppressed full report due to a stuck CSD-lock.
+"""
+
 CASES = [
+    (LOCKS_HELD, [(FindingKind.LOCKDEP, False)]),
+    (NO_KEY, [(FindingKind.LOCKDEP, False)]),
+    (WARNINGS_TERSE, [(FindingKind.WARNING, False)] * 2),
+    (BUG_TERSE, [(FindingKind.BUG, True)]),
+    (RCU_SHORT, [(FindingKind.RCU_STALL, False)]),
+    (HUNG.replace(b"blocked for", b"blocked in I/O wait for"), [(FindingKind.HUNG_TASK, False)]),
     (PANIC, [(FindingKind.PANIC, True)]),
     (OOPS, [(FindingKind.OOPS, True), (FindingKind.PANIC, True)]),
     (KERNEL_BUG, [(FindingKind.BUG, True)]),
