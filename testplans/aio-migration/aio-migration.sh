@@ -221,26 +221,27 @@ measure() {
 	choose base_slice "$SETTING_BASE_SLICE" || return 0
 	prepare_file
 	if [ "${TRACE:-0}" = 1 ]; then
-		if ! trace_reset || [ ! -d "$TRACING/events/sched/sched_migrate_task" ]; then
+		if trace_reset && [ -d "$TRACING/events/sched/sched_migrate_task" ]; then
+			# Up to 6.6 an instance whose buffer was sized first (the monitor's) leaves this one at two pages.
+			trace_write buffer_size_kb "$TRACE_KIB"
+			probe_completions
+			trace_write events/sched/sched_migrate_task/enable 1
+			workload
+			trace_write events/enable 0
+			trace_losses
+			reduce_trace
+			trace_reset
+			trace_write buffer_size_kb 1
+			writer_records
+		else
 			record unsupported traced "this kernel has no event sched_migrate_task"
-			return 0
 		fi
-		# Up to 6.6 an instance whose buffer was sized first (the monitor's) leaves this one at two pages.
-		trace_write buffer_size_kb "$TRACE_KIB"
-		probe_completions
-		trace_write events/sched/sched_migrate_task/enable 1
-		workload
-		trace_write events/enable 0
-		trace_losses
-		reduce_trace
-		trace_reset
-		trace_write buffer_size_kb 1
 	else
 		before=$(cpu_times)
 		workload
 		cpu_records "$before" "$(cpu_times)"
+		writer_records
 	fi
-	writer_records
 	record setting_after granularity "$(in_use granularity "$SETTING_GRANULARITY")"
 	record setting_after base_slice "$(in_use base_slice "$SETTING_BASE_SLICE")"
 }

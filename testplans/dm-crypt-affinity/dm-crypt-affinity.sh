@@ -232,14 +232,15 @@ measure() {
 	choose "$folder" strict "$SETTING_STRICT" affinity_strict || return 0
 	regions || return 0
 	if [ "${TRACE:-0}" = 1 ]; then
-		trace_start "$(basename "$folder" | tr '!' '/')" || return 0
-		workload "$TRACED_IOS"
-		trace_write tracing_on 0
-		trace_write events/enable 0
-		trace_losses
-		reduce_trace
-		trace_reset
-		trace_write buffer_size_kb 1
+		if trace_start "$(basename "$folder" | tr '!' '/')"; then
+			workload "$TRACED_IOS"
+			trace_write tracing_on 0
+			trace_write events/enable 0
+			trace_losses
+			reduce_trace
+			trace_reset
+			trace_write buffer_size_kb 1
+		fi
 	else
 		before=$(cpu_times)
 		workload "$TOTAL_IOS"

@@ -79,6 +79,15 @@ def test_a_knob_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
     assert found.settings_after == {"base_slice": "base_slice_ns:7"}
 
 
+def test_a_kernel_that_cannot_be_traced_still_has_the_setting(tmp_path: Path) -> None:
+    environment = kernel(tmp_path, **EEVDF)
+    environment |= {"TRACE": "1", "SETTING_GRANULARITY": "default", "SETTING_BASE_SLICE": "4ms"}
+    stand_ins = "mount() { return 1; }\nprepare_file() { :; }\nworkload() { exit 9; }\nkeep_knobs\n"
+    found = call(NAME, f"{stand_ins}measure", tmp_path, **environment)
+    assert found.unsupported == [("traced", "this kernel has no event sched_migrate_task")]
+    assert found.settings == found.settings_after == {"granularity": "default", "base_slice": "4ms"}
+
+
 MIGRATIONS = """\
 # tracer: nop
      migration/1-19      [001] d..2.    10.000100: sched_migrate_task: comm=fio pid=77 prio=120 orig_cpu=1 dest_cpu=0

@@ -64,6 +64,11 @@ def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, c
     assert found == issuers
 
 
+def test_the_fan_out_of_real_boards_has_a_curve_for_each_scope() -> None:
+    chosen = plan("fan-out")
+    assert {chosen.knobs(setting)["scope"] for setting in chosen.hardware.settings} == set(chosen.axes[0].values)
+
+
 def test_points_of_the_fan_out_have_a_place_on_kernels_that_cannot_be_traced() -> None:
     chosen = plan("fan-out")
     assert chosen.curve is not None
