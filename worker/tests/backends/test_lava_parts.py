@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import shutil
 import subprocess
 import tarfile
 from datetime import UTC, datetime, timedelta
@@ -151,6 +152,38 @@ def test_the_overlay_has_what_a_boot_needs(job: RunJob, tmp_path: Path) -> None:
     shown = 'call() { shift 4; echo "$1"; }\n' + script
     ran = subprocess.run(["/bin/sh", "-c", shown], capture_output=True, text=True, check=True).stdout.split()
     assert ran == [call.action for call in calls(job, 0)]
+
+
+LACKS = "printf 'unsupported\\t*\\tno program fio\\n'; exit 1\n"
+FAILS = "printf 'failed\\tinfrastructure\\tno disk\\n'; exit 1\n"
+ON_BOARD = ("lava-test-case", "lava-test-raise", "wget", "dmesg")
+
+
+@pytest.mark.parametrize(("script", "raised"), [(LACKS, False), (FAILS, True), ("exit 1\n", True), ("exit 0\n", False)])
+def test_a_board_that_lacks_what_a_plan_needs_ends_no_job(
+    job: RunJob, tmp_path: Path, script: str, raised: bool
+) -> None:
+    """LAVA would deploy anew for each of the boots left."""
+    job = job.model_copy(update={"files": {"trivial.sh": script}})
+    package.overlay(job, dict.fromkeys((A, B), tmp_path / "kernel"), {}, [0], tmp_path / "overlay.tar")
+    (lab := tmp_path / "lab").mkdir()
+    (programs := tmp_path / "programs").mkdir()
+    shutil.unpack_archive(tmp_path / "overlay.tar", lab)
+    for name in ON_BOARD:
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/told\n')
+        (programs / name).chmod(0o755)
+    for name in ("probe", "conditions"):
+        (lab / name).write_text("")
+    (lab / "off-after-boot").unlink()
+    measure = (lab / "measure").read_text().replace("/tmp/", f"{tmp_path}/").replace("lab=/lab\n", f"lab={lab}\n")
+    command = ["/bin/sh", "-c", measure, "measure", "b0", "0", "baseline", "http://w"]
+    environment = {"PATH": f"{programs}:/usr/bin:/bin"}
+    subprocess.run(command, env=environment, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    told = (tmp_path / "told").read_text().splitlines()
+    assert ("lava-test-raise b0" in told) is raised
+    assert any(line.startswith("lava-test-case b0.uploaded.") and line.endswith("pass") for line in told)
+    called = [line.split()[1].rpartition(".")[2] for line in told if line.endswith(" --units s")]
+    assert called == (["setup"] if "exit 1" in script else [call.action for call in calls(job, 0)])
 
 
 def archive(**members: str) -> bytes:
