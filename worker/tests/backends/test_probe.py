@@ -305,6 +305,16 @@ def test_big_little_is_verified_by_order_not_by_number() -> None:
         assert probe.differences(measured, CHROMEBOOK) == []
 
 
+@pytest.mark.parametrize(("packages", "found"), [("001", []), ("000", []), ("011", ["2 packages, declared 1"])])
+def test_kernels_that_call_a_cluster_a_package(packages: str, found: list[str]) -> None:
+    """Those for arm64 before 6.0 do, which know no clusters."""
+    files = chromebook([400, 400, 1024])
+    for cpu, package in enumerate(packages):
+        del files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"]
+        files[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = package
+    assert probe.differences(probe.topology(files), CHROMEBOOK) == found
+
+
 def test_a_board_whose_cpus_are_not_as_strong_as_declared() -> None:
     for capacities in ([1024, 1024, 1024], [1024, 1024, 400], [400, 1024, 1024]):
         [difference] = probe.differences(probe.topology(chromebook(capacities)), CHROMEBOOK)

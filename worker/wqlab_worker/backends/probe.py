@@ -183,9 +183,12 @@ def _number(groups: Iterable[str]) -> list[int]:
 def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
     """How the kernel's topology differs from the device type's, in words; empty when it is the declared one."""
     domains = f"{measured.last_level} domains"
+    packages = [measured.package.count(package) for package in range(max(measured.package) + 1)]
+    # Before 6.0 arm64 kernels call each cluster of a device tree a package.
+    as_clusters = packages == [cluster.cores * declared.threads_per_core for cluster in declared.clusters]
     expected = {
         "CPUs": (measured.cpus, declared.cpus),
-        "packages": (len(set(measured.package)), declared.sockets),
+        "packages": (1 if as_clusters else len(packages), declared.sockets),
         domains: (len(set(measured.l3)), declared.l3_domains),
         "NUMA nodes": (len(set(measured.node)), declared.numa_nodes),
         "cores": (len(set(measured.core)), declared.cores),
