@@ -218,6 +218,8 @@ def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
         assert (found.unsupported, found.facts.get("fio"), found.facts.get("traced")) == ([("*", said)], None, None)
     elif traced == "1":
         assert (found.unsupported, found.facts["traced"]) == ([], "yes")
+        # Of a kernel that cannot be traced too, what was asked for is what it used.
+        assert found.settings == found.settings_after == {"scope": "system", "strict": "0"}
     else:
         assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]
 
