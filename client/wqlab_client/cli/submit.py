@@ -82,7 +82,7 @@ def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
         else:
             knob, equals, given = value.partition("=")
             if not (knob and equals):
-                raise UsageError(f"--param {value!r} is not NAME=VALUE", "write for example --param fio_runtime=5")
+                raise UsageError(f"--param {value!r} is not NAME=VALUE", "write for example --param runtime_s=20")
             draft.parameters[knob] = number_or_text(given)
     if not drafts:
         raise UsageError("no --target is given", "say what to measure where: --target xfs-fsync@xeon-2s")
@@ -227,7 +227,7 @@ def submit(  # noqa: PLR0917 - the options of a command
     target:
 
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
-    scope=cache,strict=1 --param fio_runtime=5 --wait
+    scope=cache,strict=1 --setting scope=system,strict=0 --param runtime_s=20 --wait
     """
     session = of(context)
     if fail_on and not wait:

@@ -21,6 +21,7 @@ _GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
 _DIFF = re.compile(r"^(diff --git |--- (a/|/dev/null))", re.MULTILINE)
 _MAX_SETTINGS = 64
+_MAX_NUMBER = 2**31 - 1
 
 
 def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequence[str] = ()) -> list[Mistake]:
@@ -138,7 +139,7 @@ def _target(target: Target, pointer: str, data: DataFolder, settings_only: bool)
     found += _settings(target, plan, pointer)
     if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
         found += _comparable(target, plan, device_type.emulated, pointer)
-    found += _parameters(target, plan, pointer)
+    found += _parameters(target, plan, device_type is not None and device_type.emulated, pointer)
     return found
 
 
@@ -213,27 +214,35 @@ def _comparable(target: Target, plan: TestPlan, emulated: bool, pointer: str) ->
     return []
 
 
-def _parameters(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
-    known: dict[str, str | int | float] = {}
-    for parameters in (
-        plan.hardware.parameters,
-        plan.emulated.parameters,
-        *(scenario.parameters for scenario in plan.scenarios),
-    ):
-        known |= parameters
+def _parameters(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
+    known = plan.hardware.parameters | plan.emulated.parameters
+    measured = plan.measured(target.scenarios, emulated).scenarios
+    set_by = {name: scenario.name for scenario in measured for name in scenario.parameters}
     found = []
     for name, value in target.parameters.items():
         where = f"{pointer}/parameters/{name.replace('~', '~0').replace('/', '~1')}"
-        if name not in known:
+        if name in set_by:
+            detail = f"{name} is set by scenario {set_by[name]}; choose among the plan's scenarios instead"
+            found.append(_mistake(where, detail))
+        elif name not in known:
             found.append(_mistake(where, f"plan {plan.name} has no parameter {name[:80]!r}; {_hint(name, known)}"))
-        elif isinstance(known[name], int | float) != isinstance(value, int | float):
-            kind = "a number" if isinstance(known[name], int | float) else "text"
-            found.append(_mistake(where, f"{name} takes {kind}, such as {known[name]!r}, not {value!r}"))
-        elif isinstance(value, float) and not math.isfinite(value):
-            found.append(_mistake(where, f"{name} must be a finite number"))
-        elif isinstance(value, str) and (len(value) > 200 or not value.isprintable()):
-            found.append(_mistake(where, f"{name} must be printable text of at most 200 characters"))
+        elif detail := _misfit(known[name], value):
+            found.append(_mistake(where, f"{name} {detail}"))
     return found
+
+
+def _misfit(usual: str | float, value: str | float) -> str:
+    """What is wrong with a value for a parameter whose value is usually `usual`: scripts do sums with it."""
+    if isinstance(usual, int | float) != isinstance(value, int | float):
+        return f"takes {'text' if isinstance(usual, str) else 'a number'}, such as {usual!r}, not {value!r}"
+    if isinstance(value, str):
+        printable = len(value) <= 200 and value.isprintable()
+        return "" if printable else "must be printable text of at most 200 characters"
+    if not math.isfinite(value):
+        return "must be a finite number"
+    if isinstance(usual, int) and isinstance(value, float):
+        return f"takes a whole number, such as {usual!r}, not {value!r}"
+    return "" if 0 <= value <= _MAX_NUMBER else f"must be from 0 to {_MAX_NUMBER}, not {value!r}"
 
 
 def _hint(name: str, known: Mapping[str, object]) -> str:

@@ -215,7 +215,9 @@ function useList(
 }
 
 function ParameterFields({ plan, own, profiles, draft, change }: PartProps) {
-  const names = [...new Set(profiles.flatMap(profile => Object.keys(profile.parameters ?? {})))];
+  const ofScenarios = new Set(plan.scenarios.flatMap(scenario => Object.keys(scenario.parameters ?? {})));
+  const ofProfiles = new Set(profiles.flatMap(profile => Object.keys(profile.parameters ?? {})));
+  const names = [...ofProfiles].filter(name => !ofScenarios.has(name));
   const given = parameters(draft, own);
   const inherited = parameters(draft, plan.name);
   // A name that an address brought is shown too, for the server to say what is wrong with it.
