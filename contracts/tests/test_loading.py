@@ -388,6 +388,14 @@ def test_common_device_type_fills_in_under_each_type(folder: Path) -> None:
         (
             "testplans/health-check/plan.yaml",
             "reference_setting:",
+            "references: [{scenario: alive, setting: strict=0, relative_to: strict=2, metric: m, mean: 1, kernel: k, "
+            "machine: m, source: s}]\nreference_setting:",
+            "testplans/health-check/plan.yaml:8: references[0].relative_to: setting 'strict=2': strict takes 0, 1, "
+            "not '2'",
+        ),
+        (
+            "testplans/health-check/plan.yaml",
+            "reference_setting:",
             "tradeoff: {locality: near, work_conservation: busy}\nreference_setting:",
             "testplans/health-check/plan.yaml:1: unknown metric near",
         ),

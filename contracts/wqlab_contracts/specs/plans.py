@@ -84,6 +84,8 @@ class Reference(Strict):
     scenario: Name
     setting: str
     metric: Name
+    relative_to: str | None = None
+    """Another setting: `mean` is the change from it, in percent, where that is all that was published."""
     mean: float
     stddev: float | None = None
     n: int | None = None
@@ -184,6 +186,8 @@ class TestPlan(Strict):
         for reference in self.references:
             if reference.scenario not in known:
                 raise ValueError(f"reference figure for unknown scenario {reference.scenario}")
+            if reference.relative_to is not None:
+                self.check_setting(reference.relative_to)
             self.metric_or_error(reference.metric)
         if self.tradeoff is not None:
             self.metric_or_error(self.tradeoff.locality)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import NamedTuple
 
 from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api import BuildView, FindingView
@@ -275,24 +276,52 @@ def meanings(target: TargetReport) -> list[tuple[str, str]]:
     return [(metric.name, metric.summary) for metric in target.plan.metrics if metric.name in judged]
 
 
-def published(target: TargetReport) -> list[tuple[Reference, str]]:
-    """Each published figure whose cell was measured here, with what came out."""
-    pairs = ((reference, _measured(target.comparisons, reference)) for reference in target.references)
-    return [(reference, measured) for reference, measured in pairs if measured]
+class Published(NamedTuple):
+    """A figure that was published, and what came out here."""
+
+    reference: Reference
+    published: str
+    measured: str
+
+    @property
+    def name(self) -> str:
+        figure = self.reference
+        words = (figure.scenario, figure.setting, figure.metric, figure.relative_to and f"from {figure.relative_to}")
+        return " ".join(word for word in words if word)
 
 
-def _measured(comparisons: Sequence[Comparison], reference: Reference) -> str:
+def published(target: TargetReport) -> list[Published]:
+    """Each published figure whose cell was measured here; of two kernels, on the baseline."""
+    rows = []
+    for figure in target.references:
+        means = _means(target.comparisons, figure, figure.setting)
+        if figure.relative_to is None:
+            deviation = "" if figure.stddev is None else f" ±{figure.stddev:g}"
+            said = f"{figure.mean:g}{deviation}"
+            here = {arm: f"{number(mean)} {target.plan.metric(figure.metric).unit}" for arm, mean in means.items()}
+        else:
+            bases = _means(target.comparisons, figure, figure.relative_to)
+            said = f"{figure.mean:+g} %"
+            here = {
+                arm: f"{100 * (means[arm] / base - 1):+.4g} %" for arm, base in bases.items() if base and arm in means
+            }
+        rows += [Published(figure, said, here[arm]) for arm in Arm if arm in here][:1]
+    return rows
+
+
+def _means(comparisons: Sequence[Comparison], figure: Reference, setting: str) -> dict[Arm, float]:
+    """Of the figure's scenario and metric with this setting, on each kernel."""
+    means: dict[Arm, float] = {}
     for cell in comparisons:
-        if (cell.scenario, cell.metric) != (reference.scenario, reference.metric):
+        if (cell.scenario, cell.metric) != (figure.scenario, figure.metric):
             continue
-        arm = None
-        if cell.setting == reference.setting:
-            arm = cell.candidate if cell.question is Question.SETTING else cell.baseline
-        elif cell.question is Question.SETTING and cell.reference == reference.setting:
-            arm = cell.baseline
-        if arm is not None:
-            return f"{number(arm.mean)} {cell.unit}"
-    return ""
+        if cell.question is Question.KERNEL:
+            found = {Arm.BASELINE: cell.baseline, Arm.CANDIDATE: cell.candidate} if cell.setting == setting else {}
+        else:
+            sides = {cell.reference: cell.baseline, cell.setting: cell.candidate}
+            found = {cell.kernel or Arm.BASELINE: sides.get(setting)}
+        means |= {arm: summary.mean for arm, summary in found.items() if summary is not None}
+    return means
 
 
 def _siblings(measured: MeasuredTopology) -> str:

@@ -102,19 +102,17 @@ def _findings(findings: list[FindingView]) -> list[str]:
 
 
 def _published(target: TargetReport) -> list[str]:
-    rows = []
     found = facts.published(target)
-    kernels = {figure.kernel for figure, _ in found}
-    for figure, measured in found:
-        deviation = "" if figure.stddev is None else f" ±{figure.stddev:g}"
-        kernel = f"({figure.kernel})" if len(kernels) > 1 else ""
-        name = " ".join(part for part in (figure.scenario, figure.setting, figure.metric, kernel) if part)
-        rows.append([name, f"{figure.mean:g}{deviation}", measured])
+    several = len({row.reference.kernel for row in found}) > 1
+    rows = [
+        [f"{row.name} ({row.reference.kernel})" if several else row.name, row.published, row.measured] for row in found
+    ]
     if not rows:
         return []
     lines = ["", *tables.wrapped("Published figures, OTHER KERNEL, OTHER MACHINE; never part of a verdict:")]
     lines += tables.fitted(["", "published", "measured here"], rows)
-    sources = dict.fromkeys(f"{figure.kernel} on {figure.machine}: {figure.source}" for figure in target.references)
+    figures = [row.reference for row in found]
+    sources = dict.fromkeys(f"{figure.kernel} on {figure.machine}: {figure.source}" for figure in figures)
     return [*lines, *(line for source in sources for line in tables.wrapped(source, "  "))]
 
 

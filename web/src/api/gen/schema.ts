@@ -2795,6 +2795,8 @@ export interface components {
             metric: string;
             /** N */
             n: number | null;
+            /** Relative To */
+            relative_to: string | null;
             /** Scenario */
             scenario: string;
             /** Setting */

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { Reference, TestPlan } from "@/api/types";
-import { number, places, spread } from "@/lib/numbers";
+import { number, places, signed, spread } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 
@@ -26,7 +26,9 @@ export function References({ plan }: { plan: TestPlan }) {
         captionHidden
         columns={columns}
         rows={references}
-        rowKey={each => `${each.scenario} ${each.setting} ${each.metric} ${each.source} ${each.machine}`}
+        rowKey={each =>
+          `${each.scenario} ${each.setting} ${each.relative_to} ${each.metric} ${each.source} ${each.machine}`
+        }
       />
     </>
   );
@@ -42,7 +44,8 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
         .filter(each => each.metric === metric)
         .flatMap(each => [each.mean, ...(each.stddev == null ? [] : [each.stddev])]),
     );
-  const figure = (row: Reference) => spread(row, decimals(row.metric));
+  const figure = (row: Reference) =>
+    row.relative_to == null ? spread(row, decimals(row.metric)) : signed(row.mean);
   return [
     { id: "scenario", header: "scenario", value: row => row.scenario },
     ...(plan.axes.length > 0
@@ -51,13 +54,28 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
             id: "setting",
             header: "setting",
             value: (row: Reference) => row.setting,
-            cell: (row: Reference) => <code className="nowrap">{row.setting}</code>,
+            cell: (row: Reference) => (
+              <>
+                <code className="nowrap">{row.setting}</code>
+                {row.relative_to != null && (
+                  <>
+                    {" from "}
+                    <code className="nowrap">{row.relative_to}</code>
+                  </>
+                )}
+              </>
+            ),
           },
         ]
       : []),
     { id: "metric", header: "metric", value: row => row.metric, cell: row => <code>{row.metric}</code> },
     { id: "mean", header: "mean", numeric: true, value: row => row.mean, text: figure, cell: figure },
-    { id: "unit", header: "unit", value: row => plan.metrics.find(each => each.name === row.metric)?.unit },
+    {
+      id: "unit",
+      header: "unit",
+      value: row =>
+        row.relative_to == null ? plan.metrics.find(each => each.name === row.metric)?.unit : "%",
+    },
     {
       id: "n",
       header: "n",

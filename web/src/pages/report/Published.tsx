@@ -1,6 +1,6 @@
 /** What others published of the same scenario, beside what was measured here. Never a part of a verdict, never a difference. */
 import type { TargetReport } from "@/api/types";
-import { placesOfArms, spread } from "@/lib/numbers";
+import { placesOfArms, signed, spread } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -33,14 +33,20 @@ export function PublishedFigure({ row: { reference, unit } }: { row: PublishedRo
   return (
     <p className={classes.one}>
       Published{reference.setting && <> for {reference.setting}</>}: {figure(reference)} {unit}
+      {reference.relative_to != null && ` from ${reference.relative_to}`}
       {reference.n != null && `, ${reference.n} runs`}. Another kernel, another machine: {sourceOf(reference)}
       . Not part of the verdict.
     </p>
   );
 }
 
-function figure({ mean, stddev }: PublishedRow["reference"]): string {
-  return spread({ mean, stddev: stddev ?? null });
+function figure({ mean, stddev, relative_to }: PublishedRow["reference"]): string {
+  return relative_to == null ? spread({ mean, stddev: stddev ?? null }) : signed(mean);
+}
+
+function measuredHere({ measured, reference }: PublishedRow): string {
+  if (measured === null) return "";
+  return reference.relative_to == null ? spread(measured, placesOfArms([measured])) : signed(measured.mean);
 }
 
 function sourceOf({ kernel, machine, source }: PublishedRow["reference"]): string {
@@ -53,7 +59,17 @@ const COLUMNS: Column<PublishedRow>[] = [
     id: "setting",
     header: "setting",
     value: row => row.reference.setting,
-    cell: row => <code>{row.reference.setting}</code>,
+    cell: row => (
+      <>
+        <code>{row.reference.setting}</code>
+        {row.reference.relative_to != null && (
+          <>
+            {" "}
+            from <code>{row.reference.relative_to}</code>
+          </>
+        )}
+      </>
+    ),
   },
   { id: "metric", header: "metric", rowHeader: true, value: row => row.reference.metric },
   {
@@ -68,7 +84,7 @@ const COLUMNS: Column<PublishedRow>[] = [
     header: "measured here",
     numeric: true,
     value: row => row.measured?.mean,
-    text: row => (row.measured ? spread(row.measured, placesOfArms([row.measured])) : ""),
+    text: measuredHere,
   },
   { id: "unit", header: "unit", value: row => row.unit },
   {

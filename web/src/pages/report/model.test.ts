@@ -128,7 +128,15 @@ test("the other half of a tradeoff is placed where it is evidence only", () => {
 });
 
 test("a published figure stands beside what was measured of the same setting, the reference setting too", () => {
-  const reference = { kernel: "v6.5", machine: "3900X", source: "LKML", mean: 1159.4, stddev: 1.34, n: 5 };
+  const reference = {
+    kernel: "v6.5",
+    machine: "3900X",
+    source: "LKML",
+    mean: 1159.4,
+    stddev: 1.34,
+    n: 5,
+    relative_to: null,
+  };
   const published = publishedOf({
     ...xeon,
     comparisons: xeon.comparisons.filter(of => of.question === "setting" && of.kernel === "baseline"),
@@ -139,6 +147,29 @@ test("a published figure stands beside what was measured of the same setting, th
     ],
   });
   expect(published.map(row => row.measured?.mean ?? null)).toEqual([40, 42.5, null]);
+});
+
+test("a published change stands beside the same change, on one kernel", () => {
+  const origin = { kernel: "v5.4", machine: "one", source: "LKML" };
+  const change = { ...origin, mean: 84.7, stddev: null, n: null, scenario: "HIGH", metric: "busy" };
+  const references = [
+    { ...change, setting: "scope=cache", relative_to: "scope=system" },
+    { ...change, setting: "scope=cache", relative_to: "scope=numa" },
+  ];
+  const study = xeon.comparisons.filter(of => of.question === "setting" && of.metric === "busy");
+  const rows = publishedOf({ ...xeon, references, comparisons: study });
+  expect(rows.map(row => [row.measured?.mean ?? null, row.unit])).toEqual([
+    [6.25, "%"],
+    [null, "%"],
+  ]);
+  // The candidate alone has the one setting, the baseline the other.
+  const apart = study.map(of =>
+    of.kernel === "baseline" ? { ...of, candidate: null } : { ...of, baseline: null },
+  );
+  expect(publishedOf({ ...xeon, references, comparisons: apart }).map(row => row.measured)).toEqual([
+    null,
+    null,
+  ]);
 });
 
 test("command lines are shown without what the lab adds to each boot, once where the arms agree", () => {

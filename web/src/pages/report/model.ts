@@ -325,32 +325,43 @@ export function tradeOf(target: TargetReport, of: Study): Trade | null {
 export interface PublishedRow {
   key: string;
   reference: Reference;
-  /** What this lab measured of the same scenario, setting and metric; null where it did not. */
-  measured: ArmSummary | null;
+  /** What this lab measured of the same scenario, setting and metric, or of the same change; null where it did not. */
+  measured: { mean: number; stddev?: number | null } | null;
   unit: string;
   evidence: Evidence | null;
 }
 
-/** Published figures and what was measured here of the same thing. They are in no computation. */
+/** Published figures and what was measured here of the same thing, of two kernels on the baseline. They are in no computation. */
 export function publishedOf(target: TargetReport): PublishedRow[] {
   return target.references.map(reference => {
-    const of = target.comparisons.find(
-      each =>
-        each.scenario === reference.scenario &&
-        each.metric === reference.metric &&
-        (each.setting === reference.setting ||
-          (each.question === "setting" && each.reference === reference.setting)),
+    const { scenario, setting, metric, relative_to: base, source } = reference;
+    const cells = target.comparisons.filter(of => of.scenario === scenario && of.metric === metric);
+    const kernel = (["baseline", "candidate"] as const).find(
+      each => armOf(cells, each, setting) && (base == null || armOf(cells, each, base)),
     );
-    const setting = of?.question === "setting" && of.setting === reference.setting;
-    const metric = target.plan.metrics.find(each => each.name === reference.metric);
+    const measured = kernel ? armOf(cells, kernel, setting) : null;
+    const from = kernel && base != null ? armOf(cells, kernel, base) : null;
     return {
-      key: `${reference.scenario} ${reference.setting} ${reference.metric} ${reference.source}`,
+      key: `${scenario} ${setting} ${base ?? ""} ${metric} ${source}`,
       reference,
-      measured: (setting ? of?.candidate : of?.baseline) ?? null,
-      unit: of?.unit ?? metric?.unit ?? "",
-      evidence: of?.evidence ?? null,
+      measured: measured && from ? { mean: 100 * (measured.mean / from.mean - 1) } : measured,
+      unit: base == null ? (target.plan.metrics.find(each => each.name === metric)?.unit ?? "") : "%",
+      evidence: cells[0]?.evidence ?? null,
     };
   });
+}
+
+/** What was measured with a setting on a kernel. */
+function armOf(cells: readonly Comparison[], kernel: Arm, setting: string): ArmSummary | null {
+  for (const of of cells) {
+    if (of.question === "kernel") {
+      if (of.setting === setting && of[kernel]) return of[kernel];
+    } else if ((of.kernel ?? "baseline") === kernel) {
+      const arm = of.setting === setting ? of.candidate : of.reference === setting ? of.baseline : null;
+      if (arm) return arm;
+    }
+  }
+  return null;
 }
 
 // --- environment --------------------------------------------------------------------------------------------------

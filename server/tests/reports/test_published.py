@@ -1,0 +1,70 @@
+"""Published figures, beside what was measured here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from report_examples import CRYPT, study
+
+from wqlab_contracts.api_report import Report
+from wqlab_contracts.enums import Arm, Question
+from wqlab_server.reports.render_facts import published
+from wqlab_server.reports.render_html import render_html
+from wqlab_server.reports.render_text import render_text
+
+SYSTEM, CACHE = "scope=system,strict=0", "scope=cache,strict=0"
+
+
+def with_figures(*figures: dict[str, Any]) -> Report:
+    report = study()
+    figure = CRYPT.references[0]
+    changed = [figure.model_copy(update={"mean": 12.5, "stddev": None, **each}) for each in figures]
+    return report.model_copy(
+        update={"targets": [target.model_copy(update={"references": changed}) for target in report.targets]}
+    )
+
+
+def test_a_change_stands_beside_the_same_change() -> None:
+    report = with_figures({"setting": CACHE, "relative_to": SYSTEM}, {"setting": SYSTEM, "relative_to": CACHE})
+    rows = [(row.name, row.published, row.measured) for row in published(report.targets[0])]
+    assert rows == [
+        (f"HIGH {CACHE} bandwidth from {SYSTEM}", "+12.5 %", "+0.96 %"),
+        (f"HIGH {SYSTEM} bandwidth from {CACHE}", "+12.5 %", "-0.9509 %"),
+    ]
+    for text in (render_text(report), render_html(report)):
+        assert "+12.5 %" in text and "+0.96 %" in text
+
+
+def test_a_change_from_what_was_not_measured_has_nothing_beside_it() -> None:
+    report = with_figures({"setting": CACHE, "relative_to": "scope=numa,strict=0"})
+    assert published(report.targets[0]) == []
+    assert "Published" not in render_text(report), "nor are its sources told"
+
+
+@pytest.mark.parametrize(
+    ("kernels", "measured"), [((Arm.BASELINE, Arm.CANDIDATE), "+100 %"), ((Arm.CANDIDATE,), "+50 %")]
+)
+def test_both_sides_of_a_change_are_of_one_kernel(kernels: tuple[Arm, ...], measured: str) -> None:
+    """A setting that only one kernel knows must not be compared across kernels."""
+    report = with_figures({"setting": CACHE, "relative_to": SYSTEM})
+    [cell] = [
+        each
+        for each in report.targets[0].comparisons
+        if (each.scenario, each.metric, each.setting, each.question) == ("HIGH", "bandwidth", CACHE, Question.SETTING)
+    ]
+    assert cell.baseline and cell.candidate
+    means = {Arm.CANDIDATE: (4.0, 6.0), Arm.BASELINE: (1.0, 2.0)}
+    cells = [
+        cell.model_copy(
+            update={
+                "kernel": arm,
+                "baseline": cell.baseline.model_copy(update={"mean": system}),
+                "candidate": cell.candidate.model_copy(update={"mean": cache}),
+            }
+        )
+        for arm, (system, cache) in means.items()
+        if arm in kernels
+    ]
+    [row] = published(report.targets[0].model_copy(update={"comparisons": cells}))
+    assert row.measured == measured
