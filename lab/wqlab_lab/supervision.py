@@ -62,7 +62,7 @@ class Supervisor:
             self._rpc.shutdown()
             _await_end("supervisord", own, timeout_s)
         except (OSError, http.client.HTTPException) as error:
-            raise SupervisorError(f"supervisord: {error}") from error
+            raise SupervisorError(f"supervisord does not answer ({error})") from error
         finally:
             if not select.select([own], [], [], 0)[0]:
                 signal.pidfd_send_signal(own, signal.SIGKILL)
