@@ -144,7 +144,7 @@ def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submi
 @pytest.mark.nightly
 def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab) -> None:
     """The kernel stops without a word: only the time it takes gives it away. By night: worker/tests/backends/
-    test_contract.py has such a kernel on a board."""
+    test_diagnosis.py has it without a board."""
     series = ("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--blocks", "1")
     report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@lone"), codes=(3,))
     failure = report["submission"]["failure"]

@@ -46,7 +46,7 @@ def execute(
     return result
 
 
-@pytest.mark.nightly  # a hang under load takes minutes to be called one; at boot it is in test_contract.py
+@pytest.mark.nightly  # a hang under load takes minutes to be called one; test_diagnosis.py and tests/e2e have the rest
 def test_a_panic_and_a_hang_are_findings_and_the_board_comes_back(device_lab: DeviceLab) -> None:
     device_lab.faults(
         "tiny-1",

@@ -117,9 +117,10 @@ def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
     assert [event.attempt for event in told.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
 
 
+@pytest.mark.nightly  # test_diagnosis.py has it without a board
 def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
     told = Told()
-    job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=10)
+    job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
     result = target.execute(job, told)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
     assert "did not come up" in result.failure.summary

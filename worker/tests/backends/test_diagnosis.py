@@ -1,4 +1,5 @@
-"""Whom a script that did not end is blamed on, with a scripted board: no power, no labgrid, a real console tap."""
+"""Whom it is blamed on that a script does not end, or a variant does not come up, with a scripted board: no power, no
+labgrid, a real console tap."""
 
 from __future__ import annotations
 
@@ -14,10 +15,13 @@ from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, DeviceFacts, Finding, RunJob
 from wqlab_worker.backends import board as boards
+from wqlab_worker.backends import kexec
 from wqlab_worker.backends.board import LabgridBoard
 from wqlab_worker.backends.console import ConsoleTap, Watch
+from wqlab_worker.backends.kexec import KexecStrategy
 from wqlab_worker.backends.ssh import Answer
 from wqlab_worker.boards import BoardFailure
+from wqlab_worker.leases import Stop
 
 from .conftest import ROOT, Told, trivial_plan
 
@@ -75,6 +79,9 @@ class ScriptedSsh:
     def connect(self, watch: Watch, stopped: Callable[[], bool], timeout_s: float) -> str | None:
         self.running = self.systems.pop(0)
         return None if self.running else "connection refused"
+
+    def close(self) -> None:
+        self.running = None
 
     def start(self, command: str, watch: Watch, stdin: bytes | None = None) -> Ended:
         self.asked.append(command)
@@ -228,3 +235,52 @@ def test_a_silent_board_is_a_hang(scene: Scene) -> None:
     assert kind is ErrorKind.KERNEL
     assert "no answer by SSH and no console output" in summary
     assert scene.golden_timeout_s not in scene.strategy.waited
+
+
+# --- a variant that does not come up --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
+    """Right after the jump, without labgrid's drivers."""
+    monkeypatch.setattr(kexec, "QUIET_S", 0.02)
+    scene.ssh.asked = ["the jump"]
+    strategy = object.__new__(KexecStrategy)
+    strategy.tap, strategy.watch, strategy.ssh = scene.strategy.tap, scene.strategy.watch, scene.ssh
+    strategy.token, strategy.cancel, strategy.lost = TOKEN, Stop(), lambda: None
+    return strategy
+
+
+def failure_of(strategy: KexecStrategy, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
+    with pytest.raises(BoardFailure) as caught:
+        strategy._await_variant(timeout_s)
+    return caught.value.failure.kind, caught.value.failure.summary
+
+
+@pytest.mark.parametrize("golden", [None, GOLDEN])
+def test_a_variant_that_does_not_come_up_hangs(scene: Scene, jumped: KexecStrategy, golden: str | None) -> None:
+    """A golden system that still answers is not it."""
+    scene.ssh.systems = [golden] * 100
+    said = "hang: the variant did not come up in 0.05 s; not one byte came on the console after the jump"
+    assert failure_of(jumped) == (ErrorKind.KERNEL, said)
+    [finding] = scene.told.of(Finding)
+    assert (finding.kind, finding.fatal, finding.boot.arm) == (FindingKind.HANG, True, Arm.CANDIDATE)
+
+
+def test_a_variant_that_said_something_before_it_hung(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.strategy.console.say(b"[    0.000000] Linux version 6.12.1\r\n")
+    scene.ssh.systems = [None] * 100
+    assert failure_of(jumped) == (ErrorKind.KERNEL, "hang: the variant did not come up in 0.05 s")
+
+
+def test_a_golden_system_that_came_up_in_the_variants_place_is_a_restart(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.strategy.console.say(GOLDEN_READY)
+    kind, summary = failure_of(jumped, 5)
+    assert kind is ErrorKind.KERNEL
+    assert "the variant rebooted by itself before its userland was ready" in summary
+
+
+def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.ssh.systems = [OURS]
+    jumped._await_variant(5)
+    assert not scene.told.of(Finding)
