@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import {
+  asPublished,
   bytes,
   change,
   count,
@@ -105,3 +106,7 @@ test.each([
   [1, "MiB/s", "1 MiB/s"],
   [5, "%", "5 %"],
 ])("%f %s is %s", (value, unit, text) => expect(withUnit(value, unit)).toBe(text));
+
+test("a published change keeps its authors' digits", () => {
+  expect([-0.12, 1186.32, 0.8, 0].map(asPublished)).toEqual(["\u22120.12", "+1186.32", "+0.8", "0"]);
+});

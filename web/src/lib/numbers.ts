@@ -55,6 +55,11 @@ export function spread(arm: Arm, decimals = placesOfArms([arm])): string {
   return arm.stddev == null ? mean : `${mean} ±${number(arm.stddev, decimals)}`;
 }
 
+/** A change with its sign and the digits that its authors gave it. */
+export function asPublished(change: number): string {
+  return minus(`${change > 0 ? "+" : ""}${change}`);
+}
+
 /** With a sign; three digits that matter. */
 export function signed(value: number): string {
   const size = Math.abs(value);

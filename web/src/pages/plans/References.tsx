@@ -1,6 +1,6 @@
 import { useMemo } from "react";
 import type { Reference, TestPlan } from "@/api/types";
-import { number, places, signed, spread } from "@/lib/numbers";
+import { asPublished, number, places, spread } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 
@@ -45,7 +45,9 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
         .flatMap(each => [each.mean, ...(each.stddev == null ? [] : [each.stddev])]),
     );
   const figure = (row: Reference) =>
-    row.relative_to == null ? spread(row, decimals(row.metric)) : signed(row.mean);
+    row.relative_to == null ? spread(row, decimals(row.metric)) : asPublished(row.mean);
+  const settingOf = (row: Reference) =>
+    row.relative_to == null ? row.setting : `${row.setting} from ${row.relative_to}`;
   return [
     { id: "scenario", header: "scenario", value: row => row.scenario },
     ...(plan.axes.length > 0
@@ -53,7 +55,7 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
           {
             id: "setting",
             header: "setting",
-            value: (row: Reference) => row.setting,
+            value: settingOf,
             cell: (row: Reference) => (
               <>
                 <code className="nowrap">{row.setting}</code>

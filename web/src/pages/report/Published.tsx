@@ -1,6 +1,6 @@
 /** What others published of the same scenario, beside what was measured here. Never a part of a verdict, never a difference. */
 import type { TargetReport } from "@/api/types";
-import { placesOfArms, signed, spread } from "@/lib/numbers";
+import { asPublished, placesOfArms, signed, spread } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -41,7 +41,7 @@ export function PublishedFigure({ row: { reference, unit } }: { row: PublishedRo
 }
 
 function figure({ mean, stddev, relative_to }: PublishedRow["reference"]): string {
-  return relative_to == null ? spread({ mean, stddev: stddev ?? null }) : signed(mean);
+  return relative_to == null ? spread({ mean, stddev: stddev ?? null }) : asPublished(mean);
 }
 
 function measuredHere({ measured, reference }: PublishedRow): string {
@@ -58,7 +58,8 @@ const COLUMNS: Column<PublishedRow>[] = [
   {
     id: "setting",
     header: "setting",
-    value: row => row.reference.setting,
+    value: ({ reference: { setting, relative_to } }) =>
+      relative_to == null ? setting : `${setting} from ${relative_to}`,
     cell: row => (
       <>
         <code>{row.reference.setting}</code>
