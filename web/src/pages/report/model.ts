@@ -337,7 +337,7 @@ export function publishedOf(target: TargetReport): PublishedRow[] {
     const { scenario, setting, metric, relative_to: base, source } = reference;
     const cells = target.comparisons.filter(of => of.scenario === scenario && of.metric === metric);
     const kernel = (["baseline", "candidate"] as const).find(
-      each => armOf(cells, each, setting) && (base == null || armOf(cells, each, base)),
+      each => armOf(cells, each, setting) && (base == null || armOf(cells, each, base)?.mean),
     );
     const measured = kernel ? armOf(cells, kernel, setting) : null;
     const from = kernel && base != null ? armOf(cells, kernel, base) : null;
