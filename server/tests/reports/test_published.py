@@ -8,7 +8,7 @@ import pytest
 from report_examples import CRYPT, study
 
 from wqlab_contracts.api_report import Report
-from wqlab_contracts.enums import Arm, Question
+from wqlab_contracts.enums import Arm, Evidence, Question
 from wqlab_server.reports.render_facts import published
 from wqlab_server.reports.render_html import render_html
 from wqlab_server.reports.render_text import render_text
@@ -29,8 +29,8 @@ def test_a_change_stands_beside_the_same_change() -> None:
     report = with_figures({"setting": CACHE, "relative_to": SYSTEM}, {"setting": SYSTEM, "relative_to": CACHE})
     rows = [(row.name, row.published, row.measured) for row in published(report.targets[0])]
     assert rows == [
-        (f"HIGH {CACHE} bandwidth from {SYSTEM}", "+12.5 %", "+0.96 %"),
-        (f"HIGH {SYSTEM} bandwidth from {CACHE}", "+12.5 %", "-0.9509 %"),
+        (f"HIGH {CACHE} bandwidth from {SYSTEM}", "+12.5 %", "+0.96 % (no evidence)"),
+        (f"HIGH {SYSTEM} bandwidth from {CACHE}", "+12.5 %", "-0.9509 % (no evidence)"),
     ]
     for text in (render_text(report), render_html(report)):
         assert "+12.5 %" in text and "+0.96 %" in text
@@ -59,6 +59,7 @@ def test_both_sides_of_a_change_are_of_one_kernel(kernels: tuple[Arm, ...], meas
         cell.model_copy(
             update={
                 "kernel": arm,
+                "evidence": Evidence.MECHANISM,
                 "baseline": cell.baseline.model_copy(update={"mean": system}),
                 "candidate": cell.candidate.model_copy(update={"mean": cache}),
             }

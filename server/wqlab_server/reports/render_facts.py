@@ -305,7 +305,11 @@ def published(target: TargetReport) -> list[Published]:
             here = {
                 arm: f"{100 * (means[arm] / base - 1):+.4g} %" for arm, base in bases.items() if base and arm in means
             }
-        rows += [Published(figure, said, here[arm]) for arm in Arm if arm in here][:1]
+        cells = (
+            cell for cell in target.comparisons if (cell.scenario, cell.metric) == (figure.scenario, figure.metric)
+        )
+        worth = " (no evidence)" if any(cell.evidence is Evidence.NONE for cell in cells) else ""
+        rows += [Published(figure, said, here[arm] + worth) for arm in Arm if arm in here][:1]
     return rows
 
 
