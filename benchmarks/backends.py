@@ -40,12 +40,12 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Backend as BackendName
 from wqlab_lab.lava import TrialLava
-from wqlab_worker import golden
 from wqlab_worker.backends.base import Backend
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.backends.lava import LavaBackend
-from wqlab_worker.leases import Stop
-from wqlab_worker.server import sha256_of
+from wqlab_worker.claims import golden
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.claims.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
 BOOTS = [Arm.BASELINE, Arm.CANDIDATE, Arm.CANDIDATE, Arm.BASELINE]

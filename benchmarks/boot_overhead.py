@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from wqlab_client import Client
-from wqlab_contracts.api import BootView
+from wqlab_contracts.api.submissions import BootView
 from wqlab_contracts.enums import Arm
 
 COLUMNS = ("golden_s", "kexec_s", "workload_s", "overhead_s", "upload_s", "verify_s")

@@ -21,10 +21,10 @@ from pathlib import Path
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import ApplyJob, BuildResult, MboxSeries, Series
-from wqlab_worker.apply import apply
-from wqlab_worker.build import build, build_folder
-from wqlab_worker.checkout import checked_out
-from wqlab_worker.prepare import ProgressLine, kernel_job, prepare_tree
+from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.checkout import checked_out
+from wqlab_worker.build.build_kernel import build, build_folder
+from wqlab_worker.build.prepare import ProgressLine, kernel_job, prepare_tree
 from wqlab_worker.workspace import Workspace, remove_tree
 
 REPOSITORY = Path(__file__).parents[1]

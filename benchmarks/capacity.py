@@ -22,9 +22,9 @@ import httpx
 from celery import Celery
 from redis import Redis
 
-from wqlab_contracts.queue import CELERY_CONFIG, RUN, lab_queue
-from wqlab_server.artifacts import ArtifactStore
+from wqlab_contracts.celery_names import CELERY_CONFIG, RUN, lab_queue
 from wqlab_server.settings import Settings
+from wqlab_server.storage.artifacts import ArtifactStore
 
 CLIENTS = 16
 SECONDS = 5.0

@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 from wqlab_server import migrations
-from wqlab_server.db import make_engine, make_factory
+from wqlab_server.storage.db import make_engine, make_factory
 from wqlab_server.submissions.queries import Filter, Sort, page
 
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")

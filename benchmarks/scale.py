@@ -21,16 +21,16 @@ import yaml
 from list_submissions import database
 from sqlalchemy import Engine, Table, select, text
 
-from wqlab_contracts.api import SubmissionRequest, Target
+from wqlab_contracts.api.submissions import SubmissionRequest, Target
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import ApplyResult, Source
-from wqlab_server import pipeline_boards, pipeline_tick
-from wqlab_server.db import Message, SessionFactory, make_factory, transaction
-from wqlab_server.livedata import LiveData
+from wqlab_server.estimates.lab_snapshot import load as queue_state
 from wqlab_server.models import Apply, Run, Submission
-from wqlab_server.pipeline_due import due
-from wqlab_server.queue_state import load as queue_state
+from wqlab_server.pipeline import assign_devices, tick
+from wqlab_server.pipeline.due import due
 from wqlab_server.settings import Settings
+from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service as submissions
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -156,22 +156,22 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
         artifact_dir=folder / "artifacts",
     )
     data = LiveData(settings.data_dir)
-    print(f"{size.devices} boards enter the pool: {seconds(lambda: pipeline_tick.tick(factory, settings, data)):.2f} s")
+    print(f"{size.devices} boards enter the pool: {seconds(lambda: tick.tick(factory, settings, data)):.2f} s")
     fill(factory, data, settings, size.runs)
-    first = seconds(lambda: pipeline_tick.tick(factory, settings, data))
+    first = seconds(lambda: tick.tick(factory, settings, data))
     print(f"first tick, all boards free: {first:.2f} s, {sum(boards_of(engine).values())} boards given")
     ticks, given, served = [], [], Counter(boards_of(engine))
     for _ in range(size.rounds):
         go_on(engine, share=1 / 200)
         before = boards_of(engine)
-        ticks.append(seconds(lambda: pipeline_tick.tick(factory, settings, data)))
+        ticks.append(seconds(lambda: tick.tick(factory, settings, data)))
         given.append(sum((boards_of(engine) - before).values()))
         served += boards_of(engine) - before
     print(
         f"{size.rounds} ticks that give {statistics.median(given):.0f} boards each: "
         f"median {statistics.median(ticks):.2f} s, longest {max(ticks):.2f} s"
     )
-    idle = [seconds(lambda: pipeline_tick.tick(factory, settings, data)) for _ in range(5)]
+    idle = [seconds(lambda: tick.tick(factory, settings, data)) for _ in range(5)]
     print(f"a tick with nothing to give: {statistics.median(idle):.2f} s; of it")
     for what, ask in (
         ("submissions that could be brought on", due),
@@ -179,7 +179,7 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
     ):
         with transaction(factory) as session:
             print(f"  {what}: {1000 * seconds(lambda ask=ask, session=session: ask(session)):.0f} ms")
-    print(f"  boards for runs: {1000 * seconds(lambda: pipeline_boards.give_boards(factory, settings)):.0f} ms")
+    print(f"  boards for runs: {1000 * seconds(lambda: assign_devices.give_boards(factory, settings)):.0f} ms")
     light = [served[f"submitter{n}"] for n in range(1, SUBMITTERS)]
     print(
         f"boards given to {HEAVY}, who has half of the queue: {served[HEAVY]}; "

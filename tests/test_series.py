@@ -8,9 +8,9 @@ import pytest
 
 from wqlab_contracts.mbox import with_message_ids
 from wqlab_server.series.inspect import inspect
-from wqlab_worker import apply
+from wqlab_worker.apply import apply_series
+from wqlab_worker.apply.series import check_complete, read_mbox
 from wqlab_worker.failures import UserError
-from wqlab_worker.series import check_complete, read_mbox
 
 pytestmark = pytest.mark.integration
 
@@ -52,7 +52,7 @@ def ordered(text: str, folder: Path) -> list[str]:
     for name in ("in", "out"):
         (folder / name).mkdir()
     (folder / "in" / "received.mbox").write_text(with_message_ids(read_mbox(text)))
-    patches = read_mbox(apply._ordered_patches(folder))
+    patches = read_mbox(apply_series._ordered_patches(folder))
     check_complete(patches)
     return [patch.title for patch in patches]
 

@@ -18,7 +18,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from wqlab_contracts.api import ApplyView, BootView, BuildView, Eta, RunView, SubmissionRequest, SubmissionView
+from wqlab_contracts.api.submissions import (
+    ApplyView,
+    BootView,
+    BuildView,
+    Eta,
+    RunView,
+    SubmissionRequest,
+    SubmissionView,
+)
 from wqlab_contracts.enums import Arm, BootState, EventKind, JobState, Outcome, RunPurpose, SubmissionState
 from wqlab_contracts.messages import CheckpatchFinding, Event, GitSeries, PatchSummary, Series, Target
 

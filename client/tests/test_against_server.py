@@ -18,8 +18,8 @@ import uvicorn
 from commandline import Ended, Wqlab
 
 from wqlab_client import Client, RequestRefused
-from wqlab_contracts.api import SubmissionView
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import Arm, EventKind, Outcome
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the server's tests bring a database up and play a worker

@@ -10,10 +10,7 @@ from commandline import Wqlab
 from fakelab import APPLIED, FakeLab, Reply, Seen, at, boot, build, problem, run, submission
 from test_progress import STORY
 
-from wqlab_contracts.api import (
-    Page,
-    SubmissionSummary,
-)
+from wqlab_contracts.api.submissions import Page, SubmissionSummary
 from wqlab_contracts.enums import Arm, ErrorKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import CompilerWarning, Failure
 

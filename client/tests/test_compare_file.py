@@ -6,7 +6,7 @@ import json
 import pytest
 
 from wqlab_client.compare import compare_files
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode
 
 HEADER = "block,arm,boot,repetition,scenario,setting,metric,unit,direction,value"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from commandline import Wqlab
 from fakelab import FakeLab, Reply, Seen, at
 
-from wqlab_contracts.api_lab import DeviceCheck
+from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.enums import DeviceStep, ErrorKind, Outcome, StepOutcome
 from wqlab_contracts.messages import CheckStep, Failure
 

@@ -10,8 +10,8 @@ from commandline import TOKEN, Wqlab
 from fakelab import FakeLab, at, problem
 
 from wqlab_client.config import resolve
-from wqlab_contracts import layout
-from wqlab_contracts.api import (
+from wqlab_contracts import cpu_layout
+from wqlab_contracts.api.submissions import (
     DeviceTypeView,
     DeviceView,
     LeaseView,
@@ -86,7 +86,7 @@ def test_device_types(wqlab: Wqlab, lab: FakeLab) -> None:
                 arch="x86_64",
                 emulated=True,
                 topology=topology,
-                layout=layout.described(topology),
+                layout=cpu_layout.described(topology),
                 devices=["a", "b"],
                 units=UnitCounts(good=1, busy=1, unchecked=0, quarantined=0),
                 free=1,

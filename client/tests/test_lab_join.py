@@ -29,7 +29,7 @@ from server.tests.conftest import (  # noqa: F401 - fixtures
 )
 from server.tests.conftest import settings as plain_settings  # noqa: F401
 from server.tests.support.lab import LabUnderTest
-from wqlab_server import broker
+from wqlab_server.storage import broker
 
 pytestmark = pytest.mark.integration
 

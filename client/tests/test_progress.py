@@ -13,7 +13,7 @@ from rich.console import Console
 from wqlab_client.display import QUIET_S, LogDisplay, picture
 from wqlab_client.progress import block_strip, boots_per_block, milestones
 from wqlab_client.wording import clean, duration, rough
-from wqlab_contracts.api import ApplyView, Eta, FindingView, SubmissionView
+from wqlab_contracts.api.submissions import ApplyView, Eta, FindingView, SubmissionView
 from wqlab_contracts.enums import (
     Arm,
     BootState,

@@ -13,7 +13,7 @@ from commandline import Wqlab
 from fakelab import FakeLab, Reply, submission
 
 from wqlab_client.cli.submit import number_or_text
-from wqlab_contracts.api import SubmissionRequest, TreeView
+from wqlab_contracts.api.submissions import SubmissionRequest, TreeView
 from wqlab_contracts.enums import SubmissionState
 from wqlab_contracts.specs import Tree
 

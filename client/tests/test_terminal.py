@@ -18,7 +18,7 @@ import pytest
 from fakelab import FakeLab, Reply, Seen, submission
 from test_progress import STORY
 
-from wqlab_contracts.api import Page, SubmissionSummary
+from wqlab_contracts.api.submissions import Page, SubmissionSummary
 from wqlab_contracts.enums import SubmissionState
 
 COMMAND = [sys.executable, "-c", "from wqlab_client.cli import main; main()"]

@@ -18,7 +18,10 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
-from wqlab_contracts.api import (
+from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabView
+from wqlab_contracts.api.queue import DeviceCheck
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.api.submissions import (
     BuildView,
     DeviceTypeView,
     DeviceView,
@@ -32,9 +35,6 @@ from wqlab_contracts.api import (
     SubmissionView,
     TreeView,
 )
-from wqlab_contracts.api_lab import DeviceCheck
-from wqlab_contracts.api_labs import LabInvitation, LabInvited, LabView
-from wqlab_contracts.api_report import Report
 from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
 

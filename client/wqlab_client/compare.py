@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from wqlab_comparison import Samples, SamplesError, compare, conclude, read_csv, tables
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
 
 

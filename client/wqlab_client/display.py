@@ -13,7 +13,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
 from rich.text import Text
 
-from wqlab_contracts.api import RunView, SubmissionView
+from wqlab_contracts.api.submissions import RunView, SubmissionView
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 
 from .progress import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_contracts.api import Problem
+from wqlab_contracts.api.submissions import Problem
 from wqlab_contracts.enums import ExitCode
 
 

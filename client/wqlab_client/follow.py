@@ -12,7 +12,7 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from wqlab_contracts.api import SubmissionView
+from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import SubmissionState
 
 from .errors import LabUnavailable, WqlabError

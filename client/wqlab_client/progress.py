@@ -8,7 +8,7 @@ from datetime import datetime
 
 from rich.text import Text
 
-from wqlab_contracts.api import ApplyView, BootView, BuildView, FindingView, RunView, SubmissionView
+from wqlab_contracts.api.submissions import ApplyView, BootView, BuildView, FindingView, RunView, SubmissionView
 from wqlab_contracts.enums import BootState, JobState, Outcome, SubmissionState
 
 from .wording import ARM_LETTER, duration, ending, eta_line, failure_line, how_it_stands, one_line

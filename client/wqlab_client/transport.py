@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from wqlab_contracts.api import Problem
+from wqlab_contracts.api.submissions import Problem
 
 from .errors import LabUnavailable, RequestRefused, StreamSilent, UsageError, WqlabError
 

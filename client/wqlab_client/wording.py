@@ -9,7 +9,7 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
-from wqlab_contracts.api import Eta, SubmissionSummary
+from wqlab_contracts.api.submissions import Eta, SubmissionSummary
 from wqlab_contracts.enums import Arm, ErrorKind, JobState, Outcome, Verdict
 from wqlab_contracts.messages import Failure
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, compare
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.specs import TestPlan
 

@@ -6,7 +6,7 @@ import pytest
 
 from wqlab_comparison import curves
 from wqlab_comparison.curves import without_evidence
-from wqlab_contracts.api_report import BootValue
+from wqlab_contracts.api.report import BootValue
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.specs import TestPlan
 

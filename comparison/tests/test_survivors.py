@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from wqlab_comparison import Samples, compare, conclude
 from wqlab_comparison.survivors import leans
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Arm, Evidence, Question, Verdict
 
 EVEN8, ODD8 = (-7, -5, -3, -1, 1, 3, 5, 7), (7, 1, -3, -5, -5, -3, 1, 7)

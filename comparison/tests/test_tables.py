@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from wqlab_comparison import tables, words
 from wqlab_comparison.reasons import reasons
-from wqlab_contracts.api_report import ArmSummary, Comparison
+from wqlab_contracts.api.report import ArmSummary, Comparison
 from wqlab_contracts.enums import Arm, Direction, Evidence, Question, Role, Scale, Verdict
 
 TEXT = st.lists(st.text("abc=,:.%<", min_size=1, max_size=200), max_size=20).map(" ".join)

@@ -5,8 +5,8 @@ import pytest
 from literal_samples import one, paired, studied, target
 
 from wqlab_comparison import Samples, Stated, compare, conclude, summarise
-from wqlab_contracts.api import FindingView
-from wqlab_contracts.api_report import UnsupportedView
+from wqlab_contracts.api.report import UnsupportedView
+from wqlab_contracts.api.submissions import FindingView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 

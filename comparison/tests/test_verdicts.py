@@ -10,7 +10,7 @@ from literal_samples import one, paired, studied, with_moments
 from pydantic import ValidationError
 
 from wqlab_comparison import Samples, SamplesError, compare, significance
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Question, Verdict
 
 EVEN = (-2, -1, 0, 1, 2)

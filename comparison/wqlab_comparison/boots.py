@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from wqlab_contracts.api_report import BootValue
+from wqlab_contracts.api.report import BootValue
 from wqlab_contracts.enums import Arm, Direction, Evidence, Role, Scale
 
 from .samples import Samples, SamplesError, group

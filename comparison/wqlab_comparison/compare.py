@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wqlab_contracts.api_report import Comparison, UnsupportedView
+from wqlab_contracts.api.report import Comparison, UnsupportedView
 from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import NOT_MEASURED, Failure
 from wqlab_contracts.specs import Metric, TestPlan

@@ -14,8 +14,8 @@ from itertools import combinations, pairwise
 
 import numpy as np
 
-from wqlab_contracts.api_curves import Crossing, CurveLine, CurvePoint, MetricCurve
-from wqlab_contracts.api_report import BootValue
+from wqlab_contracts.api.curves import Crossing, CurveLine, CurvePoint, MetricCurve
+from wqlab_contracts.api.report import BootValue
 from wqlab_contracts.enums import Arm, Evidence, Scale
 from wqlab_contracts.specs import Metric, TestPlan
 

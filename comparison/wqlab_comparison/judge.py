@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from wqlab_contracts.api_report import ArmSummary
+from wqlab_contracts.api.report import ArmSummary
 from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
 
 from . import effect, power, significance

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Arm, Direction, Question, Role, Verdict
 
 from . import words

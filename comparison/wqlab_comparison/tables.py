@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
-from wqlab_contracts.api_report import ArmSummary, Comparison
+from wqlab_contracts.api.report import ArmSummary, Comparison
 from wqlab_contracts.enums import Question, Role, Scale, Verdict
 
 from . import words

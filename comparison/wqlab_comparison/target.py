@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wqlab_contracts.api import FindingView
-from wqlab_contracts.api_report import Comparison
+from wqlab_contracts.api.report import Comparison
+from wqlab_contracts.api.submissions import FindingView
 from wqlab_contracts.defects import defect
 from wqlab_contracts.enums import STALLS, Arm, ErrorKind, FindingKind, Question, Role, Verdict
 from wqlab_contracts.messages import Failure

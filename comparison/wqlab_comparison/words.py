@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from wqlab_contracts.api_report import ArmSummary, Comparison
+from wqlab_contracts.api.report import ArmSummary, Comparison
 from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
 
 VERDICT = {

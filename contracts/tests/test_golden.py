@@ -13,21 +13,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import (
-    accounts,
-    api,
-    api_curves,
-    api_lab,
-    api_quotes,
-    api_report,
-    api_series,
-    api_steps,
-    enums,
-    layout,
-    lookups,
-    messages,
-    specs,
-)
+from wqlab_contracts import cpu_layout, enums, messages, specs
+from wqlab_contracts.api import accounts, quotes, steps
+from wqlab_contracts.api import curves as api_curves
+from wqlab_contracts.api import queue as api_lab
+from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api import series as api_series
+from wqlab_contracts.api import submissions as api
+from wqlab_contracts.messages import lookups
 
 MODULES = (
     messages,
@@ -35,11 +28,11 @@ MODULES = (
     api,
     api_curves,
     api_lab,
-    api_quotes,
+    quotes,
     api_report,
     api_series,
-    api_steps,
-    layout,
+    steps,
+    cpu_layout,
     accounts,
     specs,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.layout import LayoutBasis, described, measured
+from wqlab_contracts.cpu_layout import LayoutBasis, described, measured
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Cluster, Topology
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_lab.layout import Layout, LayoutError, Serving, free_port
+from wqlab_lab.paths import Layout, LayoutError, Serving, free_port
 from wqlab_lab.services import END_FIRST, services, stores, supervisor_config
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_lab.layout import Layout
+from wqlab_lab.paths import Layout
 from wqlab_lab.services import Service, supervisor_config
 from wqlab_lab.supervision import Supervisor, SupervisorError
 

@@ -8,8 +8,8 @@ import sys
 import time
 
 from . import demo
-from .layout import ADMIN, Layout, LayoutError
 from .lifecycle import Lab, LabError
+from .paths import ADMIN, Layout, LayoutError
 from .prepare import PrepareError, prepare
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 
-from .layout import Layout
+from .paths import Layout
 
 EXAMPLE = "kernels/examples/flush-lock-runs.mbox"
 SERIES_TARGET = "xfs-fsync@xeon-2s"

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from .layout import free_port
+from .paths import free_port
 
 RUN = Path(__file__).resolve().parents[1] / "lava" / "run.sh"
 START_S = 900.0

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 
 from . import supervision
-from .layout import ADMIN, LAB, Layout
+from .paths import ADMIN, LAB, Layout
 from .services import END_FIRST, POSTGRES_BIN, Service, services, stores, supervisor_config
 
 READY_TIMEOUT_S = 60.0

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from .layout import DEFAULT_TREE, Layout
+from .paths import DEFAULT_TREE, Layout
 
 
 class PrepareError(Exception):
@@ -19,7 +19,7 @@ def prepare(layout: Layout, say: Callable[[str], None]) -> None:
     layout.create()
     environment = layout.environment()
     say(f"kernel tree {DEFAULT_TREE}")
-    _step(["python", "-m", "wqlab_worker.prepare", "tree", DEFAULT_TREE], environment)
+    _step(["python", "-m", "wqlab_worker.build.prepare", "tree", DEFAULT_TREE], environment)
     golden = {arch: _golden(arch, environment, say) for arch in layout.architectures()}
     layout.golden.write_text(json.dumps(golden))
 
@@ -38,7 +38,7 @@ def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) 
         kernel = json.loads(
             _step(
                 [
-                    "python", "-m", "wqlab_worker.prepare", "kernel", "--tree", DEFAULT_TREE,
+                    "python", "-m", "wqlab_worker.build.prepare", "kernel", "--tree", DEFAULT_TREE,
                     "--recipe", "measure", "--arch", arch, "--emulated",
                 ],
                 environment,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .layout import LAB, LAVA_LAB, Layout
+from .paths import LAB, LAVA_LAB, Layout
 
 LAVA_RUNS = 4
 """At once. They wait for LAVA nearly all the time; LAVA knows itself how many devices it has."""

@@ -22,8 +22,8 @@ from sqlalchemy import Engine, create_engine, text
 
 from wqlab_server import migrations
 from wqlab_server.accounts import passwords
-from wqlab_server.db import SessionFactory, make_engine, make_factory
 from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, make_engine, make_factory
 
 from .support.datafolder import write_data_folder
 from .support.lab import LabUnderTest

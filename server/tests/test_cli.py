@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from wqlab_contracts.enums import Scope, UserRole
 from wqlab_server.accounts import passwords
-from wqlab_server.auth import by_token
 from wqlab_server.cli import app
-from wqlab_server.db import SessionFactory, transaction
+from wqlab_server.http.auth import by_token
 from wqlab_server.models import User
 from wqlab_server.settings import settings as process_settings
+from wqlab_server.storage.db import SessionFactory, transaction
 
 pytestmark = pytest.mark.integration
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_server.schedule import Board, Schedule
+from wqlab_server.estimates.schedule import Board, Schedule
 
 
 def boards(*free: float | None, lab: str = "local") -> list[Board]:

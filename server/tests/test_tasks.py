@@ -14,12 +14,12 @@ import pytest
 import redis as redis_client
 from sqlalchemy import make_url, text
 
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD_QUEUE, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import SubmissionState
-from wqlab_contracts.queue import ADVANCE, APPLY, BUILD_QUEUE, SERVER_QUEUE, TICK
-from wqlab_server.db import Message, make_engine, make_factory, post, transaction
-from wqlab_server.events import SUBMISSION_CHANNEL
-from wqlab_server.nudge import Sender, celery_app
 from wqlab_server.settings import Settings
+from wqlab_server.storage.celery_client import Sender, celery_app
+from wqlab_server.storage.db import Message, make_engine, make_factory, post, transaction
+from wqlab_server.storage.events import SUBMISSION_CHANNEL
 
 from .support.lab import LabUnderTest
 

@@ -8,8 +8,8 @@ import pytest
 from fastapi.testclient import TestClient
 
 from wqlab_server.app import create_app
+from wqlab_server.http.static_pages import POLICY, RESERVED
 from wqlab_server.settings import Settings
-from wqlab_server.web import POLICY, RESERVED
 
 SCRIPT = "assets/main-0123abcd.js"
 

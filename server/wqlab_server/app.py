@@ -10,13 +10,14 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from . import problems, public, web, worker_api
-from .artifacts import ArtifactStore
-from .db import SessionFactory, make_engine, make_factory
-from .livedata import LiveData
-from .nudge import Sender, celery_app
+from . import public_api, worker_api
+from .http import problems, static_pages
 from .settings import Settings
 from .settings import settings as process_settings
+from .storage.artifacts import ArtifactStore
+from .storage.celery_client import Sender, celery_app
+from .storage.db import SessionFactory, make_engine, make_factory
+from .storage.live_data import LiveData
 
 
 def create_app(settings: Settings | None = None, sessions: SessionFactory | None = None) -> FastAPI:
@@ -36,8 +37,8 @@ def create_app(settings: Settings | None = None, sessions: SessionFactory | None
     app.state.data = LiveData(settings.data_dir)
     app.state.store = ArtifactStore.of(settings)
     problems.install(app)
-    public.install(app)
-    web.install(app)
+    public_api.install(app)
+    static_pages.install(app)
     return app
 
 
@@ -46,7 +47,7 @@ def _routes() -> list[BaseRoute]:
     """The endpoints', which every application shares: FastAPI takes a quarter of a second to find out what they take
     and answer."""
     router = APIRouter(generate_unique_id_function=_operation_id)
-    public.include_in(router)
+    public_api.include_in(router)
     router.include_router(worker_api.router)
     return router.routes
 
@@ -58,5 +59,5 @@ def _operation_id(route: APIRoute) -> str:
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
-    async with public.lifespan(app):
+    async with public_api.lifespan(app):
         yield

@@ -18,14 +18,14 @@ from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from wqlab_contracts import logs
-from wqlab_contracts.accounts import UserName
+from wqlab_contracts.api.accounts import UserName
 from wqlab_contracts.enums import Scope, UserRole
 
 from . import migrations
-from .auth import create_token, keep_worker_token
-from .db import make_engine, make_factory, transaction
-from .problems import ApiProblem
+from .http.auth import create_token, keep_worker_token
+from .http.problems import ApiProblem
 from .settings import Settings, settings
+from .storage.db import make_engine, make_factory, transaction
 
 STREAMS_END_S = 3
 """How long open event and console streams may hold up the end of the server; their clients resume where they were."""

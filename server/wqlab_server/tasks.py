@@ -12,13 +12,15 @@ from typing import Any
 from celery.signals import after_setup_logger, beat_init
 
 from wqlab_contracts import logs
-from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
 
-from . import pipeline, pipeline_boards, pipeline_tick
-from .db import SessionFactory, make_engine, make_factory
-from .livedata import LiveData
-from .nudge import Sender, celery_app
+from .pipeline import advance as pipeline
+from .pipeline import assign_devices
+from .pipeline import tick as pipeline_tick
 from .settings import Settings, settings
+from .storage.celery_client import Sender, celery_app
+from .storage.db import SessionFactory, make_engine, make_factory
+from .storage.live_data import LiveData
 
 _settings = settings()
 app = celery_app(_settings.broker_url)
@@ -62,7 +64,7 @@ def begin(**_: Any) -> None:
 @app.task(name=ADVANCE)  # type: ignore[untyped-decorator]
 def advance(submission_id: int) -> None:
     pipeline.advance(process.sessions, process.settings, submission_id)
-    pipeline_boards.give_boards(process.sessions, process.settings)
+    assign_devices.give_boards(process.sessions, process.settings)
 
 
 @app.task(name=TICK)  # type: ignore[untyped-decorator]

@@ -15,8 +15,8 @@ from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import ArtifactKind, JobState
-from wqlab_contracts.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages import (
     ApplyClaim,
     Artifact,
@@ -34,24 +34,25 @@ from wqlab_contracts.messages import (
     RunClaim,
     RunEvents,
 )
-from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE, TICK
+from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.specs import ExternalPower
 
-from . import claims, pipeline_sessions
-from .artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
-from .auth import BuildWorker, Principal, Worker, only_build_workers
 from .builds import service as builds
-from .db import Message, SessionFactory, clock, post, transaction
-from .deps import AppSettings, Data, Db, Store
-from .downloads import StoredBytes
+from .http.auth import BuildWorker, Principal, Worker, only_build_workers
+from .http.deps import AppSettings, Data, Db, Store
+from .http.downloads import StoredBytes
+from .http.problems import ApiProblem, not_found
+from .jobs import claims
 from .lab import lease
 from .lab import service as lab_service
 from .models import Artifact as ArtifactRow
 from .models import ArtifactLink, Device, Run
-from .problems import ApiProblem, not_found
+from .pipeline import device_sessions
 from .runs import service as runs
 from .runs.record import record
 from .series import branches
+from .storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
+from .storage.db import Message, SessionFactory, clock, post, transaction
 
 router = APIRouter(prefix="/api/worker/v1", tags=["worker"], include_in_schema=False)
 
@@ -136,7 +137,7 @@ def claim_run(run_id: int, body: ClaimRequest, db: Db, settings: AppSettings, pr
         lease.extend(db, run, now, settings)
         job, fence, completed = runs.claimed(db, run)
     else:
-        job, fence, completed = pipeline_sessions.claim(db, run_id, body.worker, lab, settings)
+        job, fence, completed = device_sessions.claim(db, run_id, body.worker, lab, settings)
         run.claim_nonce = body.nonce
     return RunClaim(job=job, fence=fence, expires_in_s=settings.lease_s, completed_blocks=completed)
 
@@ -164,7 +165,7 @@ def run_console(run_id: int, body: ConsoleChunk, db: Db, settings: AppSettings, 
 @router.post("/runs/{run_id}/finish", status_code=204)
 def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, principal: Worker) -> None:
     _check_lab_of_run(db, principal, run_id)
-    run = pipeline_sessions.finish(db, run_id, body.fence, body.result, settings)
+    run = device_sessions.finish(db, run_id, body.fence, body.result, settings)
     _go_on(db, [run.submission_id] if run.submission_id is not None else [])
 
 

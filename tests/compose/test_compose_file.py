@@ -14,7 +14,7 @@ import jsonschema_rs
 import pytest
 import yaml
 
-from wqlab_lab.layout import PREFERRED_PORTS, Layout
+from wqlab_lab.paths import PREFERRED_PORTS, Layout
 from wqlab_lab.services import Service, services, stores
 
 from .composefile import FILE, ROOT, MissingVariable, load

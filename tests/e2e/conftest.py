@@ -18,8 +18,8 @@ import yaml
 from playwright.sync_api import Browser, sync_playwright
 
 from wqlab_client.client import Client
-from wqlab_contracts import published
-from wqlab_lab.layout import free_port
+from wqlab_contracts import bench_addresses
+from wqlab_lab.paths import free_port
 
 from .browser import Person, start_chromium
 
@@ -60,7 +60,7 @@ class Lab:
 
     def fault(self, board: str, *faults: dict[str, Any]) -> None:
         """Has an emulated board show these faults from now on; none heals it."""
-        bench = published.read(Path(self.environment["WQLAB_STATE"]))
+        bench = bench_addresses.read(Path(self.environment["WQLAB_STATE"]))
         answer = httpx.put(f"{bench.http}/boards/{board}/faults", json={"faults": list(faults)})
         answer.raise_for_status()
 

@@ -13,7 +13,7 @@ import httpx
 import pytest
 import yaml
 
-from wqlab_contracts.queue import lab_queue
+from wqlab_contracts.celery_names import lab_queue
 from wqlab_lab.lava import TrialLava
 
 from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons

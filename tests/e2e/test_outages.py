@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from wqlab_client.client import Client
-from wqlab_contracts.api import BootView, RunView, SampleRow
-from wqlab_contracts.api_report import Comparison, Report
+from wqlab_contracts.api.report import Comparison, Report
+from wqlab_contracts.api.submissions import BootView, RunView, SampleRow
 from wqlab_contracts.enums import BootState, ErrorKind, EventKind, JobState, Outcome, TraceMode
 from wqlab_contracts.messages import Event
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.api import RunView
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.api.submissions import RunView
 from wqlab_contracts.enums import ErrorKind, Outcome, TraceMode
 
 from .namespaces import enter

@@ -15,7 +15,7 @@ import pytest
 from wqlab_contracts.keys import build_key, fragment_names
 from wqlab_contracts.messages import BuildJob, Source
 from wqlab_contracts.specs import KernelRecipe, Tree
-from wqlab_worker.toolchain import toolchain_identity
+from wqlab_worker.build.toolchain import toolchain_identity
 from wqlab_worker.workspace import Workspace
 
 TOY = Path(__file__).parent / "fakekernel"

@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Literal
 
-from wqlab_contracts.published import Accelerator
+from wqlab_contracts.bench_addresses import Accelerator
 from wqlab_contracts.specs import DeviceType, Emulation, Topology, Unit
 
 from .faults import READY, Trigger

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from aiohttp import web
 
-from wqlab_contracts import published
-from wqlab_contracts.published import Accelerator, Published, PublishedBoard
+from wqlab_contracts import bench_addresses
+from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedBoard
 from wqlab_contracts.specs import CpuArch, DeviceType
 
 from . import qemu
-from .board import Board
 from .capacity import Slots
-from .http import Interface
+from .control_api import Interface
+from .emulated_device import Board
 from .ports import Ports
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Bench:
             raise BenchError(
                 f"{error}: end what listens there, or remove {self._ports.file} to have other ports chosen"
             ) from error
-        published.write(self._settings.state, self._published)
+        bench_addresses.write(self._settings.state, self._published)
         return self._published
 
     async def _listen(self) -> None:
@@ -113,7 +113,7 @@ class Bench:
 
     async def stop(self) -> None:
         """Switches every board off."""
-        published.path(self._settings.state).unlink(missing_ok=True)
+        bench_addresses.path(self._settings.state).unlink(missing_ok=True)
         if self._runner is not None:
             await self._runner.cleanup()
         await asyncio.gather(*(board.close() for board in self._boards.values()))

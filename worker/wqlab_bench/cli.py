@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import published
+from wqlab_contracts import bench_addresses
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.specs import CpuArch
 
 from . import accelerator, bench, capacity, exporter, firmware, ports, qemu, rootfs
-from .devices import load_device_types
+from .device_types import load_device_types
 
 
 class GoldenFiles(BaseModel):
@@ -125,7 +125,7 @@ def _places(_: argparse.Namespace) -> None:
     if not coordinator:
         raise UsageError("LG_COORDINATOR is not set")
     try:
-        refused = published.read(_folder("WQLAB_STATE")).refused
+        refused = bench_addresses.read(_folder("WQLAB_STATE")).refused
     except FileNotFoundError as error:
         raise UsageError(f"no bench is running: {error.filename} is missing") from error
     device_types = load_device_types(_folder("WQLAB_DATA_DIR"))

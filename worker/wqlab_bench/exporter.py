@@ -6,14 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from wqlab_contracts import published
+from wqlab_contracts import bench_addresses
 
 
 class ExporterError(Exception):
     """The configuration cannot be written; the text says why."""
 
 
-def resources(place: published.Published) -> dict[str, dict[str, Any]]:
+def resources(place: bench_addresses.Published) -> dict[str, dict[str, Any]]:
     """Resource group (a unit's name) -> labgrid's resources of that board."""
     groups: dict[str, dict[str, Any]] = {}
     for name, board in place.boards.items():
@@ -29,7 +29,7 @@ def resources(place: published.Published) -> dict[str, dict[str, Any]]:
 def write(state: Path, output: Path) -> None:
     """Raises ExporterError if no bench is running."""
     try:
-        place = published.read(state)
+        place = bench_addresses.read(state)
     except FileNotFoundError as error:
         raise ExporterError(f"no bench is running: {error.filename} is missing") from error
     partial = output.with_suffix(".partial")

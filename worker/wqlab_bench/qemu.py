@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wqlab_contracts.published import Accelerator
+from wqlab_contracts.bench_addresses import Accelerator
 from wqlab_contracts.specs import CpuArch, DeviceType
 
 from . import devicetree, topology

@@ -15,7 +15,7 @@ from pathlib import Path
 from wqlab_contracts.specs import CpuArch
 from wqlab_host import apt, tool
 
-from . import cpio, elf
+from . import cpio, shared_libraries
 
 PACKAGES = (
     "busybox-static", "dash", "dmsetup", "dropbear-bin", "fio", "kexec-tools", "libaio1", "libblkid1", "libc6",
@@ -123,7 +123,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Hash of everything the image is made from: package versions and the text of this builder."""
-    modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(elf.__file__)]
+    modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(shared_libraries.__file__)]
     own = [*modules, _MONITOR, *(_GUEST / name for name in OWN)]
     inputs = {
         "arch": arch,
@@ -171,13 +171,13 @@ class Image:
         """Path in the image -> content: every library the programs load, and their loader."""
         tree = self._tree
         programs = [tree / name for name in PROGRAMS]
-        found = elf.closure(programs, [tree / "lib" / self._triplet, tree / "usr/lib" / self._triplet])
+        found = shared_libraries.closure(programs, [tree / "lib" / self._triplet, tree / "usr/lib" / self._triplet])
         for soname, users in found.absent.items():
             if soname not in NEVER_CALLED:
                 names = ", ".join(sorted(str(user.relative_to(tree)) for user in users))
                 raise RootfsError(f"{names} needs {soname}: add its package to PACKAGES")
         images = {f"usr/lib/{soname}": path.read_bytes() for soname, path in found.libraries.items()}
-        for loader in {elf.interpreter(program) or "" for program in programs} - {""}:
+        for loader in {shared_libraries.interpreter(program) or "" for program in programs} - {""}:
             images[f"usr/{loader.lstrip('/')}"] = (tree / loader.lstrip("/")).read_bytes()
         if found.absent:
             stand_in = self.stand_in(found)
@@ -190,12 +190,14 @@ class Image:
         _run([f"{self._triplet}-gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", str(_MONITOR), "-o", str(program)])
         return program.read_bytes()
 
-    def stand_in(self, found: elf.Closure) -> bytes:
+    def stand_in(self, found: shared_libraries.Closure) -> bytes:
         """One library of aborting functions in place of all absent ones."""
-        provided = {name for library in found.libraries.values() for name in elf.defined(library)}
+        provided = {name for library in found.libraries.values() for name in shared_libraries.defined(library)}
         users = {user for group in found.absent.values() for user in group}
-        lacking = {symbol for user in users for symbol in elf.undefined(user) if symbol.name not in provided}
-        for name, text in elf.stand_in_sources(lacking).items():
+        lacking = {
+            symbol for user in users for symbol in shared_libraries.undefined(user) if symbol.name not in provided
+        }
+        for name, text in shared_libraries.stand_in_sources(lacking).items():
             (self._scratch / name).write_text(text)
         library = self._scratch / "stand-in.so"
         _run(
@@ -215,13 +217,13 @@ def newer_entries(arch: CpuArch, tree: Path) -> list[cpio.Entry]:
     the process's name too: otherwise traces and `ps` would show the loader's.
     """
     programs = {name: tree / "usr/bin" / name for name in NEWER_PROGRAMS}
-    found = elf.closure(programs.values(), [tree / "usr/lib" / TRIPLET[arch]])
+    found = shared_libraries.closure(programs.values(), [tree / "usr/lib" / TRIPLET[arch]])
     if found.absent:
         raise RootfsError(f"{', '.join(NEWER_PROGRAMS)} need {', '.join(found.absent)}: add to NEWER_PACKAGES")
     files = dict(found.libraries)
     entries = [cpio.directory(NEWER_FOLDER), cpio.directory(f"{NEWER_FOLDER}/bin")]
     for name, path in programs.items():
-        loader = tree / "usr" / (elf.interpreter(path) or "").lstrip("/")
+        loader = tree / "usr" / (shared_libraries.interpreter(path) or "").lstrip("/")
         files[loader.name] = loader
         entries.append(cpio.file(f"{NEWER_FOLDER}/bin/{name}", path.read_bytes(), True))
         entries.append(cpio.symlink(f"{NEWER_FOLDER}/{name}", loader.name))

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from . import jobs
 from . import reaper as reaping
-from .detect import Detector, Report
+from .claims import jobs
+from .measure.detect import Detector, Report
 from .settings import settings
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)

@@ -10,13 +10,13 @@ from pathlib import Path
 import httpx
 import structlog
 
-from wqlab_contracts import published
+from wqlab_contracts import bench_addresses
 from wqlab_contracts.specs import ExternalPower
 
 from .backends.labgrid import clear
 from .backends.lava.pool import look
-from .backends.wire import Clearing, Held
-from .server import Lease, Server, ServerRefused, StaleFence
+from .backends.session_messages import Clearing, Held
+from .claims.server import Lease, Server, ServerRefused, StaleFence
 from .settings import Settings
 
 log = structlog.get_logger()
@@ -59,7 +59,7 @@ def reap(
 def refused(state: Path) -> dict[str, str] | None:
     """Device types that the bench beside this worker cannot build boards of -> why; None while there is no bench."""
     try:
-        return published.read(state).refused
+        return bench_addresses.read(state).refused
     except FileNotFoundError:
         return None
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from wqlab_contracts.queue import lab_user
+from wqlab_contracts.celery_names import lab_user
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 

@@ -9,13 +9,14 @@ from celery import Celery
 from celery.signals import after_setup_logger, worker_ready
 from kombu import Queue  # type: ignore[attr-defined]
 
-from wqlab_contracts import logs, queue
+from wqlab_contracts import celery_names, logs
 
-from . import jobs, reaper
+from . import reaper
+from .claims import jobs
 from .settings import settings
 
 app = Celery("wqlab_worker")
-app.conf.update(queue.CELERY_CONFIG)
+app.conf.update(celery_names.CELERY_CONFIG)
 
 
 @app.on_configure.connect  # type: ignore[untyped-decorator]
@@ -27,9 +28,9 @@ def _configure(sender: Any, **_: Any) -> None:
         trusted = {} if known.ca_file is None else {"ssl_ca_certs": str(known.ca_file)}
         sender.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED, **trusted}
     if known.own_broker_user:
-        sender.conf.update(queue.LAB_CELERY_CONFIG)
+        sender.conf.update(celery_names.LAB_CELERY_CONFIG)
         # Declaring a queue writes; the server has done it.
-        sender.conf.task_queues = [Queue(queue.lab_queue(known.lab), no_declare=True)]  # type: ignore[no-untyped-call]
+        sender.conf.task_queues = [Queue(celery_names.lab_queue(known.lab), no_declare=True)]  # type: ignore[no-untyped-call]
 
 
 @after_setup_logger.connect  # type: ignore[untyped-decorator]
@@ -37,22 +38,22 @@ def _log_as_ever(**_: Any) -> None:
     logs.configure()
 
 
-@app.task(name=queue.APPLY)  # type: ignore[untyped-decorator]
+@app.task(name=celery_names.APPLY)  # type: ignore[untyped-decorator]
 def apply(id: int) -> None:
     jobs.apply(id, settings())
 
 
-@app.task(name=queue.BUILD)  # type: ignore[untyped-decorator]
+@app.task(name=celery_names.BUILD)  # type: ignore[untyped-decorator]
 def build(id: int) -> None:
     jobs.build(id, settings())
 
 
-@app.task(name=queue.LOOKUP)  # type: ignore[untyped-decorator]
+@app.task(name=celery_names.LOOKUP)  # type: ignore[untyped-decorator]
 def lookup(id: int) -> None:
     jobs.lookup(id, settings())
 
 
-@app.task(name=queue.RUN)  # type: ignore[untyped-decorator]
+@app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     jobs.run(id, settings())
 
@@ -60,5 +61,5 @@ def run(id: int) -> None:
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_lab_duties(sender: Any, **_: Any) -> None:
     """In the worker that serves this lab's boards, not in build workers."""
-    if queue.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
+    if celery_names.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
         reaper.start(settings(), jobs.server_of(settings()), sender.controller.concurrency)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api_lab import DeviceCheck
+from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.enums import DeviceStep, ExitCode, Outcome, StepOutcome
 from wqlab_contracts.messages import CheckStep, Failure
 

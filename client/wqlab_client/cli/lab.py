@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api import DeviceTypeView, DeviceView, PlanView
+from wqlab_contracts.api.submissions import DeviceTypeView, DeviceView, PlanView
 from wqlab_contracts.enums import DeviceHealth, Role
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Profile, Topology

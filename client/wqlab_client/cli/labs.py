@@ -10,12 +10,12 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api_labs import LabView
+from wqlab_contracts.api.labs import LabView
 
 from ..config import check_url
 from ..display import utc_now
 from ..errors import UsageError
-from ..labhost import JoinToken, LabHost, join
+from ..lab_host import JoinToken, LabHost, join
 from ..wording import rough
 from .session import JsonFlag, of
 

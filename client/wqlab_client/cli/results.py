@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api import ApplyView, BuildView, RunView
+from wqlab_contracts.api.submissions import ApplyView, BuildView, RunView
 from wqlab_contracts.enums import Arm, JobState
 
 from ..client import Client, ReportFormat

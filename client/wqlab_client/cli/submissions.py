@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api import RunView, SubmissionSummary, SubmissionView
+from wqlab_contracts.api.submissions import RunView, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 
 from ..display import utc_now

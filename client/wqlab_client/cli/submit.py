@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from rich.text import Text
 from typer.core import TyperCommand
 
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import Backend, format_setting, parse_setting
 

@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 
-from wqlab_contracts.api import SubmissionView
+from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, SubmissionState, Verdict
 
 from ..client import ReportFormat

@@ -15,10 +15,10 @@ from fastapi import FastAPI
 
 from wqlab_contracts.enums import Scope
 from wqlab_server.app import create_app
-from wqlab_server.auth import SCOPE_OF_ROLE, create_token
-from wqlab_server.db import SessionFactory, transaction
+from wqlab_server.http.auth import SCOPE_OF_ROLE, create_token
+from wqlab_server.http.sse import Notifications
 from wqlab_server.settings import Settings
-from wqlab_server.sse import Notifications
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from ..support.people import add_user, browser, trust_nobody
 from .scene import Scene, write_data_folder

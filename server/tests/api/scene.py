@@ -9,7 +9,9 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api, api_report, messages
+from wqlab_contracts import messages
+from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api import submissions as api
 from wqlab_contracts.enums import (
     Arm,
     ArtifactKind,
@@ -28,10 +30,6 @@ from wqlab_contracts.enums import (
     Verdict,
 )
 from wqlab_contracts.messages import ApplyResult, BuildResult, CompilerWarning, Failure, MeasuredTopology, Source
-from wqlab_server.artifacts import ArtifactStore
-from wqlab_server.db import SessionFactory, clock, transaction
-from wqlab_server.events import RUN_CHANNEL, emit, notify
-from wqlab_server.livedata import LiveData
 from wqlab_server.models import (
     Apply,
     BlockAttempt,
@@ -51,6 +49,10 @@ from wqlab_server.models import (
     Unsupported,
 )
 from wqlab_server.settings import Settings
+from wqlab_server.storage.artifacts import ArtifactStore
+from wqlab_server.storage.db import SessionFactory, clock, transaction
+from wqlab_server.storage.events import RUN_CHANNEL, emit, notify
+from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service
 
 from ..support.lab import fill_pool

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from wqlab_contracts.enums import JobState, SubmissionState
-from wqlab_server.eta import BuildLeft, Eta, RunLeft, estimate
+from wqlab_server.estimates.eta import BuildLeft, Eta, RunLeft, estimate
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUILD = BuildLeft("baseline", "measure", JobState.FINISHED, 0, "", 0, 0, None)

@@ -11,14 +11,14 @@ import pytest
 from fastapi import FastAPI, HTTPException
 from pydantic import BaseModel
 
-from wqlab_contracts.api import Problem
+from wqlab_contracts.api.submissions import Problem
 from wqlab_contracts.loading import DataError
-from wqlab_server import problems
-from wqlab_server.limits import BodyLimit, RateLimit
-from wqlab_server.livedata import LiveData
-from wqlab_server.paging import Before, decode_cursor, encode_cursor
-from wqlab_server.problems import ApiProblem, json_pointer
-from wqlab_server.sse import server_sent_event
+from wqlab_server.http import problems
+from wqlab_server.http.limits import BodyLimit, RateLimit
+from wqlab_server.http.paging import Before, decode_cursor, encode_cursor
+from wqlab_server.http.problems import ApiProblem, json_pointer
+from wqlab_server.http.sse import server_sent_event
+from wqlab_server.storage.live_data import LiveData
 
 
 class Body(BaseModel):
@@ -212,7 +212,7 @@ def test_a_load_that_breaks_is_shown_and_tried_again(folder: Path, monkeypatch: 
     path = folder / "device-types" / "tiny.yaml"
     path.write_text(TINY.replace("two CPUs", "a pair of CPUs"))
     with monkeypatch.context() as broken:
-        broken.setattr("wqlab_server.livedata.load_data", lambda _path: {}["surprise"])
+        broken.setattr("wqlab_server.storage.live_data.load_data", lambda _path: {}["surprise"])
         assert data.current() is good
         assert data.problems() == ["the data folder cannot be loaded: KeyError('surprise')"]
     assert data.current().device_types["tiny"].summary == "a pair of CPUs"

@@ -9,14 +9,14 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.api import DeviceTypeView, DeviceView
-from wqlab_contracts.api_lab import DeviceHistory, QueueView, Timeline, Waits
+from wqlab_contracts.api.queue import DeviceHistory, QueueView, Timeline, Waits
+from wqlab_contracts.api.submissions import DeviceTypeView, DeviceView
+from wqlab_contracts.cpu_layout import LayoutBasis
 from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpose, Scope
-from wqlab_contracts.layout import LayoutBasis
 from wqlab_contracts.messages import Failure
-from wqlab_server import pipeline_health
-from wqlab_server.db import SessionFactory, clock, transaction
 from wqlab_server.models import Device, Run, RunAttempt
+from wqlab_server.pipeline import health_checks
+from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from .conftest import Live
 from .scene import TOPOLOGY, Scene
@@ -213,7 +213,7 @@ def order(scene: Scene, sessions: SessionFactory) -> list[Run]:
     data = scene.data.current()
     with transaction(sessions) as session:
         return [
-            pipeline_health.order(session, data, name) for name in pipeline_health.wanted(session, data, scene.settings)
+            health_checks.order(session, data, name) for name in health_checks.wanted(session, data, scene.settings)
         ]
 
 

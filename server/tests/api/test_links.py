@@ -9,12 +9,12 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, Outcome, Scope
-from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.models import Comparison, KeptReport, Run
 from wqlab_server.reports import assemble as assembling
 from wqlab_server.reports import keep as keeping
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from .conftest import Live
 from .scene import PLAN, TINY, Scene
@@ -163,7 +163,7 @@ def test_a_finished_report_says_the_same_for_ever(
         raise AssertionError("a kept report was assembled again")
 
     monkeypatch.setattr(keeping, "assemble", otherwise)
-    monkeypatch.setattr("wqlab_server.reports.render_facts.METHOD", "We threw dice.")
+    monkeypatch.setattr("wqlab_server.reports.render.facts.METHOD", "We threw dice.")
     monkeypatch.setattr(assembling, "conclusion_of", otherwise)
     assert {suffix: ok(client.get(f"/r/{number}{suffix}")).content for suffix in FORMATS} == before
 

@@ -9,10 +9,10 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.api import Page, SubmissionSummary
+from wqlab_contracts.api.submissions import Page, SubmissionSummary
 from wqlab_contracts.enums import Arm, JobState, Outcome, SubmissionState, Verdict
-from wqlab_server.db import SessionFactory, clock, transaction
 from wqlab_server.models import Run, Submission
+from wqlab_server.storage.db import SessionFactory, clock, transaction
 from wqlab_server.submissions import queries, service
 
 from .scene import MBOX, REQUEST, Scene

@@ -6,10 +6,10 @@ import httpx
 import pytest
 from sqlalchemy import func, select
 
-from wqlab_contracts.api_quotes import Quote, QuoteBasis
+from wqlab_contracts.api.quotes import Quote, QuoteBasis
 from wqlab_contracts.enums import Arm, DeviceHealth, Scope
-from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.models import Apply, BootValue, Run, Submission
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from .conftest import Live
 from .scene import MBOX, REQUEST, Scene

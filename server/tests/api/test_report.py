@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, Outcome, SubmissionState, Verdict
 from wqlab_server.reports.configdiff import config_difference
 

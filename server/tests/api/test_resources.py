@@ -10,12 +10,21 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_comparison.csvfile import read_csv
-from wqlab_contracts.api import BootView, BuildView, DeviceTypeView, DeviceView, PlanView, RunView, SampleRow, TreeView
+from wqlab_contracts.api.submissions import (
+    BootView,
+    BuildView,
+    DeviceTypeView,
+    DeviceView,
+    PlanView,
+    RunView,
+    SampleRow,
+    TreeView,
+)
 from wqlab_contracts.enums import Arm, ArtifactKind, DeviceHealth, FindingKind, Outcome, Scope
 from wqlab_contracts.messages import ApplyResult, Artifact
-from wqlab_server.db import transaction
 from wqlab_server.models import Apply, ArtifactLink
 from wqlab_server.models import Artifact as StoredArtifact
+from wqlab_server.storage.db import transaction
 
 from .conftest import Live
 from .scene import MBOX, REQUEST, TINY, Scene

@@ -11,14 +11,14 @@ import httpx
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.api_series import GitBranches, SeriesInspection
+from wqlab_contracts.api.series import GitBranches, SeriesInspection
+from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome, Scope
-from wqlab_contracts.lookups import FinishLookup, GitBranch, LookupClaim, LookupResult
-from wqlab_contracts.queue import LOOKUP, LOOKUP_QUEUE
-from wqlab_server.db import Message, SessionFactory, make_factory, transaction
+from wqlab_contracts.messages.lookups import FinishLookup, GitBranch, LookupClaim, LookupResult
 from wqlab_server.models import Lookup
 from wqlab_server.series import branches
 from wqlab_server.settings import Settings
+from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 
 from .conftest import Live
 from .scene import MBOX

@@ -12,15 +12,15 @@ import pytest
 from pwdlib import PasswordHash
 from sqlalchemy import func, select, update
 
-from wqlab_contracts.accounts import SessionView
-from wqlab_contracts.api import Problem
+from wqlab_contracts.api.accounts import SessionView
+from wqlab_contracts.api.submissions import Problem
 from wqlab_contracts.enums import Scope
-from wqlab_server import sse
 from wqlab_server.accounts import passwords, throttle
-from wqlab_server.db import SessionFactory, transaction
+from wqlab_server.http import sse
+from wqlab_server.http.browser_sessions import digest
 from wqlab_server.models import BrowserSession, SignInThrottle, Submission, User
-from wqlab_server.sessions import digest
 from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from ..support.people import PASSWORD, browser
 from .conftest import Live

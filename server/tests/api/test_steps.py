@@ -10,7 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 from sqlalchemy import event, func, select
 
-from wqlab_contracts.api_steps import (
+from wqlab_contracts.api.steps import (
     BlockState,
     CellValues,
     FigureChange,
@@ -20,8 +20,8 @@ from wqlab_contracts.api_steps import (
 )
 from wqlab_contracts.enums import Arm, EventKind, JobState, Outcome, Scope, Verdict
 from wqlab_contracts.messages import Failure
-from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.models import Apply, Boot, BootValue, Run, Sample, Submission
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from .conftest import Live
 from .scene import PANIC, REQUEST, Scene
@@ -342,7 +342,7 @@ def test_nobody_reads_without_a_token(live: Live, scene: Scene) -> None:
 def test_a_run_keeps_the_reports_verdict(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     """What lists and steps say of a target is what its report says."""
     from wqlab_contracts.enums import SubmissionState
-    from wqlab_server import pipeline
+    from wqlab_server.pipeline import advance as pipeline
 
     scene.devices()
     number = scene.submission()

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from sqlalchemy import event
 
-from wqlab_contracts.api import Page, Problem, SubmissionSummary, SubmissionView
+from wqlab_contracts.api.submissions import Page, Problem, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Arm, JobState, Outcome, Scope, SubmissionState, Verdict
 from wqlab_contracts.messages import Event
 
@@ -294,7 +294,7 @@ def test_a_stream_resumes_behind_the_last_event(client: httpx.Client, scene: Sce
 def test_a_stream_outlives_the_loss_of_its_database_connection(
     live: Live, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("wqlab_server.sse.RECONNECT_S", 0.05)
+    monkeypatch.setattr("wqlab_server.http.sse.RECONNECT_S", 0.05)
     number = scene.submission()
     with live.client() as client:
         events = stream(client, number)

@@ -10,11 +10,11 @@ import httpx
 import pytest
 from sqlalchemy import func, select, update
 
-from wqlab_contracts.accounts import TokenCreated, TokenView, UserPassword, UserView
-from wqlab_contracts.api import Page
+from wqlab_contracts.api.accounts import TokenCreated, TokenView, UserPassword, UserView
+from wqlab_contracts.api.submissions import Page
 from wqlab_contracts.enums import Scope
-from wqlab_server.db import SessionFactory, transaction
 from wqlab_server.models import Token, User
+from wqlab_server.storage.db import SessionFactory, transaction
 
 from ..support.people import browser
 from .conftest import Live

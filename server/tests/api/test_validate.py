@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import DeviceType, KernelRecipe, TestPlan, Tree
 from wqlab_server.submissions.validate import mistakes

@@ -10,15 +10,15 @@ import anyio
 import obstore
 import pytest
 
-from wqlab_server.artifacts import (
+from wqlab_server.http.downloads import one_range
+from wqlab_server.settings import Settings
+from wqlab_server.storage.artifacts import (
     ArtifactMismatch,
     ArtifactStore,
     ArtifactTooLarge,
     StoreMisconfigured,
     StoreUnavailable,
 )
-from wqlab_server.downloads import one_range
-from wqlab_server.settings import Settings
 
 from .conftest import BUCKET, S3Server
 

@@ -9,7 +9,7 @@ import pytest
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure
-from wqlab_server.errors import IllegalTransition
+from wqlab_server.jobs.errors import IllegalTransition
 from wqlab_server.lab.health import ALLOWED, Health, Unit, after_attempt, checks_wanted, move
 
 UNKNOWN, GOOD, SUSPECT, QUARANTINED = DeviceHealth

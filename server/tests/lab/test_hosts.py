@@ -13,12 +13,12 @@ from redis.exceptions import AuthenticationError, NoPermissionError
 from redis.exceptions import ConnectionError as RedisConnectionError
 from sqlalchemy import select
 
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
 from wqlab_contracts.enums import DeviceHealth, Scope, UserRole
-from wqlab_contracts.queue import ADVANCE, APPLY, BUILD
-from wqlab_server import broker
-from wqlab_server.auth import create_token
+from wqlab_server.http.auth import create_token
 from wqlab_server.models import Device, LabHost, Token
 from wqlab_server.settings import Settings
+from wqlab_server.storage import broker
 
 from ..support.lab import LabUnderTest
 from ..support.people import add_user

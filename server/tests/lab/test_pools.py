@@ -8,8 +8,8 @@ import pytest
 
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.messages import LavaDevice, LavaPool
+from wqlab_server.estimates.lava_pools import Published, Standing, standing
 from wqlab_server.lab.allocate import Assignment, Unit, Waiting, allocate
-from wqlab_server.pools import Published, Standing, standing
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 GOOD = DeviceHealth.GOOD

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.api_lab import QueueEntry, Waits
+from wqlab_contracts.api.queue import QueueEntry, Waits
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
+from wqlab_server.estimates.lab_snapshot import QueueState, Unit, Work
 from wqlab_server.lab.queue import LONGEST, view
-from wqlab_server.queue_state import QueueState, Unit, Work
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 GOOD, UNKNOWN, QUARANTINED = DeviceHealth.GOOD, DeviceHealth.UNKNOWN, DeviceHealth.QUARANTINED

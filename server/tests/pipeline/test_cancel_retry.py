@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select
 
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD, RUN
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
 from wqlab_contracts.messages import ApplyResult, BuildResult, RunResult
-from wqlab_contracts.queue import ADVANCE, APPLY, BUILD, RUN
-from wqlab_server.errors import canceled
+from wqlab_server.http.problems import ApiProblem
+from wqlab_server.jobs.errors import canceled
 from wqlab_server.models import Build, Lease
-from wqlab_server.problems import ApiProblem
 from wqlab_server.submissions import service as submissions
 
 from ..support.lab import SERIES, LabUnderTest, RunSession

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from wqlab_contracts.api_lab import DeviceCheck, DeviceHistory
+from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory
 from wqlab_contracts.enums import (
     Arm,
     DeviceHealth,
@@ -19,7 +19,7 @@ from wqlab_contracts.enums import (
     UserRole,
 )
 from wqlab_contracts.messages import CheckStep, RunResult
-from wqlab_server.auth import create_token
+from wqlab_server.http.auth import create_token
 from wqlab_server.models import Run
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_run

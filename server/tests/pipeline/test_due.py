@@ -9,9 +9,9 @@ from sqlalchemy import select
 
 from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
 from wqlab_contracts.messages import BuildResult
-from wqlab_server import pipeline
 from wqlab_server.models import Apply, Build, Run, Submission
-from wqlab_server.pipeline_due import due
+from wqlab_server.pipeline import advance as pipeline
+from wqlab_server.pipeline.due import due
 
 from ..support.lab import LabUnderTest, failed
 

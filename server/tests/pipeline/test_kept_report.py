@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import EventKind, Outcome, SubmissionState, Verdict
 from wqlab_server.models import Event, KeptReport
 from wqlab_server.reports import keep

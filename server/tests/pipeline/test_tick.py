@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, JobState, Outcome, RunPurpose
 from wqlab_contracts.messages import BlockPlan, BootKey, BootStarted, RunResult
-from wqlab_server.livedata import LiveData
 from wqlab_server.models import Device, Lease, Run, TickFault
+from wqlab_server.storage.live_data import LiveData
 
 from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_run
 

@@ -20,11 +20,11 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import IntegrityError
 
 from wqlab_contracts.enums import JobState, Outcome
-from wqlab_server import pipeline
-from wqlab_server.db import make_factory
 from wqlab_server.models import Apply, Build, SubmissionBuild
-from wqlab_server.nudge import Sender, celery_app
+from wqlab_server.pipeline import advance as pipeline
 from wqlab_server.settings import Settings
+from wqlab_server.storage.celery_client import Sender, celery_app
+from wqlab_server.storage.db import make_factory
 
 from ..support.lab import SERIES, LabUnderTest
 

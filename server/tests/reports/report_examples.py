@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare, conclude
-from wqlab_contracts.api import ApplyView, BuildView, Eta, FindingView, SubmissionRequest, SubmissionView
-from wqlab_contracts.api_report import AttemptView, Environment, Report, TargetReport, UnsupportedView
+from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetReport, UnsupportedView
+from wqlab_contracts.api.submissions import ApplyView, BuildView, Eta, FindingView, SubmissionRequest, SubmissionView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import (
     CheckpatchFinding,
@@ -24,7 +24,7 @@ from wqlab_contracts.messages import (
     Target,
 )
 from wqlab_contracts.specs import TestPlan, Topology
-from wqlab_server.reports.render_facts import METHOD
+from wqlab_server.reports.render.facts import METHOD
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CONFIG = "5f0c1d2e3b4a596877665544332211000f1e2d3c4b5a69788796a5b4c3d2e1f0"

@@ -3,9 +3,9 @@ have such reports, and they are to read them."""
 
 from report_examples import EXAMPLES
 
-from wqlab_contracts.api_report import Report
-from wqlab_server.reports.render_mmtests import render_mmtests
-from wqlab_server.reports.render_text import render_text
+from wqlab_contracts.api.report import Report
+from wqlab_server.reports.render.mmtests import render_mmtests
+from wqlab_server.reports.render.text import render_text
 
 if __name__ == "__main__":
     from pathlib import Path

@@ -7,13 +7,13 @@ import pytest
 from report_examples import study
 
 from wqlab_comparison import curves
-from wqlab_contracts.api_report import BootValue
+from wqlab_contracts.api.report import BootValue
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.specs import Curve, Scenario
-from wqlab_server.reports.render_figures import figures
-from wqlab_server.reports.render_html import render_html
-from wqlab_server.reports.render_markdown import render_markdown
-from wqlab_server.reports.render_text import render_text
+from wqlab_server.reports.render.figures import figures
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.text import render_text
 
 PLACES = {"ONE": 1.0, "EIGHT": 8.0, "ALL": 24.0}
 SHARES = {"scope=system,strict=0": (25.0, 25.0, 60.0), "scope=cache,strict=0": (80.0, 82.0, 40.0)}

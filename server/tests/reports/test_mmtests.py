@@ -3,10 +3,10 @@
 import pytest
 from report_examples import XFS, improvement
 
-from wqlab_contracts.api_report import ArmSummary, BootValue, Comparison, Report
+from wqlab_contracts.api.report import ArmSummary, BootValue, Comparison, Report
 from wqlab_contracts.enums import Arm, Evidence, Question, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
-from wqlab_server.reports.render_mmtests import render_mmtests
+from wqlab_server.reports.render.mmtests import render_mmtests
 
 PLAN = TestPlan.model_validate(
     {

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from report_examples import CRYPT, study
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, Evidence, Question
-from wqlab_server.reports.render_facts import published
-from wqlab_server.reports.render_html import render_html
-from wqlab_server.reports.render_text import render_text
+from wqlab_server.reports.render.facts import published
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.text import render_text
 
 SYSTEM, CACHE = "scope=system,strict=0", "scope=cache,strict=0"
 

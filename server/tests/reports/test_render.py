@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from report_examples import EXAMPLES, REPRODUCER, SSH_KEY, XEON, XFS, improvement, panic, samples, study, target, xeon
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Role
 from wqlab_contracts.messages import Failure
-from wqlab_server.reports.render_facts import topology
-from wqlab_server.reports.render_html import render_html
-from wqlab_server.reports.render_json import render_json
-from wqlab_server.reports.render_junit import render_junit
-from wqlab_server.reports.render_markdown import render_markdown
-from wqlab_server.reports.render_mmtests import render_mmtests
-from wqlab_server.reports.render_shell import shell_lines
-from wqlab_server.reports.render_text import render_text
+from wqlab_server.reports.render.facts import topology
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.json import render_json
+from wqlab_server.reports.render.junit import render_junit
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.mmtests import render_mmtests
+from wqlab_server.reports.render.shell import shell_lines
+from wqlab_server.reports.render.text import render_text
 
 GOLDEN = Path(__file__).parent / "golden"
 RENDERERS = {

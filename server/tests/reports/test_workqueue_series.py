@@ -7,8 +7,8 @@ from xml.etree import ElementTree as xml
 from report_examples import improvement
 
 from wqlab_contracts.enums import Arm
-from wqlab_contracts.workqueues import Row, write
-from wqlab_server.reports import render_workqueues
+from wqlab_contracts.workqueue_series import Row, write
+from wqlab_server.reports.render import workqueues
 from wqlab_server.reports.workqueue_series import POINTS, SHOWN, workqueue_cells
 
 
@@ -53,7 +53,7 @@ def test_a_note_behind_the_rows_of_a_warm_up_is_said_with_its_figures() -> None:
     full = Row.model_validate({**early.model_dump(), "workqueue": "", "values": {}, "note": "the table is full"})
     (cell,) = workqueue_cells({Arm.BASELINE: (0, write([early, full]))})
     assert [each.totals["completed"] for each in cell.series] == [99]
-    said = render_workqueues.note(improvement().targets[0], cell)
+    said = workqueues.note(improvement().targets[0], cell)
     assert said.endswith(" Baseline: the table is full.")
 
 
@@ -72,8 +72,8 @@ def test_a_table_that_cannot_be_read_takes_nothing_from_the_other() -> None:
 
 def test_what_is_not_measured_is_not_zero() -> None:
     (cell,) = workqueue_cells({Arm.BASELINE: (0, write([row(1.0, "events", 5)]))})
-    (shown,) = render_workqueues.rows(cell)
-    assert dict(zip(render_workqueues.HEADER, shown, strict=True)) == {
+    (shown,) = workqueues.rows(cell)
+    assert dict(zip(workqueues.HEADER, shown, strict=True)) == {
         "workqueue": "events",
         "arm": "baseline",
         "started": "6",
@@ -85,7 +85,7 @@ def test_what_is_not_measured_is_not_zero() -> None:
 
 
 def test_the_html_page_draws_both_arms_and_escapes_names() -> None:
-    from wqlab_server.reports.render_html import render_html
+    from wqlab_server.reports.render.html import render_html
 
     report = improvement()
     tables = {arm: (0, write([row(1.0, "<b>&", 5), row(2.0, "<b>&", 9)])) for arm in Arm}

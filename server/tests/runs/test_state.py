@@ -20,9 +20,9 @@ from wqlab_contracts.enums import (
     Verdict,
 )
 from wqlab_contracts.messages import Failure, RunResult
-from wqlab_server import jobs
-from wqlab_server.errors import IllegalTransition
-from wqlab_server.jobs import Again, Ended, judge_job
+from wqlab_server.jobs import state as jobs
+from wqlab_server.jobs.errors import IllegalTransition
+from wqlab_server.jobs.state import Again, Ended, judge_job
 from wqlab_server.runs.state import judge_run
 from wqlab_server.submissions import state as submissions
 from wqlab_server.submissions.state import end

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts.api_series import SeriesDefect, SeriesInspection
+from wqlab_contracts.api.series import SeriesDefect, SeriesInspection
 from wqlab_contracts.mbox import MAIL_LIMIT, PATCH_LIMIT
 from wqlab_server.series.inspect import inspect
 

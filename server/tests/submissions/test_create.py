@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import Arm, JobState
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
-from wqlab_server.problems import ApiProblem
 from wqlab_server.submissions import service
 from wqlab_server.submissions.service import block_plan
 

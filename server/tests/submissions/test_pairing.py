@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.api import SubmissionRequest, TargetSummary
-from wqlab_contracts.api_report import ArmSummary, Comparison
-from wqlab_contracts.api_steps import FigureChange, SubmissionVersion
+from wqlab_contracts.api.report import ArmSummary, Comparison
+from wqlab_contracts.api.steps import FigureChange, SubmissionVersion
+from wqlab_contracts.api.submissions import SubmissionRequest, TargetSummary
 from wqlab_contracts.enums import Evidence, Verdict
 from wqlab_server.submissions.pairing import NOT_PAIRED, Side, compare
 

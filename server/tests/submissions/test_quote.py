@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.api_quotes import QuoteBasis
+from wqlab_contracts.api.quotes import QuoteBasis
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import DeviceType, Profile, TestPlan
-from wqlab_server.queue_state import QueueState, Unit, Work
+from wqlab_server.estimates.lab_snapshot import QueueState, Unit, Work
+from wqlab_server.estimates.timings import BootTime, Usual
 from wqlab_server.submissions.quote import Kernel, Request, Wanted, boot_time, quote
-from wqlab_server.timings import BootTime, Usual
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BOARD = DeviceType.model_validate(

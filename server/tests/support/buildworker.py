@@ -11,9 +11,9 @@ from typing import Any
 import httpx
 from celery import Celery
 
+from wqlab_contracts.celery_names import APPLY, BUILD, CELERY_CONFIG
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult, Artifact, BuildJob, BuildResult, Source
-from wqlab_contracts.queue import APPLY, BUILD, CELERY_CONFIG
 
 app = Celery("buildworker", broker=os.environ.get("BROKER", "memory://"))
 app.conf.update(CELERY_CONFIG)

@@ -15,8 +15,9 @@ from fastapi.testclient import TestClient
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD, RUN, TICK
 from wqlab_contracts.enums import (
     Arm,
     ArtifactKind,
@@ -54,14 +55,15 @@ from wqlab_contracts.messages import (
     Source,
     Target,
 )
-from wqlab_contracts.queue import ADVANCE, APPLY, BUILD, RUN, TICK
-from wqlab_server import pipeline, pipeline_boards, pipeline_tick
 from wqlab_server.app import create_app
-from wqlab_server.auth import create_token
-from wqlab_server.db import Message, make_factory, transaction
+from wqlab_server.http.auth import create_token
 from wqlab_server.lab.service import change_pool, pool_changes
 from wqlab_server.models import Device, Event, Run, Submission
+from wqlab_server.pipeline import advance as pipeline
+from wqlab_server.pipeline import assign_devices
+from wqlab_server.pipeline import tick as pipeline_tick
 from wqlab_server.settings import Settings
+from wqlab_server.storage.db import Message, make_factory, transaction
 from wqlab_server.submissions import service as submissions
 
 from .people import add_user
@@ -148,7 +150,7 @@ class LabUnderTest:
         assert message.id is not None
         if message.task == ADVANCE:
             pipeline.advance(self.sessions, self.settings, message.id)
-            pipeline_boards.give_boards(self.sessions, self.settings)
+            assign_devices.give_boards(self.sessions, self.settings)
         elif message.task == APPLY:
             self.worker.apply(message.id)
         elif message.task == BUILD:

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState, Outcome, Scope
 from wqlab_contracts.messages import ApplyJob, BlockFinished, BootKey, BuildResult, Progress, RunResult
-from wqlab_contracts.queue import ADVANCE, APPLY, BUILD
-from wqlab_server.auth import create_token
-from wqlab_server.livedata import LiveData
+from wqlab_server.http.auth import create_token
+from wqlab_server.http.problems import MEDIA_TYPE
 from wqlab_server.models import Apply, ArtifactLink, BlockAttempt, Boot, Build, ConsoleChunk, Event, Run, Sample
-from wqlab_server.problems import MEDIA_TYPE
+from wqlab_server.storage.live_data import LiveData
 
 from ..support.lab import NOW, LabUnderTest, RunSession, passing_apply
 

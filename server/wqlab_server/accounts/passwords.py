@@ -10,7 +10,7 @@ from functools import cache
 from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 
-from wqlab_contracts.accounts import PASSWORD_MIN
+from wqlab_contracts.api.accounts import PASSWORD_MIN
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 """What is not taken for something else when it is read from a terminal."""

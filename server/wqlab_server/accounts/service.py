@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import UserRole
 
-from .. import sessions
-from ..db import SessionFactory, transaction
+from ..http import browser_sessions
+from ..http.problems import ApiProblem, invalid, not_found
 from ..models import Token, User
-from ..problems import ApiProblem, invalid, not_found
 from ..settings import Settings
+from ..storage.db import SessionFactory, transaction
 from . import passwords, throttle
 
 # --- users ------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ def change_user(session: Session, name: str, *, role: UserRole | None, disabled:
         user.role = role
     if disabled and user.disabled_at is None:
         user.disabled_at = func.now()
-        sessions.end_all(session, user)
+        browser_sessions.end_all(session, user)
         session.execute(
             update(Token).where(Token.user_id == user.id, Token.revoked_at.is_(None)).values(revoked_at=func.now())
         )
@@ -74,7 +74,7 @@ def reset_password(session: Session, name: str) -> tuple[User, str]:
     password_hash = passwords.hashed(password)
     user = get_user(session, name, lock=True)
     user.password_hash = password_hash
-    sessions.end_all(session, user)
+    browser_sessions.end_all(session, user)
     session.flush()
     return user, password
 
@@ -94,7 +94,7 @@ def sign_in(factory: SessionFactory, settings: Settings, name: str, password: st
         user = _unchanged(session, name, known)
         user.last_sign_in_at = func.now()
         throttle.give_back(session, counted)
-        return sessions.begin(session, settings, user)
+        return browser_sessions.begin(session, settings, user)
 
 
 def change_password(
@@ -115,8 +115,8 @@ def change_password(
         user = _unchanged(session, name, known)
         user.password_hash = password_hash
         throttle.give_back(session, counted)
-        sessions.end_all(session, user)
-        return sessions.begin(session, settings, user)
+        browser_sessions.end_all(session, user)
+        return browser_sessions.begin(session, settings, user)
 
 
 def _count(factory: SessionFactory, name: str, address: str | None) -> throttle.Try:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response, status
 
-from wqlab_contracts.accounts import PasswordChange, SessionUser, SessionView, SignIn
+from wqlab_contracts.api.accounts import PasswordChange, SessionUser, SessionView, SignIn
 
-from .. import sessions
-from ..auth import Principal, SignedIn, by_cookie, identify
-from ..db import SessionFactory, transaction
-from ..deps import AppSettings
-from ..problems import ApiProblem, documented
+from ..http import browser_sessions
+from ..http.auth import Principal, SignedIn, by_cookie, identify
+from ..http.deps import AppSettings
+from ..http.problems import ApiProblem, documented
 from ..settings import Settings
+from ..storage.db import SessionFactory, transaction
 from . import service
 
 router = APIRouter(prefix="/session", tags=["session"], responses=documented(401, 403, 422, 429))
@@ -31,8 +31,8 @@ def sign_in(body: SignIn, request: Request, response: Response, settings: AppSet
 def get_session(request: Request, response: Response, settings: AppSettings) -> SessionView:
     """Who is asking. Needs no sign-in: `user` is null then."""
     who = identify(request)
-    if who is None and sessions.cookie_name(settings) in request.cookies:
-        sessions.clear_cookie(response, settings)
+    if who is None and browser_sessions.cookie_name(settings) in request.cookies:
+        browser_sessions.clear_cookie(response, settings)
     return _view(who, settings)
 
 
@@ -42,7 +42,7 @@ def sign_out(request: Request, settings: AppSettings) -> Response:
     identify(request)  # for the CSRF token: no other site may sign anyone out
     _end(request, settings)
     response = Response(status_code=status.HTTP_204_NO_CONTENT)
-    sessions.clear_cookie(response, settings)
+    browser_sessions.clear_cookie(response, settings)
     return response
 
 
@@ -63,7 +63,7 @@ def change_password(
 
 def _begun(request: Request, response: Response, settings: Settings, secret: str) -> SessionView:
     """Sends the cookie; the answer is what the next request will be told."""
-    sessions.set_cookie(response, settings, secret)
+    browser_sessions.set_cookie(response, settings, secret)
     factory: SessionFactory = request.app.state.sessions
     with transaction(factory) as session:
         return _view(by_cookie(session, settings, secret), settings)
@@ -81,11 +81,11 @@ def _view(who: Principal | None, settings: Settings) -> SessionView:
 
 
 def _end(request: Request, settings: Settings) -> None:
-    secret = request.cookies.get(sessions.cookie_name(settings))
+    secret = request.cookies.get(browser_sessions.cookie_name(settings))
     if secret:
         factory: SessionFactory = request.app.state.sessions
         with transaction(factory) as session:
-            sessions.end(session, secret)
+            browser_sessions.end(session, secret)
 
 
 def _same_site(request: Request) -> None:

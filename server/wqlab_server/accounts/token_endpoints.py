@@ -8,16 +8,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, status
 from sqlalchemy import func, select
 
-from wqlab_contracts.accounts import TokenCreated, TokenRequest, TokenView
-from wqlab_contracts.api import Page
+from wqlab_contracts.api.accounts import TokenCreated, TokenRequest, TokenView
+from wqlab_contracts.api.submissions import Page
 from wqlab_contracts.enums import Scope
 
-from ..auth import Principal, SignedIn, create_token
-from ..db import clock
-from ..deps import Db
+from ..http.auth import Principal, SignedIn, create_token
+from ..http.deps import Db
+from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
+from ..http.problems import documented, invalid, not_found
 from ..models import Token, User
-from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
-from ..problems import documented, invalid, not_found
+from ..storage.db import clock
 
 router = APIRouter(prefix="/tokens", tags=["tokens"], responses=documented(401, 403, 422, 429))
 

@@ -7,14 +7,14 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, status
 from sqlalchemy import func, select
 
-from wqlab_contracts.accounts import UserChange, UserPassword, UserRequest, UserView
-from wqlab_contracts.api import Page
+from wqlab_contracts.api.accounts import UserChange, UserPassword, UserRequest, UserView
+from wqlab_contracts.api.submissions import Page
 
-from ..auth import Admin
-from ..deps import Db
+from ..http.auth import Admin
+from ..http.deps import Db
+from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
+from ..http.problems import documented
 from ..models import User
-from ..paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
-from ..problems import documented
 from . import service
 
 router = APIRouter(prefix="/users", tags=["users"], responses=documented(401, 403, 422, 429))

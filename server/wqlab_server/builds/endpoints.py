@@ -6,15 +6,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from wqlab_contracts.api import BuildView
+from wqlab_contracts.api.submissions import BuildView
 from wqlab_contracts.enums import ArtifactKind
 
-from ..auth import Reader
-from ..deps import Db, Store
-from ..downloads import BINARY, TEXT, StoredBytes, send
-from ..paging import Id
-from ..problems import documented
-from ..views import build_view
+from ..http.auth import Reader
+from ..http.deps import Db, Store
+from ..http.downloads import BINARY, TEXT, StoredBytes, send
+from ..http.paging import Id
+from ..http.problems import documented
+from ..views.build import build_view
 from . import queries
 
 router = APIRouter(prefix="/builds", tags=["builds"], responses=documented(401, 403, 404, 422, 429))

@@ -9,9 +9,9 @@ from wqlab_contracts import messages
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.messages import CompilerWarning
 
+from ..http.problems import not_found
 from ..models import Build, SubmissionBuild
-from ..problems import not_found
-from ..views import new_warnings
+from ..views.build import new_warnings
 
 
 def get(session: Session, build_id: int) -> Build:

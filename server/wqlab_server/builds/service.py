@@ -9,6 +9,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.celery_names import APPLY, BUILD, BUILD_QUEUE
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, EventKind, JobState, Outcome
 from wqlab_contracts.keys import build_key
 from wqlab_contracts.messages import (
@@ -21,17 +22,16 @@ from wqlab_contracts.messages import (
     Progress,
     Source,
 )
-from wqlab_contracts.queue import APPLY, BUILD, BUILD_QUEUE
 from wqlab_contracts.specs import CpuArch, KernelRecipe
 
-from .. import claims
-from ..db import clock
-from ..errors import StaleFence, infrastructure
-from ..events import emit, emit_to_all
-from ..jobs import Again, Ended, judge_job
+from ..http.problems import ApiProblem, not_found
+from ..jobs import claims
+from ..jobs.errors import StaleFence, infrastructure
+from ..jobs.state import Again, Ended, judge_job
 from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild
-from ..problems import ApiProblem, not_found
 from ..settings import Settings
+from ..storage.db import clock
+from ..storage.events import emit, emit_to_all
 
 _ARCH: TypeAdapter[CpuArch] = TypeAdapter(CpuArch)
 

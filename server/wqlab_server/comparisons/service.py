@@ -8,12 +8,12 @@ from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
-from wqlab_contracts.api_report import UnsupportedView
+from wqlab_contracts.api.report import UnsupportedView
 from wqlab_contracts.enums import Arm, RunPurpose
 
-from ..db import clock, pairs
 from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
-from ..sampletable import samples_of
+from ..storage.db import clock, pairs
+from ..views.samples_table import samples_of
 
 _BATCH = 5_000
 

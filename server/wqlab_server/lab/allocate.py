@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_contracts.specs import Backend
 
-from ..jobs import queue_score
+from ..jobs.state import queue_score
 
 
 @dataclass(frozen=True)

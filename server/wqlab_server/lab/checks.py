@@ -1,4 +1,4 @@
-"""A maintainer's check of a device: asked for, followed and read. `pipeline_check` takes it from step to step."""
+"""Device checks: requests, progress and results. `pipeline.device_check` advances them."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api_lab
+from wqlab_contracts.api import queue as api_lab
+from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.enums import DeviceHealth, DeviceStep, ErrorKind, JobState, Outcome, StepOutcome
 from wqlab_contracts.messages import CheckStep, Failure
-from wqlab_contracts.queue import SERVER_QUEUE, TICK
 
-from ..db import Message, clock, post
-from ..events import CHECK_CHANNEL, notify
+from ..http.problems import ApiProblem, not_found
 from ..models import DeviceCheck, Run
-from ..problems import ApiProblem, not_found
+from ..storage.db import Message, clock, post
+from ..storage.events import CHECK_CHANNEL, notify
 from . import queries
 
 KEPT = 10

@@ -6,16 +6,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from wqlab_contracts import layout
-from wqlab_contracts.api import DeviceTypeView, DeviceView, QuarantineRequest, UnitCounts
+from wqlab_contracts import cpu_layout
+from wqlab_contracts.api.submissions import DeviceTypeView, DeviceView, QuarantineRequest, UnitCounts
 from wqlab_contracts.specs import DeviceType
 from wqlab_contracts.yamlfile import known_or_hint
 
-from ..auth import Maintainer, Reader
-from ..deps import Data, Db
-from ..paging import plain_text
-from ..problems import documented, not_found
-from ..views import device_view
+from ..http.auth import Maintainer, Reader
+from ..http.deps import Data, Db
+from ..http.paging import plain_text
+from ..http.problems import documented, not_found
+from ..views.build import device_view
 from . import queries, service
 
 router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
@@ -91,7 +91,7 @@ def _type_view(spec: DeviceType, counts: UnitCounts | None, queued: int, problem
         arch=spec.arch,
         emulated=spec.emulated,
         topology=spec.topology,
-        layout=layout.described(spec.topology),
+        layout=cpu_layout.described(spec.topology),
         devices=[unit.name for unit in spec.units],
         units=units,
         free=units.good + units.unchecked,

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure
 
-from ..errors import IllegalTransition
+from ..jobs.errors import IllegalTransition
 
 ALLOWED: Mapping[DeviceHealth, frozenset[DeviceHealth]] = {
     DeviceHealth.UNKNOWN: frozenset({DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED}),

@@ -10,13 +10,13 @@ from typing import Any
 from sqlalchemy import Row, Select, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import Page
-from wqlab_contracts.api_lab import BootConsole, DeviceHistory, DeviceRun, Timeline, TimelineBar, TimelineDevice
-from wqlab_contracts.api_lab import HealthChange as HealthChangeView
+from wqlab_contracts.api.queue import BootConsole, DeviceHistory, DeviceRun, Timeline, TimelineBar, TimelineDevice
+from wqlab_contracts.api.queue import HealthChange as HealthChangeView
+from wqlab_contracts.api.submissions import Page
 
-from ..db import clock
+from ..http.paging import Key, encode_key
 from ..models import Boot, Device, HealthChange, Run, RunAttempt, Submission
-from ..paging import Key, encode_key
+from ..storage.db import clock
 from . import checks
 
 CONSOLES = 10

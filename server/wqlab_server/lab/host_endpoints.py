@@ -8,13 +8,13 @@ from typing import Annotated
 from fastapi import APIRouter, Path, status
 from fastapi.responses import PlainTextResponse
 
-from wqlab_contracts.api_labs import LabInvitation, LabInvited, LabJoin, LabJoined, LabView
+from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabJoin, LabJoined, LabView
 
-from ..auth import Admin, Reader
-from ..deps import AppSettings, Db
-from ..paging import plain_text
-from ..problems import documented, not_found
-from ..sessions import digest
+from ..http.auth import Admin, Reader
+from ..http.browser_sessions import digest
+from ..http.deps import AppSettings, Db
+from ..http.paging import plain_text
+from ..http.problems import documented, not_found
 from . import hosts
 
 router = APIRouter(prefix="/labs", tags=["labs"], responses=documented(401, 403, 422, 429))

@@ -14,17 +14,17 @@ import structlog
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api_labs import JOIN_PREFIX, LabJoined, LabView
+from wqlab_contracts.api.labs import JOIN_PREFIX, LabJoined, LabView
+from wqlab_contracts.celery_names import lab_user
 from wqlab_contracts.enums import DeviceHealth, Scope
-from wqlab_contracts.queue import lab_user
 
-from .. import broker
-from ..auth import create_token
-from ..db import clock, pairs
+from ..http.auth import create_token
+from ..http.browser_sessions import digest
+from ..http.problems import ApiProblem, not_found
 from ..models import Device, Lab, LabHost, LabInvite, Token
-from ..problems import ApiProblem, not_found
-from ..sessions import digest
 from ..settings import Settings
+from ..storage import broker
+from ..storage.db import clock, pairs
 from . import queries
 from .service import quarantine
 

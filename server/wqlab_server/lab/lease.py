@@ -11,16 +11,16 @@ from datetime import datetime, timedelta
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.celery_names import RUN, lab_queue
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
-from wqlab_contracts.queue import RUN, lab_queue
 
-from .. import claims
-from ..db import clock
-from ..errors import NotClaimable
-from ..events import tell_run
+from ..jobs import claims
+from ..jobs.errors import NotClaimable
 from ..models import Device, Lease, Run, RunAttempt
 from ..settings import Settings
+from ..storage.db import clock
+from ..storage.events import tell_run
 
 
 def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:

@@ -9,17 +9,17 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, status
 from starlette.concurrency import run_in_threadpool
 
-from wqlab_contracts.api import DeviceView
-from wqlab_contracts.api_lab import DeviceCheck, DeviceHistory, QueueView, Timeline
+from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
+from wqlab_contracts.api.submissions import DeviceView
 
-from .. import queue_state
-from ..auth import Maintainer, Reader
-from ..db import SessionFactory, clock, transaction
-from ..deps import AppSettings, Db
-from ..events import CHECK_CHANNEL
-from ..paging import PAGE_DEFAULT, After, Id, Limit, plain_text
-from ..problems import documented, invalid
-from ..sse import notifications_of
+from ..estimates import lab_snapshot
+from ..http.auth import Maintainer, Reader
+from ..http.deps import AppSettings, Db
+from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
+from ..http.problems import documented, invalid
+from ..http.sse import notifications_of
+from ..storage.db import SessionFactory, clock, transaction
+from ..storage.events import CHECK_CHANNEL
 from . import checks, history, queries, queue, service
 
 router = APIRouter(tags=["lab"], responses=documented(401, 403, 422, 429))
@@ -35,7 +35,7 @@ WAIT_MAX_S = 20.0
 @router.get("/queue")
 def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
     """Every run that waits for a board, in the order in which boards are given out, and why it waits."""
-    return queue.view(queue_state.load(session, settings))
+    return queue.view(lab_snapshot.load(session, settings))
 
 
 @router.get("/lab/timeline")

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import DeviceView, UnitCounts
+from wqlab_contracts.api.submissions import DeviceView, UnitCounts
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import Backend
 from wqlab_contracts.yamlfile import known_or_hint
 
-from ..db import clock
+from ..estimates.lab_snapshot import pool_rows, unit_class
+from ..estimates.lava_pools import Standing, standing
+from ..http.problems import not_found
 from ..models import Device, Lease, Run
-from ..pools import Standing, standing
-from ..problems import not_found
-from ..queue_state import pool_rows, unit_class
-from ..views import device_view
+from ..storage.db import clock
+from ..views.build import device_view
 
 
 def devices(session: Session, device_type: str | None = None) -> Sequence[tuple[Device, Lease | None]]:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from wqlab_contracts.api_lab import QueueEntry, QueueView, RunsAhead, Waits
+from wqlab_contracts.api.queue import QueueEntry, QueueView, RunsAhead, Waits
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 
-from ..jobs import AGING_PER_MINUTE, SHARE
-from ..queue_state import QueueState, Unit, Work
+from ..estimates.lab_snapshot import QueueState, Unit, Work
+from ..jobs.state import AGING_PER_MINUTE, SHARE
 
 LONGEST = 500
 _NAMED = 3

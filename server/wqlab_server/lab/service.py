@@ -11,16 +11,16 @@ from sqlalchemy import Select, func, select, true, type_coerce, update
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session, defer
 
+from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
-from wqlab_contracts.queue import SERVER_QUEUE, TICK
 from wqlab_contracts.specs import Backend, DeviceType, Unit
 
-from ..db import Message, clock, post
-from ..errors import canceled
+from ..http.problems import ApiProblem, not_found
+from ..jobs.errors import canceled
 from ..models import Device, HealthChange, Lab, Lease, Run
-from ..problems import ApiProblem, not_found
+from ..storage.db import Message, clock, post
 from . import health, lease
 
 log = structlog.get_logger(__name__)

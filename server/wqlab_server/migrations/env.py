@@ -5,9 +5,9 @@ from typing import Any, Literal
 from alembic import context
 from alembic.autogenerate.api import AutogenContext
 
-from wqlab_server.db import make_engine
 from wqlab_server.models import Base, Typed
 from wqlab_server.settings import settings
+from wqlab_server.storage.db import make_engine
 
 
 def _render(kind: str, item: Any, autogenerate: AutogenContext) -> str | Literal[False]:

@@ -7,7 +7,6 @@ from .accounts import BrowserSession, SignInThrottle, Token, User
 from .artifacts import Artifact, ArtifactLink
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
-from .faults import TickFault
 from .job import Job
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
@@ -16,6 +15,7 @@ from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .submissions import Apply, Event, Submission
+from .tick_errors import TickFault
 
 __all__ = [
     "Apply",

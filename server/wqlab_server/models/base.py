@@ -13,9 +13,8 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
-from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.api_report import Comparison as ComparisonData
-from wqlab_contracts.lookups import LookupResult
+from wqlab_contracts.api.report import Comparison as ComparisonData
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.messages import (
     ApplyResult,
     BuildResult,
@@ -26,6 +25,7 @@ from wqlab_contracts.messages import (
     MeasuredTopology,
     Source,
 )
+from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
 

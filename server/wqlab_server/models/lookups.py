@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Mapped, mapped_column
 
-from wqlab_contracts.lookups import LookupResult
+from wqlab_contracts.messages.lookups import LookupResult
 
 from .base import Base
 from .job import Job

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from wqlab_contracts.api_report import Comparison as ComparisonData
+from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.enums import Arm, FindingKind, Question, Role, Verdict
 
 from .base import Base

@@ -9,7 +9,7 @@ from sqlalchemy import Computed, ForeignKey, Index, Text, UniqueConstraint, func
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import EventKind, Outcome, SubmissionState
 from wqlab_contracts.messages import ApplyResult, Failure
 from wqlab_contracts.specs import Tree

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from wqlab_contracts.api import PlanView, TreeView
+from wqlab_contracts.api.submissions import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import KernelRecipe, TestPlan, Tree
 from wqlab_contracts.yamlfile import known_or_hint
 
-from ..auth import Reader
-from ..deps import Data, Db
-from ..problems import documented, not_found
+from ..http.auth import Reader
+from ..http.deps import Data, Db
+from ..http.problems import documented, not_found
 from . import queries
 
 router = APIRouter(tags=["plans"], responses=documented(401, 403, 422, 429))

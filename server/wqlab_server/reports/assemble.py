@@ -12,21 +12,21 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
-from wqlab_contracts import api_report
-from wqlab_contracts.api_workqueues import WorkqueueCell
+from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
-from wqlab_contracts.workqueues import file_name
+from wqlab_contracts.workqueue_series import file_name
 
-from .. import attempts
-from ..artifacts import ArtifactStore
-from ..conclusion import conclusion_of, findings_of
-from ..db import clock
+from ..jobs import attempts
 from ..models import ArtifactLink, BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
-from ..rows import submission_rows
-from ..views import RunRows, SubmissionRows, submission_view
+from ..storage.artifacts import ArtifactStore
+from ..storage.db import clock
+from ..views.build import RunRows, SubmissionRows, submission_view
+from ..views.conclusion import conclusion_of, findings_of
+from ..views.load import submission_rows
 from .configdiff import config_difference
-from .render_facts import METHOD
+from .render.facts import METHOD
 from .workqueue_series import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 
-from ..auth import Reader
-from ..deps import AppSettings, Db, Store
+from ..http.auth import Reader
+from ..http.deps import AppSettings, Db, Store
+from ..http.paging import Id
+from ..http.problems import documented, not_found
 from ..models import Submission
-from ..paging import Id
-from ..problems import documented, not_found
 from .formats import CONTENT, ReportFormat, answer
 from .keep import report_of
 

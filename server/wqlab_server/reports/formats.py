@@ -8,16 +8,16 @@ from enum import StrEnum
 
 from fastapi import Request, Response, status
 
-from wqlab_contracts.api_report import Report
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
 
-from ..headers import DOCUMENT
-from .render_html import render_html
-from .render_json import render_json
-from .render_junit import render_junit
-from .render_markdown import render_markdown
-from .render_mmtests import render_mmtests
-from .render_text import render_text
+from ..http.headers import DOCUMENT
+from .render.html import render_html
+from .render.json import render_json
+from .render.junit import render_junit
+from .render.markdown import render_markdown
+from .render.mmtests import render_mmtests
+from .render.text import render_text
 
 
 class ReportFormat(StrEnum):

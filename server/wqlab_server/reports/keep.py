@@ -11,11 +11,11 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api_report
+from wqlab_contracts.api import report as api_report
 from wqlab_contracts.enums import SubmissionState
 
-from ..artifacts import ArtifactStore
 from ..models import KeptReport, Submission
+from ..storage.artifacts import ArtifactStore
 from .assemble import assemble
 
 log = structlog.get_logger(__name__)

@@ -13,15 +13,15 @@ from fastapi import APIRouter, Depends, Request, Response, status
 
 from wqlab_contracts.enums import Scope
 
-from ..auth import VISITOR, Principal, identify
-from ..deps import AppSettings, Db, Store
-from ..headers import DOCUMENT
+from ..http.auth import VISITOR, Principal, identify
+from ..http.deps import AppSettings, Db, Store
+from ..http.headers import DOCUMENT
+from ..http.paging import MAX_ID
+from ..http.problems import ApiProblem, not_found, response
 from ..models import Submission
-from ..paging import MAX_ID
-from ..problems import ApiProblem, not_found, response
 from .formats import SUFFIX, ReportFormat, answer
 from .keep import report_of
-from .render_html import render_notice
+from .render.html import render_notice
 
 router = APIRouter(tags=["reports"], include_in_schema=False)
 

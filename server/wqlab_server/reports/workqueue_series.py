@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
-from wqlab_contracts.api_workqueues import WorkqueueCell, WorkqueueSeries
+from wqlab_contracts.api.workqueues import WorkqueueCell, WorkqueueSeries
 from wqlab_contracts.enums import Arm
-from wqlab_contracts.workqueues import COUNTERS, Row, read
+from wqlab_contracts.workqueue_series import COUNTERS, Row, read
 
 SHOWN = 4
 """Workqueues of a cell that are shown: the busiest, by work items completed."""

@@ -6,10 +6,10 @@ from collections.abc import AsyncGenerator
 
 from starlette.concurrency import run_in_threadpool
 
-from ..db import SessionFactory
-from ..events import RUN_CHANNEL, SUBMISSION_CHANNEL
+from ..http.sse import Notifications
 from ..models import Boot
-from ..sse import Notifications
+from ..storage.db import SessionFactory
+from ..storage.events import RUN_CHANNEL, SUBMISSION_CHANNEL
 from . import queries
 
 

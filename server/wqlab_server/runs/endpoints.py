@@ -10,21 +10,21 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from wqlab_comparison.csvfile import COLUMNS, write_csv
-from wqlab_contracts.api import BootView, RunView, SampleRow
-from wqlab_contracts.api_steps import CellValues
+from wqlab_contracts.api.steps import CellValues
+from wqlab_contracts.api.submissions import BootView, RunView, SampleRow
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import Artifact
 
-from ..auth import Reader
-from ..deps import Db, Store
-from ..downloads import BINARY, StoredBytes, send
+from ..http.auth import Reader
+from ..http.deps import Db, Store
+from ..http.downloads import BINARY, StoredBytes, send
+from ..http.paging import MAX_ID, Id, plain_text
+from ..http.problems import ApiProblem, documented
+from ..http.sse import guarded, notifications_of
 from ..models import Run
-from ..paging import MAX_ID, Id, plain_text
-from ..problems import ApiProblem, documented
-from ..rows import run_rows
-from ..sampletable import samples_of
-from ..sse import guarded, notifications_of
-from ..views import boot_view, run_view
+from ..views.build import boot_view, run_view
+from ..views.load import run_rows
+from ..views.samples_table import samples_of
 from . import queries, values
 from .console import console
 

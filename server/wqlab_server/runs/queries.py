@@ -9,11 +9,11 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts import messages
-from wqlab_contracts.api import SampleRow
+from wqlab_contracts.api.submissions import SampleRow
 from wqlab_contracts.enums import BootState, JobState
 
+from ..http.problems import ApiProblem, not_found
 from ..models import ArtifactLink, Boot, ConsoleChunk, Run, Sample
-from ..problems import ApiProblem, not_found
 
 CHUNKS_AT_ONCE = 32
 

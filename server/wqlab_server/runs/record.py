@@ -25,13 +25,13 @@ from wqlab_contracts.messages import (
     Unsupported,
 )
 
-from .. import claims
-from ..errors import infrastructure
-from ..events import emit, tell_checks
+from ..http.problems import ApiProblem
+from ..jobs import claims
+from ..jobs.errors import infrastructure
 from ..models import BlockAttempt, Boot, Build, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
-from ..problems import ApiProblem
+from ..storage.events import emit, tell_checks
 from .service import count_done, find_boot, lock_run
 
 

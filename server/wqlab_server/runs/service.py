@@ -24,14 +24,14 @@ from wqlab_contracts.messages import (
     RunJob,
 )
 
-from .. import claims
-from ..db import pairs
-from ..errors import StaleFence
-from ..events import RUN_CHANNEL, emit, notify
+from ..http.problems import ApiProblem, not_found
+from ..jobs import claims
+from ..jobs.errors import StaleFence
 from ..models import BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submission
 from ..models import ConsoleChunk as ConsoleRow
-from ..problems import ApiProblem, not_found
 from ..settings import Settings
+from ..storage.db import pairs
+from ..storage.events import RUN_CHANNEL, emit, notify
 
 _LEAN = [
     defer(column, raiseload=True)

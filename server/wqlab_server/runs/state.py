@@ -8,8 +8,8 @@ from wqlab_contracts.defects import defect
 from wqlab_contracts.enums import ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure, RunResult
 
-from ..errors import canceled
-from ..jobs import Again, Ended
+from ..jobs.errors import canceled
+from ..jobs.state import Again, Ended
 
 
 def judge_run(

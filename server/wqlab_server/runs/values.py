@@ -8,11 +8,11 @@ from collections import defaultdict
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api_steps import BootPoint, CellValues
+from wqlab_contracts.api.steps import BootPoint, CellValues
 from wqlab_contracts.yamlfile import known_or_hint
 
+from ..http.problems import not_found
 from ..models import Boot, BootValue, Run, Sample
-from ..problems import not_found
 
 
 def of_cell(session: Session, run: Run, scenario: str, metric: str, setting: str | None) -> CellValues:

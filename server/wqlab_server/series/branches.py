@@ -7,20 +7,20 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api_series import GitBranches
+from wqlab_contracts.api.series import GitBranches
+from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome
-from wqlab_contracts.lookups import LookupJob, LookupResult
-from wqlab_contracts.queue import LOOKUP, LOOKUP_QUEUE
+from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 
-from .. import claims
-from ..db import clock
-from ..errors import StaleFence, infrastructure
-from ..events import LOOKUP_CHANNEL, notify
-from ..giturls import url_problem
-from ..jobs import move
+from ..http.git_urls import url_problem
+from ..http.problems import ApiProblem, not_found
+from ..jobs import claims
+from ..jobs.errors import StaleFence, infrastructure
+from ..jobs.state import move
 from ..models import Lookup
-from ..problems import ApiProblem, not_found
 from ..settings import Settings
+from ..storage.db import clock
+from ..storage.events import LOOKUP_CHANNEL, notify
 
 FRESH = timedelta(minutes=1)
 """How long an answer is used again."""

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from wqlab_contracts.api_series import FileChange
+from wqlab_contracts.api.series import FileChange
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT_NAMES = re.compile(r'("?)a/(.*?)\1 ("?)b/(.*)\3\Z')

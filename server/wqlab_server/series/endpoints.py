@@ -9,17 +9,17 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.concurrency import run_in_threadpool
 
-from wqlab_contracts.api_series import GitBranches, SeriesInspection
+from wqlab_contracts.api.series import GitBranches, SeriesInspection
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import MboxSeries
 
-from ..auth import Reader, Submitter
-from ..db import SessionFactory, transaction
-from ..deps import AppSettings
-from ..events import LOOKUP_CHANNEL
-from ..paging import plain_text
-from ..problems import ApiProblem, documented
-from ..sse import notifications_of
+from ..http.auth import Reader, Submitter
+from ..http.deps import AppSettings
+from ..http.paging import plain_text
+from ..http.problems import ApiProblem, documented
+from ..http.sse import notifications_of
+from ..storage.db import SessionFactory, transaction
+from ..storage.events import LOOKUP_CHANNEL
 from . import branches
 from .inspect import inspect
 

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from wqlab_contracts import mbox
-from wqlab_contracts.api_series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
+from wqlab_contracts.api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages import normalised_subject
 

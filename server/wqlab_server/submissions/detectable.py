@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wqlab_comparison import ALPHA, LEAST_BLOCKS, smallest_effect
-from wqlab_contracts.api_quotes import DetectableEffect
+from wqlab_contracts.api.quotes import DetectableEffect
 from wqlab_contracts.enums import Arm, Evidence, Role, Scale
 from wqlab_contracts.specs import Metric, TestPlan
 

@@ -9,19 +9,19 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 from fastapi.responses import JSONResponse, StreamingResponse
 from sqlalchemy.exc import IntegrityError
 
-from wqlab_contracts.api import Page, SubmissionRequest, SubmissionSummary, SubmissionView
+from wqlab_contracts.api.submissions import Page, SubmissionRequest, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Outcome, Scope, SubmissionState, Verdict
 from wqlab_contracts.messages import Event
 
-from ..auth import Reader, Submitter
-from ..deps import AppSettings, Data, Db, Store
-from ..downloads import TEXT, StoredBytes, send
+from ..http.auth import Reader, Submitter
+from ..http.deps import AppSettings, Data, Db, Store
+from ..http.downloads import TEXT, StoredBytes, send
+from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
+from ..http.problems import ApiProblem, documented
+from ..http.sse import guarded, notifications_of
 from ..models import Submission
-from ..paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
-from ..problems import ApiProblem, documented
-from ..rows import primary_verdicts, submission_rows, target_summaries
-from ..sse import guarded, notifications_of
-from ..views import submission_summary, submission_view
+from ..views.build import submission_summary, submission_view
+from ..views.load import primary_verdicts, submission_rows, target_summaries
 from . import queries, service
 from .stream import events
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from wqlab_contracts.api_steps import SubmissionComparison, SubmissionSteps, SubmissionVersion
+from wqlab_contracts.api.steps import SubmissionComparison, SubmissionSteps, SubmissionVersion
 
-from ..auth import Reader
-from ..deps import Db
-from ..paging import Id
-from ..problems import documented
+from ..http.auth import Reader
+from ..http.deps import Db
+from ..http.paging import Id
+from ..http.problems import documented
 from . import queries, versions
 from .steps import steps
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from wqlab_contracts.api import SubmissionRequest, TargetSummary
-from wqlab_contracts.api_report import Comparison
-from wqlab_contracts.api_steps import FigureChange, FigurePair, SubmissionComparison, SubmissionVersion, TargetPair
+from wqlab_contracts.api.report import Comparison
+from wqlab_contracts.api.steps import FigureChange, FigurePair, SubmissionComparison, SubmissionVersion, TargetPair
+from wqlab_contracts.api.submissions import SubmissionRequest, TargetSummary
 from wqlab_contracts.enums import Evidence, SubmissionState, Verdict
 
 K = TypeVar("K")

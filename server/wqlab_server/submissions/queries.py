@@ -14,8 +14,8 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, defer
 from wqlab_contracts import messages
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 
+from ..http.problems import not_found
 from ..models import Apply, Event, Submission
-from ..problems import not_found
 
 EVENT_BATCH = 500
 """How many events are read at once; a stream reads on until it gets fewer."""

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from wqlab_contracts.api import UnitCounts
-from wqlab_contracts.api_quotes import BuildQuote, DetectableEffect, Quote, QuoteBasis, QuoteMistake, TargetQuote
+from wqlab_contracts.api.quotes import BuildQuote, DetectableEffect, Quote, QuoteBasis, QuoteMistake, TargetQuote
+from wqlab_contracts.api.submissions import UnitCounts
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.specs import DeviceType, Profile, Scenario, TestPlan
 
-from ..jobs import queue_score
-from ..queue_state import QueueState, Unit, Work, unit_class
-from ..timings import BootTime, Usual
+from ..estimates.lab_snapshot import QueueState, Unit, Work, unit_class
+from ..estimates.timings import BootTime, Usual
+from ..jobs.state import queue_score
 
 _WEAKEST = (QuoteBasis.UNKNOWN, QuoteBasis.PLANNED, QuoteBasis.MEASURED)
 

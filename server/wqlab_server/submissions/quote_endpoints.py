@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.api_quotes import Quote
+from wqlab_contracts.api.quotes import Quote
+from wqlab_contracts.api.submissions import SubmissionRequest
 
-from ..auth import Reader
-from ..deps import AppSettings, Data, Db
-from ..problems import documented
+from ..http.auth import Reader
+from ..http.deps import AppSettings, Data, Db
+from ..http.problems import documented
 from .quoting import make
 
 router = APIRouter(prefix="/quotes", tags=["submissions"], responses=documented(401, 403, 422, 429))

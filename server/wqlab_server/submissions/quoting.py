@@ -9,13 +9,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session
 
 from wqlab_contracts import mbox
-from wqlab_contracts.api import SubmissionRequest
-from wqlab_contracts.api_quotes import Quote
+from wqlab_contracts.api.quotes import Quote
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import Arm, JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
 
-from .. import queue_state, timings
+from ..estimates import lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable
@@ -71,7 +71,7 @@ def make(session: Session, data: DataFolder, settings: Settings, request: Submis
             builds_ahead=_builds_ahead(session, built),
             errors=errors,
         ),
-        queue_state.load(session, settings),
+        lab_snapshot.load(session, settings),
     )
 
 

@@ -10,20 +10,20 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts import mbox
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import Arm, EventKind, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target, normalised_subject
-from wqlab_contracts.queue import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
-from .. import claims
-from ..db import Message, clock, post
-from ..events import emit
+from ..http.problems import ApiProblem, invalid, not_found
+from ..jobs import claims
 from ..models import Apply, Run, Submission
-from ..problems import ApiProblem, invalid, not_found
 from ..settings import Settings
+from ..storage.db import Message, clock, post
+from ..storage.events import emit
 from .state import check_transition
 from .validate import mistakes
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, Question, Role, SubmissionState, Verdict
 from wqlab_contracts.messages import Failure
 
-from ..errors import IllegalTransition
+from ..jobs.errors import IllegalTransition
 
 ALLOWED: Mapping[SubmissionState, frozenset[SubmissionState]] = {
     SubmissionState.APPLYING: frozenset({SubmissionState.BUILDING, SubmissionState.FINISHED}),

@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import api, api_report
-from wqlab_contracts.api_steps import (
+from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api import submissions as api
+from wqlab_contracts.api.steps import (
     ApplyStep,
     BlockState,
     BlockStep,
@@ -24,11 +25,11 @@ from wqlab_contracts.api_steps import (
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState
 from wqlab_contracts.messages import Failure
 
-from .. import attempts
-from ..db import clock
+from ..jobs import attempts
 from ..models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Submission, SubmissionBuild
-from ..rows import submission_rows
-from ..views import RunRows, finding_view, is_reused, new_warnings, submission_summary, target_summary
+from ..storage.db import clock
+from ..views.build import RunRows, finding_view, is_reused, new_warnings, submission_summary, target_summary
+from ..views.load import submission_rows
 
 EXCERPT = 2_000
 

@@ -8,9 +8,9 @@ from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.messages import Event
 
-from ..db import SessionFactory
-from ..events import SUBMISSION_CHANNEL
-from ..sse import HEARTBEAT, Notifications, server_sent_event
+from ..http.sse import HEARTBEAT, Notifications, server_sent_event
+from ..storage.db import SessionFactory
+from ..storage.events import SUBMISSION_CHANNEL
 from . import queries
 
 

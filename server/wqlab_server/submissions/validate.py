@@ -6,13 +6,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from wqlab_contracts.api import SubmissionRequest
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import known_or_hint
 
-from ..giturls import url_problem
+from ..http.git_urls import url_problem
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (what is wrong and what to write instead)."""

@@ -8,14 +8,14 @@ from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.api_report import Comparison as ComparisonData
-from wqlab_contracts.api_steps import SubmissionComparison, SubmissionVersion
+from wqlab_contracts.api.report import Comparison as ComparisonData
+from wqlab_contracts.api.steps import SubmissionComparison, SubmissionVersion
 from wqlab_contracts.enums import RunPurpose
 
+from ..http.problems import invalid
 from ..models import Apply, Comparison, Run, Submission
-from ..problems import invalid
-from ..rows import primary_verdicts, target_summaries
-from ..views import submission_summary
+from ..views.build import submission_summary
+from ..views.load import primary_verdicts, target_summaries
 from .pairing import Side, compare
 
 MOST = 100

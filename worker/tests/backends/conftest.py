@@ -26,7 +26,7 @@ from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, BuildResult, 
 from wqlab_contracts.specs import Axis, ExternalPower, Profile, Repetitions, Scenario, TestPlan
 from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.labgrid import LabgridBackend
-from wqlab_worker.server import sha256_of
+from wqlab_worker.claims.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[3]
 BIN = Path(sys.executable).parent

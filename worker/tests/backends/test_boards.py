@@ -24,10 +24,10 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_worker.backends.labgrid import clear
-from wqlab_worker.backends.wire import Clearing
-from wqlab_worker.leases import Stop
+from wqlab_worker.backends.session_messages import Clearing
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.claims.server import Lease
 from wqlab_worker.reaper import reap
-from wqlab_worker.server import Lease
 
 from .conftest import COMMANDED, DeviceLab, Told
 

@@ -16,8 +16,8 @@ from wqlab_worker.backends import kexec
 from wqlab_worker.backends.console import ConsoleTap, Watch
 from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status
 from wqlab_worker.backends.ssh import Answer
-from wqlab_worker.boards import BoardFailure
-from wqlab_worker.leases import Stop
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device import BoardFailure
 
 from .conftest import Told
 

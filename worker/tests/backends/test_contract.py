@@ -23,7 +23,7 @@ from wqlab_contracts.messages import (
     Unsupported,
 )
 from wqlab_worker.backends.base import Backend
-from wqlab_worker.leases import Stop, canceled
+from wqlab_worker.claims.heartbeats import Stop, canceled
 
 from .conftest import DeviceLab, Told
 from .lavalab import LavaLab

@@ -11,8 +11,8 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_worker.backends.coordinator import PlaceHold
-from wqlab_worker.backends.wire import holder_name
-from wqlab_worker.boards import BoardFailure
+from wqlab_worker.backends.session_messages import holder_name
+from wqlab_worker.measure.device import BoardFailure
 
 from .conftest import DeviceLab, until
 

@@ -11,7 +11,7 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootVerified, CheckStep, RunJob
 from wqlab_contracts.specs import Conditions
 from wqlab_worker.backends.conditions import LACKING
-from wqlab_worker.walk import STEPS
+from wqlab_worker.measure.health_check import STEPS
 
 from .conftest import ROOT, DeviceLab, Told
 from .test_boards import execute

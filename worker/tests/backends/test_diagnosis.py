@@ -14,14 +14,14 @@ from pexpect import TIMEOUT
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, DeviceFacts, Finding, RunJob
-from wqlab_worker.backends import board as boards
 from wqlab_worker.backends import kexec
-from wqlab_worker.backends.board import LabgridBoard
+from wqlab_worker.backends import labgrid_device as boards
 from wqlab_worker.backends.console import ConsoleTap, Watch
 from wqlab_worker.backends.kexec import KexecStrategy
+from wqlab_worker.backends.labgrid_device import LabgridBoard
 from wqlab_worker.backends.ssh import Answer
-from wqlab_worker.boards import BoardFailure
-from wqlab_worker.leases import Stop
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device import BoardFailure
 
 from .conftest import ROOT, Told, trivial_plan
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from wqlab_bench import qemu
-from wqlab_contracts import published
-from wqlab_contracts.published import Accelerator, Published, PublishedBoard
+from wqlab_contracts import bench_addresses
+from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedBoard
 from wqlab_worker.backends.labgrid import facts_of
 
 
@@ -20,7 +20,7 @@ def state(tmp_path: Path) -> Path:
         index=1, console="127.0.0.1:1", ssh_port=2, power_url="http://x/1", log="x", device_type="tiny"
     )
     (tmp_path / "bench").mkdir()
-    published.write(
+    bench_addresses.write(
         tmp_path,
         Published(http="http://x", capacity=1, accelerator="tcg", emulator="QEMU 9.1.0, tcg", boards={"tiny-1": board}),
     )

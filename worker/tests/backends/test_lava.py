@@ -10,12 +10,12 @@ import pytest
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BlockFinished, BootVerified, LavaBoot, RunJob
-from wqlab_lab.layout import free_port
+from wqlab_lab.paths import free_port
 from wqlab_worker.backends.lava import LavaBackend
 from wqlab_worker.backends.lava.definition import define
-from wqlab_worker.backends.lava.jobs import cancel_left
+from wqlab_worker.backends.lava.job_names import cancel_left
 from wqlab_worker.backends.lava.pool import look
-from wqlab_worker.leases import Stop
+from wqlab_worker.claims.heartbeats import Stop
 
 from .conftest import ROOT, Golden, Told, trivial_job
 from .lavalab import LavaLab

@@ -13,11 +13,11 @@ from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, Finding, LavaBoot, RunJob
 from wqlab_worker.backends.console import Watch
-from wqlab_worker.backends.lava.board import LavaBoard
 from wqlab_worker.backends.lava.client import LavaJob, LavaTestCase, LogLine
 from wqlab_worker.backends.lava.definition import define
-from wqlab_worker.boards import BoardFailure
-from wqlab_worker.leases import Stop
+from wqlab_worker.backends.lava.lava_device import LavaBoard
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device import BoardFailure
 
 from .conftest import ROOT, Told, trivial_job
 from .test_lava_parts import SOURCES
@@ -157,7 +157,7 @@ def test_who_is_to_blame(
     words: str,
     suspect: bool,
 ) -> None:
-    monkeypatch.setattr("wqlab_worker.backends.lava.board.POLL_S", 0.01)
+    monkeypatch.setattr("wqlab_worker.backends.lava.lava_device.POLL_S", 0.01)
     found, findings = blamed(tmp_path, story, health, error)
     assert (found.failure.kind, found.suspect) == (kind, suspect)
     assert words in found.failure.summary and found.failure.summary.isprintable()
@@ -189,7 +189,7 @@ def test_after_a_kernel_that_died_the_next_boot_is_another_jobs(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """Also where LAVA goes on with the dead job, whose next boot is the one that is wanted."""
-    monkeypatch.setattr("wqlab_worker.backends.lava.board.POLL_S", 0.01)
+    monkeypatch.setattr("wqlab_worker.backends.lava.lava_device.POLL_S", 0.01)
     server = UnawareLava([*UP_TO_VARIANT, *PANIC])
     board, job, _ = board_of(tmp_path, server, [Arm.CANDIDATE, Arm.BASELINE])
     for position, arm in enumerate((Arm.CANDIDATE, Arm.BASELINE)):

@@ -20,12 +20,12 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, LavaBoot, RunJob
 from wqlab_worker.backends.lava import package
-from wqlab_worker.backends.lava.board import _from_pieces
 from wqlab_worker.backends.lava.client import Lava, LavaJob, LavaRefused, LavaUnreachable, LogLine
 from wqlab_worker.backends.lava.definition import Definition, Sources, TemplateError, define
-from wqlab_worker.backends.lava.flight import Flight
-from wqlab_worker.backends.lava.jobs import Holder, cancel_left, holder_of, job_name
-from wqlab_worker.calls import calls
+from wqlab_worker.backends.lava.job_log import Flight
+from wqlab_worker.backends.lava.job_names import Holder, cancel_left, holder_of, job_name
+from wqlab_worker.backends.lava.lava_device import _from_pieces
+from wqlab_worker.measure.script_calls import calls
 
 from .conftest import ROOT, trivial_job
 

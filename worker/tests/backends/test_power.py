@@ -13,7 +13,7 @@ from labgrid import Target
 
 from wqlab_worker.backends.kexec import _power_errors, time_limit
 from wqlab_worker.backends.power import CommandPowerDriver
-from wqlab_worker.boards import BoardFailure
+from wqlab_worker.measure.device import BoardFailure
 
 from .conftest import ROOT
 

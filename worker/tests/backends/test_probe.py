@@ -6,9 +6,9 @@ import pytest
 
 from wqlab_contracts.specs import Cluster, Topology
 from wqlab_worker.backends import probe
-from wqlab_worker.backends.wire import Held, holder_name, is_session_of
+from wqlab_worker.backends.session_messages import Held, holder_name, is_session_of
+from wqlab_worker.claims.server import Lease
 from wqlab_worker.reaper import dead
-from wqlab_worker.server import Lease
 
 CPU = "/sys/devices/system/cpu"
 BUILD_ID = bytes.fromhex("ab26ade435122cf1cf86ef7f0504a16a785bc5b1")

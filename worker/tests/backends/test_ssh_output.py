@@ -8,7 +8,7 @@ import pytest
 
 from wqlab_worker.backends import ssh
 from wqlab_worker.backends.console import Watch
-from wqlab_worker.boards import ScriptOutput
+from wqlab_worker.measure.device import ScriptOutput
 
 
 def command(script: str, stdin: bytes | None = None) -> tuple[subprocess.Popen[bytes], ssh.Command, Watch]:

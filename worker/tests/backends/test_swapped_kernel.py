@@ -28,9 +28,9 @@ from wqlab_contracts.messages import (
     Samples,
 )
 from wqlab_worker.backends.labgrid import LabgridBackend
-from wqlab_worker.jobs import run_claimed
-from wqlab_worker.leases import Stop
-from wqlab_worker.server import JobRef, Server, sha256_of
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.claims.jobs import run_claimed
+from wqlab_worker.claims.server import JobRef, Server, sha256_of
 
 from .conftest import DeviceLab, Told
 

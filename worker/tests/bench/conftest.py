@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_bench.board import Board
 from wqlab_bench.capacity import Slots
+from wqlab_bench.emulated_device import Board
 
 FAKE_QEMU = [sys.executable, str(Path(__file__).parent / "fake_qemu.py")]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from wqlab_bench.board import Board
 from wqlab_bench.capacity import Busy, Slots
+from wqlab_bench.emulated_device import Board
 from wqlab_bench.faults import Fault, FaultKind
 from wqlab_bench.machine import MachineError
 

@@ -19,9 +19,9 @@ import pytest
 
 from wqlab_bench import topology
 from wqlab_bench.bench import Bench, Settings
-from wqlab_bench.devices import load_device_types
+from wqlab_bench.device_types import load_device_types
 from wqlab_bench.qemu import Firmware, Golden
-from wqlab_contracts.published import Published
+from wqlab_contracts.bench_addresses import Published
 from wqlab_contracts.specs import DeviceType, Topology
 
 from .conftest import Client

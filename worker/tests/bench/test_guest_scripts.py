@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from wqlab_bench import cpio, rootfs
-from wqlab_bench.devices import load_device_types
+from wqlab_bench.device_types import load_device_types
 
 GUEST = Path(rootfs.__file__).parent / "guest"
 ROOT = Path(__file__).resolve().parents[3]

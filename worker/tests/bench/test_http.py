@@ -10,9 +10,9 @@ import aiohttp
 import pytest
 from labgrid.driver.power import rest
 
-from wqlab_bench.board import Board
 from wqlab_bench.capacity import Slots
-from wqlab_bench.http import Interface
+from wqlab_bench.control_api import Interface
+from wqlab_bench.emulated_device import Board
 
 
 def serving(boards: dict[str, Board], scenario: Callable[[str, aiohttp.ClientSession], Any]) -> None:

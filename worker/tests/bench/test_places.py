@@ -15,8 +15,8 @@ from labgrid.remote.generated import labgrid_coordinator_pb2 as pb
 from labgrid.remote.generated import labgrid_coordinator_pb2_grpc
 
 from wqlab_bench import exporter
-from wqlab_contracts import published
-from wqlab_contracts.published import Published, PublishedBoard
+from wqlab_contracts import bench_addresses
+from wqlab_contracts.bench_addresses import Published, PublishedBoard
 from wqlab_worker.backends import places
 
 from .conftest import free_port
@@ -80,7 +80,7 @@ def test_the_exporter_takes_the_configuration_and_places_match_it(coordinator: s
     place = Published(
         http="http://127.0.0.1:5", capacity=1, accelerator="tcg", boards={"u-1": board(1), "u-2": board(2)}
     )
-    published.write(tmp_path, place)
+    bench_addresses.write(tmp_path, place)
     configuration = tmp_path / "exporter.yaml"
     exporter.write(tmp_path, configuration)
     list(places.sync(coordinator, "local", ["u-1", "u-2"]))

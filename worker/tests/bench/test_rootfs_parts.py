@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_bench import cpio, elf, firmware, rootfs
+from wqlab_bench import cpio, firmware, rootfs, shared_libraries
 
 
 def gcc(*arguments: str) -> None:
@@ -66,7 +66,7 @@ def test_a_program_runs_with_a_stand_in_until_it_calls_it(tmp_path: Path) -> Non
     assert subprocess.run([program], check=False).returncode == 7
     library.unlink()
 
-    found = elf.closure([program], [Path("/lib/x86_64-linux-gnu"), tmp_path])
+    found = shared_libraries.closure([program], [Path("/lib/x86_64-linux-gnu"), tmp_path])
     assert dict(found.absent) == {"libhuge.so.1": {program}}
     library.write_bytes(rootfs.Image("x86_64", tmp_path, tmp_path).stand_in(found))
     run = subprocess.run([program], capture_output=True, check=False)

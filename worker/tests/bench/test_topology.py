@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wqlab_bench import topology
-from wqlab_bench.devices import load_device_types
+from wqlab_bench.device_types import load_device_types
 from wqlab_contracts.loading import DataError
 from wqlab_contracts.specs import Cluster, Topology
 

@@ -18,7 +18,7 @@ from redis import Redis
 from redis.exceptions import AuthenticationError, NoPermissionError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from wqlab_contracts.queue import CELERY_CONFIG, RUN, lab_grants, lab_queue, lab_user
+from wqlab_contracts.celery_names import CELERY_CONFIG, RUN, lab_grants, lab_queue, lab_user
 
 from .conftest import Certificates, TlsRedis
 

@@ -8,8 +8,8 @@ import pytest
 
 from wqlab_contracts.messages import ApplyJob, MboxSeries, Series, Source
 from wqlab_contracts.specs import Tree
-from wqlab_worker.apply import apply
-from wqlab_worker.mirror import source_at, update_mirror
+from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.mirror import source_at, update_mirror
 from wqlab_worker.workspace import Workspace
 
 

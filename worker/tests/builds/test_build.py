@@ -9,10 +9,10 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import BuildJob, BuildResult, Source
-from wqlab_worker import build as builds
-from wqlab_worker.build import build, build_folder
-from wqlab_worker.elf import build_id
-from wqlab_worker.reproduce import reproducer
+from wqlab_worker.build import build_kernel as builds
+from wqlab_worker.build.build_id import build_id
+from wqlab_worker.build.build_kernel import build, build_folder
+from wqlab_worker.build.reproduce import reproducer
 from wqlab_worker.workspace import Workspace, sha256_of
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_worker import layout
+from wqlab_worker.build import workqueue_offsets
 
 STRUCTS = """\
 typedef unsigned long long u64;
@@ -28,7 +28,7 @@ def compiled(folder: Path, text: str, *options: str) -> Path:
 
 
 def test_offsets_come_from_this_very_builds_debug_information(tmp_path: Path) -> None:
-    found = json.loads(layout.resolve(compiled(tmp_path, STRUCTS, "-g")))
+    found = json.loads(workqueue_offsets.resolve(compiled(tmp_path, STRUCTS, "-g")))
     assert found == {
         "workqueue_struct.pwqs": 8,
         "workqueue_struct.list": 24,
@@ -44,7 +44,7 @@ def test_offsets_come_from_this_very_builds_debug_information(tmp_path: Path) ->
         "stat.cpu_us": 2,
         "stat.mayday": 3,
     }, "stats that this kernel does not have are not made up"
-    assert "pool_workqueue.stats 80\n" in layout.for_board(json.dumps(found))
+    assert "pool_workqueue.stats 80\n" in workqueue_offsets.for_board(json.dumps(found))
 
 
 @pytest.mark.parametrize(
@@ -58,15 +58,15 @@ def test_offsets_come_from_this_very_builds_debug_information(tmp_path: Path) ->
 def test_a_kernel_without_counters_gives_a_reason_and_nothing_to_read(
     tmp_path: Path, text: str, options: tuple[str, ...]
 ) -> None:
-    found = layout.resolve(compiled(tmp_path, text, *options))
+    found = workqueue_offsets.resolve(compiled(tmp_path, text, *options))
     assert json.loads(found)["lacking"]
-    assert layout.for_board(found) == ""
+    assert workqueue_offsets.for_board(found) == ""
 
 
 def test_a_vmlinux_that_is_none_fails_nothing(tmp_path: Path) -> None:
     broken = compiled(tmp_path, STRUCTS, "-g")
     broken.write_bytes(broken.read_bytes()[:200])
-    assert json.loads(layout.resolve(broken))["lacking"]
+    assert json.loads(workqueue_offsets.resolve(broken))["lacking"]
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_a_vmlinux_that_is_none_fails_nothing(tmp_path: Path) -> None:
     ["", "[]", '{"stat.started": -1}', '{"stat.started": 99999999}', '{"a b\\nstat.started 1": 1}', '{"x": "1"}'],
 )
 def test_what_a_layout_is_not_does_not_reach_the_board(text: str) -> None:
-    assert layout.for_board(text) == ""
+    assert workqueue_offsets.for_board(text) == ""

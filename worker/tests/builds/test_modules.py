@@ -11,10 +11,10 @@ import pytest
 from wqlab_contracts.enums import ArtifactKind, Outcome
 from wqlab_contracts.messages import ApplyJob, Artifact, BuildResult, Kernel, MboxSeries, Series, Source
 from wqlab_contracts.specs import Tree
-from wqlab_worker.apply import apply
-from wqlab_worker.build import build, build_folder
-from wqlab_worker.mirror import source_at, update_mirror
-from wqlab_worker.modules import files_for_board
+from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.mirror import source_at, update_mirror
+from wqlab_worker.build.build_kernel import build, build_folder
+from wqlab_worker.build.modules import files_for_board
 from wqlab_worker.workspace import Workspace
 
 MODULES = {

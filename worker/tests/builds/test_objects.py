@@ -11,9 +11,9 @@ import pytest
 
 from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages import BuildJob, Source
-from wqlab_worker import objects
-from wqlab_worker.build import build, build_folder
-from wqlab_worker.checkout import Change, CheckedOut, checked_out
+from wqlab_worker.apply.checkout import Change, CheckedOut, checked_out
+from wqlab_worker.build import objects
+from wqlab_worker.build.build_kernel import build, build_folder
 from wqlab_worker.workspace import Workspace
 
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_worker import buildlog, kconfig
-from wqlab_worker.elf import build_id, build_id_in_notes
-from wqlab_worker.prepare import progress_text
+from wqlab_worker.build import kconfig
+from wqlab_worker.build import log as buildlog
+from wqlab_worker.build.build_id import build_id, build_id_in_notes
+from wqlab_worker.build.prepare import progress_text
 
 LOG = """\
 make --jobs=2 O=/build

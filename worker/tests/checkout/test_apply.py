@@ -12,8 +12,8 @@ from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages import ApplyJob, ApplyResult, GitSeries, MboxSeries, Series
 from wqlab_contracts.specs import Tree
-from wqlab_worker.apply import apply, find_hunk
-from wqlab_worker.checkout import checked_out
+from wqlab_worker.apply.apply_series import apply, find_hunk
+from wqlab_worker.apply.checkout import checked_out
 from wqlab_worker.workspace import Workspace
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from wqlab_contracts.specs import Tree
 from wqlab_host.apt import Apt
-from wqlab_worker import debian
+from wqlab_worker.apply import debian
+from wqlab_worker.apply.mirror import release_of, update_mirror
 from wqlab_worker.failures import InfrastructureError
-from wqlab_worker.mirror import release_of, update_mirror
 from wqlab_worker.workspace import Workspace, sha256_of
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import Tree
+from wqlab_worker.apply.fetch import Remote, resolve_remote
+from wqlab_worker.apply.mirror import update_mirror
 from wqlab_worker.failures import InfrastructureError, UserError
-from wqlab_worker.fetch import Remote, resolve_remote
-from wqlab_worker.mirror import update_mirror
 from wqlab_worker.workspace import Workspace
 
 ADDRESSES = {

@@ -7,10 +7,11 @@ import subprocess
 import pytest
 
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.lookups import BRANCH_LIMIT, LookupJob, LookupResult
 from wqlab_contracts.messages import Failure
-from wqlab_worker import jobs, lookup
-from wqlab_worker.lookup import look_up
+from wqlab_contracts.messages.lookups import BRANCH_LIMIT, LookupJob, LookupResult
+from wqlab_worker.apply import lookup
+from wqlab_worker.apply.lookup import look_up
+from wqlab_worker.claims import jobs
 from wqlab_worker.workspace import Workspace
 
 from .gitservers import Handler, HttpsServer
@@ -118,7 +119,7 @@ def test_a_job_is_claimed_answered_and_handed_in(monkeypatch: pytest.MonkeyPatch
     """Against a server that keeps to the claim protocol."""
     import httpx
 
-    from wqlab_worker.server import Server
+    from wqlab_worker.claims.server import Server
     from wqlab_worker.settings import Settings
 
     posted: list[tuple[str, bytes]] = []

@@ -14,11 +14,11 @@ import pytest
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import ApplyJob, Failure, GitSeries, Series
 from wqlab_contracts.specs import Tree
-from wqlab_worker.apply import apply
+from wqlab_worker.apply.apply_series import apply
+from wqlab_worker.apply.fetch import Limits, fetch, resolve_remote
+from wqlab_worker.apply.git import Git, create_bare
+from wqlab_worker.apply.mirror import update_mirror
 from wqlab_worker.failures import InfrastructureError, JobError, UserError
-from wqlab_worker.fetch import Limits, fetch, resolve_remote
-from wqlab_worker.git import Git, create_bare
-from wqlab_worker.mirror import update_mirror
 from wqlab_worker.workspace import Workspace
 
 from .gitservers import Authority, Handler, HttpsServer, make_authority

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.messages import EXCERPT_LIMIT
-from wqlab_worker.detect import LINE_LIMIT, Detector, Ready, Report, Seen, signature
+from wqlab_worker.measure.detect import LINE_LIMIT, Detector, Ready, Report, Seen, signature
 
 PANIC = b"""\
 [    1.204312] VFS: Unable to mount root fs on unknown-block(0,0)\r

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wqlab_contracts.enums import ErrorKind
-from wqlab_worker.collect import VALUE_LIMIT, Measurement, collect, parser, read_records
+from wqlab_worker.measure.collect import VALUE_LIMIT, Measurement, collect, parser, read_records
 
 from .test_recorded import RECORDED, RYZEN, XEON, plan
 
@@ -322,7 +322,7 @@ def test_a_parser_that_chokes_has_not_measured(monkeypatch: pytest.MonkeyPatch, 
     def choke(records: object, topology: object, traced: bool) -> Measurement:
         raise error("odd" * 1000)
 
-    monkeypatch.setattr("wqlab_worker.collect.parser", lambda name: choke)
+    monkeypatch.setattr("wqlab_worker.measure.collect.parser", lambda name: choke)
     found = dm("command\tfio a\nfact\tdisk\tx\n")
     not_measured(found, f"^not measured: parser dm_crypt_affinity cannot read the output: {error.__name__}: ")
     assert found.failure is not None

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wqlab_contracts.messages import MeasuredTopology
-from wqlab_worker.collect import Lacking, NotMeasured, read_records
-from wqlab_worker.parsers.pairs import chance, locality, read_pairs, share
+from wqlab_worker.measure.collect import Lacking, NotMeasured, read_records
+from wqlab_worker.measure.parsers.pairs import chance, locality, read_pairs, share
 
 CPUS = 8
 items = st.lists(

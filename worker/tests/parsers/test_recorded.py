@@ -10,7 +10,7 @@ import pytest
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan
 from wqlab_contracts.yamlfile import Document
-from wqlab_worker.collect import Measurement, collect
+from wqlab_worker.measure.collect import Measurement, collect
 
 RECORDED = Path(__file__).parent / "recorded"
 PLANS = Path(__file__).parents[3] / "testplans"

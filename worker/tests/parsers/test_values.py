@@ -13,7 +13,7 @@ import pytest
 
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.specs import TestPlan
-from wqlab_worker.collect import Measurement, collect
+from wqlab_worker.measure.collect import Measurement, collect
 
 from .test_recorded import XEON
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wqlab_worker.collect import Measurement, collect
+from wqlab_worker.measure.collect import Measurement, collect
 
 from .test_recorded import RECORDED, board, plan
 

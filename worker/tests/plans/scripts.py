@@ -9,7 +9,7 @@ from pathlib import Path
 
 from wqlab_contracts.specs import TestPlan
 from wqlab_contracts.yamlfile import Document
-from wqlab_worker.collect import Records, read_records
+from wqlab_worker.measure.collect import Records, read_records
 
 PLANS = Path(__file__).parents[3] / "testplans"
 NAMES = [

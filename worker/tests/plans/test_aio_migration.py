@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_worker.collect import Lacking
-from wqlab_worker.parsers.aio_migration import stays
-from wqlab_worker.parsers.histogram import read_histogram
+from wqlab_worker.measure.collect import Lacking
+from wqlab_worker.measure.parsers.aio_migration import stays
+from wqlab_worker.measure.parsers.histogram import read_histogram
 
 from .scripts import AWKS, call, plan, trace
 

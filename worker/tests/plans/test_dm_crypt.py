@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from wqlab_contracts.enums import TraceMode
-from wqlab_worker.collect import Records
-from wqlab_worker.parsers.histogram import read_histogram
-from wqlab_worker.parsers.pairs import read_pairs
+from wqlab_worker.measure.collect import Records
+from wqlab_worker.measure.parsers.histogram import read_histogram
+from wqlab_worker.measure.parsers.pairs import read_pairs
 
 from .scripts import AWKS, call, plan, trace
 

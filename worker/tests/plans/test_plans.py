@@ -17,7 +17,7 @@ from .scripts import NAMES, PLANS, SHELL, call, plan, script
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_parser_gives_the_metrics_of_the_plan(name: str) -> None:
-    module = importlib.import_module(f"wqlab_worker.parsers.{plan(name).parser}")
+    module = importlib.import_module(f"wqlab_worker.measure.parsers.{plan(name).parser}")
     for mode, names in ((TraceMode.TRACED, module.TRACED), (TraceMode.UNTRACED, module.UNTRACED)):
         assert [m.name for m in plan(name).metrics if m.taken_from is mode] == [
             n for n in (m.name for m in plan(name).metrics) if n in names

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_worker.collect import Records
-from wqlab_worker.parsers.histogram import read_histogram
+from wqlab_worker.measure.collect import Records
+from wqlab_worker.measure.parsers.histogram import read_histogram
 
 from .scripts import AWKS, call, plan, trace
 

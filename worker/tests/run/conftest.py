@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from wqlab_worker import collect, parsers
+from wqlab_worker.measure import collect, parsers
 
 
 @pytest.fixture(autouse=True, scope="package")

@@ -12,7 +12,7 @@ import httpx
 
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BlockFinished, BootKey
-from wqlab_worker.server import JobRef, Server
+from wqlab_worker.claims.server import JobRef, Server
 
 REF = JobRef("runs", 7, 3)
 BOOT = BootKey(block=0, position=0, arm=Arm.BASELINE, attempt=0)

@@ -20,9 +20,9 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.specs import Axis, BootMethod, Metric, Profile, Repetitions, Scenario, TestPlan, Topology
-from wqlab_worker.boards import BoardFailure, Booted, ScriptOutput
-from wqlab_worker.leases import Stop
-from wqlab_worker.run import measure
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device import BoardFailure, Booted, ScriptOutput
+from wqlab_worker.measure.run import measure
 
 TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package=[0, 0])
 AB = [Arm.BASELINE, Arm.CANDIDATE]

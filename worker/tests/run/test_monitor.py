@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_contracts import workqueues
+from wqlab_contracts import workqueue_series
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.messages import BootKey
-from wqlab_worker import monitor
-from wqlab_worker.collect import read_records
-from wqlab_worker.leases import Stop
-from wqlab_worker.run import measure
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure import monitor
+from wqlab_worker.measure.collect import read_records
+from wqlab_worker.measure.run import measure
 
 from .scripted import ScriptedBoard, Told, answer, job
 
@@ -32,7 +32,7 @@ SERIES = [
 ]
 
 
-def table(series: list[str]) -> list[workqueues.Row]:
+def table(series: list[str]) -> list[workqueue_series.Row]:
     return list(monitor.rows(series, "low", "scope=cache", 3, "traced"))
 
 
@@ -46,7 +46,7 @@ def test_a_series_becomes_rows_and_a_table_that_reads_back() -> None:
     assert {(row.scenario, row.setting, row.repetition, row.phase, row.source) for row in rows} == {
         ("low", "scope=cache", 3, "traced", "stats")
     }
-    assert list(workqueues.read(workqueues.write(rows))) == rows
+    assert list(workqueue_series.read(workqueue_series.write(rows))) == rows
 
 
 def test_lines_that_make_no_sense_are_left_out_and_counted() -> None:
@@ -72,16 +72,16 @@ def test_lines_beyond_the_limit_are_left_out_and_counted(monkeypatch: pytest.Mon
 @given(st.lists(st.text(), max_size=8), st.text())
 def test_nothing_that_a_board_prints_breaks_it(lines: list[str], stdout: str) -> None:
     rows = table([*SERIES[:2], *lines])
-    assert list(workqueues.read(workqueues.write(rows))) == rows
+    assert list(workqueue_series.read(workqueue_series.write(rows))) == rows
     assert monitor.separate(stdout)[0] in stdout
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a,b\n1,2\n", workqueues.write([]) + "low,,x,traced,stats,1,events" + "," * 11 + "\n"]
+    "text", ["", "a,b\n1,2\n", workqueue_series.write([]) + "low,,x,traced,stats,1,events" + "," * 11 + "\n"]
 )
 def test_a_file_that_is_no_table_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a table of workqueues"):
-        list(workqueues.read(text))
+        list(workqueue_series.read(text))
 
 
 # --- in the measuring loop --------------------------------------------------------------------------------------------
@@ -112,14 +112,14 @@ def test_each_boot_keeps_the_series_of_its_untimed_repetitions() -> None:
         f"workqueues-block0-{position}-{arm}-attempt0.csv" for position, arm in enumerate((Arm.BASELINE, Arm.CANDIDATE))
     ]
     for _, data in kept:
-        rows = list(workqueues.read(data.decode()))
+        rows = list(workqueue_series.read(data.decode()))
         assert {(row.repetition, row.phase) for row in rows} == {(0, "warmup"), (3, "traced")}
         assert len({(row.scenario, row.setting) for row in rows}) == 4
 
 
-def tables() -> list[list[workqueues.Row]]:
+def tables() -> list[list[workqueue_series.Row]]:
     kept = [data.decode() for kind, _, data in told().artifacts if kind is ArtifactKind.WORKQUEUE_SERIES]
-    return [list(workqueues.read(text)) for text in kept]
+    return [list(workqueue_series.read(text)) for text in kept]
 
 
 @pytest.mark.parametrize("limit", [5, 6, 7, 15, 16, 17])
@@ -127,7 +127,7 @@ def test_a_full_table_says_so_where_it_ends(limit: int, monkeypatch: pytest.Monk
     """A boot here has two rows of each of eight repetitions."""
     whole = tables()[0]
     assert len(whole) == 16
-    for module in (workqueues, monitor):
+    for module in (workqueue_series, monitor):
         monkeypatch.setattr(module, "ROW_LIMIT", limit)
     for rows in tables():
         if limit >= 16:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 
 from wqlab_contracts.messages import Progress
-from wqlab_worker.outbox import Outbox
-from wqlab_worker.server import ServerRefused, StaleFence
+from wqlab_worker.claims.event_sink import Outbox
+from wqlab_worker.claims.server import ServerRefused, StaleFence
 
 from .fakelab import BOOT, REF, FakeLab, event, server
 

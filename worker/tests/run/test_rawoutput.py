@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wqlab_worker.rawoutput import RawOutput
+from wqlab_worker.measure.raw_output import RawOutput
 
 
 @given(st.lists(st.text(max_size=40), max_size=20), st.integers(2, 60).map(lambda half: 2 * half))

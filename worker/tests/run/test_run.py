@@ -18,8 +18,8 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_worker.calls import cells, repetitions
-from wqlab_worker.rawoutput import RAW_OUTPUT_LIMIT
+from wqlab_worker.measure.raw_output import RAW_OUTPUT_LIMIT
+from wqlab_worker.measure.script_calls import cells, repetitions
 
 from .scripted import AB, ScriptedBoard, answer, job, key, run
 

@@ -19,8 +19,8 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
-from wqlab_worker.boards import BoardFailure, ScriptOutput
-from wqlab_worker.leases import Stop, canceled
+from wqlab_worker.claims.heartbeats import Stop, canceled
+from wqlab_worker.measure.device import BoardFailure, ScriptOutput
 
 from .scripted import AB, ScriptedBoard, answer, job, kernel_death, key, lab_failure, run
 

@@ -14,9 +14,9 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunClaim, RunEvent, RunJob, RunResult
-from wqlab_worker.jobs import ProgressTeller, Stopped, finish, run_claimed
-from wqlab_worker.leases import Heartbeats, Stop
-from wqlab_worker.server import ArtifactCorrupt, JobRef, Lease, ServerRefused
+from wqlab_worker.claims.heartbeats import Heartbeats, Stop
+from wqlab_worker.claims.jobs import ProgressTeller, Stopped, finish, run_claimed
+from wqlab_worker.claims.server import ArtifactCorrupt, JobRef, Lease, ServerRefused
 
 from .fakelab import REF, Answer, FakeLab, event, server
 from .scripted import job as run_job

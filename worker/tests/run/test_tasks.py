@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts import queue
-from wqlab_worker import jobs, settings, tasks
+from wqlab_contracts import celery_names
+from wqlab_worker import settings, tasks
+from wqlab_worker.claims import jobs
 
 
 @pytest.fixture
@@ -15,7 +16,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     settings.settings.cache_clear()
 
 
-@pytest.mark.parametrize(("name", "job"), [(queue.APPLY, "apply"), (queue.BUILD, "build"), (queue.RUN, "run")])
+@pytest.mark.parametrize(
+    ("name", "job"), [(celery_names.APPLY, "apply"), (celery_names.BUILD, "build"), (celery_names.RUN, "run")]
+)
 @pytest.mark.usefixtures("environment")
 def test_a_message_is_an_id_for_a_job(name: str, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[int] = []

@@ -14,10 +14,10 @@ from wqlab_contracts.messages import BootKey, CheckStep, Failure, RunJob, RunRes
 from wqlab_contracts.specs import Conditions, ExternalPower
 from wqlab_worker.backends.conditions import Standing
 from wqlab_worker.backends.verify import met
-from wqlab_worker.boards import BoardFailure
-from wqlab_worker.leases import Stop
-from wqlab_worker.run import measure
-from wqlab_worker.walk import STEPS, Walk, fix
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.health_check import STEPS, Walk, fix
+from wqlab_worker.measure.run import measure
 
 from .scripted import ScriptedBoard, Told, job
 

@@ -15,7 +15,7 @@ from serial import SerialException  # type: ignore[import-untyped]
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.messages import EXCERPT_LIMIT, BootKey, Finding
 
-from ..detect import Detector, Ready, Report
+from ..measure.detect import Detector, Ready, Report
 from .base import Emit
 
 log = structlog.get_logger()

@@ -19,9 +19,9 @@ from labgrid.remote.client import ClientSession, ServerError
 from labgrid.remote.generated import labgrid_coordinator_pb2 as pb2
 from labgrid.remote.generated import labgrid_coordinator_pb2_grpc as pb2_grpc
 
-from ..boards import BoardFailure
+from ..measure.device import BoardFailure
+from .session_messages import Held, is_session_of
 from .verify import infrastructure
-from .wire import Held, is_session_of
 
 log = structlog.get_logger()
 

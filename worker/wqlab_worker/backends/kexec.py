@@ -26,8 +26,8 @@ from labgrid.strategy import Strategy
 from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, DeviceFacts
 
-from ..boards import BoardFailure
-from ..detect import Report
+from ..measure.detect import Report
+from ..measure.device import BoardFailure
 from .base import Cancel, kexec_options
 from .console import ConsoleTap, Watch
 from .ssh import Answer

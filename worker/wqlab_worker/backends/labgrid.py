@@ -14,13 +14,13 @@ from pathlib import Path
 
 import structlog
 
-from wqlab_contracts import published
+from wqlab_contracts import bench_addresses
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
 
-from ..modules import files_for_kernel
+from ..build.modules import files_for_kernel
 from .base import Cancel, Emit
-from .wire import (
+from .session_messages import (
     HELD,
     SAID,
     ArtifactSaid,
@@ -114,7 +114,7 @@ class LabgridBackend:
 def facts_of(board: str, state: Path) -> dict[str, str]:
     """How the bench beside this worker emulates the board; nothing for a board that is not the bench's."""
     try:
-        bench = published.read(state)
+        bench = bench_addresses.read(state)
     except FileNotFoundError:
         return {}
     return {"emulator": bench.emulator} if board in bench.boards and bench.emulator else {}

@@ -9,12 +9,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
-from wqlab_contracts import layout
+from wqlab_contracts import cpu_layout
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import LastLevel, Topology
 
-from ..elf import build_id_in_notes
-from ..text import decoded
+from ..build.build_id import build_id_in_notes
+from ..measure.text import decoded
 from . import temperature
 from .conditions import LACKING
 from .cpumodel import PATTERN, cpu_models
@@ -219,7 +219,7 @@ def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
 
 def _capacity_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
     """Only which CPUs are stronger than which is checked: what clocks a board reaches scales the kernel's numbers."""
-    wanted = layout.described(declared).capacity
+    wanted = cpu_layout.described(declared).capacity
     if wanted is None:
         return []
     if measured.capacity is None:

@@ -27,28 +27,18 @@ from wqlab_contracts.enums import Arm, ArtifactKind, DeviceStep, ErrorKind, Outc
 from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 from wqlab_contracts.specs import ExternalPower
 
-from ..boards import BoardFailure
-from ..calls import checks_health
-from ..leases import Stop, canceled, lease_lost
-from ..run import measure
-from ..walk import Walk
+from ..claims.heartbeats import Stop, canceled, lease_lost
+from ..measure.device import BoardFailure
+from ..measure.health_check import Walk
+from ..measure.run import measure
+from ..measure.script_calls import checks_health
 from . import coordinator
-from .board import LabgridBoard
 from .console import ConsoleTap, Watch
 from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, public_key_blob, time_limit
+from .labgrid_device import LabgridBoard
 from .power import CommandPowerDriver
+from .session_messages import HELD, ArtifactSaid, Clearing, ConsoleSaid, EventSaid, Held, Order, ResultSaid, Word
 from .verify import infrastructure
-from .wire import (
-    HELD,
-    ArtifactSaid,
-    Clearing,
-    ConsoleSaid,
-    EventSaid,
-    Held,
-    Order,
-    ResultSaid,
-    Word,
-)
 
 log = structlog.get_logger()
 

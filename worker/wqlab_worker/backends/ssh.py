@@ -22,7 +22,7 @@ import attr
 from labgrid import target_factory
 from labgrid.driver.common import Driver
 
-from ..text import decoded
+from ..measure.text import decoded
 from .console import Watch
 
 ALIVE_INTERVAL_S = 10

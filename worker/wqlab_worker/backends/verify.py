@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
 
-from ..boards import BoardFailure
-from ..detect import Report, signature
+from ..measure.detect import Report, signature
+from ..measure.device import BoardFailure
 from . import conditions, probe
 from .conditions import Standing
 

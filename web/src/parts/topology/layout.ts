@@ -2,7 +2,7 @@
 import type { CpuLayout as ApiLayout, MeasuredTopology, Topology } from "@/api/types";
 import { count } from "@/lib/numbers";
 
-/** One entry per CPU in each list; see contracts/wqlab_contracts/layout.py. */
+/** One entry per CPU in each list; see contracts/wqlab_contracts/cpu_layout.py. */
 export type CpuLayout = Omit<ApiLayout, "basis">;
 
 /** The layout that a device type declares. */

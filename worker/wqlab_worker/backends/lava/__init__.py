@@ -11,14 +11,14 @@ import structlog
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, Failure, Kernel, RunJob, RunResult
 
-from ...run import measure
+from ...measure.run import measure
 from ..base import Cancel, Emit
 from ..console import Watch
 from . import package
-from .board import LavaBoard
 from .client import Lava, LavaError
 from .definition import Definition, Sources, define
-from .jobs import holder_of, job_name
+from .job_names import holder_of, job_name
+from .lava_device import LavaBoard
 from .receiver import Receiver
 
 log = structlog.get_logger()

@@ -15,7 +15,7 @@ import yaml
 
 from wqlab_contracts.messages import BootKey, LavaBoot, RunJob
 
-from ...calls import calls
+from ...measure.script_calls import calls
 from ..base import kexec_options
 from .package import boot_name
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.messages import DeviceFacts
 
-from ...boards import BoardFailure
+from ...measure.device import BoardFailure
 from ..console import ConsoleTap
 from ..verify import infrastructure, kernel_failure
-from .flight import Flight
+from .job_log import Flight
 
 LABS_OWN = ("Infrastructure", "Bug", "Configuration")
 """Types of errors that LAVA itself answers for."""

@@ -16,8 +16,8 @@ from pathlib import Path
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BootKey, RunJob
 
-from ...calls import Call, calls
-from ...text import decoded
+from ...measure.script_calls import Call, calls
+from ...measure.text import decoded
 from .. import conditions, probe
 
 MEMBER_LIMIT = 64 << 20

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from wqlab_contracts.messages import LavaDevice, LavaPool
 
 from .client import Lava, LavaError
-from .jobs import cancel_left
+from .job_names import cancel_left
 
 
 def look(url: str, token: str, lab: str, live: Callable[[], Collection[tuple[int, int]]]) -> LavaPool:

@@ -1,0 +1,133 @@
+"""Prometheus metrics: request latency of this process, and the lab's state read from the database at each scrape."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import structlog
+from prometheus_client import CollectorRegistry, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wqlab_contracts.enums import JobState, SubmissionState
+
+from ..models import Apply, Build, Device, Lease, Run, Submission, TickFault
+from ..models.tick_errors import TICK_ITEM_KINDS
+from ..storage.db import SessionFactory
+
+log = structlog.get_logger(__name__)
+
+
+class LabCollector(Collector):
+    """Counts rows at each scrape. Without a database there is `wqlab_database_up 0` and nothing else."""
+
+    def __init__(self, sessions: SessionFactory) -> None:
+        self._sessions = sessions
+
+    def collect(self) -> Iterator[Metric]:
+        up = GaugeMetricFamily("wqlab_database_up", "Whether the last scrape could read the database")
+        families: list[Metric] = []
+        try:
+            with self._sessions() as session:
+                families = list(_lab_families(session))
+            up.add_metric([], 1)
+        except SQLAlchemyError as error:
+            log.warning("scrape_without_database", error=str(error))
+            up.add_metric([], 0)
+        yield up
+        yield from families
+
+    def describe(self) -> list[Metric]:
+        return []  # registering must not query the database
+
+
+def _lab_families(session: Session) -> Iterator[Metric]:
+    jobs = GaugeMetricFamily("wqlab_jobs", "Applies, builds and runs by state", labels=["kind", "state"])
+    for kind, table in (("apply", Apply), ("build", Build), ("run", Run)):
+        counts = dict(session.execute(select(table.state, func.count()).group_by(table.state)).all())
+        for state in JobState:
+            jobs.add_metric([kind, state], counts.get(state, 0))
+    yield jobs
+
+    submissions = GaugeMetricFamily("wqlab_submissions", "Submissions by state", labels=["state"])
+    found = dict(session.execute(select(Submission.state, func.count()).group_by(Submission.state)).all())
+    for each in SubmissionState:
+        submissions.add_metric([each], found.get(each, 0))
+    yield submissions
+
+    waiting = GaugeMetricFamily("wqlab_queued_runs", "Runs that wait for a board, by type", labels=["device_type"])
+    queued = (
+        select(Run.device_type, func.count())
+        .outerjoin(Lease, Lease.run_id == Run.id)
+        .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None))
+        .group_by(Run.device_type)
+    )
+    for device_type, count in session.execute(queued):
+        waiting.add_metric([device_type], count)
+    yield waiting
+
+    devices = GaugeMetricFamily("wqlab_devices", "Boards by type and health", labels=["device_type", "health"])
+    by_health = (
+        select(Device.device_type, Device.health, func.count())
+        .where(Device.retired_at.is_(None))
+        .group_by(Device.device_type, Device.health)
+    )
+    for device_type, health, count in session.execute(by_health):
+        devices.add_metric([device_type, health], count)
+    yield devices
+
+    leases = GaugeMetricFamily("wqlab_leased_devices", "Boards that a run has")
+    leases.add_metric([], session.scalar(select(func.count()).select_from(Lease)) or 0)
+    yield leases
+
+    faults = CounterMetricFamily("wqlab_tick_faults", "Items that raised in a tick, by kind", labels=["what"])
+    counted = dict(session.execute(select(TickFault.what, func.sum(TickFault.count)).group_by(TickFault.what)).all())
+    for what in TICK_ITEM_KINDS:
+        faults.add_metric([what], int(counted.get(what, 0)))
+    yield faults
+
+
+class Metrics:
+    """The registry of one app."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.latency = Histogram(
+            "wqlab_http_request_seconds",
+            "Time until the first byte of the answer",
+            ["operation", "status"],
+            registry=self.registry,
+            buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+        )
+        self.streams = Gauge("wqlab_streams", "Event and console streams open in this process", registry=self.registry)
+
+    def text(self) -> bytes:
+        """The exposition format; runs the database reads, so call it from a thread."""
+        return generate_latest(self.registry)
+
+
+class RequestLatency:
+    """ASGI middleware: observes every HTTP request under its operation id (`unmatched` for none)."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self.app, self.metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = time.perf_counter()
+
+        async def timed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                operation = getattr(scope.get("endpoint"), "__name__", "unmatched")
+                took_s = time.perf_counter() - started
+                self.metrics.latency.labels(operation, str(message["status"])).observe(took_s)
+            await send(message)
+
+        await self.app(scope, receive, timed)

@@ -1,0 +1,112 @@
+"""The report as JUnit XML: one test case per topology, scenario, setting and primary metric (on an emulated
+board also for hardware's primary, skipped: no evidence).
+
+regression and a kernel's failure are `failure`; what the lab or the request got wrong is `error`; what decides nothing
+(inconclusive, no evidence, unsupported) is `skipped`, with the reason.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree as xml
+
+from wqlab_comparison.tables import printable
+from wqlab_comparison.words import VERDICT, ci, effect, tests
+from wqlab_contracts.api.report import Comparison, Report, TargetReport
+from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
+from wqlab_contracts.messages import Failure
+
+_SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED})
+
+
+def render_junit(report: Report) -> str:
+    """Valid against the JUnit schema of Jenkins' xunit plugin."""
+    root = xml.Element("testsuites", name=_text(f"wqlab submission {report.submission.id}"))
+    for target in report.targets:
+        root.append(_suite(report, target))
+    failure = report.submission.failure
+    if not report.targets:
+        suite = xml.SubElement(root, "testsuite", name="submission", timestamp=_when(report))
+        case = xml.SubElement(suite, "testcase", classname="wqlab", name="submission", time="0")
+        if failure:
+            _add_failure(case, failure)
+        _count(suite)
+    totals = {name: sum(int(suite.get(name, "0")) for suite in root) for name in ("tests", "failures", "errors")}
+    root.attrib.update({name: str(number) for name, number in totals.items()})
+    xml.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + xml.tostring(root, encoding="unicode") + "\n"
+
+
+def _suite(report: Report, target: TargetReport) -> xml.Element:
+    name = _text(f"{target.plan.name}@{target.device_type}")
+    suite = xml.Element("testsuite", name=name, timestamp=_when(report))
+    on_hardware = {metric.name for metric in target.plan.metrics if metric.role_hardware is Role.PRIMARY}
+    cases = [
+        cell
+        for cell in target.comparisons
+        if cell.role is Role.PRIMARY or (cell.evidence is Evidence.NONE and cell.metric in on_hardware)
+    ]
+    for cell in cases:
+        _case(suite, cell, target.failure)
+    boots = xml.SubElement(suite, "testcase", classname=name, name="kernels boot and survive", time="0")
+    if target.failure:
+        _add_failure(boots, target.failure)
+    elif target.verdict is Verdict.FAILED:
+        _add(boots, "failure", target.headline, "failed", "\n".join(finding.excerpt for finding in target.findings))
+    _count(suite)
+    out = xml.SubElement(suite, "system-out")
+    out.text = _text(f"{VERDICT[target.verdict]}: {target.headline}")
+    return suite
+
+
+def _case(suite: xml.Element, cell: Comparison, failure: Failure | None) -> None:
+    parts = [cell.scenario, cell.setting, cell.metric]
+    if cell.question is Question.SETTING:
+        parts.append(f"vs {cell.reference} on {cell.kernel}")
+    case = xml.SubElement(
+        suite,
+        "testcase",
+        classname=_text(f"{cell.plan}@{cell.device_type}"),
+        name=_text(" ".join(part for part in parts if part)),
+        time="0",
+    )
+    figures = ", ".join(part for part in (effect(cell), ci(cell), tests(cell)) if part)
+    message = f"{VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
+    if cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
+        _add(case, "failure", message, "regression", figures)
+    elif cell.verdict is Verdict.FAILED:
+        kernel = failure is None or failure.kind is ErrorKind.KERNEL
+        _add(case, "failure" if kernel else "error", message, str(failure.kind) if failure else "kernel", figures)
+    elif cell.verdict is None or cell.verdict in _SKIPPED:
+        _add(case, "skipped", message, cell.verdict or "no verdict", "")
+    else:
+        means = [arm.mean for arm in (cell.baseline, cell.candidate) if arm is not None]
+        out = xml.SubElement(case, "system-out")
+        out.text = _text(f"{message}; {' and '.join(f'{mean:.6g}' for mean in means)} {cell.unit}; {figures}")
+
+
+def _add_failure(case: xml.Element, failure: Failure) -> None:
+    tag = "failure" if failure.kind is ErrorKind.KERNEL else "error"
+    _add(case, tag, f"{failure.kind}: {failure.summary}", str(failure.kind), failure.excerpt)
+
+
+def _add(case: xml.Element, tag: str, message: str, kind: str, body: str) -> None:
+    element = xml.SubElement(case, tag, message=_text(message), type=_text(kind))
+    if body:
+        element.text = "\n".join(map(_text, body.splitlines()))
+
+
+def _count(suite: xml.Element) -> None:
+    cases = suite.findall("testcase")
+    suite.set("tests", str(len(cases)))
+    for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+        suite.set(name, str(sum(case.find(tag) is not None for case in cases)))
+    suite.set("time", "0")
+
+
+def _when(report: Report) -> str:
+    return report.generated_at.strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _text(text: str) -> str:
+    """Without what XML 1.0 forbids and a terminal would obey."""
+    return printable(text)

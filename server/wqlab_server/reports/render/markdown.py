@@ -1,0 +1,174 @@
+"""The report as Markdown for a merge request. Everything from outside is escaped: it may neither format nor link."""
+
+from __future__ import annotations
+
+import re
+
+from wqlab_comparison import words
+from wqlab_comparison.reasons import reasons
+from wqlab_comparison.tables import NOTHING, printable
+from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
+from wqlab_contracts.enums import Question, Role, SubmissionState
+
+from . import curves, facts
+from .shell import shell_lines
+
+EXCERPT_LINES = 20
+CHECKPATCH_LINES = 10
+
+
+def render_markdown(report: Report) -> str:
+    submission = report.submission
+    lines = [f"## {_safe(submission.title or 'wqlab')}", ""]
+    lines += [f"{_safe(facts.head(report))}, `{_code(facts.address(report))}`", ""]
+    if submission.state is not SubmissionState.FINISHED:
+        lines += [f"**Not finished ({submission.state.value})**: what there is so far.", ""]
+    if submission.failure:
+        lines += [f"**FAILED** ({submission.failure.kind}): {_safe(submission.failure.summary)}", ""]
+        lines += _fenced(submission.failure.excerpt)
+    if report.targets:
+        lines += ["| plan on topology | verdict | what carries it |", "|---|---|---|"]
+        for target in report.targets:
+            lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", _safe(target.headline)))
+    for target in report.targets:
+        lines += ["", *_target(target)]
+    if report.attempts:
+        lines += ["", "### Attempts that failed, all of them", ""]
+        for attempt in report.attempts:
+            lines.append(
+                f"- {_safe(facts.where(attempt))}: **{attempt.failure.kind}**: {_safe(attempt.failure.summary)}"
+            )
+    lines += ["", *_kernels(report), "", f"<sub>{_safe(report.method)}</sub>"]
+    commands = facts.recomputing(report)
+    lines += (
+        ["", "To compute the verdicts again from every sample:", "", *_fenced("\n".join(commands))] if commands else []
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _target(target: TargetReport) -> list[str]:
+    board = facts.platform(target)
+    lines = [f"### {_name(target)}", "", f"{_safe(board.topology)}; {facts.discards(target)}"]
+    lines[-1] += f"; per boot: {facts.repetitions(target)}"
+    system = [f"{name} {value}" for name, value in facts.system(target)]
+    lines += ["", _safe("; ".join(system))] if system else []
+    asked = [cell for cell in target.comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
+    for question in Question:
+        cells = [cell for cell in asked if cell.question is question]
+        if cells:
+            second = "candidate" if question is Question.KERNEL else "setting"
+            first = "baseline" if question is Question.KERNEL else "reference"
+            lines += [
+                "",
+                f"| | {first} | {second} | change | 95 % interval | n | verdict |",
+                "|---|---|---|---|---|---|---|",
+            ]
+            lines += [_judged(cell) for cell in cells]
+    lines += _curves(target)
+    values = [cell for cell in target.comparisons if not words.is_evidence(cell)]
+    if values:
+        lines += ["", f"_{facts.NOT_EVIDENCE}_", "", "| no evidence, values only | | | unit |", "|---|---|---|---|"]
+        lines += [_row(_cell_name(c), _mean(c.baseline), _mean(c.candidate), _safe(c.unit)) for c in values]
+    told = reasons(target.comparisons)
+    lines += ["", *(f"- {_safe(reason)}" for reason in told)] if told else []
+    meanings = facts.meanings(target)
+    lines += ["", "What is judged:", ""] if meanings else []
+    lines += [f"- {_safe(name)}: {_safe(summary)}" for name, summary in meanings]
+    for finding in target.findings:
+        kind = finding.kind.value.replace("_", " ").upper()
+        lines += ["", f"**{kind}** on {facts.place(finding)}: {_safe(finding.title)}", ""]
+        lines += _fenced(finding.excerpt)
+    commands = target.environment.commands.items() if target.environment else ()
+    for scenario, command in commands:
+        lines += ["", f"{_safe(scenario)} ran:", "", *_fenced("\n".join(shell_lines(command)))]
+    for title, cmdline in facts.cmdlines(target).items():
+        lines += ["", f"{title}:", "", *_fenced(cmdline)]
+    return lines
+
+
+def _curves(target: TargetReport) -> list[str]:
+    lines: list[str] = []
+    for curve in target.curves:
+        header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
+        lines += ["", f"**{_safe(curves.title(target, curve))}**", "", _row(*map(_safe, header))]
+        lines += ["|---" * len(header) + "|", *(_row(*map(_safe, row)) for row in curves.rows(curve))]
+        lines += ["", *(f"- {_safe(said)}" for said in curve.says)]
+    said = curves.not_drawn(target)
+    return [*lines, "", f"_{_safe(said)}_"] if said else lines
+
+
+def _judged(cell: Comparison) -> str:
+    verdict = f"**{words.VERDICT[cell.verdict]}**" if cell.verdict else NOTHING
+    n = str(cell.candidate.n) if cell.candidate else "0"
+    interval = words.ci(cell) or ("exact" if cell.exact else "")
+    return _row(
+        _cell_name(cell),
+        _spread(cell, cell.baseline),
+        _spread(cell, cell.candidate),
+        words.effect(cell),
+        interval,
+        n,
+        verdict,
+    )
+
+
+def _kernels(report: Report) -> list[str]:
+    lines = ["### Kernels", ""]
+    apply = report.submission.apply
+    if apply.base_commit:
+        lines.append(f"- base {_safe(report.submission.tree)} `{_code(apply.base_commit)}`")
+    builds = facts.kernels(report)
+    for build in builds:
+        failed = f": {_safe(build.failure.summary)}" if build.failure else ""
+        lines.append(f"- {build.arm or 'kernel'}: {_safe(facts.built(build))}{failed}")
+        for warning in build.new_warnings:
+            lines.append(f"  - new warning: `{_code(warning.where)}` {_safe(warning.text)}")
+    lines += [f"- compiler: {_safe(compiler)}" for compiler in facts.compilers(builds)]
+    if report.config_sha256:
+        lines.append(f"- configuration sha256 `{_code(report.config_sha256)}`")
+    lines += [f"  - `{_code(line)}`" for line in report.config_diff]
+    found = report.submission.apply.checkpatch
+    if not facts.is_study(report):
+        lines.append(f"- checkpatch: {words.count(len(found), 'finding')}")
+        lines += [f"  - {one.severity}: {_safe(one.text)}" for one in found[:CHECKPATCH_LINES]]
+        more = len(found) - CHECKPATCH_LINES
+        lines += [f"  - and {more} more; all of them are in the other formats"] if more > 0 else []
+    for reproducer in facts.reproducers(report):
+        command = "\n".join(shell_lines(reproducer.command))
+        lines += ["", _safe(reproducer.needs), "", *_fenced(command)]
+    return lines
+
+
+def _name(target: TargetReport) -> str:
+    return _safe(f"{target.plan.name} on {target.device_type}{' (emulated)' if target.emulated else ''}")
+
+
+def _cell_name(cell: Comparison) -> str:
+    return _safe(" ".join(part for part in (cell.scenario, cell.setting, cell.metric) if part))
+
+
+def _mean(arm: ArmSummary | None) -> str:
+    return NOTHING if arm is None else words.number(arm.mean)
+
+
+def _spread(cell: Comparison, arm: ArmSummary | None) -> str:
+    return NOTHING if arm is None else words.figure(arm, cell.exact)
+
+
+def _row(*cells: str) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _safe(text: str) -> str:
+    return re.sub(r"([\\`*_{}\[\]()#!|<>~&@]|:(?=//))", r"\\\1", printable(text))
+
+
+def _code(text: str) -> str:
+    return printable(text).replace("`", "'")
+
+
+def _fenced(text: str) -> list[str]:
+    """A code block whose fence is longer than any run of backticks in the text."""
+    body = [printable(line) for line in facts.lines_of(text, EXCERPT_LINES)]
+    fence = "`" * max(3, 1 + max((len(run) for line in body for run in re.findall("`+", line)), default=0))
+    return [fence, *body, fence, ""] if body else []

@@ -1,0 +1,39 @@
+"""Sends the messages that wake workers, through Celery's client."""
+
+from __future__ import annotations
+
+import structlog
+from celery import Celery
+
+from wqlab_contracts.celery_names import CELERY_CONFIG
+
+from .db import Message
+
+log = structlog.get_logger(__name__)
+
+_GIVE_UP_S = 2.0
+
+
+def celery_app(broker_url: str) -> Celery:
+    app = Celery("wqlab_server", broker=broker_url, set_as_current=False)
+    app.conf.update(CELERY_CONFIG)
+    app.conf.update(
+        broker_connection_timeout=_GIVE_UP_S,
+        broker_transport_options={"socket_connect_timeout": _GIVE_UP_S, "socket_timeout": _GIVE_UP_S},
+    )
+    return app
+
+
+class Sender:
+    """Sends, or logs that it could not: the rows are there, and a tick sends again."""
+
+    def __init__(self, app: Celery) -> None:
+        self._app = app
+
+    def __call__(self, message: Message) -> None:
+        arguments = () if message.id is None else (message.id,)
+        try:
+            self._app.send_task(message.task, args=arguments, queue=message.queue, retry=False, ignore_result=True)
+        except Exception as error:
+            # Whatever kombu, redis or the socket raise: the commit has happened, and must not look failed.
+            log.warning("message_not_sent", task=message.task, id=message.id, queue=message.queue, error=repr(error))

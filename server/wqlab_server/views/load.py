@@ -1,0 +1,270 @@
+"""Loading what views show of submissions and runs: a fixed number of queries however many rows there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from datetime import datetime
+
+from sqlalchemy import case, cast, func, select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
+from sqlalchemy.orm import Session, defer
+
+from wqlab_contracts.api.submissions import TargetSummary
+from wqlab_contracts.enums import BootState, DeviceHealth, JobState, Role, RunPurpose, Verdict
+
+from ..estimates import timings
+from ..estimates.eta import BuildLeft, Eta, RunLeft, estimate
+from ..estimates.timings import Usual
+from ..jobs.state import queue_score
+from ..models import (
+    Apply,
+    BlockAttempt,
+    Boot,
+    Build,
+    Comparison,
+    Device,
+    Finding,
+    Lease,
+    Run,
+    Submission,
+    SubmissionBuild,
+)
+from ..storage.db import clock, pairs
+from .build import RunRows, SubmissionRows, count_verdicts
+
+_SNAPSHOT = [
+    defer(column, raiseload=True)
+    for column in (Run.plan, Run.profile, Run.files, Run.fragments, Run.modules, Run.recipe)
+]
+"""Columns that no view of a run shows; a plan is large, and every poll would validate it again."""
+
+
+_ENVIRONMENT = [
+    defer(column, raiseload=True) for column in (Boot.topology, Boot.environment, Boot.cmdline, Boot.commands)
+]
+"""What a boot reported of itself: kilobytes for each."""
+
+
+def submission_rows(
+    session: Session, submission: Submission, *, snapshots: bool = False, environments: bool = True
+) -> SubmissionRows:
+    """Everything that a SubmissionView shows; with `snapshots` the runs come with the plan they were made from, without
+    `environments` the boots come without what they reported of themselves."""
+    apply = session.scalar(select(Apply).where(Apply.submission_id == submission.id))
+    builds = [
+        (part, build)
+        for part, build in session.execute(
+            select(SubmissionBuild, Build)
+            .join(Build, Build.id == SubmissionBuild.build_id)
+            .where(SubmissionBuild.submission_id == submission.id)
+            .order_by(SubmissionBuild.id)
+        )
+    ]
+    query = select(Run).where(Run.submission_id == submission.id).order_by(Run.id)
+    runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT)).all()
+    rows = run_rows(session, runs, environments=environments)
+    verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
+    eta = _eta(session, submission, apply, builds, rows)
+    return SubmissionRows(submission, apply, builds, rows, verdicts, eta)
+
+
+def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True) -> list[RunRows]:
+    """The runs, in the order given, each with boots, findings, finished blocks and its place in the queue."""
+    ids = [run.id for run in runs]
+    if not ids:
+        return []
+    boots: dict[int, list[Boot]] = defaultdict(list)
+    query = select(Boot).where(Boot.run_id.in_(ids)).order_by(Boot.id)
+    for boot in session.scalars(query if environments else query.options(*_ENVIRONMENT)):
+        boots[boot.run_id].append(boot)
+    findings: dict[int, list[Finding]] = defaultdict(list)
+    for finding in session.scalars(select(Finding).where(Finding.run_id.in_(ids)).order_by(Finding.id)):
+        findings[finding.run_id].append(finding)
+    finished = session.execute(
+        select(BlockAttempt.run_id, func.count(BlockAttempt.block.distinct()))
+        .where(BlockAttempt.run_id.in_(ids), BlockAttempt.finished)
+        .group_by(BlockAttempt.run_id)
+    )
+    blocks = dict(finished.all())
+    queued = {run.device_type for run in runs if run.state is JobState.QUEUED}
+    positions = _queue_positions(session, queued) if queued else {}
+    return [RunRows(run, boots[run.id], findings[run.id], blocks.get(run.id, 0), positions.get(run.id)) for run in runs]
+
+
+def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, dict[Verdict, int]]:
+    """Submission id -> how many primary comparisons ended in each verdict."""
+    counted: dict[int, list[tuple[Verdict, int]]] = defaultdict(list)
+    for submission_id, verdict, count in session.execute(
+        select(Run.submission_id, Comparison.verdict, func.count())
+        .join(Comparison, Comparison.run_id == Run.id)
+        .where(Run.submission_id.in_(submission_ids), Comparison.role == Role.PRIMARY, Comparison.verdict.is_not(None))
+        .group_by(Run.submission_id, Comparison.verdict)
+    ):
+        if submission_id is not None and verdict is not None:
+            counted[submission_id].append((verdict, count))
+    return {submission_id: count_verdicts(pairs) for submission_id, pairs in counted.items()}
+
+
+def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[int, list[TargetSummary]]:
+    """Submission -> its targets in the order of its request, with what a list shows of them."""
+    rows = session.execute(
+        select(
+            Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
+            Run.verdict, Run.headline, Run.boots_done, Run.blocks,
+            (type_coerce(Run.device_spec, JSONB)["emulation"].astext.is_not(None)).label("emulated"),
+        )
+        .where(Run.submission_id.in_(submission_ids))
+        .order_by(Run.target, Run.id)
+    )  # fmt: skip
+    found: dict[int, list[TargetSummary]] = defaultdict(list)
+    for row in rows:
+        found[row.submission_id].append(
+            TargetSummary(
+                run_id=row.id,
+                plan=row.plan_name,
+                device_type=row.device_type,
+                emulated=row.emulated,
+                device=row.device_name,
+                state=row.state,
+                outcome=row.outcome,
+                verdict=row.verdict,
+                headline=row.headline,
+                done_boots=row.boots_done,
+                total_boots=sum(len(arms) for arms in row.blocks),
+            )
+        )
+    return found
+
+
+def _queue_positions(session: Session, device_types: Collection[str]) -> dict[int, int]:
+    """Run id -> place (from 1) among the runs that wait for a device of the same type, as boards are given out now.
+
+    A board that its submitter gets or gives back can still change the order.
+    """
+    now = clock(session)
+    held = boards_held(session)
+    waiting = session.execute(
+        select(Run.id, Run.device_type, Run.owner, Run.priority, Run.created_at)
+        .outerjoin(Lease, Lease.run_id == Run.id)
+        .where(Run.state == JobState.QUEUED, Run.device_type.in_(device_types), Lease.run_id.is_(None))
+    ).all()
+    scored = sorted(
+        waiting,
+        key=lambda run: (-queue_score(run.priority, _seconds(run.created_at, now), held.get(run.owner, 0)), run.id),
+    )
+    places: dict[str, int] = defaultdict(int)
+    positions = {}
+    for run in scored:
+        places[run.device_type] += 1
+        positions[run.id] = places[run.device_type]
+    return positions
+
+
+def boards_held(session: Session) -> dict[str, int]:
+    """Owner -> boards leased to their runs."""
+    counted = select(Run.owner, func.count()).join(Lease, Lease.run_id == Run.id).group_by(Run.owner)
+    return pairs(session, counted)
+
+
+# --- the estimate -----------------------------------------------------------------------------------------------
+
+
+def _eta(
+    session: Session,
+    submission: Submission,
+    apply: Apply | None,
+    parts: Sequence[tuple[SubmissionBuild, Build]],
+    runs: Sequence[RunRows],
+) -> Eta:
+    now = clock(session)
+    unfinished = submission.finished_at is None
+    usual_build = (
+        timings.builds(session) if unfinished and any(b.state is not JobState.FINISHED for _, b in parts) else {}
+    )
+    left = {(rows.run.plan_name, rows.run.device_type) for rows in runs if rows.run.state is not JobState.FINISHED}
+    types = {device_type for _, device_type in left}
+    timed = timings.boots(session, left)
+    boards = _boards(session, types) if types else {}
+    ahead = _boots_ahead(session, types, submission.id) if types else {}
+    return estimate(
+        submission.state,
+        now,
+        submission.finished_at,
+        builds=[
+            BuildLeft(
+                arm=part.arm.value,
+                recipe=part.recipe,
+                state=build.state,
+                elapsed_s=_seconds(build.started_at, now),
+                progress=build.progress,
+                done=build.progress_done,
+                total=build.progress_total,
+                usual_s=_seconds_of(usual_build.get((part.recipe, part.arch, part.arm))),
+            )
+            for part, build in parts
+        ],
+        runs=[
+            RunLeft(
+                plan=rows.run.plan_name,
+                device_type=rows.run.device_type,
+                state=rows.run.state,
+                progress=rows.run.progress,
+                done_boots=sum(boot.valid for boot in rows.boots),
+                total_boots=rows.run.boots_planned,
+                boot_elapsed_s=_present_boot_s(rows.boots, now),
+                boot_s=_seconds_of(timed.get((rows.run.plan_name, rows.run.device_type))),
+                boards=boards.get(rows.run.device_type, 0),
+                ahead_boots=ahead.get(rows.run.device_type, 0),
+            )
+            for rows in runs
+        ],
+        planned_targets=len(submission.request.targets),
+        apply_progress=apply.progress if apply else "",
+    )
+
+
+def _seconds(since: datetime | None, now: datetime) -> float:
+    return 0.0 if since is None else max((now - since).total_seconds(), 0.0)
+
+
+def _seconds_of(usual: Usual | None) -> float | None:
+    return None if usual is None else usual.seconds
+
+
+def _present_boot_s(boots: Sequence[Boot], now: datetime) -> float:
+    present = [boot for boot in boots if boot.state is not BootState.FINISHED]
+    return _seconds(present[-1].started_at, now) if present else 0.0
+
+
+def _boards(session: Session, device_types: Collection[str]) -> dict[str, int]:
+    """Device type -> boards in the pool (not quarantined, not retired)."""
+    counted = session.execute(
+        select(Device.device_type, func.count())
+        .where(
+            Device.device_type.in_(device_types),
+            Device.health != DeviceHealth.QUARANTINED,
+            Device.retired_at.is_(None),
+        )
+        .group_by(Device.device_type)
+    )
+    return dict(counted.all())
+
+
+def _boots_ahead(session: Session, device_types: Collection[str], submission_id: int) -> dict[str, int]:
+    """Device type -> boots that earlier runs of others still have to make."""
+    planned = func.coalesce(
+        func.jsonb_array_length(func.jsonb_path_query_array(Run.blocks, cast("$[*][*]", JSONPATH))), 0
+    )
+    counted = session.execute(
+        select(Run.device_type, func.sum(planned - Run.boots_done))
+        .where(
+            Run.device_type.in_(device_types),
+            Run.purpose == RunPurpose.MEASURE,
+            Run.state.in_([JobState.QUEUED, JobState.RUNNING]),
+            Run.submission_id != submission_id,
+            case((Run.state == JobState.RUNNING, True), else_=Run.submission_id < submission_id),
+        )
+        .group_by(Run.device_type)
+    )
+    return {device_type: int(boots) for device_type, boots in counted}

@@ -1,0 +1,82 @@
+"""A run's samples as the table that comparisons, exports and figures start from."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_comparison import Samples
+from wqlab_contracts.specs import Metric
+
+from ..models import Boot, Run, Sample
+
+
+def samples_of(session: Session, run: Run) -> Samples | None:
+    """Every sample of the run's valid boots with what the run's own snapshot of its plan says of each metric, in boot
+    order; None when there is none. A metric that the plan does not define is left out: nothing says how to read it.
+
+    Read a column at a time, in batches, since a run may have a million samples.
+    """
+    emulated = run.device_spec.emulated
+    boots = {
+        boot_id: (block, position, arm, device)
+        for boot_id, block, position, arm, device in session.execute(
+            select(Boot.id, Boot.block, Boot.position, Boot.arm, Boot.device_name).where(
+                Boot.run_id == run.id, Boot.valid
+            )
+        )
+    }
+    metrics = {metric.name: metric for metric in run.plan.metrics}
+    rows = session.execute(
+        select(
+            Sample.boot_id,
+            Sample.scenario,
+            Sample.setting,
+            Sample.repetition,
+            Sample.metric,
+            Sample.value,
+            Sample.warmup,
+        )
+        .join(Boot, Boot.id == Sample.boot_id)
+        .where(Sample.run_id == run.id, Boot.valid, Sample.metric.in_(metrics))
+        .order_by(Sample.boot_id, Sample.scenario, Sample.setting, Sample.metric, Sample.repetition)
+        .execution_options(yield_per=50_000)
+    )
+    columns: list[list[object]] = [[] for _ in range(7)]
+    iterator = iter(rows)
+    while batch := list(islice(iterator, 50_000)):
+        for column, values in zip(columns, zip(*batch, strict=True), strict=True):
+            column.extend(values)
+    boot_ids, scenario, setting, repetition, metric, value, warmup = columns
+    if not value:
+        return None
+    at = [boots[boot_id] for boot_id in boot_ids]  # type: ignore[index]
+    facts = [metrics[name] for name in metric]  # type: ignore[index]
+    return Samples.from_columns(
+        device_type=run.device_type,
+        device=[device for _, _, _, device in at],
+        plan=run.plan_name,
+        scenario=scenario,
+        setting=setting,
+        block=np.array([block for block, _, _, _ in at]),
+        position=np.array([position for _, position, _, _ in at]),
+        arm=[arm.value for _, _, arm, _ in at],
+        boot=boot_ids,
+        repetition=np.array(repetition),
+        warmup=np.array(warmup, dtype=np.bool_),
+        metric=metric,
+        unit=[fact.unit for fact in facts],
+        scale=[fact.scale.value for fact in facts],
+        direction=[fact.direction.value for fact in facts],
+        role=[fact.role(emulated).value for fact in facts],
+        evidence=[fact.evidence(emulated).value for fact in facts],
+        delta=[_delta(fact) for fact in facts],
+        value=np.array(value, dtype=np.float64),
+    )
+
+
+def _delta(metric: Metric) -> str:
+    return "" if metric.delta is None else repr(metric.delta)

@@ -1,0 +1,100 @@
+/** One request as commands for a shell. They have to run as they stand: CI gets them by copy and paste. */
+import type { SubmissionRequest, Target } from "@/api/types";
+import type { Command } from "@/parts/CommandBlock";
+import { DEFAULT_PRIORITY } from "../draft/draft";
+
+interface Place {
+  /** The lab's address: `https://lab.example`. */
+  lab: string;
+  /** The mbox's file name; empty for pasted text. */
+  file: string;
+}
+
+export function commandsOf(request: SubmissionRequest, place: Place): Command[] {
+  const file = safeFile(place.file);
+  return [
+    { name: "wqlab", text: wqlab(request, place.lab, file) },
+    { name: "curl", text: curl(request, place.lab, file) },
+  ];
+}
+
+const OF_A_TARGET = new Set(["--scenario", "--setting", "--param"]);
+
+/** Waits, so that its exit code is the verdict. */
+function wqlab(request: SubmissionRequest, lab: string, file: string): string {
+  const git = request.series?.git;
+  const series = git
+    ? [["--git", git.url], ["--ref", git.ref], ...(git.base ? [["--base", git.base]] : [])]
+    : request.series
+      ? [["--mbox", file]]
+      : [["--settings-only"]];
+  const lines = [
+    ["wqlab", "--url", lab, "submit"],
+    ...series,
+    ["--tree", request.tree],
+    ...request.targets.flatMap(optionsOf),
+    [
+      ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
+      ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
+        ? []
+        : ["--priority", String(request.priority)]),
+      ...(request.recipe ? ["--recipe", request.recipe] : []),
+      ...(request.backend ? ["--backend", request.backend] : []),
+      "--wait",
+    ],
+  ];
+  const indent = (word: string | undefined) => (OF_A_TARGET.has(word ?? "") ? "    " : "  ");
+  return lines
+    .map((words, at) => (at > 0 ? indent(words[0]) : "") + words.map(quoted).join(" "))
+    .join(" \\\n");
+}
+
+/** A target and, line by line, what belongs to it. */
+function optionsOf(target: Target): string[][] {
+  return [
+    ["--target", `${target.plan}@${target.device_type}`],
+    ...(target.scenarios ?? []).map(name => ["--scenario", name]),
+    ...(target.settings ?? []).map(setting => ["--setting", setting]),
+    ...Object.entries(target.parameters ?? {}).map(([name, value]) => [
+      "--param",
+      `${name}=${typeof value === "number" ? decimal(value) : value}`,
+    ]),
+  ];
+}
+
+function curl(request: SubmissionRequest, lab: string, file: string): string {
+  const { series, ...rest } = request;
+  const send = (from: string) =>
+    [
+      "curl --fail-with-body --silent --show-error",
+      '--header "Authorization: Bearer $WQLAB_TOKEN"',
+      '--header "Content-Type: application/json"',
+      `--data-binary @- ${quoted(`${lab}/api/v1/submissions`)}${from}`,
+    ].join(" \\\n  ");
+  if (!series?.mbox) return `${send(" <<'JSON'")}\n${JSON.stringify(request, null, 2)}\nJSON`;
+  const program = `{series: {mbox: {text: .}}} + $request`;
+  return [
+    `jq --raw-input --slurp ${quoted(program)}`,
+    `--argjson request ${quoted(JSON.stringify(rest))} ${quoted(file)} |`,
+  ]
+    .join(" \\\n  ")
+    .concat("\n", send(""));
+}
+
+/** Without an exponent: `wqlab --param` takes `1e-7` for text. */
+function decimal(value: number): string {
+  const text = String(value);
+  if (!text.includes("e")) return text;
+  return Number.isInteger(value) ? BigInt(value).toString() : value.toFixed(20).replace(/0+$/, "");
+}
+
+/** A name that neither command takes for an option or for standard input. */
+function safeFile(name: string): string {
+  if (name === "") return "series.mbox";
+  return name.startsWith("-") ? `./${name}` : name;
+}
+
+/** A word for a POSIX shell. */
+export function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

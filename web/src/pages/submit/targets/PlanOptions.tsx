@@ -1,0 +1,284 @@
+import { use, useState } from "react";
+import type { DeviceTypeView, Profile, TestPlan } from "@/api/types";
+import { Checkbox, NativeSelect, TextInput } from "@/kit";
+import { Scroll } from "@/parts/Scroll";
+import classes from "../draft/Advanced.module.css";
+import {
+  chosen,
+  type Draft,
+  nameOf,
+  type Options,
+  parameters,
+  withChosen,
+  withParameter,
+} from "../draft/draft";
+import { Fault, FaultsContext, fieldId, useFault } from "../draft/Fault";
+import type { ChangeDraft } from "../draft/useDraft";
+import { combinations } from "./settings";
+
+interface PlanOptionsProps {
+  plan: TestPlan;
+  /** The chosen ones. */
+  types: readonly DeviceTypeView[];
+  draft: Draft;
+  change: ChangeDraft;
+}
+
+/** What of a plan is measured: for all device types, or differently for one. */
+export function PlanOptions({ plan, types, draft, change }: PlanOptionsProps) {
+  const [only, setOnly] = useState("");
+  const type = types.find(each => each.name === only);
+  const own = type ? nameOf({ plan: plan.name, type: type.name }) : plan.name;
+  const profiles = profilesOf(plan, type ? [type] : types);
+  const part = { plan, own, profiles, draft, change };
+  return (
+    <fieldset className={classes.plan}>
+      <legend>{plan.name}</legend>
+      {types.length > 1 && (
+        <NativeSelect
+          className={classes.holder as string}
+          size="xs"
+          label="What follows is for"
+          value={type ? only : ""}
+          onChange={event => setOnly(event.currentTarget.value)}
+          data={[
+            { value: "", label: "every device type" },
+            ...types.map(each => ({ value: each.name, label: `${each.name} only` })),
+          ]}
+        />
+      )}
+      {!type && <Differing plan={plan} types={types} draft={draft} onShow={setOnly} />}
+      {plan.scenarios.length > 1 && <Scenarios {...part} />}
+      {(plan.axes ?? []).length > 0 && <Settings {...part} />}
+      <ParameterFields {...part} />
+    </fieldset>
+  );
+}
+
+interface DifferingProps extends Pick<PlanOptionsProps, "plan" | "types" | "draft"> {
+  onShow(type: string): void;
+}
+
+/** Device types with choices of their own, and what is wrong with those: they would not be seen here. */
+function Differing({ plan, types, draft, onShow }: DifferingProps) {
+  const faults = use(FaultsContext);
+  const differing = types.filter(type => hasOwn(draft, nameOf({ plan: plan.name, type: type.name })));
+  return differing.map(type => {
+    const own = nameOf({ plan: plan.name, type: type.name });
+    const said = [...faults.keys()].filter(field => isOf(field, own));
+    return (
+      <div key={type.name} className={classes.group}>
+        <button type="button" className={classes.back} onClick={() => onShow(type.name)}>
+          {type.name} has choices of its own
+        </button>
+        {said.map(field => (
+          <div key={field} id={fieldId(field)}>
+            <Fault field={field} />
+          </div>
+        ))}
+      </div>
+    );
+  });
+}
+
+const OPTIONS: readonly Options[] = ["scenario", "setting", "param"];
+
+function isOf(field: string, holder: string): boolean {
+  return OPTIONS.some(option => field === `${option}:${holder}` || field.startsWith(`${option}:${holder}:`));
+}
+
+function hasOwn(draft: Draft, holder: string): boolean {
+  return OPTIONS.some(option => chosen(draft, option, holder) !== null);
+}
+
+interface PartProps {
+  plan: TestPlan;
+  /** The plan's name, or `plan@type`. */
+  own: string;
+  profiles: readonly Profile[];
+  draft: Draft;
+  change: ChangeDraft;
+}
+
+function profilesOf(plan: TestPlan, types: readonly DeviceTypeView[]): Profile[] {
+  const emulated = new Set(types.map(type => type.emulated));
+  return [...(emulated.has(false) ? [plan.hardware] : []), ...(emulated.has(true) ? [plan.emulated] : [])];
+}
+
+function Scenarios({ plan, own, profiles, draft, change }: PartProps) {
+  const all = plan.scenarios.map(scenario => scenario.name);
+  const usual = profiles[0]?.scenarios ?? all;
+  const differ = profiles.some(profile => (profile.scenarios ?? all).join() !== usual.join());
+  const { now, set, reset } = useList("scenario", plan, own, draft, change, differ ? [] : usual);
+  return (
+    <fieldset className={classes.group} id={fieldId(`scenario:${own}`)}>
+      <legend>
+        Scenarios
+        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated boards" : ""}
+      </legend>
+      <div className={classes.choices}>
+        {plan.scenarios.map(({ name, summary }) => (
+          <Checkbox
+            key={name}
+            size="xs"
+            label={name}
+            description={summary}
+            checked={now.includes(name)}
+            onChange={event =>
+              set(all.filter(each => (each === name ? event.currentTarget.checked : now.includes(each))))
+            }
+          />
+        ))}
+      </div>
+      {reset}
+      <Fault field={`scenario:${own}`} />
+    </fieldset>
+  );
+}
+
+function Settings({ plan, own, profiles, draft, change }: PartProps) {
+  const axes = plan.axes ?? [];
+  const { rows, columns, cell } = combinations(axes);
+  const all = rows.flatMap(row => columns.map(column => cell(row, column)));
+  const usual = profiles[0]?.settings ?? [];
+  const differ = profiles.some(profile => profile.settings.join() !== usual.join());
+  const { now, set, reset } = useList("setting", plan, own, draft, change, differ ? [] : usual);
+  const toggle = (setting: string, on: boolean) =>
+    set(all.filter(each => (each === setting ? on : now.includes(each))));
+  return (
+    <fieldset className={classes.group} id={fieldId(`setting:${own}`)}>
+      <legend>
+        Settings
+        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated boards" : ""}
+      </legend>
+      <Scroll name={`Settings of ${own}`} className={classes.knobs}>
+        <table>
+          <caption className="hidden-visually">Settings of {own}</caption>
+          <thead>
+            <tr>
+              <th scope="col">{axes[0]?.name}</th>
+              {columns.map(column => (
+                <th key={column} scope="col" className="mono">
+                  {column || "measured"}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(row => (
+              <tr key={row}>
+                <th scope="row" className="mono">
+                  {row}
+                </th>
+                {columns.map(column => {
+                  const setting = cell(row, column);
+                  return (
+                    <td key={column}>
+                      <Checkbox
+                        size="xs"
+                        aria-label={setting}
+                        label={
+                          setting === plan.reference_setting ? (
+                            <span className={classes.reference}>reference</span>
+                          ) : undefined
+                        }
+                        checked={now.includes(setting)}
+                        onChange={event => toggle(setting, event.currentTarget.checked)}
+                      />
+                    </td>
+                  );
+                })}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+      {reset}
+      <Fault field={`setting:${own}`} />
+    </fieldset>
+  );
+}
+
+/** A list that is the plan's own until it is changed, and can be that again. */
+function useList(
+  option: Options,
+  plan: TestPlan,
+  own: string,
+  draft: Draft,
+  change: ChangeDraft,
+  usual: readonly string[],
+) {
+  const mine = chosen(draft, option, own);
+  const inherited = chosen(draft, option, plan.name) ?? usual;
+  const set = (values: string[] | null) => change(before => withChosen(before, option, own, values));
+  return {
+    now: mine ?? inherited,
+    set,
+    reset: mine !== null && (
+      <button type="button" className={classes.back} onClick={() => set(null)}>
+        {own === plan.name ? "As the plan has it" : "As for every device type"}
+      </button>
+    ),
+  };
+}
+
+function ParameterFields({ plan, own, profiles, draft, change }: PartProps) {
+  const ofScenarios = new Set(plan.scenarios.flatMap(scenario => Object.keys(scenario.parameters ?? {})));
+  const ofProfiles = new Set(profiles.flatMap(profile => Object.keys(profile.parameters ?? {})));
+  const names = [...ofProfiles].filter(name => !ofScenarios.has(name));
+  const given = parameters(draft, own);
+  const inherited = parameters(draft, plan.name);
+  // A name that an address brought is shown too, for the server to say what is wrong with it.
+  const all = [...names, ...[...given.keys()].filter(name => !names.includes(name))];
+  if (all.length === 0) return null;
+  return (
+    <fieldset className={classes.group}>
+      <legend>Parameters; empty ones are as the plan has them</legend>
+      <div className={classes.parameters}>
+        {all.map(name => (
+          <ParameterField
+            key={name}
+            name={name}
+            own={own}
+            usual={
+              own === plan.name ? usualOf(profiles, name) : (inherited.get(name) ?? usualOf(profiles, name))
+            }
+            value={given.get(name) ?? ""}
+            onChange={value => change(before => withParameter(before, own, name, value))}
+          />
+        ))}
+      </div>
+    </fieldset>
+  );
+}
+
+interface ParameterFieldProps {
+  name: string;
+  own: string;
+  usual: string;
+  value: string;
+  onChange(value: string): void;
+}
+
+function ParameterField({ name, own, usual, value, onChange }: ParameterFieldProps) {
+  const field = `param:${own}:${name}`;
+  return (
+    <TextInput
+      id={fieldId(field)}
+      size="xs"
+      label={<code>{name}</code>}
+      placeholder={usual}
+      spellCheck={false}
+      autoCapitalize="none"
+      value={value}
+      onChange={event => onChange(event.currentTarget.value)}
+      error={useFault(field)}
+    />
+  );
+}
+
+/** `480`, or `60 or 0` where hardware and emulated boards differ. */
+function usualOf(profiles: readonly Profile[], name: string): string {
+  const values = profiles.map(profile => profile.parameters?.[name]).filter(value => value !== undefined);
+  return [...new Set(values.map(String))].join(" or ");
+}

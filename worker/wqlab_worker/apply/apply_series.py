@@ -1,0 +1,357 @@
+"""From what was submitted to a base commit and a candidate: fetch or apply the series, check it, bundle it.
+
+Mail is taken apart, applied and checked in the sandbox, in a throw-away repository; what comes out is one git bundle,
+which a clean repository then reads with every object checked.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from wqlab_contracts import mbox
+from wqlab_contracts.enums import ArtifactKind, Outcome
+from wqlab_contracts.messages import (
+    ApplyJob,
+    ApplyResult,
+    Artifact,
+    MboxSeries,
+    PatchSummary,
+    Source,
+    normalised_subject,
+)
+
+from ..build.toolchain import toolchain_identity
+from ..failures import InfrastructureError, JobError, UserError
+from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter
+from ..workspace import Progress, Workspace, collect, no_progress
+from .branch import fetch_branch
+from .checkout import BUNDLE_REFERENCE, base_files, unbundle
+from .checkpatch import checkpatch
+from .git import Git, create_bare
+from .mirror import Mirror, release_of, source_at, update_mirror
+from .series import check_complete, read_mbox
+
+_LIMITS = Limits(wall_s=600.0, disk_bytes=2 * GIB, log_bytes=4 * MIB, processes=128)
+_BUNDLE_LIMIT = 1 * GIB
+_MBOX_LIMIT = 64 * MIB
+_B4 = "from b4.command import cmd; cmd()"
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A series as commits `base..commit` in `git`, a clean repository that sees the mirror's objects."""
+
+    git: Git
+    base: str
+    commit: str
+    title: str
+    texts: list[str]
+    """Where a change-id may be written: mails or commit messages."""
+    message_ids: tuple[str | None, ...] = ()
+    """Of each patch, in order, when it came by mail."""
+
+
+def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress) -> ApplyResult:
+    """Resolves the base commit and, with a series, the candidate; never fails by exception, except those of `progress`.
+
+    `workspace.path_of` finds the bundle and the series' mbox by their hash.
+    """
+    try:
+        toolchain = toolchain_identity(job.toolchain)
+        mirror = update_mirror(job.tree, workspace, progress)
+        if job.series is None:
+            return ApplyResult(
+                outcome=Outcome.PASSED,
+                baseline=source_at(job.tree, mirror.git, mirror.head),
+                title=f"settings of {job.tree.name}",
+                series_key=f"settings of {job.tree.name}",
+                toolchain=toolchain,
+            )
+        with workspace.temporary("apply") as folder:
+            if job.series.git is not None:
+                candidate = _Candidate(*fetch_branch(job.series.git, job, mirror, folder, progress))
+            elif job.series.mbox is not None:
+                candidate = _from_mbox(job.series.mbox, job, mirror, folder, progress)
+            else:
+                raise UserError("the series is neither a git branch nor an mbox")
+            return _result(candidate, job, mirror, folder, toolchain=toolchain, progress=progress)
+    except JobError as error:
+        return ApplyResult(outcome=Outcome.FAILED, failure=error.failure)
+
+
+# --- an mbox ----------------------------------------------------------------------------------------------------
+
+
+def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> _Candidate:
+    received = read_mbox(series.text)
+    progress("applying the series", 0, 0)
+    for name in ("in", "out", "work"):
+        (folder / name).mkdir()
+    (folder / "in" / "received.mbox").write_text(mbox.with_message_ids(received), errors="surrogateescape")
+    ordered = _ordered_patches(folder)
+    (folder / "in" / "series.mbox").write_text(ordered, errors="surrogateescape")
+    patches = read_mbox(ordered)
+    check_complete(patches)
+    if len(patches) > mbox.PATCH_LIMIT:
+        raise UserError(f"{len(patches)} patches; at most {mbox.PATCH_LIMIT} are taken")
+    version = mbox.of_one_version(received, patches)
+    base, advice = _base_of_mbox(version, job, mirror)
+    _git_am(mirror, base, folder, patches, advice)
+    git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
+    try:
+        collect(folder / "out", "series.bundle", folder / "series.bundle", _BUNDLE_LIMIT)
+    except OSError as error:
+        raise UserError("applying the series left no usable result", excerpt=str(error)) from error
+    unbundle(git, folder / "series.bundle", BUNDLE_REFERENCE)
+    commit = git.commit(BUNDLE_REFERENCE)
+    if commit is None:
+        raise InfrastructureError("the applied series has no commit")
+    cover = mbox.cover_letter(version)
+    title = (cover or patches[0]).title
+    sent = {mail.message_id for mail in received}
+    ids = tuple(mail.message_id if mail.message_id in sent else None for mail in patches)
+    return _Candidate(git, base, commit, title, [mail.body for mail in version], ids)
+
+
+def _base_of_mbox(version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
+    """The base-commit that the series names if the tree has it, else the tree's head; and what to do if the series does
+    not apply there."""
+    named = mbox.base_commit([mail.body for mail in version])
+    if named is None:
+        return mirror.head, (
+            f"The series names no base-commit; it was applied to {job.tree.name} at {mirror.head[:12]}."
+            " Rebase it on that, or name the base it was made for: git format-patch --base=COMMIT."
+        )
+    if mirror.git.commit(named) is not None:
+        return named, f"It was applied to the base-commit it names, {named[:12]}. Rebase it on that."
+    return mirror.head, (
+        f"The series names base-commit {named[:12]}, which tree {job.tree.name} does not have;"
+        f" it was applied to {mirror.head[:12]}. Rebase it on that, or submit it as a branch."
+    )
+
+
+def _ordered_patches(folder: Path) -> str:
+    """What b4 makes of the mail: the latest version's patches in order, with the trailers that replies gave."""
+    command = [f"{TOOLS}/bin/python", "-c", _B4, "am", "-m", "/in/received.mbox", "-o", "/out", "-n", "series"]
+    finished, said = _sandboxed(
+        command, {"/in": folder / "in", **interpreter()}, {"/out": folder / "out"}, {"PYTHONDONTWRITEBYTECODE": "1"}
+    )
+    ordered = folder / "ordered.mbox"
+    try:
+        if finished.exit_code == 0:
+            collect(folder / "out", "series.mbx", ordered, _MBOX_LIMIT)
+    except OSError as error:
+        raise UserError("b4 finds no series in the mbox", excerpt=f"{said}\n{error}") from error
+    if not ordered.exists():
+        raise UserError("b4 finds no series in the mbox", excerpt=said)
+    return ordered.read_text(errors="surrogateescape")
+
+
+# Sees the mirror's objects; no file is checked out but those that the patches touch.
+_AM = """\
+set -e
+git init -q --template= --initial-branch=series work && cd work
+echo /mirror/objects > .git/objects/info/alternates
+git config core.sparseCheckout true && git config core.sparseCheckoutCone false
+mkdir -p .git/info && echo /.nothing > .git/info/sparse-checkout
+git update-ref refs/heads/series "$BASE"
+git read-tree -m -u HEAD
+if ! git am --keep-non-patch --whitespace=nowarn /in/series.mbox; then
+    git am --show-current-patch=diff > /out/failed.diff
+    exit 9
+fi
+git bundle create -q /out/series.bundle refs/heads/series "^$BASE"
+"""
+
+
+def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> None:
+    environment = {
+        "BASE": base,
+        "GIT_COMMITTER_NAME": "wqlab",
+        "GIT_COMMITTER_EMAIL": "wqlab@localhost",
+        "GIT_COMMITTER_DATE": "@1767225600 +0000",  # fixed: the same series is the same commit
+        "GIT_CONFIG_COUNT": "2",
+        "GIT_CONFIG_KEY_0": "safe.directory",
+        "GIT_CONFIG_VALUE_0": "*",
+        "GIT_CONFIG_KEY_1": "gc.auto",
+        "GIT_CONFIG_VALUE_1": "0",
+    }
+    finished, said = _sandboxed(
+        ["sh", "-c", _AM],
+        {"/in": folder / "in", "/mirror": mirror.git.directory},
+        {"/out": folder / "out", "/work": folder / "work"},
+        environment,
+        "/work",
+    )
+    if finished.exit_code == 0 and finished.stopped is None:
+        return
+    said = "\n".join(line for line in said.splitlines() if not line.startswith("hint: "))
+    if finished.stopped is not None:
+        raise UserError(f"applying the series was stopped: {finished.stopped}", excerpt=said)
+    raise _conflict(said, folder, patches, advice)
+
+
+_FAILED_AT = re.compile(r"^Patch failed at (\d+) (.*)$", re.MULTILINE)
+_REJECTED = re.compile(
+    r"^error: (?:patch failed: (?P<file>.+):(?P<line>\d+)|(?P<missing>.+): (?P<why>.+))$", re.MULTILINE
+)
+
+
+def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> UserError:
+    """Names the patch, the file and the hunk."""
+    failed = folder / "failed.diff"
+    try:
+        collect(folder / "out", "failed.diff", failed, _MBOX_LIMIT)
+        diff = failed.read_text(errors="replace")
+    except OSError:
+        diff = ""
+    at = _FAILED_AT.search(said)
+    number = int(at[1]) if at else 1
+    name = f"patch {number}/{len(patches)} ({at[2]})" if at else "the series"
+    rejected = _REJECTED.search(said)
+    if rejected is None:
+        return UserError(f"{name} does not apply", excerpt=said, advice=advice)
+    if rejected["file"] is None:
+        return UserError(
+            f"{name} does not apply: {rejected['missing']}: {rejected['why']}", excerpt=said, advice=advice
+        )
+    hunk = find_hunk(diff, rejected["file"], int(rejected["line"]))
+    where = f"{rejected['file']}, the hunk at line {rejected['line']}"
+    return UserError(f"{name} does not apply: {where}", excerpt=f"{hunk}\n\n{said}".strip(), advice=advice)
+
+
+def find_hunk(diff: str, file: str, line: int) -> str:
+    """The hunk of `file` whose old side starts at `line`, as text; empty when there is none."""
+    current = ""
+    hunk: list[str] = []
+    for text in diff.splitlines():
+        if text.startswith("--- "):
+            if hunk:
+                break
+            current = text[4:].split("\t")[0].removeprefix("a/")
+        elif text.startswith("@@ "):
+            if hunk:
+                break
+            if current == file and re.match(rf"@@ -{line}(?:,| )", text):
+                hunk.append(text)
+        elif text.startswith("diff --git ") and hunk:
+            break
+        elif hunk and text[:1] in (" ", "+", "-", "\\", ""):
+            hunk.append(text)
+    return "\n".join(hunk)
+
+
+def _sandboxed(
+    command: Sequence[str],
+    read_only: dict[str, Path],
+    writable: dict[str, Path],
+    environment: dict[str, str],
+    working_directory: str = "/out",
+) -> tuple[Finished, str]:
+    log = io.BytesIO()
+    sandbox = Sandbox(read_only=read_only, writable=writable, environment=environment, limits=_LIMITS)
+    finished = sandbox.run(command, log=log, working_directory=working_directory)
+    return finished, log.getvalue().decode(errors="replace")
+
+
+# --- what comes of it -------------------------------------------------------------------------------------------
+
+
+def _result(
+    candidate: _Candidate, job: ApplyJob, mirror: Mirror, folder: Path, *, toolchain: str, progress: Progress
+) -> ApplyResult:
+    git, base, workspace = candidate.git, candidate.base, mirror.git.workspace
+    tree_oid = git.tree(candidate.commit)
+    if tree_oid == git.tree(base):
+        raise UserError(
+            f"the series changes nothing: its files are those of {base[:12]}",
+            advice="For a study of settings alone, submit without a series.",
+        )
+    patches = _patches(git, base, candidate.commit)
+    if len(candidate.message_ids) == len(patches):
+        pairs = zip(patches, candidate.message_ids, strict=True)
+        patches = [patch.model_copy(update={"message_id": message_id}) for patch, message_id in pairs]
+    progress("checking the patches", 0, len(patches))
+    files = _patch_files(git, base, candidate.commit, folder)
+    findings = checkpatch(base_files(mirror.git, base, workspace, progress), files)
+    source = Source(
+        tree=job.tree,
+        base_commit=base,
+        tree_oid=tree_oid,
+        commit=candidate.commit,
+        bundle=_bundle(git, base, candidate.commit, folder, workspace),
+        release=release_of(git, candidate.commit),
+    )
+    return ApplyResult(
+        outcome=Outcome.PASSED,
+        baseline=source_at(job.tree, mirror.git, base),
+        candidate=source,
+        title=candidate.title,
+        series_key=mbox.change_id(candidate.texts) or normalised_subject(candidate.title),
+        patches=patches,
+        checkpatch=findings,
+        series_mbox=_series_mbox(files, folder, workspace),
+        toolchain=toolchain,
+    )
+
+
+def _bundle(git: Git, base: str, commit: str, folder: Path, workspace: Workspace) -> Artifact:
+    git.run("update-ref", BUNDLE_REFERENCE, commit)
+    path = folder / "clean.bundle"
+    git.run("bundle", "create", "--quiet", str(path), BUNDLE_REFERENCE, f"^{base}", timeout_s=600.0)
+    if path.stat().st_size > _BUNDLE_LIMIT:
+        raise UserError(f"the series is larger than {_BUNDLE_LIMIT >> 20} MiB")
+    return workspace.keep(path, ArtifactKind.BUNDLE, "series.bundle")
+
+
+def _patch_files(git: Git, base: str, commit: str, folder: Path) -> list[Path]:
+    patches = folder / "patches"
+    git.run("format-patch", "--quiet", "--no-signature", "-o", str(patches), f"{base}..{commit}")
+    return sorted(patches.iterdir()) if patches.is_dir() else []
+
+
+def _series_mbox(files: Sequence[Path], folder: Path, workspace: Workspace) -> Artifact:
+    path = folder / "series.mbox"
+    path.write_bytes(b"\n".join(file.read_bytes() for file in files))
+    return workspace.keep(path, ArtifactKind.SERIES, "series.mbox")
+
+
+def _patches(git: Git, base: str, commit: str) -> list[PatchSummary]:
+    """One summary per commit, oldest first."""
+    count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
+    if count > mbox.PATCH_LIMIT:
+        raise UserError(
+            f"{count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are taken",
+            advice="Is the branch based on another tree? Name its base with --base.",
+        )
+    log = git.run(
+        "log",
+        "--reverse",
+        "--no-merges",
+        "--numstat",
+        "-z",
+        "--format=%x01%s%x02%an <%ae>%x02",
+        f"{base}..{commit}",
+    )
+    return [_patch_summary(entry) for entry in log.split("\x01")[1:]]
+
+
+def _patch_summary(entry: str) -> PatchSummary:
+    subject, author, numbers = entry.split("\x02", 2)
+    insertions = deletions = 0
+    files = []
+    for row in re.findall(r"(\d+|-)\t(\d+|-)\t([^\0]+)", numbers):
+        insertions += int(row[0]) if row[0] != "-" else 0
+        deletions += int(row[1]) if row[1] != "-" else 0
+        files.append(row[2])
+    return PatchSummary(
+        subject=subject,
+        author=author,
+        insertions=insertions,
+        deletions=deletions,
+        files=files,
+    )

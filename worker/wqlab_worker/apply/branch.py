@@ -1,0 +1,119 @@
+"""A series that is a git branch: fetched, its base found, put on top of the tree's own commits."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from wqlab_contracts.messages import ApplyJob, GitSeries
+
+from ..failures import UserError
+from ..workspace import Progress
+from .fetch import fetch
+from .git import Git, GitError, create_bare
+from .mirror import Mirror
+
+_FETCHED = "refs/fetched/series"
+_FETCHED_BASE = "refs/fetched/base"
+
+
+class Branch(NamedTuple):
+    """Commits `base..commit` in `git`, a clean repository that sees the mirror's objects."""
+
+    git: Git
+    base: str
+    commit: str
+    title: str
+    texts: list[str]
+    """Commit messages."""
+
+
+def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> Branch:
+    """Raises UserError for a branch that cannot be fetched or compared with the tree."""
+    git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
+    _fetch(git, series, series.ref, _FETCHED, progress)
+    commit = git.commit(_FETCHED)
+    if commit is None:
+        raise UserError(f"{series.url} has no branch, tag or commit {series.ref!r}")
+    base = _base_of(series, job, mirror, git, commit, progress=progress)
+    if git.run("rev-list", "--count", f"{base}..{commit}").strip() == "0":
+        raise UserError(
+            f"{series.ref} has nothing on top of {base[:12]}",
+            advice="The branch is already in the tree, or --base names its last commit.",
+        )
+    base, commit = _onto_mirror(job, mirror, git, base, commit)
+    texts = git.run("log", "--format=%B%x00", f"{base}..{commit}").split("\0")
+    subjects = git.run("log", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").splitlines()
+    title = subjects[0] if len(subjects) == 1 else f"{series.ref} ({len(subjects)} patches)"
+    return Branch(git, base, commit, title, texts)
+
+
+def _fetch(git: Git, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
+    """Progress is said every second, which is also how a cancelled or lost job ends a fetch."""
+    fetch(
+        *(git, series.url, [f"+{_source_reference(ref)}:{into}"]),
+        private_network=False,
+        on_tick=lambda: progress(f"fetching {ref} of {series.url}", 0, 0),
+    )
+
+
+def _source_reference(ref: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*", ref) or ".." in ref or ref.endswith((".lock", "/")):
+        raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
+    return ref
+
+
+def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str, *, progress: Progress) -> str:
+    """The commit the branch is compared with: the one that was named, or the merge-base with the tree."""
+    if series.base is None:
+        try:
+            return git.run("merge-base", commit, mirror.head).strip()
+        except GitError:
+            raise UserError(
+                f"{series.ref} and tree {job.tree.name} have no commit in common",
+                advice="Choose the tree that the branch is based on, or name the commit it starts from with --base"
+                f" (its files must be those of a commit of {job.tree.name}).",
+            ) from None
+    base = git.commit(_source_reference(series.base))
+    if base is None:
+        try:
+            _fetch(git, series, series.base, _FETCHED_BASE, progress)
+            base = git.commit(_FETCHED_BASE)
+        except UserError:
+            base = None
+    if base is None:
+        raise UserError(
+            f"base {series.base!r} is neither in tree {job.tree.name} nor in {series.url}",
+            advice="Give --base as a commit id (at least 7 digits), a branch or a tag.",
+        )
+    try:
+        git.run("merge-base", "--is-ancestor", base, commit)
+    except GitError:
+        raise UserError(f"base {series.base} is not an ancestor of {series.ref}") from None
+    return base
+
+
+def _onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str) -> tuple[str, str]:
+    """The same range of commits on top of the tree's own commit with the base's content.
+
+    Two imports of one source archive have different commits but equal files; kernels are made of files.
+    """
+    if mirror.git.commit(base) is not None:
+        return base, commit
+    own = mirror.head
+    if git.tree(base) != git.tree(own):
+        raise UserError(
+            f"base {base[:12]} is not in tree {job.tree.name}, and its files are not those of {own[:12]}",
+            advice="Choose the tree that the branch is based on.",
+        )
+    parent = own
+    commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()
+    for each in commits:
+        author = git.run("log", "-1", "--format=%an%n%ae%n%aI%n%cn%n%ce%n%cI", each).splitlines()
+        names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL", "COMMITTER_DATE")
+        identity = {f"GIT_{name}": value for name, value in zip(names, author, strict=True)}
+        message = git.run("log", "-1", "--format=%B", each)
+        arguments = ("commit-tree", f"{each}^{{tree}}", "-p", parent, "-m", message)
+        parent = git.run(*arguments, environment=identity).strip()
+    return own, parent

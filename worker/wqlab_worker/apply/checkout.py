@@ -1,0 +1,166 @@
+"""Turns a Source (commit, tree id, bundle) into a folder of files.
+
+The files of a base commit are kept and shared; a candidate is a copy of its base by hard links in which git has
+replaced what the series changes (git never writes into an existing file). All of it is only ever bound read-only.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from wqlab_contracts.messages import Source
+
+from ..failures import InfrastructureError
+from ..workspace import Progress, Workspace, no_progress, remove_tree
+from .git import Git, GitError, create_bare
+from .mirror import update_mirror
+
+MINUTES = 60.0
+# Hard links share the inode but change its ctime; without these git would read every file again.
+_TRUST = ("-c", "core.trustctime=false", "-c", "core.checkStat=minimal", "-c", "checkout.workers=0")
+
+
+@dataclass(frozen=True)
+class Change:
+    status: str
+    """git's letter (git-diff-tree(1), --name-status): M for a file that has other contents."""
+    path: str
+
+
+@dataclass(frozen=True)
+class CheckedOut:
+    files: Path
+    base_tree_oid: str = ""
+    """The kept tree that the files were copied from; empty when they were not copied."""
+    changes: tuple[Change, ...] = ()
+    """In which the files differ from that tree. All others are its very files, with their times."""
+
+
+@contextmanager
+def checked_out(source: Source, workspace: Workspace, progress: Progress = no_progress) -> Iterator[CheckedOut]:
+    """The source's files, for as long as the context lasts. They must not be written.
+
+    Raises InfrastructureError when the commit cannot be had or is not what `source.tree_oid` says.
+    """
+    mirror = workspace.mirrors / f"{source.tree.name}.git"
+    base = Git(workspace, mirror)
+    if not mirror.is_dir() or (source.bundle is None and base.commit(source.commit) is None):
+        base = update_mirror(source.tree, workspace, progress).git
+    if source.bundle is None:
+        _check_tree(base, source)
+        yield CheckedOut(base_files(base, source.commit, workspace, progress))
+        return
+    with workspace.temporary("source") as folder:
+        git = create_bare(workspace, folder / "git", [mirror])
+        unbundle(git, workspace.path_of(source.bundle), "refs/heads/series")
+        _check_tree(git, source)
+        files = folder / "files"
+        if base.commit(source.base_commit) is None:
+            _write_tree(git, source.commit, files, folder / "index", progress)
+            yield CheckedOut(files)
+        else:
+            shared = base_files(base, source.base_commit, workspace, progress)
+            progress(f"checking out {source.commit[:12]}", 0, 0)
+            _link_copy(shared, files)
+            shutil.copyfile(_index_of(shared), folder / "index")
+            git.run(
+                *_TRUST,
+                f"--work-tree={files}",
+                "read-tree",
+                "-m",
+                "-u",
+                source.base_commit,
+                source.commit,
+                environment={"GIT_INDEX_FILE": str(folder / "index")},
+            )
+            yield CheckedOut(files, base.tree(source.base_commit), _changes(git, source))
+
+
+def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Path:
+    """The kept folder with the files of a commit of a mirror."""
+    tree_oid = git.tree(commit)
+    files = workspace.sources / tree_oid
+
+    def waiting() -> None:
+        progress(f"waiting for another worker that checks out {commit[:12]}", 0, 0)
+
+    with workspace.lock(f"source-{tree_oid}", waiting):
+        if not files.is_dir():
+            with workspace.temporary("source") as folder:
+                _write_tree(git, commit, folder / "files", folder / "index", progress)
+                (folder / "index").rename(_index_of(files))
+                (folder / "files").rename(files)
+    return files
+
+
+def unbundle(git: Git, bundle: Path, reference: str) -> None:
+    """Fetches a bundle's only branch, checking every object. Raises InfrastructureError for a damaged bundle."""
+    if not bundle.is_file():
+        raise InfrastructureError(f"the series' bundle {bundle.name} is not on this machine")
+    try:
+        git.run(
+            *("-c", "protocol.file.allow=always", "-c", "fetch.fsckObjects=true"),
+            *(
+                "fetch",
+                "--quiet",
+                "--no-tags",
+                "--no-write-fetch-head",
+                str(bundle),
+                f"+{BUNDLE_REFERENCE}:{reference}",
+            ),
+            timeout_s=10 * MINUTES,
+        )
+    except GitError as error:
+        raise InfrastructureError("the series' bundle cannot be read", excerpt=error.output) from error
+
+
+BUNDLE_REFERENCE = "refs/heads/series"
+"""The one branch that a bundle holds."""
+
+
+def _check_tree(git: Git, source: Source) -> None:
+    if git.commit(source.commit) is None:
+        raise InfrastructureError(f"tree {source.tree.name} has no commit {source.commit}")
+    found = git.tree(source.commit)
+    if found != source.tree_oid:
+        raise InfrastructureError(f"commit {source.commit} has the tree {found}, not {source.tree_oid}")
+
+
+def _changes(git: Git, source: Source) -> tuple[Change, ...]:
+    words = git.run("diff-tree", "-r", "-z", "--no-renames", "--name-status", source.base_commit, source.commit)
+    fields = iter(words.split("\0")[:-1])
+    return tuple(Change(status, path) for status, path in zip(fields, fields, strict=True))
+
+
+def _index_of(files: Path) -> Path:
+    return files.with_name(f"{files.name}.index")
+
+
+def _write_tree(git: Git, commit: str, files: Path, index: Path, progress: Progress) -> None:
+    progress(f"checking out {commit[:12]}", 0, 0)
+    files.mkdir()
+    try:
+        git.run(
+            *_TRUST,
+            f"--work-tree={files}",
+            "read-tree",
+            "-m",
+            "-u",
+            commit,
+            environment={"GIT_INDEX_FILE": str(index)},
+            timeout_s=10 * MINUTES,
+        )
+    except GitError as error:
+        remove_tree(files)
+        raise InfrastructureError(f"cannot check out {commit}", excerpt=error.output) from error
+
+
+def _link_copy(source: Path, target: Path) -> None:
+    done = subprocess.run(["cp", "-al", "--", source, target], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise InfrastructureError(f"cannot copy {source}", excerpt=done.stderr)

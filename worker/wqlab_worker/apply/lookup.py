@@ -1,0 +1,83 @@
+"""The branches of a repository that a user named: `git ls-remote` under the rules by which a series is fetched."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import tempfile
+
+from wqlab_contracts.enums import Outcome
+from wqlab_contracts.messages.lookups import BRANCH_LIMIT, GitBranch, LookupJob, LookupResult
+
+from ..failures import JobError, UserError
+from ..workspace import Workspace
+from .fetch import resolve_remote
+from .git import git_environment
+
+TIME_LIMIT_S = 20
+OUTPUT_LIMIT = 8 << 20
+MEMORY_LIMIT = 1 << 30
+"""Bytes, of each process; git keeps every reference that a server tells it of."""
+ASK_LIMIT_S = 15.0
+"""For the questions about a URL before git sees it."""
+_HEAD = re.compile(r"ref: refs/heads/(\S{1,250})\tHEAD")
+_BRANCH = re.compile(r"([0-9a-f]{40})\trefs/heads/(\S{1,250})")
+_ADVICE = "Check the URL with: git ls-remote --heads URL"
+
+
+def look_up(job: LookupJob, workspace: Workspace) -> LookupResult:
+    """Never fails by exception."""
+    try:
+        return _branches(job.url, workspace)
+    except JobError as error:
+        return LookupResult(outcome=Outcome.FAILED, failure=error.failure)
+
+
+def _branches(url: str, workspace: Workspace) -> LookupResult:
+    remote = resolve_remote(url, workspace, private_network=False, ask_s=ASK_LIMIT_S)
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
+        done = subprocess.run(
+            [
+                "timeout", "--signal=KILL", str(TIME_LIMIT_S),
+                "prlimit", f"--fsize={OUTPUT_LIMIT}", f"--data={MEMORY_LIMIT}",
+                "git", *remote.settings, "ls-remote", "--symref", "--", remote.url, "HEAD", "refs/heads/*",
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=answer,
+            stderr=said,
+            cwd="/",
+            env={**git_environment(workspace), **remote.environment},
+            check=False,
+        )  # fmt: skip
+        answer.seek(0)
+        said.seek(0)
+        text = answer.read(OUTPUT_LIMIT).decode(errors="replace")
+        complaint = said.read(1 << 16).decode(errors="replace")
+    if done.returncode == -signal.SIGKILL:
+        raise UserError(f"{url} did not list its branches within {TIME_LIMIT_S} s", excerpt=complaint, advice=_ADVICE)
+    full = done.returncode == -signal.SIGXFSZ
+    if done.returncode != 0 and not full:
+        raise UserError(f"cannot list the branches of {url}", excerpt=complaint, advice=_ADVICE)
+    return _parsed(text, cut=full)
+
+
+def _parsed(text: str, *, cut: bool) -> LookupResult:
+    head = None
+    branches: dict[str, str] = {}
+    for line in text.split("\n")[: -1 if cut else None]:
+        if named := _HEAD.fullmatch(line):
+            head = named[1]
+        elif branch := _BRANCH.fullmatch(line):
+            branches[branch[2]] = branch[1]
+    names = sorted(branches)
+    if head not in branches:
+        head = None
+    if head is not None and len(names) > BRANCH_LIMIT:
+        names = [head, *(name for name in names if name != head)]
+    return LookupResult(
+        outcome=Outcome.PASSED,
+        branches=[GitBranch(name=name, commit=branches[name]) for name in names[:BRANCH_LIMIT]],
+        head=head,
+        truncated=cut or len(names) > BRANCH_LIMIT,
+    )

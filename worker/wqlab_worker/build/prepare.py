@@ -1,0 +1,179 @@
+"""Makes trees and kernels ready without a server: `python -m wqlab_worker.build.prepare tree|kernel ...`.
+
+Builds here go through the same function under the same key as those of a submission, so whichever comes first, the
+other finds it done. Standard output is the answer; progress for people goes to standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+
+from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome
+from wqlab_contracts.keys import build_key, fragment_names
+from wqlab_contracts.loading import DataError, DataFolder, load_data
+from wqlab_contracts.messages import BuildJob, BuildResult, Failure, Source
+from wqlab_contracts.specs import CpuArch
+
+from ..apply.mirror import source_at, update_mirror
+from ..failures import JobError, UserError
+from ..workspace import Progress, Workspace, no_progress
+from .build_kernel import build, build_folder
+from .toolchain import toolchain_identity
+
+_TERMINAL_INTERVAL_S = 0.5
+_LOG_INTERVAL_S = 15.0
+
+
+def prepare_tree(data: DataFolder, tree: str, workspace: Workspace, progress: Progress = no_progress) -> Source:
+    """The tree's mirror, brought up to date, and the commit its branch is at. Raises JobError."""
+    if tree not in data.trees:
+        raise UserError(f"no tree {tree!r}", advice=f"There are: {', '.join(data.trees)}")
+    mirror = update_mirror(data.trees[tree], workspace, progress)
+    return source_at(data.trees[tree], mirror.git, mirror.head)
+
+
+def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emulated: bool) -> BuildJob:
+    """The build of `source` as a server would order it: same recipe, same fragments, same key. Raises JobError."""
+    if recipe not in data.recipes:
+        raise UserError(f"no recipe {recipe!r}", advice=f"There are: {', '.join(data.recipes)}")
+    chosen = data.recipes[recipe]
+    fragments = {name: data.fragment(name) for name in fragment_names(chosen, arch, emulated)}
+    modules = data.modules_of(chosen)
+    toolchain = toolchain_identity(chosen.toolchain)
+    return BuildJob(
+        build_id=0,
+        key=build_key(source.tree_oid, chosen, arch, fragments, toolchain, modules),
+        source=source,
+        trusted=True,
+        recipe=chosen,
+        arch=arch,
+        emulated=emulated,
+        fragments=fragments,
+        modules=modules,
+        toolchain=toolchain,
+    )
+
+
+def prepare_kernel(job: BuildJob, workspace: Workspace, progress: Progress = no_progress) -> BuildResult:
+    """The kernel, built unless this machine has it. Raises JobError when it cannot be built."""
+    result = build(job, workspace, progress)
+    if result.outcome is not Outcome.PASSED:
+        raise _as_error(result.failure)
+    return result
+
+
+def _as_error(failure: Failure | None) -> JobError:
+    if failure is None:
+        return JobError("the build failed without saying why")
+    kind = UserError if failure.kind is ErrorKind.USER else JobError
+    return kind(failure.summary, excerpt=failure.excerpt, advice=failure.advice)
+
+
+class ProgressLine:
+    """Progress for a person: a line that is rewritten on a terminal, one every quarter of a minute elsewhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+        self.terminal = stream.isatty()
+        self.started = time.monotonic()
+        self.shown = 0.0
+        self.phase = ""
+
+    def __call__(self, text: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        phase = text.split(" ", 1)[0]
+        if phase != self.phase:
+            self.phase, self.started = phase, now
+        elif now - self.shown < (_TERMINAL_INTERVAL_S if self.terminal else _LOG_INTERVAL_S):
+            return
+        self.shown = now
+        line = progress_text(text, done, total, now - self.started)
+        self.stream.write(f"\r\033[K{line[:110]}" if self.terminal else f"{line}\n")
+        self.stream.flush()
+
+    def close(self) -> None:
+        if self.terminal:
+            self.stream.write("\r\033[K")
+
+
+def progress_text(text: str, done: int, total: int, elapsed_s: float) -> str:
+    """`compiling fs/xfs/xfs_log.o  41 %, about 3 min left`; the estimate appears once 2 % are done."""
+    if total <= 0:
+        return text
+    share = min(done / total, 1.0)
+    if share < 0.02:
+        return f"{text}  {share:.0%}"
+    left_s = elapsed_s * (1 - share) / share
+    left = f"about {left_s / 60:.0f} min left" if left_s >= 90 else f"about {left_s:.0f} s left"
+    return f"{text}  {share:.0%}, {left}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="wqlab_worker.build.prepare", description="Make kernel trees and kernels ready."
+    )
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path(os.environ.get("WQLAB_DATA_DIR", ".")),
+        help="folder with device-types, kernels and testplans (default: $WQLAB_DATA_DIR, else the current folder)",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    tree = commands.add_parser("tree", help="bring a tree's mirror up to date and print its commit")
+    tree.add_argument("name", nargs="?", help="default: the default tree of trees.yaml")
+    kernel = commands.add_parser("kernel", help="build the kernel of a tree's branch and print what it is as JSON")
+    kernel.add_argument("--tree", help="default: the default tree of trees.yaml")
+    kernel.add_argument("--recipe", default="measure")
+    kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
+    kernel.add_argument("--emulated", action="store_true", help="for emulated boards")
+    chosen = parser.parse_args(arguments)
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    progress = ProgressLine(sys.stderr)
+    try:
+        workspace = Workspace.from_environment()
+        data = load_data(chosen.data_dir)
+        if chosen.command == "tree":
+            print(prepare_tree(data, chosen.name or data.default_tree, workspace, progress).commit)
+        else:
+            source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
+            job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated)
+            print(json.dumps(_described(job, prepare_kernel(job, workspace, progress), workspace)))
+    except DataError as error:
+        print(error, file=sys.stderr)
+        return ExitCode.USAGE
+    except JobError as error:
+        failure = error.failure
+        print("\n".join(part for part in (failure.summary, failure.excerpt, failure.advice) if part), file=sys.stderr)
+        return ExitCode.USAGE if isinstance(error, UserError) else ExitCode.INFRASTRUCTURE
+    finally:
+        progress.close()
+    return ExitCode.DONE
+
+
+def _described(job: BuildJob, result: BuildResult, workspace: Workspace) -> dict[str, object]:
+    folder = build_folder(workspace, job.key)
+    return {
+        "key": job.key,
+        "dir": str(folder),
+        "build_id_gnu": result.build_id_gnu,
+        "image": str(folder / "kernel"),
+        "release": result.release,
+        "base_commit": job.source.base_commit,
+        "reused": result.reused,
+        "duration_s": result.duration_s,
+        "ccache": result.ccache,
+        "unmet_options": result.unmet_options,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,337 @@
+"""One boot of a run: brought up, verified, measured cell by cell, told while it happens, and ended as what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import NoReturn
+
+from wqlab_contracts import workqueue_series
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, TraceMode
+from wqlab_contracts.messages import (
+    EXCERPT_LIMIT,
+    BootFinished,
+    BootKey,
+    BootStarted,
+    BootVerified,
+    Failure,
+    Finding,
+    RunJob,
+    Sample,
+    Samples,
+    Unsupported,
+)
+
+from ..backends.base import Cancel, Emit
+from . import monitor
+from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
+from .device import Board, BoardFailure, Booted, ScriptOutput
+from .health_check import Walk
+from .raw_output import RawOutput
+from .script_calls import SETUP_TIMEOUT_S, Cell, Repetition, cells, checks_health, is_monitored, parameters, repetitions
+
+
+@dataclass(frozen=True)
+class Death:
+    """How a boot failed."""
+
+    arm: Arm
+    failure: Failure
+    signature: str
+    at_boot: bool
+    """Before the kernel under test was verified."""
+    suspect: bool
+    of_variant: bool
+
+
+@dataclass
+class _Boot:
+    key: BootKey
+    started: float
+    booted: Booted | None = None
+    workload_s: float = 0.0
+    raw: RawOutput = field(default_factory=RawOutput)
+    commands: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
+    workqueue_rows: list[workqueue_series.Row] = field(default_factory=list)
+
+    def overhead_s(self, ended: float) -> float:
+        """Seconds that were neither golden boot, kexec boot nor workload."""
+        boots = self.booted.golden_s + self.booted.kexec_s if self.booted else 0.0
+        return max(0.0, ended - self.started - boots - self.workload_s)
+
+
+@dataclass(frozen=True)
+class Boots:
+    """Makes a run's boots on its board, one at a time. `say` tells people what happens now."""
+
+    job: RunJob
+    board: Board
+    emit: Emit
+    cancel: Cancel
+    say: Callable[[str], None]
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    walk: Walk | None = None
+    """Told of a health check's steps."""
+
+    def make(self, key: BootKey, *, measured: bool = True) -> Death | None:
+        """From the cold board to power off; None when all went well. Without `measured` the kernel only has to come
+        up."""
+        boot = _Boot(key, self.clock())
+        self.emit.event(BootStarted(at=self.now(), boot=key))
+        self.say(f"{self._where(key)}: cold boot")
+        failed: BoardFailure | None = None
+        at_boot = True
+        if self.walk:
+            self.walk.begin()
+        try:
+            self._check_canceled()
+            boot.booted = self.board.boot(key, self.job.kernels[key.arm])
+            at_boot = False
+            if self.walk:
+                self.walk.booted(boot.booted)
+            lacking = self._setup(boot, boot.booted, run_script=measured)
+            if lacking:
+                for cell in cells(self.job, key.block):
+                    self._unsupported(boot, cell, None, lacking)
+            elif measured:
+                self._measure(boot, boot.booted)
+            if restored := self.board.restore():
+                self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
+        except BoardFailure as error:
+            failed = error
+            if self.walk:
+                self.walk.failed(error)
+        finished = self.clock()
+        # The power goes off before the boot is called finished: a report that the console still holds belongs to it.
+        self.board.off()
+        self._keep_raw_output(boot)
+        self.emit.event(
+            BootFinished(
+                at=self.now(),
+                boot=key,
+                outcome=outcome_of(failed.failure) if failed else Outcome.PASSED,
+                failure=failed.failure if failed else None,
+                workload_s=round(boot.workload_s, 3),
+                overhead_s=round(boot.overhead_s(finished), 3),
+            )
+        )
+        if failed is None:
+            return None
+        return Death(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
+
+    def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> str | None:
+        """Tells that the boot was verified, with what the plan's setup found out about the environment. What this board
+        or kernel lacks, so that nothing can be measured, is returned."""
+        facts: dict[str, str] = {}
+        try:
+            if not run_script:
+                return None
+            self.say(f"{self._where(boot.key)}: setup")
+            records = self._plain_script(boot, "setup")
+            facts = dict(records.facts)
+            return dict(records.unsupported).get(WHOLE_SETTING)
+        finally:
+            self.emit.event(
+                BootVerified(
+                    at=self.now(),
+                    boot=boot.key,
+                    kernel_boot_id=booted.kernel_boot_id,
+                    token=booted.token,
+                    build_id_gnu=booted.build_id_gnu,
+                    release=booted.release,
+                    cmdline=booted.cmdline,
+                    topology=booted.topology,
+                    environment={**booted.environment, **facts},
+                    golden_s=round(booted.golden_s, 3),
+                    kexec_s=round(booted.kexec_s, 3),
+                )
+            )
+
+    def _measure(self, boot: _Boot, booted: Booted) -> None:
+        order = cells(self.job, boot.key.block)
+        for number, cell in enumerate(order, start=1):
+            self.say(f"{self._where(boot.key)}: {cell} ({number} of {len(order)})")
+            self._cell(boot, booted, cell)
+        self._plain_script(boot, "teardown")
+
+    def _cell(self, boot: _Boot, booted: Booted, cell: Cell) -> None:
+        told: set[str] = set()
+        measured: list[tuple[Repetition, Measurement]] = []
+        for repetition in repetitions(self.job):
+            self._check_canceled()
+            output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
+            measurement = collect(
+                output.stdout,
+                self.job.plan.parser,
+                self.job.plan,
+                booted.topology,
+                repetition.traced,
+                setting=cell.setting,
+            )
+            if self.walk:
+                self.walk.scripted(read_records(output.stdout), self.board)
+            self._check(boot, f"measure {cell}", output, measurement.failure)
+            for metric, reason in measurement.unsupported:
+                if metric is None:
+                    self._unsupported(boot, cell, None, reason)
+                    self._samples(boot, cell, measured)
+                    return
+                if metric not in told:
+                    told.add(metric)
+                    self._unsupported(boot, cell, metric, reason)
+            self._facts(boot, cell, measurement)
+            measured.append((repetition, measurement))
+        self._samples(boot, cell, measured)
+
+    def _samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:
+        """Of a whole cell: a metric that one repetition gave no samples of has no figure in this boot, or the better
+        repetitions would stand for all. Those for warming up are no figures."""
+        empty = {
+            metric for repetition, measurement in measured if not repetition.warmup for metric in measurement.empty
+        }
+        samples = [
+            Sample(
+                scenario=cell.scenario.name,
+                setting=cell.setting,
+                repetition=repetition.number,
+                metric=metric.name,
+                value=measurement.values[metric.name],
+                warmup=repetition.warmup,
+            )
+            for repetition, measurement in measured
+            for metric in self.job.plan.metrics
+            if metric.taken_from is (TraceMode.TRACED if repetition.traced else TraceMode.UNTRACED)
+            and metric.name in measurement.values
+            and metric.name not in empty
+        ]
+        if samples:
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples))
+
+    def _facts(self, boot: _Boot, cell: Cell, measurement: Measurement) -> None:
+        commands = {}
+        if measurement.command and cell.scenario.name not in boot.commands:
+            boot.commands[cell.scenario.name] = commands[cell.scenario.name] = measurement.command
+        facts = {name: value for name, value in measurement.facts.items() if boot.facts.get(name) != value}
+        boot.facts |= facts
+        if commands or facts:
+            self.emit.event(Samples(at=self.now(), boot=boot.key, samples=[], commands=commands, facts=facts))
+
+    # --- the script ---------------------------------------------------------------------------------------------
+
+    def _script(
+        self,
+        boot: _Boot,
+        action: str,
+        environment: Mapping[str, str],
+        cell: Cell | None = None,
+        repetition: Repetition | None = None,
+    ) -> ScriptOutput:
+        limit_s = float(self.job.profile.measure_timeout_s) if cell else SETUP_TIMEOUT_S
+        monitored = repetition is not None and is_monitored(self.job, repetition)
+        started = self.clock()
+        try:
+            output = self.board.script(action, environment, limit_s, monitored=monitored)
+        finally:
+            boot.workload_s += self.clock() - started
+        if monitored and cell and repetition:
+            output = self._take_series(boot, cell, repetition, output)
+        wanted = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
+        boot.raw.add(f"# {action} {wanted}\n# exit status {output.status}, {output.seconds:.2f} s\n")
+        boot.raw.add(output.stdout + "\n")
+        if output.stderr:
+            boot.raw.add(f"# stderr\n{output.stderr}\n")
+        return output
+
+    def _take_series(self, boot: _Boot, cell: Cell, repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
+        stdout, series = monitor.separate(output.stdout)
+        phase = "traced" if repetition.traced else "warmup"
+        boot.workqueue_rows += monitor.rows(
+            series or ["note\t0\tthe monitor said nothing"],
+            cell.scenario.name,
+            cell.setting,
+            repetition.number,
+            phase,
+        )
+        monitor.fit(boot.workqueue_rows)
+        return replace(output, stdout=stdout)
+
+    def _plain_script(self, boot: _Boot, action: str) -> Records:
+        """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
+        output = self._script(boot, action, parameters(self.job))
+        records = read_records(output.stdout)
+        if records.failure or WHOLE_SETTING not in dict(records.unsupported):
+            self._check(boot, action, output, records.failure)
+        return records
+
+    def _check(self, boot: _Boot, what: str, output: ScriptOutput, failure: Failure | None) -> None:
+        """A failure that was told says more than the exit status."""
+        if failure:
+            self._fail(
+                boot, failure if failure.excerpt else failure.model_copy(update={"excerpt": output.stderr[-4000:]})
+            )
+        if output.status:
+            raise BoardFailure(
+                Failure(
+                    kind=ErrorKind.INFRASTRUCTURE,
+                    summary=f"the plan's script did not measure: `{what}` ended with exit status {output.status}",
+                    excerpt=(output.stderr or output.stdout)[-4000:],
+                ),
+                suspect=checks_health(self.job),
+                of_variant=True,
+            )
+
+    def _fail(self, boot: _Boot, failure: Failure) -> NoReturn:
+        """A workload whose own verification failed is a finding against the kernel."""
+        if failure.kind is not ErrorKind.KERNEL:
+            raise BoardFailure(failure, suspect=checks_health(self.job), of_variant=True)
+        self.emit.event(
+            Finding(
+                at=self.now(),
+                boot=boot.key,
+                kind=FindingKind.WRONG_RESULT,
+                title=failure.summary[:300],
+                excerpt=failure.excerpt[-EXCERPT_LIMIT:],
+                console_offset=0,
+                fatal=True,
+            )
+        )
+        raise BoardFailure(failure, signature=FindingKind.WRONG_RESULT.value)
+
+    # --- telling ------------------------------------------------------------------------------------------------
+
+    def _check_canceled(self) -> None:
+        if self.cancel.failure:
+            raise BoardFailure(self.cancel.failure)
+
+    def _unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
+        self.emit.event(
+            Unsupported(
+                at=self.now(),
+                boot=boot.key,
+                scenario=cell.scenario.name,
+                setting=cell.setting,
+                metric=metric,
+                reason=reason,
+            )
+        )
+
+    def _keep_raw_output(self, boot: _Boot) -> None:
+        if boot.workqueue_rows:
+            table = workqueue_series.write(boot.workqueue_rows).encode()
+            self.emit.artifact(ArtifactKind.WORKQUEUE_SERIES, workqueue_series.file_name(boot.key), table)
+        if not boot.raw:
+            return
+        key = boot.key
+        name = f"output-block{key.block}-{key.position}-{key.arm.value}-attempt{key.attempt}.txt"
+        self.emit.artifact(ArtifactKind.RAW_OUTPUT, name, boot.raw.text())
+
+    def _where(self, key: BootKey) -> str:
+        again = f", attempt {key.attempt + 1}" if key.attempt else ""
+        return f"block {key.block + 1} of {len(self.job.blocks)}, {key.arm.value}{again}"
+
+
+def outcome_of(failure: Failure) -> Outcome:
+    return Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED
