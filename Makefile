@@ -26,7 +26,7 @@ demo: setup ## start a lab here, submit the example series and a settings study,
 up: setup ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
 
-arm64: ## add emulated arm64 boards (cross compiler, QEMU, about 10 minutes for their golden kernel)
+arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for their golden kernel)
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
 
@@ -48,7 +48,7 @@ lint: setup ## ruff, mypy, shell syntax, data folders; types, biome and generate
 format: ## let ruff format the Python
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-test: ## everything: lint, unit, integration, boards, end to end with a browser
+test: ## everything: lint, unit, integration, devices, end to end with a browser
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test.sh
@@ -60,7 +60,7 @@ test-nightly: ## what `make test` leaves out: series that change what a plan cou
 	@lab/test-images.sh
 
 test-unit: setup ## only the tests that need no service
-	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not board and not e2e and not nightly"
+	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not device and not scenario and not nightly"
 
 bench: setup ## the figures of benchmarks/README.md
 	@$(AS_USER) sh benchmarks/run.sh

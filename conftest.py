@@ -10,8 +10,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
 
-PARTS_DIE = {"tests/e2e/test_outages.py", "tests/e2e/test_pages_run.py", "tests/e2e/test_lava.py"}
-"""Here boards and services are made to fail: much of it is waiting."""
+PARTS_DIE = {"tests/scenarios/test_outages.py", "tests/scenarios/test_pages_run.py", "tests/scenarios/test_lava.py"}
+"""Here devices and services are made to fail: much of it is waiting."""
 
 
 class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
@@ -19,7 +19,7 @@ class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        if file.startswith("tests/e2e/"):
+        if file.startswith("tests/scenarios/"):
             return "a lab whose parts die" if file in PARTS_DIE else "a lab that is left alone"
         return file
 

@@ -1,4 +1,4 @@
-"""The same four boots (A, B, B, A) of one board through labgrid and through LAVA.
+"""The same four boots (A, B, B, A) of one device through labgrid and through LAVA.
 
     python benchmarks/backends.py [ROUNDS]       # beside a running lab (`make up`), as the lab's user
 
@@ -101,7 +101,7 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
         ),
         previous_holder=False,
         plan=plan,
-        # So much that both boards have the memory for it: LAVA's holds its overlay twice.
+        # So much that both devices have the memory for it: LAVA's holds its overlay twice.
         profile=plan.emulated.model_copy(update={"parameters": {**plan.emulated.parameters, "jobs": 8, "mounts": 2}}),
         files=data.plan_files(plan.name),
         kernels=dict.fromkeys(BOOTS, variant),

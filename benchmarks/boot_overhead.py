@@ -36,7 +36,7 @@ def main() -> int:
     if not rows:
         print("the lab has no finished boots yet", file=sys.stderr)
         return 2
-    print(f"{'board':14}{'arm':10}" + "".join(f"{name:>12}" for name in COLUMNS))
+    print(f"{'device':14}{'arm':10}" + "".join(f"{name:>12}" for name in COLUMNS))
     for device_type, arm, values in rows:
         print(f"{device_type:14}{arm:10}" + "".join(f"{value:12.2f}" for value in values))
     print(f"{'median':24}" + "".join(f"{median(column):12.2f}" for column in zip(*(r[2] for r in rows), strict=True)))

@@ -1,9 +1,9 @@
-"""How long is a tick with 1,000 boards in 20 labs and 10,000 runs that wait; and who gets the boards?
+"""How long is a tick with 1,000 devices in 20 labs and 10,000 runs that wait; and who gets the devices?
 
     python benchmarks/scale.py [--runs 10000] [--devices 1000] [--labs 20] [--rounds 200]
 
 The server's own code against a PostgreSQL of its own: device types from a data folder, submissions and runs as rows,
-ticks as the server makes them. Workers are played by what they leave in the database: before each tick one board of 200
+ticks as the server makes them. Workers are played by what they leave in the database: before each tick one device of 200
 ends its run, as in three seconds when runs take ten minutes. One submitter holds half of the queue.
 """
 
@@ -57,7 +57,7 @@ def data_folder(folder: Path, devices: int, labs: int) -> Path:
         if path.stem != "common":
             path.unlink()
     for kind in range(TYPES):
-        units = [{"name": f"board-{n}", "lab": f"lab-{n % labs}"} for n in range(kind, devices, TYPES)]
+        units = [{"name": f"device-{n}", "lab": f"lab-{n % labs}"} for n in range(kind, devices, TYPES)]
         spec = {**model, "name": f"type-{kind}", "units": units}
         (folder / "device-types" / f"type-{kind}.yaml").write_text(yaml.safe_dump(spec))
     return folder
@@ -74,7 +74,7 @@ def copy(table: Table, count: int, **columns: str) -> str:
 
 
 def fill(factory: SessionFactory, data: LiveData, settings: Settings, runs: int) -> None:
-    """A queue of `runs` submissions of one run each: applied, built, waiting for a board; and good boards."""
+    """A queue of `runs` submissions of one run each: applied, built, waiting for a device; and good devices."""
     request = SubmissionRequest(
         series=None, tree=data.current().default_tree, targets=[Target(plan="dm-crypt-affinity", device_type="type-0")]
     )
@@ -115,7 +115,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def go_on(engine: Engine, share: float) -> None:
-    """What workers leave after a while: a share of the boards is free again, the others are measuring."""
+    """What workers leave after a while: a share of the devices is free again, the others are measuring."""
     with engine.begin() as connection:
         connection.execute(
             text(
@@ -138,12 +138,12 @@ def go_on(engine: Engine, share: float) -> None:
         )
 
 
-def boards_of(engine: Engine) -> Counter[str]:
+def devices_of(engine: Engine) -> Counter[str]:
     with engine.connect() as connection:
         rows = connection.execute(
-            text("SELECT owner, count(*) AS boards FROM leases JOIN runs ON runs.id = leases.run_id GROUP BY owner")
+            text("SELECT owner, count(*) AS devices FROM leases JOIN runs ON runs.id = leases.run_id GROUP BY owner")
         )
-        return Counter({row.owner: row.boards for row in rows})
+        return Counter({row.owner: row.devices for row in rows})
 
 
 def measure(engine: Engine, folder: Path, size: Size) -> None:
@@ -156,19 +156,19 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
         artifact_dir=folder / "artifacts",
     )
     data = LiveData(settings.data_dir)
-    print(f"{size.devices} boards enter the pool: {seconds(lambda: tick.tick(factory, settings, data)):.2f} s")
+    print(f"{size.devices} devices enter the pool: {seconds(lambda: tick.tick(factory, settings, data)):.2f} s")
     fill(factory, data, settings, size.runs)
     first = seconds(lambda: tick.tick(factory, settings, data))
-    print(f"first tick, all boards free: {first:.2f} s, {sum(boards_of(engine).values())} boards given")
-    ticks, given, served = [], [], Counter(boards_of(engine))
+    print(f"first tick, all devices free: {first:.2f} s, {sum(devices_of(engine).values())} devices given")
+    ticks, given, served = [], [], Counter(devices_of(engine))
     for _ in range(size.rounds):
         go_on(engine, share=1 / 200)
-        before = boards_of(engine)
+        before = devices_of(engine)
         ticks.append(seconds(lambda: tick.tick(factory, settings, data)))
-        given.append(sum((boards_of(engine) - before).values()))
-        served += boards_of(engine) - before
+        given.append(sum((devices_of(engine) - before).values()))
+        served += devices_of(engine) - before
     print(
-        f"{size.rounds} ticks that give {statistics.median(given):.0f} boards each: "
+        f"{size.rounds} ticks that give {statistics.median(given):.0f} devices each: "
         f"median {statistics.median(ticks):.2f} s, longest {max(ticks):.2f} s"
     )
     idle = [seconds(lambda: tick.tick(factory, settings, data)) for _ in range(5)]
@@ -179,10 +179,10 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
     ):
         with transaction(factory) as session:
             print(f"  {what}: {1000 * seconds(lambda ask=ask, session=session: ask(session)):.0f} ms")
-    print(f"  boards for runs: {1000 * seconds(lambda: assign_devices.give_boards(factory, settings)):.0f} ms")
+    print(f"  devices for runs: {1000 * seconds(lambda: assign_devices.give_devices(factory, settings)):.0f} ms")
     light = [served[f"submitter{n}"] for n in range(1, SUBMITTERS)]
     print(
-        f"boards given to {HEAVY}, who has half of the queue: {served[HEAVY]}; "
+        f"devices given to {HEAVY}, who has half of the queue: {served[HEAVY]}; "
         f"to each of {len(light)} others: {min(light)} to {max(light)}"
     )
     with engine.connect() as connection:
@@ -195,7 +195,7 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
         )
         left = {row.heavy: row.runs for row in oldest}
     print(
-        f"of as many runs as got a board, those that were submitted first: {left.get(True, 0)} of {HEAVY} and "
+        f"of as many runs as got a device, those that were submitted first: {left.get(True, 0)} of {HEAVY} and "
         f"{left.get(False, 0)} of others still wait"
     )
 

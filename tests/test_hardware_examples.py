@@ -1,4 +1,4 @@
-"""The real boards that docs/hardware describes: what an operator copies must be valid, though nobody ran it."""
+"""The real devices that docs/hardware describes: what an operator copies must be valid, though nobody ran it."""
 
 from __future__ import annotations
 

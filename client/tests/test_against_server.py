@@ -108,10 +108,10 @@ def test_a_submission_from_submit_to_report(
     home: Path,
     tmp_path: Path,
 ) -> None:
-    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board", "--blocks", "2")
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@device", "--blocks", "2")
     assert ended.code == 0, ended.err
     log = [line[10:] for line in ended.err.splitlines()[1:]]
-    assert "tree lab-tree; locks on board" in log[0]
+    assert "tree lab-tree; locks on device" in log[0]
     assert any("apply: passed" in line for line in log)
     assert sum("(baseline x86_64 measure): passed" in line for line in log) == 1
     assert any("2/2 blocks" in line and "A B" in line and "B A" in line for line in log)
@@ -173,7 +173,7 @@ def test_a_series_that_does_not_compile_ends_with_3(
         )
 
     real_lab.worker.on_build = on_build
-    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board")
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@device")
     assert ended.code == 3, ended.err
     assert "the series or request: kernel/workqueue.c does not compile" in ended.err
     assert "does not compile" in ended.out
@@ -181,7 +181,7 @@ def test_a_series_that_does_not_compile_ends_with_3(
 
 def test_a_slower_candidate_ends_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
     real_lab.worker.value = lambda arm, *_: 97.0 if arm is Arm.CANDIDATE else 33.0
-    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@board")
+    ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@device")
     assert ended.code == 1, ended.err
     assert "primary comparisons: regression 1" in ended.err
 
@@ -197,7 +197,7 @@ def test_a_settings_study_with_its_own_settings(real_lab: LabUnderTest, url: str
 
 
 def test_a_request_with_mistakes_is_refused_with_each_of_them(ask: Asked) -> None:
-    ended = ask("submit", *SERIES[:4], "--tree", "linux", "--target", "lock@board", "--target", "locks@bord")
+    ended = ask("submit", *SERIES[:4], "--tree", "linux", "--target", "lock@device", "--target", "locks@bord")
     assert ended.code == 2
     lines = ended.err.splitlines()
     assert lines[0] == "wqlab: error: submit: the server refuses it, 3 mistakes"
@@ -205,16 +205,16 @@ def test_a_request_with_mistakes_is_refused_with_each_of_them(ask: Asked) -> Non
 
 
 def test_repeating_a_submit_under_its_key_makes_one_submission(ask: Asked) -> None:
-    again = [ask("submit", *SERIES, "--target", "locks@board", "--idempotency-key", "job-1") for _ in range(3)]
+    again = [ask("submit", *SERIES, "--target", "locks@device", "--idempotency-key", "job-1") for _ in range(3)]
     assert {ended.out for ended in again} == {"submission 1\n"}
     other = ask("submit", *SERIES, "--target", "locks@single", "--idempotency-key", "job-1")
     assert other.code == 2
     assert "was used for another request" in other.err
-    assert ask("submit", *SERIES, "--target", "locks@board").out == "submission 2\n"
+    assert ask("submit", *SERIES, "--target", "locks@device").out == "submission 2\n"
 
 
 def test_cancel_and_retry(ask: Asked, real_lab: LabUnderTest) -> None:  # noqa: F811
-    assert ask("submit", *SERIES, "--target", "locks@board").code == 0
+    assert ask("submit", *SERIES, "--target", "locks@device").code == 0
     assert ask("retry", "1").code == 2
     assert ask("cancel", "1").code == 0
     real_lab.until_idle()
@@ -230,7 +230,7 @@ def test_cancel_and_retry(ask: Asked, real_lab: LabUnderTest) -> None:  # noqa: 
 def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:  # noqa: F811
     assert ask("devices").out.splitlines()[0].split() == ["NAME", "TYPE", "LAB", "HEALTH", "CHECKED", "DOES", "REASON"]
     names = {device["name"] for device in ask_json(ask, "devices")}
-    assert names == {"board-1", "board-2", "single-1"}
+    assert names == {"device-1", "device-2", "single-1"}
     assert ask("devices", "quarantine", "single-1", "--reason", "console mute").out.startswith("single-1: quarantined")
     assert "console mute" in ask("devices", "show", "single-1").out
     assert ask_json(ask, "devices", "release", "single-1")["health"] == "unknown"
@@ -239,9 +239,9 @@ def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:
     assert ask("plans", "locks", "--script").out == "#!/bin/sh\n"
     assert "https://git.example.org/linux.git" in ask("trees").out
     with Client(url, real_lab.token) as client:
-        assert client.device("board-1").lab == "local"
-        with pytest.raises(RequestRefused, match="board-9"):
-            client.device("board-9")
+        assert client.device("device-1").lab == "local"
+        with pytest.raises(RequestRefused, match="device-9"):
+            client.device("device-9")
 
 
 def test_a_wrong_token_says_how_to_log_in(wqlab: Wqlab, url: str) -> None:

@@ -147,9 +147,9 @@ def test_plans(wqlab: Wqlab, lab: FakeLab) -> None:
         "  reference setting: scope=system\n"
         "  on hardware: 6 blocks, 1 warm-up + 5 untraced + 1 traced repetitions [fio_runtime=60]\n"
         "    settings: scope=cache\n"
-        "  on emulated boards: 2 blocks, 1 warm-up + 5 untraced + 1 traced repetitions\n"
+        "  on emulated devices: 2 blocks, 1 warm-up + 5 untraced + 1 traced repetitions\n"
         "    settings: scope=cache; scope=system\n"
-        "  metric l3_share (%, higher is better, primary on emulated boards, delta 0.5 %): work on the queueing L3\n"
+        "  metric l3_share (%, higher is better, primary on emulated devices, delta 0.5 %): work on the queueing L3\n"
     )
     assert wqlab("plans", "dm-crypt-affinity", "--script").out == PLAN.script
     found = json.loads(wqlab("plans", "dm-crypt-affinity", "--json").out)

@@ -82,7 +82,7 @@ def test_watch_on_a_terminal_is_a_picture_and_ctrl_c_detaches(lab: FakeLab, tmp_
     assert terminal.end() == 130
     shown = plain(terminal.text)
     assert "detached; submission 12 goes on. Resume with `wqlab watch 12 --report`" in shown
-    assert "measuring^[[2J repetition" in shown, "what the board says does not steer the terminal"
+    assert "measuring^[[2J repetition" in shown, "what the device says does not steer the terminal"
     assert "\x1b[2J" not in terminal.text
     assert lab.paths("POST") == [], "nothing was canceled"
 

@@ -338,7 +338,7 @@ class Client:
                 return
             except LabUnavailable as error:
                 if follow and isinstance(error, StreamSilent):
-                    continue  # a board may well say nothing for a minute
+                    continue  # a device may well say nothing for a minute
                 failures += 1
                 now = time.monotonic()
                 lost_at = now if lost_at is None else lost_at
@@ -399,7 +399,7 @@ class Client:
         return self._post(DeviceView, f"{API}/devices/{quote(name, safe='')}/release", f"release {name}")
 
     def check_device(self, name: str) -> DeviceCheck:
-        """Have a board walked through, or join the walk that is under way. For maintainers."""
+        """Have a device walked through, or join the walk that is under way. For maintainers."""
         return self._post(DeviceCheck, f"{API}/devices/{quote(name, safe='')}/check", f"check of {name}")
 
     def await_device_check(self, known: DeviceCheck) -> DeviceCheck:
@@ -417,7 +417,7 @@ class Client:
         return self._post(LabInvited, f"{API}/labs/{quote(name, safe='')}/invite", f"invite lab {name}", body=asked)
 
     def remove_lab(self, name: str) -> None:
-        """End its credentials and quarantine its boards. For administrators."""
+        """End its credentials and quarantine its devices. For administrators."""
         self._transport.call(
             "DELETE", f"{API}/labs/{quote(name, safe='')}", what=f"remove lab {name}", repeatable=False
         )

@@ -1,6 +1,6 @@
 """A lab host's folder, as `wqlab lab join` writes it: secrets that only its owner reads, and what supervisord runs.
 
-A lab host runs three programs: labgrid's coordinator and exporter, and the worker that drives the boards.
+A lab host runs three programs: labgrid's coordinator and exporter, and the worker that drives the devices.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LabHost:
 
     folder: Path
     coordinator: str
-    boards: int
+    devices: int
     """How many are driven at once."""
     bin: Path = Path(sys.executable).parent
 
@@ -122,7 +122,7 @@ class LabHost:
                 ".",
                 [
                     "celery", "-A", "wqlab_worker.tasks", "worker", "-Q", lab_queue(lab), "-n", f"{lab_queue(lab)}@%h",
-                    "-c", str(self.boards), "-l", "INFO",
+                    "-c", str(self.devices), "-l", "INFO",
                     "--without-mingle", "--without-gossip", "--without-heartbeat",
                 ],
             ),

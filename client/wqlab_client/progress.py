@@ -109,10 +109,10 @@ def run_text(run: RunView) -> str:
         return "waits for its kernels"
     if run.state is JobState.QUEUED:
         place = f", {run.queue_position} in front" if run.queue_position else ""
-        return f"waits for a board{place}"
+        return f"waits for a device{place}"
     if run.state is JobState.RUNNING:
         again = f" (attempt {run.attempt})" if run.attempt > 1 else ""
-        return f"on {run.device or 'a board'}{again}" + (f": {one_line(run.progress)}" if run.progress else "")
+        return f"on {run.device or 'a device'}{again}" + (f": {one_line(run.progress)}" if run.progress else "")
     return f"{run.blocks_completed}/{run.blocks_planned} blocks"
 
 
@@ -167,7 +167,7 @@ def _run(run: RunView, per_block: int) -> Iterator[Milestone]:
     if run.device is not None and run.attempt:
         again = f", attempt {run.attempt}" if run.attempt > 1 else ""
         at = run.started_at if run.attempt == 1 else None
-        yield Milestone(("run", run.id, "board", run.attempt), at, Text(f"{name}: got board {run.device}{again}"))
+        yield Milestone(("run", run.id, "device", run.attempt), at, Text(f"{name}: got device {run.device}{again}"))
     for boot in sorted(run.boots, key=lambda b: b.id):
         if boot.state is BootState.FINISHED:
             yield _boot(run, boot)

@@ -211,7 +211,7 @@ def test_survivors_of_a_candidate_that_loses_its_slow_boots_are_no_improvement()
 
 @pytest.mark.parametrize(("fails", "expected"), [(0.02, 0.016), (0.05, 0.059)])
 def test_chance_withholds_few_verdicts(fails: float, expected: float) -> None:
-    """Of runs of 10 blocks on boards that fail either arm's boots alike; docs/comparison.md gives the exact shares."""
+    """Of runs of 10 blocks on devices that fail either arm's boots alike; docs/comparison.md gives the exact shares."""
     rng = np.random.default_rng(32)
     runs = [a_run(rng, 10, dict.fromkeys(Arm, fails)) for _ in range(3000)]
     share = sum(leans(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)

@@ -119,7 +119,7 @@ class TestKernelFailures:
         ]
         assert conclude([FEWER], stalls).verdict is Verdict.IMPROVEMENT
 
-    def test_one_stall_on_an_emulated_board_proves_nothing(self):
+    def test_one_stall_on_an_emulated_device_proves_nothing(self):
         stall = finding(kind=FindingKind.RCU_STALL)
         again = finding(kind=FindingKind.RCU_STALL, block=1)
         assert conclude([FEWER], [stall], emulated=True).verdict is Verdict.IMPROVEMENT

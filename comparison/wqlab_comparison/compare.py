@@ -135,7 +135,7 @@ def _planned(target: TargetFacts) -> Iterator[tuple[Cell, MetricFacts]]:
 
 
 def facts_of(metric: Metric, emulated: bool) -> MetricFacts:
-    """A plan's metric as it stands on real or emulated boards."""
+    """A plan's metric as it stands on real or emulated devices."""
     return MetricFacts(
         metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated), metric.delta
     )
@@ -256,7 +256,7 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
         if target.failure and target.failure.kind is not ErrorKind.CANCELED:
             return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
     if question.facts.evidence is Evidence.NONE:
-        return Decision(Verdict.NO_EVIDENCE, "not measured; on an emulated board it would be a value only")
+        return Decision(Verdict.NO_EVIDENCE, "not measured; on an emulated device it would be a value only")
     lone = question.pairs.lost.pairs
     text = f"not measured together in any block ({lone} unpaired)" if lone else "not measured"
     return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)

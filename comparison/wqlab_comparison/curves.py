@@ -38,7 +38,7 @@ class _Difference:
 
 
 def curves(plan: TestPlan, emulated: bool, values: Sequence[BootValue]) -> list[MetricCurve]:
-    """Of every metric of the plan's curve that is evidence on this board, for each kernel."""
+    """Of every metric of the plan's curve that is evidence on this device, for each kernel."""
     if plan.curve is None:
         return []
     found = []
@@ -67,7 +67,7 @@ def curves(plan: TestPlan, emulated: bool, values: Sequence[BootValue]) -> list[
 
 
 def without_evidence(plan: TestPlan, emulated: bool) -> list[str]:
-    """Metrics of the plan's curve that have none on this board."""
+    """Metrics of the plan's curve that have none on this device."""
     names = plan.curve.metrics if plan.curve else []
     return [name for name in names if plan.metric(name).evidence(emulated) is Evidence.NONE]
 

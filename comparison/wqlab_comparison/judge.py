@@ -127,7 +127,7 @@ def value_only(arm: ArmSummary) -> ArmSummary:
 def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, family: int) -> Decision:
     """The verdict of one cell that was measured. `family`: how many tests the primaries' level is shared by."""
     if facts.evidence is Evidence.NONE:
-        return Decision(Verdict.NO_EVIDENCE, "emulated board: its clock is not hardware, so this is a value only")
+        return Decision(Verdict.NO_EVIDENCE, "emulated device: its clock is not hardware, so this is a value only")
     if measured.counts:
         return _decide_counts(facts, measured, *measured.counts)
     if measured.undecidable:

@@ -15,7 +15,7 @@ from wqlab_contracts.messages import Failure
 from . import words
 
 _SLOW = STALLS | {FindingKind.HANG}
-"""On an emulated board these also come from overcommitted host cores, so there one alone proves nothing."""
+"""On an emulated device these also come from overcommitted host cores, so there one alone proves nothing."""
 _CERTAIN = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.BELOW_THRESHOLD)
 _NAMED = 3
 """How many comparisons a headline spells out."""
@@ -128,7 +128,7 @@ def conclude(
 
 def against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
     """What the console of `arm` showed that counts against it: not what the other arm showed too, and on an emulated
-    board no stall that came only once."""
+    device no stall that came only once."""
     other = {_defect(finding) for finding in findings if finding.arm is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
     first: dict[FindingKind, FindingView] = {}

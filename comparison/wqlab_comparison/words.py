@@ -34,7 +34,7 @@ DIRECTION = {
     Direction.LOWER_IS_BETTER: "lower is better",
     Direction.NONE: "no direction is better",
 }
-VALUE_ONLY = "Throughput and latency on an emulated board are no evidence: its clock is not hardware."
+VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its clock is not hardware."
 
 
 def places(values: Iterable[float]) -> int:

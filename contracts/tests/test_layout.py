@@ -1,4 +1,4 @@
-"""A board's CPUs have one shape, whether a device type describes them or a kernel reported them."""
+"""A device's CPUs have one shape, whether a device type describes them or a kernel reported them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_siblings_that_are_numbered_last() -> None:
 
 
 @pytest.mark.parametrize("numbering", ["contiguous", "smt_last"])
-def test_a_board_that_is_what_its_type_says_is_drawn_the_same(numbering: str) -> None:
+def test_a_device_that_is_what_its_type_says_is_drawn_the_same(numbering: str) -> None:
     said = described(
         Topology.model_validate(
             {

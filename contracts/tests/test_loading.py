@@ -146,7 +146,7 @@ def test_a_profile_may_measure_some_of_the_scenarios(folder: Path) -> None:
         ("emulation:\n  memory_mib: 1024\n", "", 2),
     ],
 )
-def test_an_emulated_board_is_cold_at_once_unless_its_type_says_so(
+def test_an_emulated_device_is_cold_at_once_unless_its_type_says_so(
     folder: Path, old: str, new: str, power_off_s: float
 ) -> None:
     path = folder / "device-types/tiny.yaml"

@@ -23,11 +23,11 @@ def stream() -> Iterator[io.StringIO]:
 def test_an_exception_is_a_line_with_its_traceback_and_without_variables(stream: io.StringIO) -> None:
     token = "".join(["wql", "_secret"])
     try:
-        raise LookupError("no such board")
+        raise LookupError("no such device")
     except LookupError:
         structlog.get_logger().exception("tick_item_failed", item=7)
     assert token not in stream.getvalue()
     (line,) = stream.getvalue().splitlines()
     said = json.loads(line)
     assert said["event"] == "tick_item_failed" and said["level"] == "error" and said["item"] == 7
-    assert said["exception"].startswith("Traceback") and "LookupError: no such board" in said["exception"]
+    assert said["exception"].startswith("Traceback") and "LookupError: no such device" in said["exception"]

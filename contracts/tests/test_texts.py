@@ -1,4 +1,4 @@
-"""Texts that a board printed travel whole, except for the one character that cannot be stored."""
+"""Texts that a device printed travel whole, except for the one character that cannot be stored."""
 
 from __future__ import annotations
 

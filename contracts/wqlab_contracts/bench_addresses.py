@@ -1,4 +1,4 @@
-"""`bench.json`: where the boards of a lab are. Written by the bench, read by whoever needs to find them."""
+"""`bench.json`: where the devices of a lab are. Written by the bench, read by whoever needs to find them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 Accelerator = Literal["kvm", "tcg"]
 
 
-class PublishedBoard(BaseModel):
+class PublishedDevice(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     index: int
@@ -18,7 +18,7 @@ class PublishedBoard(BaseModel):
     console: str
     """host:port of the raw TCP console."""
     ssh_port: int
-    """Forwarded on 127.0.0.1 while the board runs."""
+    """Forwarded on 127.0.0.1 while the device runs."""
     power_url: str
     log: str
     """The console log of the latest power-on; <log>.1 is the one before."""
@@ -30,13 +30,13 @@ class Published(BaseModel):
 
     http: str
     capacity: int
-    """How many boards may run at once."""
+    """How many devices may run at once."""
     accelerator: Accelerator
     emulator: str = ""
     """The same in words, for reports: `QEMU 7.2.22, tcg, one host thread`."""
-    boards: dict[str, PublishedBoard]
+    devices: dict[str, PublishedDevice]
     refused: dict[str, str] = {}
-    """Device type -> why the bench cannot build its boards."""
+    """Device type -> why the bench cannot build its devices."""
 
 
 def path(state: Path) -> Path:

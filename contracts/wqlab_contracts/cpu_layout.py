@@ -1,4 +1,4 @@
-"""A board's CPUs as they can be drawn: one shape for what a device type describes and for what a device reported."""
+"""A device's CPUs as they can be drawn: one shape for what a device type describes and for what a device reported."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class LayoutBasis(StrEnum):
     DESCRIBED = "described"
     """As the device type's file says."""
     MEASURED = "measured"
-    """As the kernel of the board's last health check reported."""
+    """As the kernel of the device's last health check reported."""
 
 
 class CpuLayout(Message):
-    """Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole board."""
+    """Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole device."""
 
     basis: LayoutBasis
     cpus: int
@@ -30,7 +30,7 @@ class CpuLayout(Message):
     """Last-level cache domain, whichever level that is."""
     last_level: LastLevel = "L3"
     cluster: list[int] | None = None
-    """CPUs that share an L2 or a mid-level bus; null when the board tells of none."""
+    """CPUs that share an L2 or a mid-level bus; null when the device tells of none."""
     core: list[int]
     thread: list[int]
     """Place among the SMT siblings of its core, from 0."""

@@ -111,18 +111,18 @@ class Scale(StrEnum):
 
 class MetricClass(StrEnum):
     MECHANISM = "mechanism"
-    """What the kernel did (counts, shares): evidence on emulated boards too."""
+    """What the kernel did (counts, shares): evidence on emulated devices too."""
     PERFORMANCE = "performance"
     """How fast it did it: evidence on real hardware only."""
 
 
 class Evidence(StrEnum):
-    """What a figure proves on the board where it was taken."""
+    """What a figure proves on the device where it was taken."""
 
     MECHANISM = "mechanism"
     PERFORMANCE = "performance"
     NONE = "none"
-    """A performance metric on an emulated board."""
+    """A performance metric on an emulated device."""
 
 
 class Role(StrEnum):
@@ -176,7 +176,7 @@ class FindingKind(StrEnum):
 
 
 STALLS = frozenset({FindingKind.HUNG_TASK, FindingKind.LOCKUP, FindingKind.WORKQUEUE_STALL, FindingKind.RCU_STALL})
-"""What the kernel reports of tasks and CPUs that do not get on; HANG is the lab's own word for a silent board."""
+"""What the kernel reports of tasks and CPUs that do not get on; HANG is the lab's own word for a silent device."""
 
 
 class EventKind(StrEnum):

@@ -7,8 +7,8 @@
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
-    testplans/<plan>/plan.yaml     beside the files that go to the board; `files_of:` adds another plan's
-    testplans/common/              files that go to the board with every plan (optional)
+    testplans/<plan>/plan.yaml     beside the files that go to the device; `files_of:` adds another plan's
+    testplans/common/              files that go to the device with every plan (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -74,7 +74,7 @@ class DataFolder:
         return {name: dict(self.modules[name]) for name in recipe.modules}
 
     def plan_files(self, plan: str) -> dict[str, str]:
-        """What goes to the board with `plan`: name relative to the plan's folder -> text. Raises KeyError."""
+        """What goes to the device with `plan`: name relative to the plan's folder -> text. Raises KeyError."""
         return dict(self._files[plan])
 
 

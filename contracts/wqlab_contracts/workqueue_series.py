@@ -1,7 +1,7 @@
 """What the workqueues of a boot did, once a second: a file that the worker writes and the server draws.
 
 A CSV table with one line for each workqueue and second in which something changed. Counters count from the start of
-their repetition; a cell is empty where that board or kernel could not tell.
+their repetition; a cell is empty where that device or kernel could not tell.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@
 #   run.sh serve STATE PORT runs it in the foreground until killed: web and REST on 127.0.0.1:PORT, what changes in STATE;
 #                           writes STATE/ready when jobs can be submitted. PORT to PORT+3 must be free.
 #   run.sh remove STATE     removes STATE, whose files belong to subordinate ids
-# Environment: WQLAB_LAVA_OWN_QEMU=1 has its boards run by this machine's QEMU instead of LAVA's; WQLAB_CACHE; WQLAB_LAVA_MIRROR, where Debian sid is taken from (default: the machine's own).
+# Environment: WQLAB_LAVA_OWN_QEMU=1 has its devices run by this machine's QEMU instead of LAVA's; WQLAB_CACHE; WQLAB_LAVA_MIRROR, where Debian sid is taken from (default: the machine's own).
 set -eu
 cd "$(dirname "$0")"
 : "${WQLAB_CACHE:?is not set: run this by lab/as-user.sh}"

@@ -57,7 +57,7 @@ def test_supervisor_reads_back_what_was_meant(layout: Layout) -> None:
         p.name for p in programs
     ]
     assert 'WQLAB_DATA_DIR="/checkout with space/50%%"' in config["program:api"]["environment"]
-    assert "-c 3" in config["program:boards"]["command"]
+    assert "-c 3" in config["program:devices"]["command"]
     assert "secret" not in config["program:api"]["environment"]
 
 

@@ -18,7 +18,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, summary in (
         ("up", "prepare what is missing and start the lab"),
-        ("arm64", "add emulated arm64 boards: build their golden system"),
+        ("arm64", "add emulated arm64 devices: build their golden system"),
         ("status", "what runs, and where"),
         ("password", "make a new password for the lab's administrator"),
         ("stop", "stop every process, keep the data"),
@@ -69,7 +69,7 @@ def _run(command: str) -> int:
         prepare(layout, say)
         if lab.running():
             lab.up()
-        say("the lab has emulated arm64 boards" if lab.running() else "`make up` starts a lab with arm64 boards")
+        say("the lab has emulated arm64 devices" if lab.running() else "`make up` starts a lab with arm64 devices")
         return 0
     if not lab.running():
         prepare(layout, say)

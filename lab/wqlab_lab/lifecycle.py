@@ -90,13 +90,13 @@ class Lab:
         self._write_config([*stores(layout), *services(layout, capacity=1)])
         self._start("bench")
         self._wait("bench", layout.bench.exists)
-        # The bench knows how many boards this host can run at once: as many sessions may run.
+        # The bench knows how many devices this host can run at once: as many sessions may run.
         programs = services(layout, self._capacity())
         self._write_config([*stores(layout), *programs])
         self._start("api")
         self._wait("api", lambda: api_answers(layout.url, layout.token("worker")))
         self._start("coordinator")
-        self._export_boards()
+        self._export_devices()
         for program in programs:
             self._start(program.name)
         if layout.serving:
@@ -139,8 +139,8 @@ class Lab:
             raise LabError("the lab is not running: start it by `make up`")
         return self._run(["wqlab-server", "user", "password", "--name", user]).strip()
 
-    def _export_boards(self) -> None:
-        """Tells labgrid which boards there are: the exporter's file, and a place for each."""
+    def _export_devices(self) -> None:
+        """Tells labgrid which devices there are: the exporter's file, and a place for each."""
         environment = self.layout.worker_environment()
         self._run(["wqlab-bench", "exporter"], environment=environment)
         self._start("exporter")
@@ -152,7 +152,7 @@ class Lab:
     # --- device types added by hand ---------------------------------------------------------------------------
 
     def _device_types(self) -> str:
-        """All that decides which boards there are and what they boot."""
+        """All that decides which devices there are and what they boot."""
         folder = self.layout.data / "device-types"
         files = [*sorted(folder.glob("*.yaml")), self.layout.golden]
         return "\n".join(f"{path.name} {path.read_text()}" for path in files)
@@ -169,13 +169,13 @@ class Lab:
         if self._seen_device_types.read_text() == self._device_types():
             self.say("the lab is running; device types are unchanged")
             return
-        self.say("device types changed: restarting the bench and labgrid's exporter (running boards are cut off)")
+        self.say("device types changed: restarting the bench and labgrid's exporter (running devices are cut off)")
         for name in ("exporter", "bench"):
             self._supervisor.stop(name)
         self.layout.bench.unlink(missing_ok=True)
         self._start("bench")
         self._wait("bench", self.layout.bench.exists)
-        self._export_boards()
+        self._export_devices()
         self._remember_device_types()
 
     # --- down -------------------------------------------------------------------------------------------------

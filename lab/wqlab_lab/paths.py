@@ -101,7 +101,7 @@ class Layout:
         return self.state / "golden.json"
 
     def architectures(self) -> list[str]:
-        """Of which the lab emulates boards: a second one costs a kernel build, so it is asked for (`make arm64`).
+        """Of which the lab emulates devices: a second one costs a kernel build, so it is asked for (`make arm64`).
 
         Kept in the cache, beside the kernel that was built for it. `WQLAB_ARCHITECTURES` says it for one lab alone.
         """

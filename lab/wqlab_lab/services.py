@@ -11,7 +11,7 @@ from .paths import LAB, LAVA_LAB, Layout
 
 LAVA_RUNS = 4
 """At once. They wait for LAVA nearly all the time; LAVA knows itself how many devices it has."""
-END_FIRST = {"boards", "lava", "build", "lookups", "server", "beat"}
+END_FIRST = {"devices", "lava", "build", "lookups", "server", "beat"}
 """They tell the others how far they came."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
@@ -28,7 +28,7 @@ class Service:
 
 
 def services(layout: Layout, capacity: int) -> list[Service]:
-    """Every process in the order it is started. `capacity`: boards that run at once."""
+    """Every process in the order it is started. `capacity`: devices that run at once."""
     run, state = layout.run, layout.state
     server, worker = layout.server_environment(), layout.worker_environment()
     coordinator = f"127.0.0.1:{layout.port('coordinator')}"
@@ -73,7 +73,7 @@ def services(layout: Layout, capacity: int) -> list[Service]:
         Service(
             "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"
         ),
-        Service("boards", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
+        Service("devices", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
         *_for_labs_elsewhere(layout),
     ]
     if lava := layout.lava_environment():

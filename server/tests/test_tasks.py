@@ -82,7 +82,7 @@ def test_without_a_broker_the_commit_stands_and_nobody_waits_long(settings: Sett
 def test_a_celery_worker_advances_and_ticks(
     lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
 ) -> None:
-    advanced, ticked = lab.submit("locks@board"), lab.submit("affinity@board")
+    advanced, ticked = lab.submit("locks@device"), lab.submit("affinity@device")
     lab.work("wqlab.apply")
     lab.submit("locks@single")
     lab.sql(
@@ -90,7 +90,7 @@ def test_a_celery_worker_advances_and_ticks(
         " WHERE id = (SELECT max(id) FROM applies)"
     )
     said = tmp_path / "worker.log"
-    lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'board-2'")
+    lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'device-2'")
     url = make_url(lab.settings.database_url).set(drivername="postgresql").render_as_string()
     with psycopg.connect(url, autocommit=True) as listening:
         listening.execute(f"LISTEN {SUBMISSION_CHANNEL}")
@@ -114,7 +114,7 @@ def test_a_celery_worker_advances_and_ticks(
         finally:
             worker.terminate()  # a warm shutdown: the tick it has taken is done first
             worker.wait(60)
-    assert lab.device("board-2").retired_at is None
+    assert lab.device("device-2").retired_at is None
     (fault,) = (line for line in said.read_text().splitlines() if "tick_item_failed" in line)
     assert "Traceback (most recent call last)" in json.loads(fault[fault.index("{") :])["exception"]
     assert queues.llen(SERVER_QUEUE) == 0
@@ -124,7 +124,7 @@ def test_what_waits_is_said_again_soon_after_a_lab_starts(
     lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
 ) -> None:
     """The broker of a lab that was stopped keeps nothing, and a job may have been told so often that it waits long."""
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.tick()
     lab.sql("UPDATE applies SET nudges = 9")
     lab.sent.clear()

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
     run_attempts: int = Field(default=4, ge=1)
     """How often a run is given a device before its failures by infrastructure are final."""
     lab_capacity: int = Field(default=0, ge=0)
-    """Boards that a lab runs at once unless its worker has published a number; 0: no bound."""
+    """Devices that a lab runs at once unless its worker has published a number; 0: no bound."""
     idle_check_after_s: float = Field(default=900.0, ge=0)
     """How long the lab must have had no submission before it checks devices of its own accord."""
     health_retry_s: float = Field(default=300.0, ge=0)

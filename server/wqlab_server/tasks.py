@@ -64,7 +64,7 @@ def begin(**_: Any) -> None:
 @app.task(name=ADVANCE)  # type: ignore[untyped-decorator]
 def advance(submission_id: int) -> None:
     pipeline.advance(process.sessions, process.settings, submission_id)
-    assign_devices.give_boards(process.sessions, process.settings)
+    assign_devices.give_devices(process.sessions, process.settings)
 
 
 @app.task(name=TICK)  # type: ignore[untyped-decorator]

@@ -65,7 +65,7 @@ class Capacity(BaseModel):
 
     capacity: int = Field(ge=1, le=1000)
     refused: dict[str, str] | None = None
-    """Device type -> why the lab has no board of it; null: the lab's bench does not say now."""
+    """Device type -> why the lab has no device of it; null: the lab's bench does not say now."""
     pool: LavaPool | None = None
     """What a LAVA lab's server says of its devices."""
 
@@ -213,7 +213,7 @@ def _check_lab(principal: Principal, lab: str) -> None:
 
 
 def _check_lab_of_run(db: Session, principal: Principal, run_id: int) -> None:
-    """Raises ApiProblem 403 for a run on another lab's board. One that has no board has no holder either, and its
+    """Raises ApiProblem 403 for a run on another lab's device. One that has no device has no holder either, and its
     fence refuses everybody."""
     lab = db.scalar(select(Device.lab).join(Run, Run.device_name == Device.name).where(Run.id == run_id))
     if lab is not None:
@@ -221,7 +221,7 @@ def _check_lab_of_run(db: Session, principal: Principal, run_id: int) -> None:
 
 
 def _go_on(db: Session, submission_ids: list[int]) -> None:
-    """Wakes the pipeline once this request is committed. The tick is for the board that may have come free, and for
+    """Wakes the pipeline once this request is committed. The tick is for the device that may have come free, and for
     what belongs to no submission."""
     for submission_id in submission_ids:
         post(db, Message(ADVANCE, submission_id, SERVER_QUEUE))

@@ -4,7 +4,7 @@
 # same CPU. Counted is how often the scheduler moves that process.
 # usage: aio-migration.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 MOUNT=/mnt/wqlab-aio
 DEBUGFS=${DEBUGFS:-/sys/kernel/debug}
@@ -105,7 +105,7 @@ setup() {
 		scratch=$(memory_disk wqlab-aio $((file_mib * 5 / 4 + 512)) "$(nproc)" 2) || exit 1
 		record fact disk "null_blk memory_backed, $(nproc) queues, completed by a timer"
 	fi
-	record fact file_mib "$file_mib$([ "$file_mib" = "$FILE_MIB" ] || echo " (scaled to this board's memory; the plan asks for $FILE_MIB)")"
+	record fact file_mib "$file_mib$([ "$file_mib" = "$FILE_MIB" ] || echo " (scaled to this device's memory; the plan asks for $FILE_MIB)")"
 	echo "$scratch" >"$WORK/disk"
 	echo "$file_mib" >"$WORK/file_mib"
 	fresh_file_system

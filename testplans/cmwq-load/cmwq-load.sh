@@ -3,12 +3,12 @@
 # A load on many per-CPU workqueues (our module cmwq_load) and, on the same CPU, an encoder that wants all of it.
 # usage: cmwq-load.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 LOAD=${LOAD:-/sys/kernel/debug/cmwq_load}
 CLIP=$WORK/clip
 
-make_clip() { # a texture that scrolls: CLIP_FRAMES raw pictures, the same bytes on every board
+make_clip() { # a texture that scrolls: CLIP_FRAMES raw pictures, the same bytes on every device
 	mkdir -p "$WORK"
 	# A fixed generator over a pattern, so that there is detail to encode; never 0, which some awks do not print.
 	LC_ALL=C $AWK -v width="$WIDTH" -v height="$HEIGHT" 'BEGIN {

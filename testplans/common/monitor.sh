@@ -3,7 +3,7 @@
 # Runs a plan's script and says beside its records what each workqueue did meanwhile, once a second.
 # usage: monitor.sh SCRIPT ACTION
 # The worker calls it in warm-ups and traced repetitions, never in those that are timed. The series is the last frame
-# on standard output, `workqueues`: lines of `wqmon` where the board has that program and the kernel its counters and
+# on standard output, `workqueues`: lines of `wqmon` where the device has that program and the kernel its counters and
 # /proc/kcore, else counts of the workqueue tracepoints. What neither can say is in a `note` line.
 set -u
 TRACING=${TRACING:-/sys/kernel/tracing}
@@ -18,8 +18,8 @@ if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/nu
 
 note() { printf 'note\t0\t%s\n' "$1" >>"$SERIES"; }
 
-start_counters() { # false, and says why, when this board or kernel cannot
-	command -v wqmon >/dev/null 2>&1 || { why='this board has no program wqmon'; return 1; }
+start_counters() { # false, and says why, when this device or kernel cannot
+	command -v wqmon >/dev/null 2>&1 || { why='this device has no program wqmon'; return 1; }
 	[ -s "$PLAN/workqueue-layout" ] || { why="this kernel's debug information tells of no counters"; return 1; }
 	rm -f "$WORK/watching"
 	mkfifo "$WORK/watching" || { why='no fifo can be made'; return 1; }

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# dm-crypt on a scratch device (or on a memory disk when the board has none), random reads and writes by
+# dm-crypt on a scratch device (or on a memory disk when the device has none), random reads and writes by
 # a number of jobs that follows from the CPUs, each in a region of its own, with the affinity scope of the kcryptd
 # workqueue chosen. Plan fan-out runs it too.
 # usage: dm-crypt-affinity.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 PROC=${PROC:-/proc}
 NAME=wqlab-crypt
@@ -18,7 +18,7 @@ knob_folder() { # the sysfs folder of this device's kcryptd, never kcryptd_io's;
 	return 1
 }
 
-free_device() { # DEVICE: true when nothing on this board uses it
+free_device() { # DEVICE: true when nothing on this device uses it
 	name=$(basename "$(readlink -f "$1")")
 	! grep -q "^$(readlink -f "$1")[0-9p]* " /proc/mounts && [ -z "$(ls "/sys/class/block/$name/holders" 2>/dev/null)" ]
 }
@@ -32,7 +32,7 @@ size_memory_disk() { # sets disk_mib, and scaled to why it is not what the plan 
 	fi
 	budget=$(($(memory_available_mib) / 2)) # all of it is written; the other half is for everything else
 	[ "$disk_mib" -gt "$budget" ] || return 0
-	scaled=" (scaled to this board's memory; the plan asks for $DISK_MIB MiB)"
+	scaled=" (scaled to this device's memory; the plan asks for $DISK_MIB MiB)"
 	disk_mib=$budget
 	[ "$disk_mib" -ge "$(nproc)" ] ||
 		lack "not enough memory: a memory disk of $disk_mib MiB has no region of 1 MiB for each of $(nproc) CPUs"

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Is this board fit to measure? Detectors, topology, clock, memory, kexec, and one tiny verified workload.
+# Is this device fit to measure? Detectors, topology, clock, memory, kexec, and one tiny verified workload.
 # usage: health-check.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
-lack() { fail infrastructure "$1"; } # a plan can do without; a board that is fit has it
+lack() { fail infrastructure "$1"; } # a plan can do without; a device that is fit has it
 SYS=${SYS:-/sys}
 PROC=${PROC:-/proc}
 
@@ -72,13 +72,13 @@ check_memory() {
 
 check_kexec() {
 	[ -e /sys/kernel/kexec_loaded ] || fail infrastructure "this kernel cannot kexec (CONFIG_KEXEC)"
-	[ "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null || echo 0)" = 0 ] || fail infrastructure "kexec is disabled on this board"
+	[ "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null || echo 0)" = 0 ] || fail infrastructure "kexec is disabled on this device"
 }
 
 check_scratch() { # nothing is written here: plans that need a device say so
 	set -- ${WQLAB_SCRATCH:-}
 	if [ $# -eq 0 ]; then
-		record step scratch skipped "no device is listed as scratch: plans use memory disks, and write to no disk of this board"
+		record step scratch skipped "no device is listed as scratch: plans use memory disks, and write to no disk of this device"
 		return
 	fi
 	sizes=

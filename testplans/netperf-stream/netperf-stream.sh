@@ -4,7 +4,7 @@
 # repetition counts interrupts and context switches meanwhile, a traced one how tasks on other CPUs are woken.
 # usage: netperf-stream.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 NAMESPACE=$WORK/netns # the namespace of the second server, kept by a mount on this file
 LACKING=$WORK/netns-lacking

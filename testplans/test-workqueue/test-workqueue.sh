@@ -4,7 +4,7 @@
 # in each affinity scope. It runs while it is loaded, prints to the kernel's log and refuses to stay.
 # usage: test-workqueue.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 setup() {
 	need insmod dmesg

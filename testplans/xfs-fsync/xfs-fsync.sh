@@ -4,14 +4,14 @@
 # once. A traced repetition counts what the flushing task locks under __flush_workqueue.
 # usage: xfs-fsync.sh setup|measure|teardown
 set -u
-. "$(dirname "$0")/board.sh"
+. "$(dirname "$0")/device.sh"
 
 LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
 BLOCK_KIB=4
 LOCK_ENTRIES='^(_raw|rt)_(spin|read|write)_(lock|trylock)'
 MARKERS='^(__flush_workqueue|schedule|schedule_rtlock|mutex_lock|mutex_unlock|handle_softirqs|__do_softirq)$'
 
-scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this board's memory, and says when it is less
+scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this device's memory, and says when it is less
 	mounts=$MOUNTS jobs=$JOBS file_kib=$1
 	# Every block is there twice, in the page cache and on the memory disk; half of the memory is left alone.
 	budget_kib=$(($(cat "$WORK/memory_mib") * 1024 / 2))
@@ -24,7 +24,7 @@ scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this boar
 	if [ $((jobs * file_kib * 2)) -gt "$data_kib" ]; then file_kib=$((data_kib / jobs / 2 / BLOCK_KIB * BLOCK_KIB)); fi
 	[ "$file_kib" -ge "$least_kib" ] || fail infrastructure "not enough memory: $budget_kib KiB for $mounts file systems and $jobs files"
 	record fact scale "$jobs jobs on $mounts mounts, $file_kib KiB each$(
-		[ "$jobs $mounts $file_kib" = "$JOBS $MOUNTS $1" ] || echo " (scaled to this board's memory; the plan asks for $JOBS, $MOUNTS, $1 KiB)")"
+		[ "$jobs $mounts $file_kib" = "$JOBS $MOUNTS $1" ] || echo " (scaled to this device's memory; the plan asks for $JOBS, $MOUNTS, $1 KiB)")"
 }
 
 setup() {

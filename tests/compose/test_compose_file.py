@@ -19,7 +19,7 @@ from wqlab_lab.services import Service, services, stores
 
 from .composefile import FILE, ROOT, MissingVariable, load
 
-BOARDS = 2
+DEVICES = 2
 DIFFERENT = {
     # Each store's socket is in a volume of its own, which only those mount who may use it.
     "postgres": {"/var/lib/wqlab/run": "/run/postgres"},
@@ -32,7 +32,7 @@ DIFFERENT = {
     "api": {"127.0.0.1": "0.0.0.0"},
 }
 """Service -> words of its command in `make demo` -> the same in a container. Everything else is equal."""
-LAVA = {"lava": "lava-boards"}
+LAVA = {"lava": "lava-devices"}
 """What `make up` starts where a LAVA is set -> its service. LAVA itself is somebody else's process there."""
 ONCE = {"database", "schema", "prepare", "exporter-file", "places"}
 """What `make up` does itself, before or between the processes; they end."""
@@ -72,7 +72,7 @@ def demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Service]:
             service.stop_signal,
             service.stop_wait_s,
         )
-        for service in [*stores(layout), *services(layout, BOARDS)]
+        for service in [*stores(layout), *services(layout, DEVICES)]
     }
 
 
@@ -102,8 +102,8 @@ def test_each_process_of_the_demo_has_a_service(compose: dict[str, Any], demo: d
         "beat",
         "build",
         "lookups",
-        "boards",
-        "lava-boards",
+        "devices",
+        "lava-devices",
     ],
 )
 def test_a_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
@@ -118,7 +118,7 @@ def test_a_service_runs_the_command_of_the_demo(name: str, compose: dict[str, An
     assert service["stop_grace_period"] == f"{process.stop_wait_s}s"
 
 
-@pytest.mark.parametrize("name", ["api", "server", "beat", "build", "lookups", "bench", "boards", "lava-boards"])
+@pytest.mark.parametrize("name", ["api", "server", "beat", "build", "lookups", "bench", "devices", "lava-devices"])
 def test_a_service_is_told_what_the_demo_tells_its_process(
     name: str, compose: dict[str, Any], demo: dict[str, Service]
 ) -> None:
@@ -153,7 +153,7 @@ def test_every_service_is_watched_confined_and_built_here(compose: dict[str, Any
 
 def test_lava_is_asked_for_and_confined_as_far_as_it_can_be(compose: dict[str, Any]) -> None:
     asked_for = {name: service["profiles"] for name, service in compose["services"].items() if "profiles" in service}
-    assert asked_for == {"lava": ["lava"], "lava-boards": ["lava"]}
+    assert asked_for == {"lava": ["lava"], "lava-devices": ["lava"]}
     service = compose["services"]["lava"]
     assert service["build"]["dockerfile"] == "deploy/lava/Dockerfile"
     assert service["cap_drop"] == ["ALL"]

@@ -79,12 +79,12 @@ def test_the_api_is_ready_and_serves_the_pages(up: Containers) -> None:
 
 
 def test_a_series_comes_to_a_report(up: Containers, token: str) -> None:
-    """Through every service: applied and built in the sandbox, booted on a board, compared."""
+    """Through every service: applied and built in the sandbox, booted on a device, compared."""
     environment = {**os.environ, "WQLAB_URL": URL, "WQLAB_TOKEN": token}
 
     def wqlab(*arguments: str) -> str:
         result = subprocess.run(["wqlab", *arguments], env=environment, text=True, capture_output=True, check=False)
-        logs = "\n".join(up.log_tail(name) for name in ("build", "boards")) if result.returncode else ""
+        logs = "\n".join(up.log_tail(name) for name in ("build", "devices")) if result.returncode else ""
         assert result.returncode == 0, f"{result.stdout}{result.stderr}\n{logs}"
         return result.stdout
 
@@ -97,7 +97,7 @@ def test_a_series_comes_to_a_report(up: Containers, token: str) -> None:
     assert "locks_per_flush" in report
     devices = httpx.get(f"{URL}/api/v1/devices", headers={"Authorization": f"Bearer {token}"}).json()
     health = {device["name"]: device["health"] for device in devices if device["device_type"] == "tiny"}
-    assert "good" in health.values(), f"a board is checked before its first run: {health}"
+    assert "good" in health.values(), f"a device is checked before its first run: {health}"
 
 
 @pytest.mark.parametrize("loosened", [True, False])
@@ -149,15 +149,15 @@ def test_lava_takes_its_token_and_has_its_device(up: Containers) -> None:
 
 
 def test_lavas_worker_tells_the_lab_of_its_device(up: Containers, token: str) -> None:
-    up.start("lava-boards")
-    up.await_health("lava-boards")
+    up.start("lava-devices")
+    up.await_health("lava-devices")
     deadline = time.monotonic() + TOLD_S
     while True:
         labs = httpx.get(f"{URL}/api/v1/labs", headers={"Authorization": f"Bearer {token}"}).json()
         pools = {lab["name"]: lab["pool"] for lab in labs if lab["pool"]}
         if pools:
             break
-        assert time.monotonic() < deadline, f"{labs}\n{up.log_tail('lava-boards')}"
+        assert time.monotonic() < deadline, f"{labs}\n{up.log_tail('lava-devices')}"
         time.sleep(1)
     assert list(pools["lava"]["devices"]) == ["lava-qemu-1"], pools
     assert pools["lava"]["problem"] == ""

@@ -1,4 +1,4 @@
-"""The virtual bench: every emulated unit of the data folder as a board with console, outlet and SSH address."""
+"""The virtual bench: every emulated unit of the data folder as a device with console, outlet and SSH address."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 from aiohttp import web
 
 from wqlab_contracts import bench_addresses
-from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedBoard
+from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
 from wqlab_contracts.specs import CpuArch, DeviceType
 
 from . import qemu
 from .capacity import Slots
 from .control_api import Interface
-from .emulated_device import Board
+from .emulated_device import Device
 from .ports import Ports
 
 log = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ class BenchError(Exception):
 class Settings:
     state: Path
     golden: Mapping[CpuArch, qemu.Golden]
-    """Boards of an architecture that is not here are refused."""
+    """Devices of an architecture that is not here are refused."""
     firmware: qemu.Firmware
     lab: str
     accelerator: Accelerator
@@ -40,19 +40,19 @@ class Settings:
 
 
 class Bench:
-    """Owns the boards from `start()` to `stop()`; publishes where they are in between."""
+    """Owns the devices from `start()` to `stop()`; publishes where they are in between."""
 
     def __init__(self, device_types: Mapping[str, DeviceType], settings: Settings) -> None:
         self._settings = settings
         self._ports = Ports(settings.state / "bench" / "ports.json")
         self._slots = Slots(settings.capacity)
-        self._boards: dict[str, Board] = {}
+        self._devices: dict[str, Device] = {}
         self._published = Published(
             http=f"http://127.0.0.1:{self._ports.http()}",
             capacity=settings.capacity,
             accelerator=settings.accelerator,
             emulator=qemu.described(settings.accelerator),
-            boards={},
+            devices={},
         )
         for device_type in device_types.values():
             if device_type.emulated:
@@ -64,7 +64,7 @@ class Bench:
         for unit in device_type.units:
             if unit.lab != self._settings.lab:
                 continue
-            ports = self._ports.board(unit.name)
+            ports = self._ports.device(unit.name)
             try:
                 command = self._command(device_type, ports.ssh)
             except qemu.UnsupportedTypeError as error:
@@ -72,8 +72,8 @@ class Bench:
                 log.error("device type %s", error)
                 return
             log_file = consoles / f"{unit.name}.log"
-            self._boards[unit.name] = Board(unit.name, command, log_file, self._slots)
-            self._published.boards[unit.name] = PublishedBoard(
+            self._devices[unit.name] = Device(unit.name, command, log_file, self._slots)
+            self._published.devices[unit.name] = PublishedDevice(
                 index=ports.index,
                 console=f"127.0.0.1:{ports.console}",
                 ssh_port=ports.ssh,
@@ -104,19 +104,19 @@ class Bench:
         return self._published
 
     async def _listen(self) -> None:
-        for name, board in self._boards.items():
-            await board.console.listen(self._ports.board(name).console)
-        indices = {place.index: name for name, place in self._published.boards.items()}
-        self._runner = web.AppRunner(Interface(self._boards, indices).application(), access_log=None)
+        for name, device in self._devices.items():
+            await device.console.listen(self._ports.device(name).console)
+        indices = {place.index: name for name, place in self._published.devices.items()}
+        self._runner = web.AppRunner(Interface(self._devices, indices).application(), access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._ports.http()).start()
 
     async def stop(self) -> None:
-        """Switches every board off."""
+        """Switches every device off."""
         bench_addresses.path(self._settings.state).unlink(missing_ok=True)
         if self._runner is not None:
             await self._runner.cleanup()
-        await asyncio.gather(*(board.close() for board in self._boards.values()))
+        await asyncio.gather(*(device.close() for device in self._devices.values()))
 
 
 async def serve(bench: Bench) -> None:
@@ -127,7 +127,7 @@ async def serve(bench: Bench) -> None:
         loop.add_signal_handler(number, ended.set)
     try:
         place = await bench.start()
-        log.info("%d boards at %s, %d at once, %s", len(place.boards), place.http, place.capacity, place.accelerator)
+        log.info("%d devices at %s, %d at once, %s", len(place.devices), place.http, place.capacity, place.accelerator)
         await ended.wait()
     finally:
         await bench.stop()

@@ -1,4 +1,4 @@
-"""How many boards may run at once: emulated CPUs share the host's cores, and too many boards time each other out."""
+"""How many devices may run at once: emulated CPUs share the host's cores, and too many devices time each other out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import os
 
 WAIT_S = 20.0
-"""How long a power-on waits for a slot: a little longer than another board's cold cycle."""
+"""How long a power-on waits for a slot: a little longer than another device's cold cycle."""
 
 
 class Busy(Exception):
-    """All slots are taken; the text names the boards that hold them."""
+    """All slots are taken; the text names the devices that hold them."""
 
 
 class Slots:
@@ -32,7 +32,7 @@ class Slots:
             await asyncio.wait_for(self._free.acquire(), self._wait_s)
         except TimeoutError:
             running = ", ".join(self.holders)
-            raise Busy(f"{self.size} of {self.size} boards are running ({running}): switch one off first") from None
+            raise Busy(f"{self.size} of {self.size} devices are running ({running}): switch one off first") from None
         self._holders.add(name)
 
     def give_back(self, name: str) -> None:
@@ -43,5 +43,5 @@ class Slots:
 
 
 def default_size() -> int:
-    """One board per core that this process may use: a boot keeps one core busy, whatever the number of its CPUs."""
+    """One device per core that this process may use: a boot keeps one core busy, whatever the number of its CPUs."""
     return max(1, len(os.sched_getaffinity(0)))

@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="wqlab-bench", description="The virtual bench.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    build = commands.add_parser("rootfs", help="build the boards' root filesystem if need be, and print its path")
+    build = commands.add_parser("rootfs", help="build the devices' root filesystem if need be, and print its path")
     build.add_argument("--arch", choices=("x86_64", "arm64"), default="x86_64", help="default: %(default)s")
     build.set_defaults(run=_rootfs)
 
@@ -65,15 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         help='JSON: {"x86_64": {"kernel": FILE, "rootfs": FILE}, ...}, the golden system of each architecture',
     )
     run.add_argument("--ssh-key", type=Path, metavar="FILE", help="public key; default: lab_ed25519.pub of the lab")
-    run.add_argument("--capacity", type=int, metavar="N", help="boards that may run at once; default: one per core")
+    run.add_argument("--capacity", type=int, metavar="N", help="devices that may run at once; default: one per core")
     run.add_argument("--accelerator", choices=("auto", "kvm", "tcg"), default="auto", help="default: %(default)s")
     run.set_defaults(run=_serve)
 
-    write = commands.add_parser("exporter", help="write labgrid's exporter configuration for the lab's boards")
+    write = commands.add_parser("exporter", help="write labgrid's exporter configuration for the lab's devices")
     write.add_argument("--output", type=Path, metavar="FILE", help="default: labgrid/exporter.yaml of the lab")
     write.set_defaults(run=_exporter)
 
-    sync = commands.add_parser("places", help="make labgrid's places equal to the lab's boards")
+    sync = commands.add_parser("places", help="make labgrid's places equal to the lab's devices")
     sync.set_defaults(run=_places)
     return parser
 
@@ -151,7 +151,7 @@ def _key_blob(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"no SSH public key in {path}: {error}") from error
     if kind != "ssh-ed25519":
-        raise UsageError(f"{path} is a {kind} key; boards take ed25519 keys")
+        raise UsageError(f"{path} is a {kind} key; devices take ed25519 keys")
     return blob
 
 

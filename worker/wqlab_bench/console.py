@@ -16,7 +16,7 @@ CLIENT_BACKLOG = 8 << 20
 
 
 class Console:
-    """What the board says goes to the log first, then to whoever is connected; what clients say goes to the board.
+    """What the device says goes to the log first, then to whoever is connected; what clients say goes to the device.
 
     The log is never lossy and never waits for a client. New clients see what comes from then on, nothing is replayed.
     """
@@ -47,7 +47,7 @@ class Console:
         self._file = self.log.open("ab", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """The board's output: logged whole, then offered to every client."""
+        """The device's output: logged whole, then offered to every client."""
         if self._file is None:
             self._file = self.log.open("ab", buffering=0)
         self._file.write(data)

@@ -1,8 +1,8 @@
 """The bench's HTTP interface: outlets for labgrid's power model `rest`, and faults for tests.
 
 GET, PUT /power/<index>          `1` or `0`
-GET      /boards, /boards/<name>
-GET, PUT /boards/<name>/faults   {"faults": [...]}, see faults.Fault
+GET      /devices, /devices/<name>
+GET, PUT /devices/<name>/faults   {"faults": [...]}, see faults.Fault
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from .capacity import Busy
-from .emulated_device import Board
+from .emulated_device import Device
 from .faults import FaultList
 from .machine import MachineError
 
@@ -22,64 +22,64 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Interface:
-    """`boards` by name; `indices`: outlet number -> board name."""
+    """`devices` by name; `indices`: outlet number -> device name."""
 
-    def __init__(self, boards: dict[str, Board], indices: dict[int, str]) -> None:
-        self._boards = boards
+    def __init__(self, devices: dict[str, Device], indices: dict[int, str]) -> None:
+        self._devices = devices
         self._indices = indices
 
     def application(self) -> web.Application:
         app = web.Application(middlewares=[_problems])
         app.router.add_get("/power/{index}", self._get_power)
         app.router.add_put("/power/{index}", self._put_power)
-        app.router.add_get("/boards", self._get_boards)
-        app.router.add_get("/boards/{name}", self._get_board)
-        app.router.add_get("/boards/{name}/faults", self._get_faults)
-        app.router.add_put("/boards/{name}/faults", self._put_faults)
+        app.router.add_get("/devices", self._get_devices)
+        app.router.add_get("/devices/{name}", self._get_device)
+        app.router.add_get("/devices/{name}/faults", self._get_faults)
+        app.router.add_put("/devices/{name}/faults", self._put_faults)
         return app
 
     async def _get_power(self, request: web.Request) -> web.Response:
         return web.Response(text="1" if self._outlet(request).outlet else "0")
 
     async def _put_power(self, request: web.Request) -> web.Response:
-        board = self._outlet(request)
+        device = self._outlet(request)
         body = (await request.text()).strip()
         if body not in ("0", "1"):
             raise web.HTTPBadRequest(text=f"body is {body!r}; write 1 to switch on, 0 to switch off\n")
-        await board.switch(body == "1")
-        return web.Response(text="1" if board.outlet else "0")
+        await device.switch(body == "1")
+        return web.Response(text="1" if device.outlet else "0")
 
-    async def _get_boards(self, _: web.Request) -> web.Response:
-        return web.json_response({name: board.status() for name, board in self._boards.items()})
+    async def _get_devices(self, _: web.Request) -> web.Response:
+        return web.json_response({name: device.status() for name, device in self._devices.items()})
 
-    async def _get_board(self, request: web.Request) -> web.Response:
-        return web.json_response(self._board(request).status())
+    async def _get_device(self, request: web.Request) -> web.Response:
+        return web.json_response(self._device(request).status())
 
     async def _get_faults(self, request: web.Request) -> web.Response:
-        return _faults(self._board(request))
+        return _faults(self._device(request))
 
     async def _put_faults(self, request: web.Request) -> web.Response:
-        board = self._board(request)
+        device = self._device(request)
         wanted = FaultList.model_validate_json(await request.read())
-        await board.set_faults(wanted.faults)
-        return _faults(board)
+        await device.set_faults(wanted.faults)
+        return _faults(device)
 
-    def _board(self, request: web.Request) -> Board:
+    def _device(self, request: web.Request) -> Device:
         name = request.match_info["name"]
-        if name not in self._boards:
-            raise web.HTTPNotFound(text=f"no board {name}; there are {', '.join(self._boards)}\n")
-        return self._boards[name]
+        if name not in self._devices:
+            raise web.HTTPNotFound(text=f"no device {name}; there are {', '.join(self._devices)}\n")
+        return self._devices[name]
 
-    def _outlet(self, request: web.Request) -> Board:
+    def _outlet(self, request: web.Request) -> Device:
         index = request.match_info["index"]
         name = self._indices.get(int(index)) if index.isdecimal() else None
         if name is None:
             raise web.HTTPNotFound(text=f"no outlet {index}\n")
-        return self._boards[name]
+        return self._devices[name]
 
 
-def _faults(board: Board) -> web.Response:
-    body: dict[str, Any] = {"faults": [fault.model_dump(mode="json") for fault in board.faults]}
+def _faults(device: Device) -> web.Response:
+    body: dict[str, Any] = {"faults": [fault.model_dump(mode="json") for fault in device.faults]}
     return web.json_response(body)
 
 

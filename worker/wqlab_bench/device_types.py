@@ -10,7 +10,7 @@ from wqlab_contracts.yamlfile import Document
 
 
 def load_device_types(data_dir: Path) -> dict[str, DeviceType]:
-    """Reads `device-types/` alone: boards don't depend on plans and recipes. Raises DataError."""
+    """Reads `device-types/` alone: devices don't depend on plans and recipes. Raises DataError."""
     folder = data_dir / "device-types"
     common = folder / "common.yaml"
     defaults = Document.read(common, f"{folder.name}/{common.name}") if common.exists() else None

@@ -1,4 +1,4 @@
-"""The device tree of an emulated arm64 board: QEMU's own, with the clusters, caches and capacities of the device type.
+"""The device tree of an emulated arm64 device: QEMU's own, with the clusters, caches and capacities of the device type.
 
 QEMU describes equal cores and no caches. Linux takes from the device tree which cores make a cluster (`cpu-map`), who
 shares a cache (`next-level-cache`) and how strong a core is (`capacity-dmips-mhz`); bindings: cpu-capacity.txt,
@@ -25,7 +25,7 @@ class DeviceTreeError(Exception):
     """The tree cannot be made; the text has the tool's words."""
 
 
-def board_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Path:
+def device_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Path:
     """The tree's file, made in `folder` unless it is there. Raises DeviceTreeError.
 
     `qemu`: a command line of the machine up to its CPUs and memory, whose first `-machine` option is extended.
@@ -37,7 +37,7 @@ def board_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Pa
         return tree
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as name:
-        draft = Path(name) / "board.dtb"
+        draft = Path(name) / "device.dtb"
         machine = qemu.index("-machine") + 1
         _run([*qemu[:machine], f"{qemu[machine]},dumpdtb={draft}", *qemu[machine + 1 :]])
         for edit in _edits(device_type, _cpu_nodes(draft)):

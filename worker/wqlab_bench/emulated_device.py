@@ -1,4 +1,4 @@
-"""One board: its outlet, the machine behind it, its console, and the faults it is asked to show."""
+"""One device: its outlet, the machine behind it, its console, and the faults it is asked to show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WIRE = {FaultKind.MUTE, FaultKind.GARBLED_CONSOLE}
 
 
 class MachineLike(Protocol):
-    """What a board needs of the machine behind it; `Machine` is the real one."""
+    """What a device needs of the machine behind it; `Machine` is the real one."""
 
     async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None: ...
     async def command(self, execute: str, /, **arguments: Any) -> Any: ...
@@ -30,8 +30,8 @@ class MachineLike(Protocol):
     async def kill(self) -> None: ...
 
 
-class Board:
-    """Behaves like a board on an outlet: the outlet's state is one thing, whether the board lives another."""
+class Device:
+    """Behaves like a device on an outlet: the outlet's state is one thing, whether the device lives another."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Board:
     async def switch(self, on: bool) -> None:
         """Switches the outlet; an outlet that cannot be switched on stays off.
 
-        Raises `capacity.Busy` if no slot for another board gets free, MachineError if QEMU fails.
+        Raises `capacity.Busy` if no slot for another device gets free, MachineError if QEMU fails.
         """
         async with self._switching:
             for fault in self._having(FaultKind.SLOW_POWER):
@@ -182,7 +182,7 @@ class Board:
                 self._in_background(self._strike(fault))
 
     def _on_exit(self, words: str) -> None:
-        """The guest switched itself off or QEMU died: the outlet is still on, as with a real board."""
+        """The guest switched itself off or QEMU died: the outlet is still on, as with a real device."""
         log.warning("%s: %s", self.name, words)
         self._machine, self._detail = None, words
         self._slots.give_back(self.name)
@@ -214,7 +214,7 @@ class Board:
 
 
 def _waits(fault: Fault) -> bool:
-    """A panic without text waits for a system that can panic: a board that is just switched on has no kernel yet."""
+    """A panic without text waits for a system that can panic: a device that is just switched on has no kernel yet."""
     return fault.when is not None or fault.kind is FaultKind.PANIC
 
 

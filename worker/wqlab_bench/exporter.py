@@ -14,14 +14,14 @@ class ExporterError(Exception):
 
 
 def resources(place: bench_addresses.Published) -> dict[str, dict[str, Any]]:
-    """Resource group (a unit's name) -> labgrid's resources of that board."""
+    """Resource group (a unit's name) -> labgrid's resources of that device."""
     groups: dict[str, dict[str, Any]] = {}
-    for name, board in place.boards.items():
-        host, port = board.console.rsplit(":", 1)
+    for name, device in place.devices.items():
+        host, port = device.console.rsplit(":", 1)
         groups[name] = {
-            "NetworkPowerPort": {"model": "rest", "host": f"{place.http}/power/{{index}}", "index": board.index},
+            "NetworkPowerPort": {"model": "rest", "host": f"{place.http}/power/{{index}}", "index": device.index},
             "NetworkSerialPort": {"host": host, "port": int(port), "protocol": "raw"},
-            "NetworkService": {"address": host, "port": board.ssh_port, "username": "root"},
+            "NetworkService": {"address": host, "port": device.ssh_port, "username": "root"},
         }
     return groups
 

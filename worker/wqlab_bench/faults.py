@@ -1,4 +1,4 @@
-"""Faults on demand: what can be wrong with a board, as a test asks for it."""
+"""Faults on demand: what can be wrong with a device, as a test asks for it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ READY = "wqlab-ready "
 
 class FaultKind(enum.StrEnum):
     DEAD = "dead"
-    """The outlet switches, the board does not start."""
+    """The outlet switches, the device does not start."""
     MUTE = "mute"
     """The console says nothing."""
     GARBLED_CONSOLE = "garbled_console"
@@ -29,7 +29,7 @@ class FaultKind(enum.StrEnum):
 
 
 class Fault(BaseModel):
-    """One fault. It strikes at once (at power-on if the board is off), or each time the console shows `when`."""
+    """One fault. It strikes at once (at power-on if the device is off), or each time the console shows `when`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -42,14 +42,14 @@ class Fault(BaseModel):
     """For slow_power."""
 
     @model_validator(mode="after")
-    def _when_needs_a_running_board(self) -> Self:
+    def _when_needs_a_running_device(self) -> Self:
         if self.when is not None and self.kind in (FaultKind.DEAD, FaultKind.SLOW_POWER):
             raise ValueError(f"{self.kind} cannot wait for console text: it is about switching the power")
         return self
 
 
 class FaultList(BaseModel):
-    """The body of `PUT /boards/<name>/faults`; it replaces the faults there were."""
+    """The body of `PUT /devices/<name>/faults`; it replaces the faults there were."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -18,7 +18,7 @@ class PortsError(Exception):
     """No free port."""
 
 
-class BoardPorts(BaseModel):
+class DevicePorts(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     index: int
@@ -30,11 +30,11 @@ class _Kept(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     http: int | None = None
-    boards: dict[str, BoardPorts] = {}
+    devices: dict[str, DevicePorts] = {}
 
 
 class Ports:
-    """Assigns ports and outlet numbers by board name; a board that comes back finds its old ones."""
+    """Assigns ports and outlet numbers by device name; a device that comes back finds its old ones."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -46,19 +46,19 @@ class Ports:
             self._save()
         return self._kept.http
 
-    def board(self, name: str) -> BoardPorts:
-        if name not in self._kept.boards:
-            index = 1 + max((board.index for board in self._kept.boards.values()), default=0)
+    def device(self, name: str) -> DevicePorts:
+        if name not in self._kept.devices:
+            index = 1 + max((device.index for device in self._kept.devices.values()), default=0)
             first = self._free()
-            self._kept.boards[name] = BoardPorts(index=index, console=first, ssh=self._free(first))
+            self._kept.devices[name] = DevicePorts(index=index, console=first, ssh=self._free(first))
             self._save()
-        return self._kept.boards[name]
+        return self._kept.devices[name]
 
     def _free(self, *but: int) -> int:
         """Below the range that the kernel hands out for outgoing connections, so that nobody takes it meanwhile."""
         highest = int(_EPHEMERAL.read_text().split()[0]) - 1 if _EPHEMERAL.exists() else 32767
         taken = {self._kept.http, *but}
-        taken |= {port for board in self._kept.boards.values() for port in (board.console, board.ssh)}
+        taken |= {port for device in self._kept.devices.values() for port in (device.console, device.ssh)}
         for _ in range(_TRIES):
             port = random.randint(min(_LOWEST, highest), highest)  # noqa: S311
             if port not in taken and _is_free(port):

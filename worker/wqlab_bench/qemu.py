@@ -1,4 +1,4 @@
-"""The command line of a board's QEMU."""
+"""The command line of a device's QEMU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .firmware import smt_last
 
 PROGRAM: dict[CpuArch, str] = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 MACHINE: dict[CpuArch, str] = {
-    # Without system management mode and PS/2, which no board uses: their set-up costs a tenth of a boot.
+    # Without system management mode and PS/2, which no device uses: their set-up costs a tenth of a boot.
     "x86_64": "q35,smm=off,i8042=off",
     # With an ITS, the interrupt controller goes on writing its tables into the next kernel's memory after kexec.
     # Random seeds in the device tree would make kexec-tools refuse to hand it on.
@@ -34,12 +34,12 @@ on two CPUs, 5.3 instead of 11.7 on 24. A boot translates about 55 MiB.
 
 
 class UnsupportedTypeError(Exception):
-    """The bench cannot build boards of this type; the text says why."""
+    """The bench cannot build devices of this type; the text says why."""
 
 
 @dataclass(frozen=True)
 class Golden:
-    """What a board boots when it is switched on."""
+    """What a device boots when it is switched on."""
 
     kernel: Path
     rootfs: Path
@@ -49,7 +49,7 @@ class Golden:
 
 @dataclass(frozen=True)
 class Firmware:
-    """What a board has beside its CPUs and memory before any system is loaded; made in `folder` when it is missing."""
+    """What a device has beside its CPUs and memory before any system is loaded; made in `folder` when it is missing."""
 
     folder: Path
 
@@ -62,21 +62,21 @@ class Firmware:
         """Raises devicetree.DeviceTreeError."""
         if not device_type.topology.clusters:
             return []
-        return ["-dtb", str(devicetree.board_tree(device_type, machine, self.folder))]
+        return ["-dtb", str(devicetree.device_tree(device_type, machine, self.folder))]
 
 
 def accelerator_arguments(accelerator: Accelerator) -> list[str]:
-    """Emulation runs a board's CPUs in turn on one host thread.
+    """Emulation runs a device's CPUs in turn on one host thread.
 
     With a thread for each, QEMU 7.2 may execute the breakpoint that the guest has just taken out while it patches its
     own code (function tracing does): an oops that would be held against the kernel. In turn is also the cheaper way on
-    a host with few cores, and boards do not slow each other down.
+    a host with few cores, and devices do not slow each other down.
     """
     return ["-accel", "kvm" if accelerator == "kvm" else f"tcg,thread=single,tb-size={TRANSLATED_MIB}"]
 
 
 def described(accelerator: Accelerator) -> str:
-    """`QEMU 7.2.22, tcg, one host thread`: what a report says of boards that run under `accelerator_arguments`."""
+    """`QEMU 7.2.22, tcg, one host thread`: what a report says of devices that run under `accelerator_arguments`."""
     how = "kvm" if accelerator == "kvm" else "tcg, one host thread"
     said = subprocess.run([PROGRAM["x86_64"], "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"version (\S+)", said)

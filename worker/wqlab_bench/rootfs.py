@@ -1,7 +1,7 @@
 """Builds the root filesystem that the golden system and every variant boot: `rootfs/<hash>.cpio` in the cache.
 
 The image is a function of its inputs (packages with their versions, the list of programs, our own files), which name
-it; nothing in it is secret or differs between boards. Built by any user from the machine's own apt sources: packages
+it; nothing in it is secret or differs between devices. Built by any user from the machine's own apt sources: packages
 are only unpacked, never configured.
 """
 

@@ -1,6 +1,6 @@
 """QEMU's words for a CPU layout: pure, so that every layout of a device type can be checked without a machine.
 
-On arm64 QEMU is given a flat machine; what its CPUs share is written into the board's device tree (see devicetree.py).
+On arm64 QEMU is given a flat machine; what its CPUs share is written into the device's device tree (see devicetree.py).
 On x86 QEMU gives every die its own L3 (Intel models), so an L3 domain is a die. QEMU numbers CPUs in APIC-id order,
 which is the `contiguous` numbering; `smt_last` is the firmware's doing (see firmware.py).
 """
@@ -13,7 +13,7 @@ LARGEST_APIC_ID = 254
 """Without x2APIC and interrupt remapping, which software emulation lacks, 255 is the broadcast address."""
 
 LEAST_NODE_MIB = 128
-"""The kernel merges or drops smaller NUMA nodes' memory at boot; such a board would not have the nodes it declares."""
+"""The kernel merges or drops smaller NUMA nodes' memory at boot; such a device would not have the nodes it declares."""
 
 
 class TopologyError(Exception):
@@ -26,7 +26,7 @@ def check(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> None
         _check_arm64(topology)
         return
     if topology.clusters:
-        raise TopologyError("clusters of different cores: QEMU shows them on arm64 boards only")
+        raise TopologyError("clusters of different cores: QEMU shows them on arm64 devices only")
     largest = largest_apic_id(topology)
     if largest > LARGEST_APIC_ID:
         raise TopologyError(
@@ -50,9 +50,9 @@ def check(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> None
 
 def _check_arm64(topology: Topology) -> None:
     if topology.sockets > 1 or topology.numa_nodes > 1 or topology.threads_per_core > 1:
-        raise TopologyError("an emulated arm64 board has one socket, one NUMA node and no SMT")
+        raise TopologyError("an emulated arm64 device has one socket, one NUMA node and no SMT")
     if topology.l3_per_socket > 1 or not topology.clusters:
-        raise TopologyError("an emulated arm64 board has clusters, and one L3 cache or none")
+        raise TopologyError("an emulated arm64 device has clusters, and one L3 cache or none")
 
 
 def arguments(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> list[str]:

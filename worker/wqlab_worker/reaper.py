@@ -41,7 +41,7 @@ def reap(
     power: Callable[[], dict[str, ExternalPower]],
     clearing: Callable[[Clearing], list[Held]] = clear,
 ) -> list[Held]:
-    """Powers off and frees what dead sessions hold; returns it. `power`: how boards without a power port are switched.
+    """Powers off and frees what dead sessions hold; returns it. `power`: how devices without a power port are switched.
 
     Holders are listed *before* the leases: a session acquires its place after its lease, so one that is listed and
     has no lease is dead, whatever happens meanwhile.
@@ -57,7 +57,7 @@ def reap(
 
 
 def refused(state: Path) -> dict[str, str] | None:
-    """Device types that the bench beside this worker cannot build boards of -> why; None while there is no bench."""
+    """Device types that the bench beside this worker cannot build devices of -> why; None while there is no bench."""
     try:
         return bench_addresses.read(state).refused
     except FileNotFoundError:
@@ -65,7 +65,7 @@ def refused(state: Path) -> dict[str, str] | None:
 
 
 def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
-    """A lab worker's standing duties, for as long as the process lives: say how many boards it can drive at once and
+    """A lab worker's standing duties, for as long as the process lives: say how many devices it can drive at once and
     what its LAVA says of them, and, at first and then now and again, free what dead sessions hold."""
     pause = threading.Event()
     next_reap = time.monotonic()

@@ -35,10 +35,10 @@ class Settings(BaseSettings):
     )
 
     lava_url: str = ""
-    """Of the LAVA server whose devices this worker drives; empty: its boards are labgrid's."""
+    """Of the LAVA server whose devices this worker drives; empty: its devices are labgrid's."""
     lava_token: SecretStr = SecretStr("")
     lava_listen: str = "127.0.0.1"
-    """Address on which LAVA's dispatcher and its boards reach this worker, each run at a port of its own."""
+    """Address on which LAVA's dispatcher and its devices reach this worker, each run at a port of its own."""
     lava_worker_host: str = "127.0.0.1"
     """As what LAVA's dispatcher knows that address."""
 
@@ -59,7 +59,7 @@ class Settings(BaseSettings):
 
     @property
     def ssh_key(self) -> Path:
-        """Private key of the lab; the boards are given its public half on their command line."""
+        """Private key of the lab; the devices are given its public half on their command line."""
         return self.state / "keys" / "lab_ed25519"
 
     @property

@@ -60,6 +60,6 @@ def run(id: int) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_lab_duties(sender: Any, **_: Any) -> None:
-    """In the worker that serves this lab's boards, not in build workers."""
+    """In the worker that serves this lab's devices, not in build workers."""
     if celery_names.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
         reaper.start(settings(), jobs.server_of(settings()), sender.controller.concurrency)

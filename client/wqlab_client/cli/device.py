@@ -1,4 +1,4 @@
-"""`wqlab device check`: a new board from its power switch to its noise, with an answer and a fix at each step."""
+"""`wqlab device check`: a new device from its power switch to its noise, with an answer and a fix at each step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..wording import one_line
 from .lab import DeviceName
 from .session import DETACHED_EXIT, JsonFlag, Session, of
 
-device_app = typer.Typer(name="device", help="One board: is it fit for work?", rich_markup_mode=None)
+device_app = typer.Typer(name="device", help="One device: is it fit for work?", rich_markup_mode=None)
 
 TITLES = {
     DeviceStep.POWER: "power",
@@ -43,7 +43,7 @@ def check(
     as_json: JsonFlag = False,
     wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Stay until it has ended")] = True,
 ) -> None:
-    """Walk through a board: power, console, golden system, kexec, topology, detectors, scratch disks, noise.
+    """Walk through a device: power, console, golden system, kexec, topology, detectors, scratch disks, noise.
 
     For maintainers. Exit codes: 0 every step is ok or skipped with a reason, 4 one failed or the walk was cut short.
     """

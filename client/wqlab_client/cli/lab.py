@@ -172,7 +172,7 @@ def plans(
         str | None, typer.Argument(metavar="[NAME]", help="All about this plan", show_default=False)
     ] = None,
     script: Annotated[
-        bool, typer.Option("--script", help="With NAME: print the script that runs on the board")
+        bool, typer.Option("--script", help="With NAME: print the script that runs on the device")
     ] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -209,9 +209,9 @@ def described_plan(view: PlanView) -> list[Text]:
     lines += [Text(f"  knob {axis.name}: {', '.join(axis.values)}") for axis in plan.axes]
     if plan.axes:
         lines.append(Text(f"  reference setting: {plan.reference_setting}"))
-    lines += _profile("hardware", plan.hardware) + _profile("emulated boards", plan.emulated)
+    lines += _profile("hardware", plan.hardware) + _profile("emulated devices", plan.emulated)
     for metric in plan.metrics:
-        roles = {metric.role_hardware: "hardware", metric.role_emulated: "emulated boards"}
+        roles = {metric.role_hardware: "hardware", metric.role_emulated: "emulated devices"}
         primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""
         if metric.role_hardware is metric.role_emulated is Role.PRIMARY:
             primary = ", primary"
@@ -226,11 +226,11 @@ def described_plan(view: PlanView) -> list[Text]:
     return lines
 
 
-def _profile(board: str, profile: Profile) -> list[Text]:
+def _profile(device: str, profile: Profile) -> list[Text]:
     r = profile.repetitions
     lines = [
         Text(
-            f"  on {board}: {profile.blocks} blocks, {r.warmup} warm-up + {r.untraced} untraced + {r.traced} traced "
+            f"  on {device}: {profile.blocks} blocks, {r.warmup} warm-up + {r.untraced} untraced + {r.traced} traced "
             f"repetitions{_parameters(profile.parameters)}"
         )
     ]

@@ -29,7 +29,7 @@ _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 @lab_app.command("list")
 def list_labs(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List the labs: whether they have joined, when they were last seen, how many boards they have."""
+    """List the labs: whether they have joined, when they were last seen, how many devices they have."""
     session = of(context)
     found = session.client.labs()
     if as_json:
@@ -37,7 +37,7 @@ def list_labs(context: typer.Context, as_json: JsonFlag = False) -> None:
         return
     now = utc_now()
     session.output.table(
-        ("NAME", "BY", "JOINED", "SEEN", "BOARDS", "FREE", "AT ONCE", "PROBLEM"), [_row(lab, now) for lab in found]
+        ("NAME", "BY", "JOINED", "SEEN", "DEVICES", "FREE", "AT ONCE", "PROBLEM"), [_row(lab, now) for lab in found]
     )
 
 
@@ -48,7 +48,7 @@ def _row(lab: LabView, now: datetime) -> list[Text | str]:
         joined = f"{rough((now - lab.joined_at).total_seconds())} ago" if lab.joined_at else "the server's"
     seen = f"{rough((now - lab.last_seen_at).total_seconds())} ago" if lab.last_seen_at else "never"
     how = f"LAVA {lab.pool.version}".strip() if lab.pool else lab.backend
-    return [lab.name, how, joined, seen, str(lab.boards), str(lab.free), str(lab.capacity or "-"), lab.problem]
+    return [lab.name, how, joined, seen, str(lab.devices), str(lab.free), str(lab.capacity or "-"), lab.problem]
 
 
 @lab_app.command("invite")
@@ -78,7 +78,7 @@ def join_lab(  # noqa: PLR0917 - typer's options
     url: Annotated[str, typer.Argument(metavar="URL", help="The server's URL", show_default=False)],
     token: Annotated[str, typer.Option(help="As `wqlab lab invite` printed it", show_default=False)],
     folder: Annotated[Path, typer.Option(help="Where the lab host keeps everything")] = Path("wqlab-lab"),
-    boards: Annotated[int, typer.Option(min=1, max=1000, help="How many boards are driven at once")] = 1,
+    devices: Annotated[int, typer.Option(min=1, max=1000, help="How many devices are driven at once")] = 1,
     coordinator: Annotated[str, typer.Option(help="Where labgrid's coordinator listens")] = "127.0.0.1:20408",
     again: Annotated[bool, typer.Option("--again", help="Put new credentials into a folder that has some")] = False,
 ) -> None:
@@ -90,7 +90,7 @@ def join_lab(  # noqa: PLR0917 - typer's options
     if url.startswith("http://") and not re.match(r"http://(127\.|localhost|\[::1\])", url):
         raise UsageError(f"{url} is not encrypted, and the lab's credentials would travel on it", "use https")
     wanted = JoinToken.read(token)
-    host = LabHost(folder.absolute(), coordinator, boards)
+    host = LabHost(folder.absolute(), coordinator, devices)
     host.check(again=again)
     joined, ca = join(url, wanted)
     host.write(url, joined, ca)
@@ -98,19 +98,19 @@ def join_lab(  # noqa: PLR0917 - typer's options
     supervisord, control = host.bin / "supervisord", host.bin / "supervisorctl"
     output.line(f"This machine is the host of lab {joined.lab}; its files are in {host.folder}")
     output.note("Next:")
-    output.note(f"  1. Describe the boards in {host.folder}/labgrid/exporter.yaml, and on the server in device-types/")
+    output.note(f"  1. Describe the devices in {host.folder}/labgrid/exporter.yaml, and on the server in device-types/")
     output.note(f"     with `lab: {joined.lab}`; put {host.folder}/keys/lab_ed25519.pub on them.")
     output.note(f"  2. Start coordinator, exporter and worker: {supervisord} -c {host.configuration}")
     output.note(f"  3. See that they run: {control} -c {host.configuration} status")
-    output.note("  4. Try each board: wqlab device check NAME")
+    output.note("  4. Try each device: wqlab device check NAME")
 
 
 @lab_app.command("remove")
 def remove(context: typer.Context, name: LabName) -> None:
-    """End a lab's credentials at once, and quarantine its boards. For administrators."""
+    """End a lab's credentials at once, and quarantine its devices. For administrators."""
     session = of(context)
     session.client.remove_lab(name)
-    session.output.line(f"lab {name} is removed: its credentials have ended, its boards are quarantined")
+    session.output.line(f"lab {name} is removed: its credentials have ended, its devices are quarantined")
 
 
 def register(app: typer.Typer) -> None:

@@ -205,11 +205,15 @@ def submit(  # noqa: PLR0917 - the options of a command
     ] = None,
     recipe: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Kernel recipe instead of the boards' own; debug gives findings, no figures"),
+        typer.Option(
+            metavar="NAME", help="Kernel recipe instead of the devices' own; debug gives findings, no figures"
+        ),
     ] = None,
     backend: Annotated[
         Backend | None,
-        typer.Option(help="Only boards that are reached so; else the pool with the shortest queue", show_default=False),
+        typer.Option(
+            help="Only devices that are reached so; else the pool with the shortest queue", show_default=False
+        ),
     ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher goes first")] = 50,

@@ -39,7 +39,7 @@ class Crossing(Message):
 
 
 class MetricCurve(Message):
-    """One metric on one kernel. Only metrics that are evidence on this board have a curve."""
+    """One metric on one kernel. Only metrics that are evidence on this device have a curve."""
 
     metric: str
     unit: str

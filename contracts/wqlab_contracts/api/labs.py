@@ -39,7 +39,7 @@ class LabJoined(Message):
 
     lab: Name
     worker_token: str
-    """Claims the runs of this lab's boards and nothing else."""
+    """Claims the runs of this lab's devices and nothing else."""
     broker_url: str
     """With a user that may take messages from this lab's queue and nothing else."""
 
@@ -53,8 +53,8 @@ class LabView(Message):
     last_seen_at: datetime | None
     """When its worker last asked for anything, to the minute."""
     capacity: int | None
-    """Boards that its worker runs at once; null before it has said so."""
-    boards: int
+    """Devices that its worker runs at once; null before it has said so."""
+    devices: int
     """Units of the device-types folder that name it."""
     backend: Backend
     """How its worker reaches them."""

@@ -1,4 +1,4 @@
-"""REST resources of the lab's pages: the queue and why it stands so, what ran where, a board's history."""
+"""REST resources of the lab's pages: the queue and why it stands so, what ran where, a device's history."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .submissions import Page
 
 
 class Waits(StrEnum):
-    """Why a queued run has no board yet."""
+    """Why a queued run has no device yet."""
 
     OFFERED = "offered"
-    """A board is set aside; its lab's worker is about to begin."""
+    """A device is set aside; its lab's worker is about to begin."""
     NEXT = "next"
-    """It gets a board in the next moment."""
+    """It gets a device in the next moment."""
     BUSY = "busy"
-    """All boards that it could have are leased."""
+    """All devices that it could have are leased."""
     AHEAD = "ahead"
     """Runs with a higher score come first."""
     UNCHECKED = "unchecked"
-    """Its boards wait for, or are in, a health check."""
+    """Its devices wait for, or are in, a health check."""
     CAPACITY = "capacity"
-    """The lab runs as many boards at once as it can."""
+    """The lab runs as many devices at once as it can."""
     AWAY = "away"
-    """The labs of its boards cannot give them now."""
+    """The labs of its devices cannot give them now."""
     OUT_OF_SERVICE = "out_of_service"
-    """Every board is quarantined."""
+    """Every device is quarantined."""
 
 
 class RunsAhead(Message):
@@ -45,7 +45,7 @@ class RunsAhead(Message):
 
 class QueueEntry(Message):
     position: int
-    """From 1, in the order in which boards are given out now."""
+    """From 1, in the order in which devices are given out now."""
     position_in_type: int
     run_id: int
     submission_id: int | None
@@ -55,15 +55,15 @@ class QueueEntry(Message):
     plan: str
     device_type: str
     wanted_device: str | None
-    """A health check is for one board."""
+    """A health check is for one device."""
     offered_device: str | None
     queued_at: datetime
     waited_s: float
     priority: int
     aging: float
     """Points gained by waiting."""
-    boards_held: int
-    """Boards that its owner has now."""
+    devices_held: int
+    """Devices that its owner has now."""
     share: float
     """Points lost by them (0 or negative)."""
     score: float
@@ -83,7 +83,7 @@ class QueueView(Message):
     rule: str
     """How the order is made, in words."""
     aging_per_minute: float
-    share_per_board: float
+    share_per_device: float
     total: int
     entries: list[QueueEntry]
     """At most 500."""
@@ -92,7 +92,7 @@ class QueueView(Message):
 
 
 class TimelineBar(Message):
-    """One time a run had a board."""
+    """One time a run had a device."""
 
     run_id: int
     attempt: int
@@ -103,7 +103,7 @@ class TimelineBar(Message):
     device: str
     purpose: RunPurpose
     outcome: Outcome | None
-    """Null while it has the board."""
+    """Null while it has the device."""
     failure_kind: ErrorKind | None
     failure: str
     """Its summary; empty without one."""
@@ -142,7 +142,7 @@ class HealthChange(Message):
 
 
 class DeviceRun(TimelineBar):
-    """A run on the board with what is needed to read on."""
+    """A run on the device with what is needed to read on."""
 
     device_type: str
     boots: int
@@ -171,7 +171,7 @@ class BootConsole(Message):
 
 
 class DeviceCheck(Message):
-    """A walk through everything that a board must do before its figures are worth anything."""
+    """A walk through everything that a device must do before its figures are worth anything."""
 
     id: int
     device: str
@@ -203,4 +203,4 @@ class DeviceHistory(Message):
     runs: Page[DeviceRun]
     """Newest first."""
     consoles: list[BootConsole]
-    """The board's last ten boots, newest first."""
+    """The device's last ten boots, newest first."""

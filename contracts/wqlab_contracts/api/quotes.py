@@ -75,7 +75,7 @@ class TargetQuote(Message):
     boot_s: float | None
     """One boot with everything in it, power cycle to result."""
     device_s: float | None
-    """The board's time: all boots."""
+    """The device's time: all boots."""
     basis: QuoteBasis
     measured_boots: int
     """Past boots that the time was taken from."""
@@ -83,9 +83,9 @@ class TargetQuote(Message):
     detectable: DetectableEffect | None
     """Null for a plan without a primary metric."""
     queue_position: int
-    """From 1, among the runs that wait for a board of the type, if it were queued now."""
+    """From 1, among the runs that wait for a device of the type, if it were queued now."""
     ahead_runs: int
-    """Runs that would get a board before it, those at work included."""
+    """Runs that would get a device before it, those at work included."""
     ahead_boots: int
     units: UnitCounts
     starts_at: datetime | None
@@ -103,7 +103,7 @@ class Quote(Message):
     build_s: float | None
     targets: list[TargetQuote]
     device_s: float | None
-    """Board time of all targets; null when one of them has no estimate."""
+    """Device time of all targets; null when one of them has no estimate."""
     starts_at: datetime | None
     """The first target's start."""
     ends_at: datetime | None

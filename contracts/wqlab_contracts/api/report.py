@@ -85,7 +85,7 @@ class AttemptView(Message):
     """Null for an apply or a build: they serve every target of the submission."""
     device_type: str | None
     device: str
-    """The board; for an apply or a build the worker that tried."""
+    """The device; for an apply or a build the worker that tried."""
     block: int | None
     arm: Arm | None
     attempt: int

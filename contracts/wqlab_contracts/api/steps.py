@@ -101,7 +101,7 @@ class BlockStep(Message):
 
 
 class RunAttemptStep(Message):
-    """One time the run was given a board."""
+    """One time the run was given a device."""
 
     number: int
     device: str

@@ -58,7 +58,7 @@ class SubmissionRequest(Message):
     recipe: Name | None = None
     """How the kernels are built, instead of as the device types say: `debug` looks for broken locking and memory."""
     backend: Backend | None = None
-    """Only boards that are reached so; null: whichever pool of the type has the shortest queue."""
+    """Only devices that are reached so; null: whichever pool of the type has the shortest queue."""
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         return self.recipe or device_type.recipe
@@ -162,7 +162,7 @@ class RunView(Message):
     outcome: Outcome | None
     failure: Failure | None
     attempt: int
-    """How many times a board was given to it."""
+    """How many times a device was given to it."""
     blocks_planned: int
     blocks_completed: int
     progress: str
@@ -273,7 +273,7 @@ class DeviceView(Message):
 
 
 class UnitCounts(Message):
-    """The boards of a type, each counted once."""
+    """The devices of a type, each counted once."""
 
     good: int
     """Healthy and free."""
@@ -311,9 +311,9 @@ class QuarantineRequest(Message):
 class PlanView(Message):
     plan: TestPlan
     script: str
-    """Text of the script that runs on the board."""
+    """Text of the script that runs on the device."""
     files: dict[str, str] = Field(default_factory=dict)
-    """What else goes to the board: name -> text."""
+    """What else goes to the device: name -> text."""
     readme: str = ""
     """The plan's README.md; empty when it has none."""
 

@@ -16,7 +16,7 @@ EXCERPT_LIMIT = 16_384
 
 
 class Message(BaseModel):
-    """Texts may come from a board, which can print any byte; the NUL, which PostgreSQL cannot hold, becomes U+FFFD."""
+    """Texts may come from a device, which can print any byte; the NUL, which PostgreSQL cannot hold, becomes U+FFFD."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

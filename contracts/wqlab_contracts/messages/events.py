@@ -84,17 +84,17 @@ class Samples(Message):
     boot: BootKey
     samples: list[Sample]
     commands: dict[str, str] = Field(default_factory=dict)
-    """Scenario -> the exact workload command line that the board ran."""
+    """Scenario -> the exact workload command line that the device ran."""
     facts: dict[str, str] = Field(default_factory=dict)
-    """What the board told of its environment while measuring (crypto driver, workqueue attributes ...)."""
+    """What the device told of its environment while measuring (crypto driver, workqueue attributes ...)."""
 
 
 NOT_MEASURED = "not measured: "
-"""Start of an `Unsupported.reason` that tells what a boot did not give, not what its kernel or board lacks."""
+"""Start of an `Unsupported.reason` that tells what a boot did not give, not what its kernel or device lacks."""
 
 
 class Unsupported(Message):
-    """A setting or metric that this kernel or board lacks, or of which a workload gave no samples; never a failure."""
+    """A setting or metric that this kernel or device lacks, or of which a workload gave no samples; never a failure."""
 
     type: Literal["unsupported"] = "unsupported"
     at: datetime

@@ -54,7 +54,7 @@ class LavaBoot(Message):
 
 
 class DeviceFacts(Message):
-    """What a worker must know of the board it was given."""
+    """What a worker must know of the device it was given."""
 
     name: Name
     device_type: Name
@@ -81,9 +81,9 @@ class RunJob(Message):
     """A holder before this one may have left the place acquired: release it and power-cycle first."""
     plan: TestPlan
     profile: Profile
-    """The plan's profile for this board with the submission's settings and parameters applied."""
+    """The plan's profile for this device with the submission's settings and parameters applied."""
     files: dict[str, str]
-    """The plan's files that go to the board: relative name -> text."""
+    """The plan's files that go to the device: relative name -> text."""
     kernels: dict[Arm, Kernel]
     """A health check has the baseline (golden) kernel only."""
     blocks: list[BlockPlan]
@@ -96,4 +96,4 @@ class RunResult(Message):
     failure: Failure | None = None
     """kind infrastructure: retried; kind kernel: the variant could not finish any block."""
     device_suspect: bool = False
-    """The board itself is in doubt; a health check follows."""
+    """The device itself is in doubt; a health check follows."""

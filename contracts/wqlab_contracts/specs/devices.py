@@ -11,7 +11,7 @@ from .base import CpuArch, LastLevel, Name, Strict
 
 
 class Cluster(Strict):
-    """Cores of one kind on a big.LITTLE board, numbered one after another."""
+    """Cores of one kind on a big.LITTLE device, numbered one after another."""
 
     cores: int = Field(ge=1, le=64)
     capacity: int = Field(ge=1, le=1024)
@@ -68,7 +68,7 @@ class Topology(Strict):
     def _clusters_fit(self) -> Self:
         if self.clusters:
             if self.sockets > 1 or self.numa_nodes > 1 or self.numbering != "contiguous":
-                raise ValueError("clusters belong to a board with one socket, one NUMA node and contiguous numbering")
+                raise ValueError("clusters belong to a device with one socket, one NUMA node and contiguous numbering")
             if max(cluster.capacity for cluster in self.clusters) != 1024:
                 raise ValueError("the strongest of the clusters has capacity 1024")
         if self.l3_per_socket == 0:
@@ -92,15 +92,15 @@ class Topology(Strict):
 
 
 EMULATED_ADDRESS = "10.0.2.15/24"
-"""Of every emulated board in QEMU's user network: told to it, since asking DHCP there would take time at every boot."""
+"""Of every emulated device in QEMU's user network: told to it, since asking DHCP there would take time at every boot."""
 
 
 class Emulation(Strict):
-    """How the virtual bench builds a board of this type; absent for real hardware."""
+    """How the virtual bench builds a device of this type; absent for real hardware."""
 
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
-    """One of QEMU's models for the board's architecture."""
+    """One of QEMU's models for the device's architecture."""
     kernel_arguments: str = "tsc=reliable no_timer_check nokaslr norandmaps mitigations=off"
     """What an emulated machine needs to keep time and to boot the same way every time. Programs that start at other
     addresses each time are translated anew each time, and mitigations cost emulation time too; neither is a default for
@@ -108,14 +108,14 @@ class Emulation(Strict):
 
 
 class BootMethod(Strict):
-    """How a board reaches the golden system and, from there, a variant."""
+    """How a device reaches the golden system and, from there, a variant."""
 
     console_speed: int = Field(default=115200, gt=0)
     console_device: str = Field(default="ttyS0", pattern=r"^\S+$")
     golden_timeout_s: int = Field(default=120, ge=5, le=3600)
     variant_timeout_s: int = Field(default=120, ge=5, le=3600)
     power_off_s: float = Field(default=2.0, ge=0, le=120)
-    """How long the power stays off in a cold cycle; an emulated board is cold at once unless its type says so."""
+    """How long the power stays off in a cold cycle; an emulated device is cold at once unless its type says so."""
     rootfs: str = Field(default="/sys/firmware/initrd", pattern=r"^/.")
     """Path on the golden system of the root filesystem image that variants boot with. Unless a type says another, what
     golden itself booted from: `retain_initrd` on its command line keeps it."""
@@ -144,11 +144,11 @@ CpuList = Annotated[
 """Kept in the one form that the kernel reads back, whatever the form it was written in."""
 
 Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
-"""What can be required of a board when a boot begins to measure."""
+"""What can be required of a device when a boot begins to measure."""
 
 
 class Conditions(Strict):
-    """What a maintainer lets the lab set on boards of a type. All of it is read back and recorded with every boot."""
+    """What a maintainer lets the lab set on devices of a type. All of it is read back and recorded with every boot."""
 
     governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
     """Of every cpufreq policy."""
@@ -165,7 +165,7 @@ class Conditions(Strict):
     cool_s: int = Field(default=300, ge=0, le=3600)
     """How long a boot waits for that; then it goes on, and its record says how hot it was."""
     required: list[Condition] = Field(default_factory=list)
-    """A boot on a board that lacks one of these, or does not take it, fails. Without it that is recorded, no more."""
+    """A boot on a device that lacks one of these, or does not take it, fails. Without it that is recorded, no more."""
 
     @property
     def kernel_arguments(self) -> str:
@@ -214,7 +214,7 @@ class ExternalPower(Strict):
 
 
 Backend = Literal["labgrid", "lava"]
-"""How a lab reaches its boards."""
+"""How a lab reaches its devices."""
 
 
 class LavaTimeouts(Strict):
@@ -227,31 +227,31 @@ class LavaTimeouts(Strict):
 
 
 class LavaMapping(Strict):
-    """As what a LAVA lab knows boards of a type, and how it boots them."""
+    """As what a LAVA lab knows devices of a type, and how it boots them."""
 
     device_type: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
     boot: Name
     """Template of the job's definition: device-types/lava/<boot>.yaml.jinja2."""
     kexec: bool = True
-    """False: a board whose kernels cannot kexec; each variant is deployed and booted by LAVA instead."""
+    """False: a device whose kernels cannot kexec; each variant is deployed and booted by LAVA instead."""
     off_after_boot: bool = False
-    """True: a board switches itself off once it is measured, where LAVA does not end a boot before it begins the next
+    """True: a device switches itself off once it is measured, where LAVA does not end a boot before it begins the next
     (QEMU: the guests of a job would go on side by side)."""
     tags: list[str] = Field(default_factory=list)
     context: dict[str, str | int | list[str]] = Field(default_factory=dict)
     images: dict[str, str] = Field(default_factory=dict)
     """URLs of what the golden system is booted from, by the names that the template uses. Those that it does not name
-    come from the lab's worker: `kernel` and `ramdisk` of the golden system that virtual boards boot."""
+    come from the lab's worker: `kernel` and `ramdisk` of the golden system that virtual devices boot."""
     ramdisk_compression: Literal["gz", "xz", "bz2"] | None = None
     """Of `images.ramdisk`, so that LAVA can put overlays in: the worker's own is not compressed. LAVA 2026.10 cannot
     take zstd apart."""
     worker_host: str | None = None
-    """As what a board sees the host of the lab's worker, where that is not its address."""
+    """As what a device sees the host of the lab's worker, where that is not its address."""
     timeouts: LavaTimeouts = LavaTimeouts()
 
 
 class Unit(Strict):
-    """One physical (or virtual) board: a labgrid place, or a LAVA device."""
+    """One physical (or virtual) device: a labgrid place, or a LAVA device."""
 
     name: Name
     lab: Name = "local"
@@ -279,7 +279,7 @@ class DeviceType(Strict):
     health_check: Name = "health-check"
     health_check_interval_h: int = Field(default=24, ge=1)
     noise_plan: Name | None = None
-    """With which `wqlab device check` measures a board's noise; the first plan that makes verdicts on it if none."""
+    """With which `wqlab device check` measures a device's noise; the first plan that makes verdicts on it if none."""
 
     @property
     def emulated(self) -> bool:
@@ -317,7 +317,7 @@ class DeviceType(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _nothing_is_charged_in_an_emulated_board(cls, given: object) -> object:
+    def _nothing_is_charged_in_an_emulated_device(cls, given: object) -> object:
         if not isinstance(given, dict) or given.get("emulation") is None:
             return given
         boot = given.get("boot", {})

@@ -1,4 +1,4 @@
-"""Test plans: what runs on a board, what is measured, and what was published."""
+"""Test plans: what runs on a device, what is measured, and what was published."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Repetitions(Strict):
 
 
 class Profile(Strict):
-    """What differs between real hardware and an emulated board."""
+    """What differs between real hardware and an emulated device."""
 
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
     repetitions: Repetitions = Repetitions()
@@ -106,7 +106,7 @@ class Curve(Strict):
     and say where two lines cross."""
 
     over: Name
-    """The metric whose value says where a scenario lies; it is measured, because a point may depend on the board."""
+    """The metric whose value says where a scenario lies; it is measured, because a point may depend on the device."""
     metrics: list[Name] = Field(min_length=1)
 
 
@@ -116,13 +116,13 @@ class TestPlan(Strict):
     name: Name
     summary: str
     script: str
-    """Path, relative to the plan's folder (or to that of `files_of`), of the script that runs on the board."""
+    """Path, relative to the plan's folder (or to that of `files_of`), of the script that runs on the device."""
     files_of: Name | None = None
-    """Another plan whose files go to the board too, beneath this plan's own: for plans that share a script."""
+    """Another plan whose files go to the device too, beneath this plan's own: for plans that share a script."""
     parser: Name
     """Module under wqlab_worker/parsers that turns the script's output into samples."""
     modules: list[Name] = Field(default_factory=list)
-    """Kernel modules that go to the board with the plan's files: the recipe's, else the kernel's own of that name. In
+    """Kernel modules that go to the device with the plan's files: the recipe's, else the kernel's own of that name. In
     place of one that is not there goes NAME.absent with the reason."""
     scenarios: list[Scenario] = Field(min_length=1)
     axes: list[Axis] = Field(default_factory=list)
@@ -144,7 +144,7 @@ class TestPlan(Strict):
             update={
                 "scenarios": [each for each in self.scenarios if each.name in scenarios],
                 "references": [each for each in self.references if each.scenario in scenarios],
-                # They name scenarios that may be gone; what is left is measured on either kind of board.
+                # They name scenarios that may be gone; what is left is measured on either kind of device.
                 "hardware": self.hardware.model_copy(update={"scenarios": None}),
                 "emulated": self.emulated.model_copy(update={"scenarios": None}),
             }
@@ -175,8 +175,8 @@ class TestPlan(Strict):
         for emulated in (False, True):
             primaries = [m.name for m in self.metrics if m.role(emulated) is Role.PRIMARY]
             if len(primaries) > 1:
-                board = "emulated boards" if emulated else "hardware"
-                raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {board}")
+                device = "emulated devices" if emulated else "hardware"
+                raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {device}")
         for setting in (self.reference_setting, *self.hardware.settings, *self.emulated.settings):
             self.check_setting(setting)
         known = {s.name for s in self.scenarios}

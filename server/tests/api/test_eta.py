@@ -33,11 +33,11 @@ def test_a_boot_that_takes_longer_than_usual_never_makes_the_end_come_before_its
     assert seconds([], [replace(RUN, done_boots=12, boot_elapsed_s=500)]) == 0
 
 
-def test_types_run_side_by_side_and_boards_share_a_type() -> None:
+def test_types_run_side_by_side_and_devices_share_a_type() -> None:
     other = replace(RUN, device_type="big", boot_s=100.0)
     assert seconds([], [RUN, other]) == 10 * 100 - 10
     assert seconds([], [RUN, RUN]) == 2 * 290
-    two = replace(RUN, boards=2)
+    two = replace(RUN, devices=2)
     assert seconds([], [two, two]) == 290
 
 
@@ -62,8 +62,8 @@ def test_builds_by_their_own_progress_else_by_what_is_usual(build: BuildLeft, le
     assert seconds([build], [RUN]) == (None if left is None else left + 290)
 
 
-def test_without_a_measured_boot_or_a_board_there_is_no_estimate() -> None:
-    for unknown in (replace(RUN, boot_s=None), replace(RUN, boards=0)):
+def test_without_a_measured_boot_or_a_device_there_is_no_estimate() -> None:
+    for unknown in (replace(RUN, boot_s=None), replace(RUN, devices=0)):
         found = after([], [RUN, unknown])
         assert found.finish_at is None
         assert "no estimate yet" in found.what

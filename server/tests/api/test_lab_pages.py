@@ -1,4 +1,4 @@
-"""The lab's page: its queue, what ran where, a board's history, a check on request."""
+"""The lab's page: its queue, what ran where, a device's history, a check on request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 
 def queued(scene: Scene, sessions: SessionFactory, *owners: str) -> list[int]:
-    """A run of each owner that waits for a board; their ids."""
+    """A run of each owner that waits for a device; their ids."""
     found = []
     for owner in owners:
         run_id = scene.run_id(scene.submission(owner))
@@ -43,10 +43,10 @@ def test_the_queue(client: httpx.Client, scene: Scene, sessions: SessionFactory)
         session.get_one(Run, at_work).state = JobState.RUNNING
     view = QueueView.model_validate_json(client.get("/api/v1/queue").content)
     assert (view.total, view.waiting_for_kernels) == (4, 0)
-    assert [entry.run_id for entry in view.entries] == [*waiting[1:], waiting[0]], "bob has a board already"
+    assert [entry.run_id for entry in view.entries] == [*waiting[1:], waiting[0]], "bob has a device already"
     first, *_, last = view.entries
     assert first.waits is Waits.NEXT
-    assert (last.waits, last.boards_held, last.share, last.position) == (Waits.AHEAD, 1, -25.0, 4)
+    assert (last.waits, last.devices_held, last.share, last.position) == (Waits.AHEAD, 1, -25.0, 4)
     assert (last.ahead_runs, last.ahead_boots) == (4, 16)
     assert last.title == "[PATCH] wq: faster"
 
@@ -109,10 +109,10 @@ def test_every_span_that_touches_the_window(client: httpx.Client, scene: Scene, 
 
 def test_a_failed_span_says_why(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     scene.devices()
-    failure = Failure(kind="infrastructure", summary="the board went silent", advice="look")
+    failure = Failure(kind="infrastructure", summary="the device went silent", advice="look")
     ran(scene, sessions, "tiny-1", 2, outcome=Outcome.FAILED, failure=failure)
     (bar,) = timeline(client).bars
-    assert (bar.outcome, bar.failure_kind, bar.failure) == (Outcome.FAILED, "infrastructure", "the board went silent")
+    assert (bar.outcome, bar.failure_kind, bar.failure) == (Outcome.FAILED, "infrastructure", "the device went silent")
 
 
 def test_pages_of_spans_that_began_together(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
@@ -145,7 +145,7 @@ def test_windows_that_make_no_sense(client: httpx.Client, query: dict[str, str])
     assert client.get("/api/v1/lab/timeline", params=query).status_code == 422
 
 
-# --- one board --------------------------------------------------------------------------------------------------
+# --- one device --------------------------------------------------------------------------------------------------
 
 
 def history(client: httpx.Client, name: str = "tiny-1", **query: Any) -> DeviceHistory:
@@ -154,7 +154,7 @@ def history(client: httpx.Client, name: str = "tiny-1", **query: Any) -> DeviceH
     return DeviceHistory.model_validate_json(answer.content)
 
 
-def test_a_boards_history(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+def test_a_devices_history(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     scene.devices()
     number = scene.submission()
     run_id = scene.measured(number, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
@@ -169,7 +169,7 @@ def test_a_boards_history(client: httpx.Client, scene: Scene, sessions: SessionF
     assert client.get("/api/v1/devices/nowhere/history").status_code == 404
 
 
-def test_pages_of_a_boards_runs(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+def test_pages_of_a_devices_runs(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     scene.devices()
     runs = [ran(scene, sessions, "tiny-1", hours) for hours in (5, 4, 3)]
     first = history(client, limit=2)
@@ -178,7 +178,7 @@ def test_pages_of_a_boards_runs(client: httpx.Client, scene: Scene, sessions: Se
     assert [run.run_id for run in (*first.runs.items, *second.runs.items)] == runs[::-1]
 
 
-def test_who_changed_a_boards_health(client: httpx.Client, scene: Scene, live: Live) -> None:
+def test_who_changed_a_devices_health(client: httpx.Client, scene: Scene, live: Live) -> None:
     scene.devices()
     with live.client(Scope.MAINTAIN) as maintainer:
         for _ in range(2):
@@ -237,7 +237,7 @@ def test_a_request_ends_with_quarantine(client: httpx.Client, scene: Scene, sess
     assert order(scene, sessions) == []
 
 
-def test_types_and_boards_are_drawn_from_one_shape(
+def test_types_and_devices_are_drawn_from_one_shape(
     client: httpx.Client, scene: Scene, sessions: SessionFactory
 ) -> None:
     scene.devices()

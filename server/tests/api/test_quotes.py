@@ -88,7 +88,7 @@ def test_a_body_of_another_shape_is_refused(client: httpx.Client) -> None:
     assert client.post(URL, content=b"{", headers={"Content-Type": "application/json"}).status_code == 400
 
 
-def test_a_board_in_quarantine(client: httpx.Client, scene: Scene) -> None:
+def test_a_device_in_quarantine(client: httpx.Client, scene: Scene) -> None:
     scene.devices(DeviceHealth.QUARANTINED)
     (target,) = ask(client).targets
     assert target.units.quarantined == 2

@@ -215,7 +215,7 @@ def test_devices_show_health_lease_and_type(client: httpx.Client, scene: Scene) 
     assert client.get("/api/v1/devices", params={"device_type": "other"}).json() == []
 
 
-def test_a_board_is_quarantined_with_a_reason_and_released(live: Live, scene: Scene) -> None:
+def test_a_device_is_quarantined_with_a_reason_and_released(live: Live, scene: Scene) -> None:
     scene.devices()
     url = "/api/v1/devices/tiny-1"
     with live.client(Scope.SUBMIT) as client:

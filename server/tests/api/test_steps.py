@@ -64,7 +64,7 @@ def test_everything_is_there_at_once(client: httpx.Client, scene: Scene) -> None
     ], "the discarded block says it once, its boot says no more"
 
 
-def test_failures_of_builds_and_boards_are_told_in_order(
+def test_failures_of_builds_and_devices_are_told_in_order(
     client: httpx.Client, scene: Scene, sessions: SessionFactory
 ) -> None:
     scene.devices()

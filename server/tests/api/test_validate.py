@@ -42,7 +42,7 @@ FLAT = TestPlan.model_validate(
         "metrics": [],
     }
 )
-BOARD = DeviceType.model_validate(
+DEVICE = DeviceType.model_validate(
     {
         "name": "tiny",
         "summary": "s",
@@ -52,10 +52,10 @@ BOARD = DeviceType.model_validate(
         "units": [{"name": "tiny-1"}],
     }
 )
-CLANG_BOARD = BOARD.model_copy(update={"name": "other", "recipe": "clang"})
+CLANG_DEVICE = DEVICE.model_copy(update={"name": "other", "recipe": "clang"})
 DATA = DataFolder(
     Path("/nowhere"),
-    {"tiny": BOARD, "other": CLANG_BOARD},
+    {"tiny": DEVICE, "other": CLANG_DEVICE},
     {"stable": Tree(name="stable", summary="s", url="https://example.org/linux.git")},
     "stable",
     {
@@ -162,11 +162,11 @@ def test_kernels_that_are_compared_have_one_compiler() -> None:
     assert mistakes(request.model_copy(update={"recipe": "measure"}), DATA) == []
 
 
-def test_a_backend_needs_a_board_that_is_reached_so() -> None:
+def test_a_backend_needs_a_device_that_is_reached_so() -> None:
     request = SubmissionRequest.model_validate(
         {"series": None, "tree": "stable", "targets": [{"plan": "dm-crypt", "device_type": "tiny"}], "backend": "lava"}
     )
     (mistake,) = mistakes(request, DATA)
     assert mistake["pointer"] == "/backend"
-    assert "tiny has no board that is reached by lava; its boards are reached by labgrid" in mistake["detail"]
+    assert "tiny has no device that is reached by lava; its devices are reached by labgrid" in mistake["detail"]
     assert mistakes(request.model_copy(update={"backend": "labgrid"}), DATA) == []

@@ -15,7 +15,7 @@ from ..support.lab import NOW, LabUnderTest, RunSession, failed, passing_run
 pytestmark = pytest.mark.integration
 
 
-def measured_run(lab: LabUnderTest, target: str = "locks@board", **more: object) -> int:
+def measured_run(lab: LabUnderTest, target: str = "locks@device", **more: object) -> int:
     lab.all_good()
     submission_id = lab.submit(target, **more)  # type: ignore[arg-type]
     lab.until_idle()
@@ -106,7 +106,7 @@ def test_what_a_kernel_lacks_becomes_a_verdict(lab: LabUnderTest) -> None:
 
     lab.worker.on_run = lacks_cpu
     lab.worker.value = lambda arm, setting, metric, block: 50.0
-    run_id = measured_run(lab, "affinity@board", series=None)
+    run_id = measured_run(lab, "affinity@device", series=None)
     lab.sql("DELETE FROM samples WHERE run_id = :id AND setting = 'scope=cpu'", id=run_id)
     with lab.transaction() as session:
         service.store(session, lab.runs(1)[0].submission_id or 0)

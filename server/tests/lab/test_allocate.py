@@ -51,7 +51,7 @@ capacity_of = st.dictionaries(st.sampled_from(["local", "far"]), st.integers(0, 
 
 @settings(max_examples=200, deadline=None)
 @given(units_of, waiting_of, capacity_of, st.data())
-def test_any_order_of_the_inputs_gives_the_same_answer_and_no_board_two_runs(
+def test_any_order_of_the_inputs_gives_the_same_answer_and_no_device_two_runs(
     units: list[Unit], waiting: list[Waiting], capacity: dict[str, int], data: st.DataObject
 ) -> None:
     held = [
@@ -83,7 +83,7 @@ def test_any_order_of_the_inputs_gives_the_same_answer_and_no_board_two_runs(
 
 @settings(max_examples=100, deadline=None)
 @given(units_of, waiting_of)
-def test_no_board_stays_free_while_a_run_that_fits_it_waits(units: list[Unit], waiting: list[Waiting]) -> None:
+def test_no_device_stays_free_while_a_run_that_fits_it_waits(units: list[Unit], waiting: list[Waiting]) -> None:
     made = allocate(units, [], waiting, {})
     served, used = {a.run_id for a in made}, {a.device for a in made}
     for run in waiting:
@@ -105,7 +105,7 @@ def test_priority_then_age() -> None:
     assert allocate(XEON[:1], [], [wait(5), wait(4), wait(6, waited_s=120)], {}) == [Assignment(6, "xeon-1")]
 
 
-def test_a_submitter_with_boards_lets_others_first() -> None:
+def test_a_submitter_with_devices_lets_others_first() -> None:
     queue = [wait(1, "busy", waited_s=300), wait(2, "new")]
     assert allocate(XEON, [Held("xeon-1", "busy")], queue, {}) == [Assignment(2, "xeon-2")]
     both = allocate(XEON, [], [wait(1, "a"), wait(2, "a"), wait(3, "b")], {})
@@ -113,7 +113,7 @@ def test_a_submitter_with_boards_lets_others_first() -> None:
 
 
 def test_nobody_starves_behind_a_stream_of_urgent_runs() -> None:
-    """A new run of the highest priority comes every ten minutes, forever; the board takes ten minutes for each."""
+    """A new run of the highest priority comes every ten minutes, forever; the device takes ten minutes for each."""
     minutes, served = 0, False
     while not served and minutes < 1000:
         queue = [wait(1, "patient", priority=0, waited_s=60 * minutes), wait(1000 + minutes, "urgent", priority=100)]
@@ -136,7 +136,7 @@ def test_a_check_gets_its_suspect_unit_and_a_run_does_not() -> None:
     assert allocate(suspect, [], [wait(2)], {}) == []
 
 
-def test_capacity_counts_boards_in_use() -> None:
+def test_capacity_counts_devices_in_use() -> None:
     assert allocate(XEON, [Held("xeon-1", "a")], [wait(1)], {"local": 1}) == []
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"local": 1})) == 1
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"elsewhere": 1})) == 2
@@ -150,10 +150,10 @@ def one_by_one(
     free = {unit for unit in units if unit.health is not QUARANTINED and not unit.away} - {
         unit for unit in units for lease in held if lease.device == unit.name
     }
-    busy, boards = Counter(lab[lease.device] for lease in held), Counter(lease.owner for lease in held)
+    busy, devices = Counter(lab[lease.device] for lease in held), Counter(lease.owner for lease in held)
     left, made = list(waiting), []
     while left:
-        run = max(left, key=lambda run: (queue_score(run.priority, run.waited_s, boards[run.owner]), -run.run_id))
+        run = max(left, key=lambda run: (queue_score(run.priority, run.waited_s, devices[run.owner]), -run.run_id))
         left.remove(run)
         fitting = [
             unit
@@ -169,7 +169,7 @@ def one_by_one(
             unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.backlog, unit.name))
             free.remove(unit)
             busy[unit.lab] += 1
-            boards[run.owner] += 1
+            devices[run.owner] += 1
             made.append(Assignment(run.run_id, unit.name))
     return made
 

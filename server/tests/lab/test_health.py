@@ -1,4 +1,4 @@
-"""Health of devices: every transition, and which boards are checked when."""
+"""Health of devices: every transition, and which devices are checked when."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def test_only_a_release_leads_out_of_quarantine() -> None:
         (GOOD, MEASURE, Outcome.FAILED, INFRA, True, False, SUSPECT),
         (GOOD, MEASURE, Outcome.FAILED, INFRA, False, True, SUSPECT),
         (GOOD, MEASURE, Outcome.FAILED, INFRA, False, False, GOOD),
-        (GOOD, MEASURE, Outcome.FAILED, PANIC, False, False, GOOD),  # the candidate's fault, not the board's
+        (GOOD, MEASURE, Outcome.FAILED, PANIC, False, False, GOOD),  # the candidate's fault, not the device's
         (GOOD, MEASURE, Outcome.CANCELED, None, False, False, GOOD),
         (UNKNOWN, MEASURE, Outcome.PASSED, None, False, False, UNKNOWN),  # only a check makes good
         (GOOD, CHECK, Outcome.PASSED, INFRA, True, False, QUARANTINED),  # measured, but the power stays on
     ],
 )
-def test_what_an_attempt_says_of_its_board(
+def test_what_an_attempt_says_of_its_device(
     old: DeviceHealth,
     purpose: RunPurpose,
     outcome: Outcome,
@@ -69,7 +69,7 @@ def test_what_an_attempt_says_of_its_board(
 
 
 @pytest.mark.parametrize("old", [UNKNOWN, GOOD, SUSPECT])
-def test_a_board_that_no_check_can_judge_is_given_up(old: DeviceHealth) -> None:
+def test_a_device_that_no_check_can_judge_is_given_up(old: DeviceHealth) -> None:
     after = after_attempt(Health(old, ""), CHECK, Outcome.FAILED, INFRA, suspect=False, lost=False, given_up=True)
     assert after.state is QUARANTINED
     assert INFRA.summary in after.reason
@@ -94,7 +94,7 @@ def wanted(units: list[Unit], demand: dict[str, int], *, idle: bool = False) -> 
     return checks_wanted(units, demand, NOW, timedelta(minutes=5), idle=idle)
 
 
-def test_one_check_for_each_run_that_lacks_a_board() -> None:
+def test_one_check_for_each_run_that_lacks_a_device() -> None:
     units = [unit("a"), unit("b"), unit("c")]
     assert wanted(units, {}) == []
     assert wanted(units, {"xeon": 1}) == ["a"]
@@ -104,7 +104,7 @@ def test_one_check_for_each_run_that_lacks_a_board() -> None:
     assert wanted([unit("a", GOOD), unit("b")], {"ryzen": 3}) == []
 
 
-def test_new_boards_before_doubtful_ones_and_never_busy_or_quarantined_ones() -> None:
+def test_new_devices_before_doubtful_ones_and_never_busy_or_quarantined_ones() -> None:
     assert wanted([unit("a", SUSPECT), unit("b")], {"xeon": 1}) == ["b"]
     assert wanted([unit("a", free=False), unit("b", SUSPECT)], {"xeon": 1}) == ["b"]
     assert wanted([unit("a", QUARANTINED)], {"xeon": 1}) == []
@@ -115,7 +115,7 @@ def test_a_check_that_gave_no_answer_is_repeated_only_after_a_while() -> None:
     assert wanted([unit("a", check_failed_at=NOW - timedelta(minutes=6))], {"xeon": 1}) == ["a"]
 
 
-def test_an_idle_lab_checks_one_board_at_a_time_the_oldest_first() -> None:
+def test_an_idle_lab_checks_one_device_at_a_time_the_oldest_first() -> None:
     old, fresh = NOW - timedelta(days=3), NOW - timedelta(hours=1)
     units = [unit("a", GOOD, checked_at=fresh), unit("b", GOOD, checked_at=old), unit("c"), unit("d", QUARANTINED)]
     assert wanted(units, {}, idle=True) == ["c"]

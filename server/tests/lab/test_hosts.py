@@ -139,8 +139,8 @@ def test_a_removed_lab_is_out(lab: LabUnderTest) -> None:
         at_the_broker(lab, given).ping()
     lab.worker.token = given["worker_token"]
     assert lab.worker.request("GET", "labs/local2/leases").status_code == 401
-    board = lab.device("single-1")
-    assert (board.health, board.health_reason) == (DeviceHealth.QUARANTINED, "lab local2 was removed (dev)")
+    device = lab.device("single-1")
+    assert (device.health, device.health_reason) == (DeviceHealth.QUARANTINED, "lab local2 was removed (dev)")
     assert "withdrawn" in join(lab, waiting, 409)["detail"]
     assert "local2" in ask(lab, "DELETE", "/local2", 404)["detail"]
     join(lab, invite(lab, "local2")["token"])
@@ -210,15 +210,15 @@ def test_labs_are_listed_with_what_is_known_of_them(lab: LabUnderTest) -> None:
     lab.worker.token = given["worker_token"]
     lab.worker.post("labs/far/capacity", {"capacity": 3}, 204)
     far, local = ask(lab, "GET", "", 200)
-    assert (far["name"], far["capacity"], far["boards"], far["invited_by"]) == ("far", 3, 0, "dev")
+    assert (far["name"], far["capacity"], far["devices"], far["invited_by"]) == ("far", 3, 0, "dev")
     assert far["joined_at"]
     assert far["last_seen_at"]
     with lab.transaction() as session:
-        boards = len(session.scalars(select(Device.name)).all())
-    assert (local["name"], local["joined_at"], local["boards"]) == ("local", None, boards)
+        devices = len(session.scalars(select(Device.name)).all())
+    assert (local["name"], local["joined_at"], local["devices"]) == ("local", None, devices)
 
 
-def test_a_lab_that_joined_runs_its_boards_and_no_others(lab: LabUnderTest) -> None:
+def test_a_lab_that_joined_runs_its_devices_and_no_others(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.sql("UPDATE devices SET lab = 'far' WHERE name = 'single-1'")
     given = joined(lab, "far")

@@ -31,7 +31,7 @@ def stands(device: str, told: LavaPool | None, age_s: float = 5, *, ours: bool =
     return standing(device, "far", "lava", published, NOW, ours=ours)
 
 
-def test_a_labgrid_board_is_what_its_own_health_says() -> None:
+def test_a_labgrid_device_is_what_its_own_health_says() -> None:
     assert standing("x", "local", "labgrid", {}, NOW, ours=False) == Standing()
 
 

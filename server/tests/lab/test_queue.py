@@ -50,7 +50,7 @@ def entries(units: list[Unit], work: list[Work], capacity: dict[str, int] | None
     return view(QueueState(NOW, units, work, capacity or {})).entries
 
 
-def test_a_free_board_goes_to_the_highest_score() -> None:
+def test_a_free_device_goes_to_the_highest_score() -> None:
     first, second = entries([unit("t1")], [run(1), run(2, priority=60)])
     assert (first.run_id, first.waits, first.starts_at) == (2, Waits.NEXT, NOW)
     assert (first.priority, first.aging, first.share, first.score) == (60, 6.0, 0.0, 66.0)
@@ -60,15 +60,15 @@ def test_a_free_board_goes_to_the_highest_score() -> None:
     assert [entry.position for entry in (first, second)] == [1, 2]
 
 
-def test_boards_one_has_cost_points() -> None:
+def test_devices_one_has_cost_points() -> None:
     greedy = [at_work(1, "t1", owner="bob"), at_work(2, "t2", owner="bob"), run(3, owner="bob", priority=70)]
     first, second = entries([unit("t1", run_id=1), unit("t2", run_id=2)], [*greedy, run(4)])
     assert (first.run_id, second.run_id) == (4, 3)
-    assert (second.boards_held, second.share, second.score) == (2, -50.0, 26.0)
-    assert "bob has 2 boards already, which takes 50 points" in second.why
+    assert (second.devices_held, second.share, second.score) == (2, -50.0, 26.0)
+    assert "bob has 2 devices already, which takes 50 points" in second.why
 
 
-def test_all_boards_at_work() -> None:
+def test_all_devices_at_work() -> None:
     (entry,) = entries([unit("t1", run_id=1)], [at_work(1, "t1", boots_left=3), run(2)])
     assert (entry.waits, entry.ahead_boots) == (Waits.BUSY, 3)
     assert entry.why.startswith("waits for: 1 run of fsync (submission 10, alice; at work, 3 boots left) on tiny")
@@ -98,19 +98,19 @@ def test_a_time_that_was_never_measured_is_not_guessed() -> None:
         ([replace(unit("t1"), away="LAVA does not answer")], Waits.AWAY, "t1: LAVA does not answer"),
     ],
 )
-def test_boards_that_cannot_take_it(units: list[Unit], waits: Waits, words: str) -> None:
+def test_devices_that_cannot_take_it(units: list[Unit], waits: Waits, words: str) -> None:
     (entry,) = entries(units, [run(1)])
     assert entry.waits is waits
     assert words in entry.why
     assert entry.starts_at is None
 
 
-def test_a_run_that_wants_a_backend_waits_for_boards_of_that() -> None:
+def test_a_run_that_wants_a_backend_waits_for_devices_of_that() -> None:
     lava = replace(unit("l1", run_id=1), backend="lava")
     work = [at_work(1, "l1"), run(2, wanted_backend="lava"), run(3)]
-    wants_lava, any_board = entries([unit("t1"), lava], work)
+    wants_lava, any_device = entries([unit("t1"), lava], work)
     assert (wants_lava.run_id, wants_lava.waits) == (2, Waits.BUSY)
-    assert (any_board.run_id, any_board.waits) == (3, Waits.NEXT)
+    assert (any_device.run_id, any_device.waits) == (3, Waits.NEXT)
 
 
 def test_a_lab_that_is_full() -> None:
@@ -121,13 +121,13 @@ def test_a_lab_that_is_full() -> None:
     assert entry.starts_at == NOW + timedelta(minutes=12)
 
 
-def test_an_offered_board_comes_first() -> None:
+def test_an_offered_device_comes_first() -> None:
     first, second = entries([unit("t1", run_id=1)], [run(1, device="t1"), run(2, priority=90)])
     assert (first.run_id, first.waits, first.offered_device) == (1, Waits.OFFERED, "t1")
     assert second.waits is Waits.BUSY
 
 
-def test_a_health_check_waits_for_its_own_board() -> None:
+def test_a_health_check_waits_for_its_own_device() -> None:
     check = run(5, owner="lab", purpose=RunPurpose.HEALTH_CHECK, wanted_device="t2", submission_id=None, priority=100)
     units = [unit("t1"), unit("t2", UNKNOWN, run_id=1)]
     (entry,) = entries(units, [at_work(1, "t2"), check])
@@ -139,7 +139,7 @@ def test_a_health_check_waits_for_its_own_board() -> None:
 def test_what_waits_for_kernels_is_counted() -> None:
     found = view(QueueState(NOW, [unit("t1")], [run(1, state=JobState.WAITING)], {}))
     assert (found.total, found.waiting_for_kernels) == (0, 1)
-    assert "25 points for each board" in found.rule
+    assert "25 points for each device" in found.rule
 
 
 def test_a_long_queue_is_cut_and_counted() -> None:

@@ -39,7 +39,7 @@ def assert_canceled(lab: LabUnderTest, submission_id: int) -> None:
 
 
 def test_before_anything_was_claimed(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     cancel(lab, submission_id)
     lab.work(ADVANCE)
     assert_canceled(lab, submission_id)
@@ -47,7 +47,7 @@ def test_before_anything_was_claimed(lab: LabUnderTest) -> None:
 
 
 def test_while_a_worker_applies(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     claim = lab.worker.claim("applies", 1)
     assert claim is not None
     cancel(lab, submission_id)
@@ -61,7 +61,7 @@ def test_while_a_worker_applies(lab: LabUnderTest) -> None:
 
 
 def test_while_builds_wait(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.work(APPLY, ADVANCE)
     cancel(lab, submission_id)
     lab.work(ADVANCE)
@@ -71,7 +71,7 @@ def test_while_builds_wait(lab: LabUnderTest) -> None:
 
 
 def test_a_running_build_is_told_and_another_submission_gets_its_own(lab: LabUnderTest) -> None:
-    first = lab.submit("locks@board")
+    first = lab.submit("locks@device")
     lab.work(APPLY, ADVANCE)
     build_id = next(m.id for m in lab.sent if m.task == BUILD)
     assert build_id is not None
@@ -79,7 +79,7 @@ def test_a_running_build_is_told_and_another_submission_gets_its_own(lab: LabUnd
     assert claim is not None
     cancel(lab, first)
     lab.work(ADVANCE)
-    second = lab.submit("locks@board")
+    second = lab.submit("locks@device")
     lab.work(APPLY, ADVANCE)
     result = BuildResult(outcome=Outcome.CANCELED, failure=canceled())
     lab.worker.finish("builds", build_id, claim["fence"], result)
@@ -89,7 +89,7 @@ def test_a_running_build_is_told_and_another_submission_gets_its_own(lab: LabUnd
 
 
 def test_a_build_that_others_wait_for_goes_on(lab: LabUnderTest) -> None:
-    first, second = lab.submit("locks@board"), lab.submit("locks@board")
+    first, second = lab.submit("locks@device"), lab.submit("locks@device")
     lab.work(APPLY, ADVANCE)
     cancel(lab, first)
     lab.until_idle()
@@ -106,7 +106,7 @@ def test_while_a_run_waits_for_a_worker(lab: LabUnderTest) -> None:
     assert_canceled(lab, submission_id)
 
 
-def test_while_a_board_measures(lab: LabUnderTest) -> None:
+def test_while_a_device_measures(lab: LabUnderTest) -> None:
     lab.all_good()
     submission_id = lab.submit("locks@single")
     lab.work(APPLY, BUILD, ADVANCE)
@@ -135,7 +135,7 @@ def test_a_dead_worker_does_not_keep_a_canceled_submission_alive(lab: LabUnderTe
 
 
 def test_a_finished_submission_never_changes(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     events = len(lab.events(submission_id))
     cancel(lab, submission_id)
@@ -169,7 +169,7 @@ def test_retry_makes_a_new_submission_and_reuses_its_builds(lab: LabUnderTest) -
 
 
 def test_an_idempotency_key_submits_once(lab: LabUnderTest) -> None:
-    request = lab.submission(lab.submit("locks@board")).request
+    request = lab.submission(lab.submit("locks@device")).request
     with lab.transaction() as session:
         one = submissions.create(session, lab.data, lab.settings, request, "ci", idempotency_key="job-7")
     with lab.transaction() as session:
@@ -193,7 +193,7 @@ def test_queued_jobs_are_not_claimable_once_cancel_was_asked(lab: LabUnderTest) 
 
 
 def test_a_run_that_had_passed_is_said_to_be_uncompared(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board", "affinity@board")
+    submission_id = lab.submit("locks@device", "affinity@device")
     lab.work(APPLY, ADVANCE, BUILD)
     lab.all_good()
     lab.tick()

@@ -1,4 +1,4 @@
-"""A maintainer's walk through a board: the real pipeline and API, a worker that tells what a board would."""
+"""A maintainer's walk through a device: the real pipeline and API, a worker that tells what a device would."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def walked(lab: LabUnderTest, on_health_check: Callable[[RunSession], RunResult 
     return read(lab, asked)
 
 
-def test_a_fit_board_goes_through_every_step_and_its_noise_is_measured(lab: LabUnderTest) -> None:
+def test_a_fit_device_goes_through_every_step_and_its_noise_is_measured(lab: LabUnderTest) -> None:
     check = walked(lab)
     assert (check.outcome, check.failure, check.by) == (Outcome.PASSED, None, "dev")
     assert [(step.step, step.outcome) for step in check.steps] == [(step, StepOutcome.OK) for step in DeviceStep]
@@ -88,7 +88,7 @@ def test_the_noise_step_says_what_the_comparison_says(lab: LabUnderTest) -> None
     assert "noise floor 0.078 points with 6 blocks" in step.text
 
 
-def test_a_difference_between_equal_kernels_fails_the_check_and_not_the_board(lab: LabUnderTest) -> None:
+def test_a_difference_between_equal_kernels_fails_the_check_and_not_the_device(lab: LabUnderTest) -> None:
     lab.worker.value = lambda arm, _setting, _metric, block: (50.0 if arm is Arm.BASELINE else 60.0) + block / 10
     check = walked(lab)
     step = check.steps[-1]
@@ -117,13 +117,13 @@ def test_a_step_that_fails_ends_the_walk(lab: LabUnderTest) -> None:
     assert [step.outcome for step in check.steps] == [
         StepOutcome.OK, StepOutcome.FAILED, *[StepOutcome.SKIPPED] * 7
     ]  # fmt: skip
-    assert check.steps[-1].text == "the board must be fit before its noise is measured"
+    assert check.steps[-1].text == "the device must be fit before its noise is measured"
     assert check.noise_run_id is None
     assert check.failure == silent
     assert lab.device("single-1").health is DeviceHealth.QUARANTINED
 
 
-def test_a_check_that_never_reached_the_board_says_why_and_blames_no_step(lab: LabUnderTest) -> None:
+def test_a_check_that_never_reached_the_device_says_why_and_blames_no_step(lab: LabUnderTest) -> None:
     def unbuilt(job: object, worker: object) -> object:
         from wqlab_contracts.messages import BuildResult
 
@@ -198,13 +198,13 @@ def test_who_may_ask_and_what_there_is_to_ask_about(lab: LabUnderTest) -> None:
     check = ask(lab)
     assert (
         lab.client.get(
-            f"/api/v1/devices/board-1/checks/{check.id}", headers={"Authorization": f"Bearer {lab.token}"}
+            f"/api/v1/devices/device-1/checks/{check.id}", headers={"Authorization": f"Bearer {lab.token}"}
         ).status_code
         == 404
     )
 
 
-def test_the_boards_history_keeps_its_checks(lab: LabUnderTest) -> None:
+def test_the_devices_history_keeps_its_checks(lab: LabUnderTest) -> None:
     check = walked(lab)
     answer = lab.client.get("/api/v1/devices/single-1/history", headers={"Authorization": f"Bearer {lab.token}"})
     history = DeviceHistory.model_validate_json(answer.raise_for_status().content)

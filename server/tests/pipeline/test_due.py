@@ -62,10 +62,10 @@ TROUBLES = (no_candidate_compiles, one_is_canceled, every_unit_is_quarantined)
 def test_what_is_passed_over_has_nothing_to_do(
     lab: LabUnderTest, happens: Callable[[LabUnderTest], None], after: int, checked: bool
 ) -> None:
-    """`checked`: the boards have come through a health check before."""
+    """`checked`: the devices have come through a health check before."""
     if checked:
         lab.all_good()
-    for targets in (("locks@board",), ("affinity@board", "locks@single"), ("affinity@single",)):
+    for targets in (("locks@device",), ("affinity@device", "locks@single"), ("affinity@single",)):
         lab.submit(*targets)
     seen = 0
     for step in range(300):

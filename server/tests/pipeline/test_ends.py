@@ -22,7 +22,7 @@ def test_a_worker_lost_after_the_last_block_loses_nothing(lab: LabUnderTest) -> 
             run.block(plan)
 
     lab.worker.on_run = results(dies_before_it_says_so)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     lab.expire("runs", lab.runs(submission_id)[0].id)
     lab.until_idle()
@@ -51,7 +51,7 @@ def test_a_kernel_that_dies_after_its_last_sample_gives_no_figure(lab: LabUnderT
         passing_run(run)
 
     lab.worker.on_run = results(oopses_on_the_way_out, passing_run, passing_run)
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.until_idle()
 
     with lab.transaction() as session:

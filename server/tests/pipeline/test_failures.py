@@ -32,7 +32,7 @@ pytestmark = pytest.mark.integration
 def test_a_series_that_does_not_apply_ends_the_submission_as_the_users(lab: LabUnderTest) -> None:
     conflict = failed(ErrorKind.USER, "patch 1/1 does not apply: kernel/workqueue.c:3842")
     lab.worker.on_apply = lambda job, worker: ApplyResult(outcome=Outcome.FAILED, failure=conflict)
-    submission_id = lab.submit("locks@board", "affinity@single")
+    submission_id = lab.submit("locks@device", "affinity@single")
     lab.until_idle()
 
     submission = lab.submission(submission_id)
@@ -46,7 +46,7 @@ def test_a_candidate_that_does_not_compile_ends_as_the_users_with_the_excerpt(la
     lab.worker.on_build = lambda job, worker: (
         passing_build(job, worker) if job.trusted else BuildResult(outcome=Outcome.FAILED, failure=error)
     )
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     submission = lab.submission(submission_id)
@@ -63,7 +63,7 @@ def test_a_baseline_of_an_operators_tree_that_does_not_compile_is_the_labs_troub
     lab.worker.on_build = lambda job, worker: (
         BuildResult(outcome=Outcome.FAILED, failure=error) if job.trusted else passing_build(job, worker)
     )
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert submission.exit_code == 4
@@ -75,7 +75,7 @@ def test_a_build_that_fails_by_infrastructure_is_tried_again_with_a_bound(lab: L
     disk = BuildResult(outcome=Outcome.FAILED, failure=failed(ErrorKind.INFRASTRUCTURE, "no space left"))
     answers = [disk]
     lab.worker.on_build = lambda job, worker: answers.pop() if answers else passing_build(job, worker)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     assert lab.submission(submission_id).outcome is Outcome.PASSED
     told = [event for event in lab.events(submission_id) if event.kind is EventKind.ATTEMPT_FAILED]
@@ -88,7 +88,7 @@ def test_a_build_that_fails_by_infrastructure_is_tried_again_with_a_bound(lab: L
     lab.worker.on_build = lambda job, worker: disk
     with lab.transaction() as session:  # nothing to reuse
         session.execute(update(Build).values(key="0" * 64, outcome=Outcome.FAILED))
-    second = lab.submit("locks@board")
+    second = lab.submit("locks@device")
     lab.until_idle()
     assert lab.submission(second).exit_code == 4
     with lab.transaction() as session:
@@ -110,7 +110,7 @@ def candidate_panics(run: RunSession) -> RunResult:
 
 def test_a_candidate_that_panics_fails_its_target_and_the_others_go_on(lab: LabUnderTest) -> None:
     lab.worker.on_run = lambda run: candidate_panics(run) if run.job.plan.name == "locks" else passing_run(run)
-    submission_id = lab.submit("locks@board", "affinity@single")
+    submission_id = lab.submit("locks@device", "affinity@single")
     lab.until_idle()
 
     submission = lab.submission(submission_id)
@@ -119,7 +119,7 @@ def test_a_candidate_that_panics_fails_its_target_and_the_others_go_on(lab: LabU
     assert submission.failure.kind is ErrorKind.KERNEL
     assert "lock taken twice" in submission.failure.excerpt
     assert [run.outcome for run in lab.runs(submission_id)] == [Outcome.FAILED, Outcome.PASSED]
-    assert lab.device("board-1").health is DeviceHealth.GOOD
+    assert lab.device("device-1").health is DeviceHealth.GOOD
     with lab.transaction() as session:
         assert session.scalar(select(Lease)) is None
         verdicts = {row.data.plan: row.verdict for row in session.scalars(select(Comparison)) if row.role == "primary"}
@@ -137,7 +137,7 @@ def test_a_panic_that_the_baseline_shows_too_is_no_verdict_on_the_candidate(lab:
         return RunResult(outcome=Outcome.FAILED, failure=panic)
 
     lab.worker.on_run = both_panic
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert submission.exit_code == 4
@@ -152,7 +152,7 @@ def test_a_panic_is_the_candidates_though_the_baseline_oopses_in_another_way(lab
         return candidate_panics(run)
 
     lab.worker.on_run = both_die
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert (submission.outcome, submission.exit_code) == (Outcome.FAILED, 3)
@@ -201,7 +201,7 @@ def junit(lab: LabUnderTest, submission_id: int) -> tuple[int, int]:
 @pytest.mark.parametrize("kind", [FindingKind.WARNING, FindingKind.LOCKDEP])
 def test_a_report_on_the_candidates_console_fails_the_submission(lab: LabUnderTest, kind: FindingKind) -> None:
     lab.worker.on_run = seeing(kind, (0, Arm.CANDIDATE), (1, Arm.CANDIDATE))
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     submission = lab.submission(submission_id)
@@ -223,7 +223,7 @@ def test_a_candidate_that_panicked_once_fails_the_submission_though_the_run_went
         return passing_run(run)
 
     lab.worker.on_run = dies_once
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert (submission.outcome, submission.exit_code) == (Outcome.FAILED, 3)
@@ -237,14 +237,14 @@ def test_a_candidate_that_panicked_once_fails_the_submission_though_the_run_went
     [
         (FindingKind.WARNING, [(0, Arm.CANDIDATE), (1, Arm.BASELINE)]),
         (FindingKind.WARNING, [(0, Arm.BASELINE)]),
-        (FindingKind.RCU_STALL, [(0, Arm.CANDIDATE)]),  # once, on an emulated board
+        (FindingKind.RCU_STALL, [(0, Arm.CANDIDATE)]),  # once, on an emulated device
     ],
 )
 def test_what_proves_nothing_against_the_candidate_passes(
     lab: LabUnderTest, kind: FindingKind, boots: list[tuple[int, Arm]]
 ) -> None:
     lab.worker.on_run = seeing(kind, *boots)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert (submission.outcome, submission.failure, submission.exit_code) == (Outcome.PASSED, None, 0)
@@ -256,7 +256,7 @@ def test_what_proves_nothing_against_the_candidate_passes(
 
 def test_without_a_broker_nothing_is_lost(lab: LabUnderTest) -> None:
     """Every message vanishes; ticks alone (an operator could run them by hand) bring the work to workers again."""
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     for _ in range(60):
         lab.sent.clear()  # lost
         for table in ("applies", "builds", "runs"):
@@ -271,7 +271,7 @@ def test_without_a_broker_nothing_is_lost(lab: LabUnderTest) -> None:
 
 
 def test_every_message_twice_doubles_nothing(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     for _ in range(200):
         if not lab.sent:
             lab.tick()
@@ -288,7 +288,7 @@ def test_every_message_twice_doubles_nothing(lab: LabUnderTest) -> None:
 
 
 def test_ticks_do_not_flood(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.sent.clear()
     for _ in range(10):
         lab.tick()

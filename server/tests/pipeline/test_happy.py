@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_series_is_applied_built_measured_and_judged(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     submission = lab.submission(submission_id)
@@ -36,14 +36,14 @@ def test_a_series_is_applied_built_measured_and_judged(lab: LabUnderTest) -> Non
 
 
 def test_baseline_and_candidate_alternate_half_first(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board", blocks=10)
+    submission_id = lab.submit("locks@device", blocks=10)
     blocks = lab.runs(submission_id)[0].blocks
     assert sorted(arms[0] for arms in blocks) == [Arm.BASELINE] * 5 + [Arm.CANDIDATE] * 5
     assert all(set(arms) == set(Arm) for arms in blocks)
 
 
 def test_a_settings_study_boots_one_kernel(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("affinity@board", series=None)
+    submission_id = lab.submit("affinity@device", series=None)
     lab.until_idle()
 
     assert lab.submission(submission_id).exit_code == 0
@@ -56,7 +56,7 @@ def test_a_settings_study_boots_one_kernel(lab: LabUnderTest) -> None:
 
 
 def test_a_debugging_kernel_without_findings_gives_no_figure_and_says_so(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board", recipe="debug")
+    submission_id = lab.submit("locks@device", recipe="debug")
     lab.until_idle()
 
     assert lab.submission(submission_id).exit_code == 0
@@ -68,7 +68,7 @@ def test_a_debugging_kernel_without_findings_gives_no_figure_and_says_so(lab: La
 
 
 def test_events_are_numbered_without_gaps_and_end_with_the_outcome(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     events = lab.events(submission_id)
@@ -80,8 +80,8 @@ def test_events_are_numbered_without_gaps_and_end_with_the_outcome(lab: LabUnder
 
 
 def test_equal_content_is_built_once(lab: LabUnderTest) -> None:
-    first = lab.submit("locks@board")
-    second = lab.submit("locks@board", "affinity@single")
+    first = lab.submit("locks@device")
+    second = lab.submit("locks@device", "affinity@single")
     lab.until_idle()
 
     keys = [job.key for job in lab.worker.builds]
@@ -94,27 +94,27 @@ def test_equal_content_is_built_once(lab: LabUnderTest) -> None:
 
 
 def test_only_an_operators_commit_may_write_the_shared_cache(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.until_idle()
     trusted = {job.source.bundle is None: job.trusted for job in lab.worker.builds}
     assert trusted == {True: True, False: False}
 
 
-def test_a_board_nobody_has_seen_working_is_checked_first(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+def test_a_device_nobody_has_seen_working_is_checked_first(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     checks = [run.job for run in lab.worker.runs if run.job.purpose == "health_check"]
-    assert [job.device.name for job in checks] == ["board-1"]
-    assert lab.runs(submission_id)[0].device_name == "board-1"
-    device = lab.device("board-1")
+    assert [job.device.name for job in checks] == ["device-1"]
+    assert lab.runs(submission_id)[0].device_name == "device-1"
+    device = lab.device("device-1")
     assert device.health is DeviceHealth.GOOD
     assert device.measured_topology is not None
-    assert lab.device("board-2").health is DeviceHealth.UNKNOWN
+    assert lab.device("device-2").health is DeviceHealth.UNKNOWN
 
 
 def test_an_edited_data_folder_does_not_change_what_was_submitted(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     script = lab.settings.data_dir / "testplans/locks/run.sh"
     script.write_text("#!/bin/sh\nexit 1\n")
     lab.until_idle()
@@ -126,7 +126,7 @@ def test_an_edited_data_folder_does_not_change_what_was_submitted(lab: LabUnderT
 
 def test_a_regression_of_the_primary_metric_ends_with_exit_code_1(lab: LabUnderTest) -> None:
     lab.worker.value = lambda arm, _setting, _metric, _block: 10.0 if arm is Arm.BASELINE else 30.0
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     submission = lab.submission(submission_id)
     assert (submission.outcome, submission.exit_code) == (Outcome.PASSED, 1)

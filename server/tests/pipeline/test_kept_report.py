@@ -25,7 +25,7 @@ def kept(lab: LabUnderTest, submission_id: int) -> Report | None:
 
 
 def test_it_is_kept_with_the_end_and_is_what_the_api_shows(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     assert kept(lab, submission_id) is None
     lab.until_idle()
     report = kept(lab, submission_id)
@@ -40,7 +40,7 @@ def test_it_is_kept_with_the_end_and_is_what_the_api_shows(lab: LabUnderTest) ->
 
 
 def test_a_canceled_submission_has_one_too(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     with lab.transaction() as session:
         submissions.cancel(session, submission_id)
     lab.until_idle()
@@ -55,7 +55,7 @@ def test_one_that_cannot_be_assembled_does_not_hold_up_the_end(
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("a bug in the report")
 
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     with monkeypatch.context() as patched:
         patched.setattr(keep, "assemble", broken)
         lab.until_idle()

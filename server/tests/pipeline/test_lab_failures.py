@@ -1,4 +1,4 @@
-"""What goes wrong in the lab itself costs a board its turn, or its place, and no series its verdict."""
+"""What goes wrong in the lab itself costs a device its turn, or its place, and no series its verdict."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def infra(summary: str = "power switch does not answer", *, suspect: bool = Fals
 def test_an_infrastructure_failure_is_retried_on_another_unit(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.worker.on_run = results(infra(), passing_run)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
     assert lab.submission(submission_id).outcome is Outcome.PASSED
     with lab.transaction() as session:
         attempts = session.scalars(select(RunAttempt).order_by(RunAttempt.number)).all()
         assert [(a.device_name, a.outcome) for a in attempts] == [
-            ("board-1", Outcome.FAILED),
-            ("board-2", Outcome.PASSED),
+            ("device-1", Outcome.FAILED),
+            ("device-2", Outcome.PASSED),
         ]
     told = [event for event in lab.events(submission_id) if event.kind is EventKind.ATTEMPT_FAILED]
-    assert [event.data["device"] for event in told] == ["board-1"]
+    assert [event.data["device"] for event in told] == ["device-1"]
 
 
 def test_retries_are_bounded(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.worker.on_run = results(infra())
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     assert lab.submission(submission_id).exit_code == 4
     assert lab.runs(submission_id)[0].attempts == lab.settings.run_attempts
 
 
-def test_a_suspect_board_is_checked_and_comes_back(lab: LabUnderTest) -> None:
+def test_a_suspect_device_is_checked_and_comes_back(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.worker.on_run = results(infra(suspect=True), passing_run)
     submission_id = lab.submit("locks@single")
@@ -55,18 +55,18 @@ def test_a_suspect_board_is_checked_and_comes_back(lab: LabUnderTest) -> None:
     assert lab.device("single-1").health is DeviceHealth.GOOD
 
 
-def test_a_board_that_fails_its_check_is_quarantined_with_the_reason_and_the_run_moves_on(lab: LabUnderTest) -> None:
+def test_a_device_that_fails_its_check_is_quarantined_with_the_reason_and_the_run_moves_on(lab: LabUnderTest) -> None:
     lab.all_good()
-    lab.sql("UPDATE devices SET health = 'unknown' WHERE device_type = 'board'")
+    lab.sql("UPDATE devices SET health = 'unknown' WHERE device_type = 'device'")
     lab.worker.on_health_check = results(infra("no console output in 120 s", suspect=True), passing_run)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
 
-    device = lab.device("board-1")
+    device = lab.device("device-1")
     assert device.health is DeviceHealth.QUARANTINED
     assert "no console output in 120 s" in device.health_reason
     assert lab.submission(submission_id).outcome is Outcome.PASSED
-    assert lab.runs(submission_id)[0].device_name == "board-2"
+    assert lab.runs(submission_id)[0].device_name == "device-2"
 
 
 def test_a_run_that_no_unit_can_serve_says_so_instead_of_waiting(lab: LabUnderTest) -> None:
@@ -101,7 +101,7 @@ def test_checks_that_the_lab_cuts_short_are_repeated_and_harm_nobody(lab: LabUnd
     assert lab.device("single-1").health is DeviceHealth.GOOD
 
 
-def test_a_board_whose_checks_never_come_to_an_end_is_quarantined_and_the_run_ends(lab: LabUnderTest) -> None:
+def test_a_device_whose_checks_never_come_to_an_end_is_quarantined_and_the_run_ends(lab: LabUnderTest) -> None:
     lab.worker.on_health_check = results(infra("the console cannot be read"))
     submission_id = lab.submit("locks@single")
     lab.until_idle()
@@ -138,13 +138,13 @@ def test_a_run_does_not_wait_for_ever_for_checks_that_have_no_kernel(lab: LabUnd
     assert submission.exit_code == 4
     assert submission.failure is not None
     assert "git.example.org is away" in submission.failure.summary
-    assert lab.device("single-1").health is DeviceHealth.UNKNOWN, "nobody has seen the board fail"
+    assert lab.device("single-1").health is DeviceHealth.UNKNOWN, "nobody has seen the device fail"
 
 
 def test_a_lease_that_runs_out_keeps_whole_blocks_and_tells_the_next_holder(lab: LabUnderTest) -> None:
     lab.all_good()
     with lab.transaction() as session:
-        session.execute(update(Device).where(Device.name == "board-2").values(health=DeviceHealth.QUARANTINED))
+        session.execute(update(Device).where(Device.name == "device-2").values(health=DeviceHealth.QUARANTINED))
 
     def dies_in_second_block(run: RunSession) -> None:
         run.block(run.remaining[0])
@@ -152,7 +152,7 @@ def test_a_lease_that_runs_out_keeps_whole_blocks_and_tells_the_next_holder(lab:
         run.send(*run.boot_events(BootKey(block=plan.block, position=0, arm=plan.arms[0], attempt=0)))
 
     lab.worker.on_run = results(dies_in_second_block, passing_run)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     run_id = lab.runs(submission_id)[0].id
     lab.expire("runs", run_id)
@@ -191,7 +191,7 @@ def test_a_boot_under_way_when_its_worker_is_lost_counts_for_its_arm(lab: LabUnd
         run.send(BootStarted(at=NOW, boot=key))
 
     lab.worker.on_run = results(dies_in_a_boot, passing_run)
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.until_idle()
     lab.expire("runs", lab.runs(submission_id)[0].id)
     lab.until_idle()
@@ -201,7 +201,7 @@ def test_a_boot_under_way_when_its_worker_is_lost_counts_for_its_arm(lab: LabUnd
 
 
 def test_a_worker_that_dies_while_building_loses_its_claim_not_the_build(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@board")
+    submission_id = lab.submit("locks@device")
     lab.work("wqlab.apply", "wqlab.advance")
     build_id = next(m.id for m in lab.sent if m.task == "wqlab.build")
     assert build_id is not None
@@ -250,7 +250,7 @@ def test_a_golden_kernel_that_cannot_be_built_does_not_spin(lab: LabUnderTest) -
     lab.worker.on_build = lambda job, worker: BuildResult(
         outcome=Outcome.FAILED, failure=failed(ErrorKind.USER, "does not compile")
     )
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.until_idle()
     for _ in range(5):
         lab.tick()

@@ -57,7 +57,7 @@ def api(lab: LabUnderTest, path: str, body: dict[str, Any] | None = None) -> Non
 
 
 def test_a_claim_that_cannot_be_taken_back_leaves_the_others_to_be(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     submission_id = lab.submit("affinity@single")
     broken = claimed(lab, "wqlab.apply", "applies")
     whole = claimed(lab, "wqlab.apply", "applies")
@@ -81,10 +81,10 @@ def test_a_claim_that_cannot_be_taken_back_leaves_the_others_to_be(lab: LabUnder
     assert whole != broken
 
 
-def test_a_run_that_cannot_be_loaded_keeps_its_board_and_no_other(lab: LabUnderTest) -> None:
+def test_a_run_that_cannot_be_loaded_keeps_its_device_and_no_other(lab: LabUnderTest) -> None:
     lab.all_good()
-    lab.worker.on_run = lambda run: None  # holds its board and says nothing
-    broken_submission, submission_id = lab.submit("locks@board"), lab.submit("locks@single")
+    lab.worker.on_run = lambda run: None  # holds its device and says nothing
+    broken_submission, submission_id = lab.submit("locks@device"), lab.submit("locks@single")
     lab.until_idle()
     broken, whole = (lab.runs(each)[0].id for each in (broken_submission, submission_id))
     lab.sql("UPDATE runs SET recipe = CAST(:recipe AS jsonb) WHERE id = :id", recipe=UNREADABLE, id=broken)
@@ -97,26 +97,26 @@ def test_a_run_that_cannot_be_loaded_keeps_its_board_and_no_other(lab: LabUnderT
     assert ("run", str(whole)) not in faults(lab)
 
 
-def test_a_health_check_that_cannot_be_loaded_does_not_keep_other_boards_from_theirs(lab: LabUnderTest) -> None:
-    submission_id = lab.submit("locks@single", "locks@board")
+def test_a_health_check_that_cannot_be_loaded_does_not_keep_other_devices_from_theirs(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@single", "locks@device")
     lab.tick()
     with lab.transaction() as session:
         checks = {run.wanted_device: run.id for run in session.scalars(select(Run)) if run.wanted_device}
-    assert {"single-1", "board-1"} <= checks.keys()
-    lab.sql("UPDATE runs SET device_spec = CAST(:spec AS jsonb) WHERE id = :id", spec=UNREADABLE, id=checks["board-1"])
+    assert {"single-1", "device-1"} <= checks.keys()
+    lab.sql("UPDATE runs SET device_spec = CAST(:spec AS jsonb) WHERE id = :id", spec=UNREADABLE, id=checks["device-1"])
     lab.until_idle()
     assert lab.device("single-1").health is DeviceHealth.GOOD
     assert lab.runs(submission_id)[0].outcome is Outcome.PASSED
-    assert faults(lab)[("run", str(checks["board-1"]))] > 1
+    assert faults(lab)[("run", str(checks["device-1"]))] > 1
 
 
-def test_a_board_whose_row_no_model_reads_is_written_anew_and_checked(lab: LabUnderTest) -> None:
+def test_a_device_whose_row_no_model_reads_is_written_anew_and_checked(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.sql("UPDATE devices SET facts = CAST(:facts AS jsonb) WHERE name = 'single-1'", facts=UNREADABLE)
     lab.tick()
     assert lab.device("single-1").facts.device_type == "single"
     assert lab.device("single-1").health is DeviceHealth.UNKNOWN
-    assert lab.device("board-1").health is DeviceHealth.GOOD
+    assert lab.device("device-1").health is DeviceHealth.GOOD
     assert faults(lab) == {}
 
 
@@ -135,7 +135,7 @@ def test_a_check_whose_recipe_an_operator_took_away_ends_and_a_new_one_is_ordere
     assert faults(lab) == {}
 
 
-# --- checks of boards that are out of the pool ------------------------------------------------------------------------
+# --- checks of devices that are out of the pool ------------------------------------------------------------------------
 
 
 def checks(lab: LabUnderTest, device: str) -> list[Run]:
@@ -144,7 +144,7 @@ def checks(lab: LabUnderTest, device: str) -> list[Run]:
 
 
 def with_a_check(lab: LabUnderTest, *, offered: bool) -> int:
-    """A submission whose board has a check that waits: for its kernel, or offered to a worker that does not come."""
+    """A submission whose device has a check that waits: for its kernel, or offered to a worker that does not come."""
     submission_id = lab.submit("locks@single")
     if offered:
         for _ in range(10):
@@ -172,7 +172,7 @@ def test_a_quarantine_ends_the_checks_that_wait_and_a_release_orders_a_fresh_one
     with lab.transaction() as session:
         assert session.scalar(select(Lease)) is None
     lab.until_idle()
-    assert len(checks(lab, "single-1")) == 1, "nobody checks a quarantined board"
+    assert len(checks(lab, "single-1")) == 1, "nobody checks a quarantined device"
 
     api(lab, "devices/single-1/release")
     lab.until_idle()
@@ -191,7 +191,7 @@ def test_a_check_that_was_ordered_beside_a_quarantine_ends_with_the_next_tick(la
     assert check.failure.summary == "single-1 was quarantined: by hand"
 
 
-def test_a_check_of_a_board_that_left_the_data_folder_ends(lab: LabUnderTest) -> None:
+def test_a_check_of_a_device_that_left_the_data_folder_ends(lab: LabUnderTest) -> None:
     with_a_check(lab, offered=True)
     (lab.settings.data_dir / "device-types/single.yaml").unlink()
     lab.app.state.data = LiveData(lab.settings.data_dir)  # it looks at the folder once a second
@@ -202,7 +202,7 @@ def test_a_check_of_a_board_that_left_the_data_folder_ends(lab: LabUnderTest) ->
     assert "no longer in the device-types folder" in check.failure.summary
 
 
-def test_a_check_under_way_when_its_board_is_quarantined_is_not_given_out_again(lab: LabUnderTest) -> None:
+def test_a_check_under_way_when_its_device_is_quarantined_is_not_given_out_again(lab: LabUnderTest) -> None:
     def cut_short(run: RunSession) -> RunResult:
         plan: BlockPlan = run.remaining[0]
         run.send(BootStarted(at=NOW, boot=BootKey(block=0, position=0, arm=plan.arms[0], attempt=plan.first_attempt)))
@@ -218,13 +218,13 @@ def test_a_check_under_way_when_its_board_is_quarantined_is_not_given_out_again(
     assert check.failure.summary == "single-1 was quarantined: smoke (dev)"
 
 
-def test_a_release_is_answered_by_a_check_though_nobody_waits_for_the_board(lab: LabUnderTest) -> None:
+def test_a_release_is_answered_by_a_check_though_nobody_waits_for_the_device(lab: LabUnderTest) -> None:
     lab.all_good()
-    api(lab, "devices/board-2/quarantine", {"reason": "new fan"})
-    api(lab, "devices/board-2/release")
+    api(lab, "devices/device-2/quarantine", {"reason": "new fan"})
+    api(lab, "devices/device-2/release")
     assert [message.task for message in lab.sent] == ["wqlab.tick"], "it is not left to the next beat"
     lab.until_idle()
-    (check,) = checks(lab, "board-2")
+    (check,) = checks(lab, "device-2")
     assert (check.purpose, check.outcome) == (RunPurpose.HEALTH_CHECK, Outcome.PASSED)
     with lab.transaction() as session:
         assert not session.scalars(select(Device.name).where(Device.check_requested_at.is_not(None))).all()

@@ -148,10 +148,10 @@ FACTS = {
     "locks_by_entry": "_raw_spin_lock_irq:19722 _raw_spin_trylock:5 _raw_spin_lock_irqsave:546 _raw_spin_lock:836",
     "mitigations": "off (command line)",
     "preemption": "voluntary",
-    "scale": "16 jobs on 4 mounts, 320 KiB each (scaled to this board's memory; the plan asks for 64, 4, 16384 KiB)",
+    "scale": "16 jobs on 4 mounts, 320 KiB each (scaled to this device's memory; the plan asks for 64, 4, 16384 KiB)",
     "smt": "on",
 }
-"""As a board reports them, what only a plan's author wants among them."""
+"""As a device reports them, what only a plan's author wants among them."""
 OOPS = """\
 [   14.201337] BUG: kernel NULL pointer dereference, address: 0000000000000008
 [   14.201339] #PF: supervisor write access in kernel mode
@@ -369,7 +369,7 @@ RYZEN = Topology(sockets=1, l3_per_socket=4, cores_per_l3=3, threads_per_core=2)
 
 
 def improvement() -> Report:
-    """Exact counts on a two-socket board."""
+    """Exact counts on a two-socket device."""
     both: dict[tuple[str, str, str, Arm], Sequence[float]] = {}
     for name, before, after in (
         ("locks_per_flush", (33, 33, 33), (3, 3, 3)),

@@ -50,7 +50,7 @@ def test_text_has_the_curve_as_a_table_and_says_where_settings_cross(fan_out):
     assert re.findall(r"[\d.]+ ±", row) == ["25.31 ±", "82.31 ±"]
     said = " ".join(text.split())
     assert "* scope=system,strict=0 overtakes scope=cache,strict=0 between 8 and 24 issuers" in said
-    assert "bandwidth over issuers: no evidence on an emulated board, so no curve is drawn" in said
+    assert "bandwidth over issuers: no evidence on an emulated device, so no curve is drawn" in said
     assert all(len(line) <= 78 or line.startswith("| ") for line in text.splitlines())
 
 

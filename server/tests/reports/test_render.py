@@ -96,7 +96,7 @@ def test_text_fits_a_mail_whatever_is_in_it(texts, name):
 
 
 def with_texts(report, texts):
-    """The report with other words wherever a person, a compiler or a board chose them."""
+    """The report with other words wherever a person, a compiler or a device chose them."""
     title, summary, headline, fact, reason, command, cmdline, subject, compiler, finding, option, scenario = texts
     failure = Failure(kind=ErrorKind.KERNEL, summary=summary, excerpt="", advice=summary)
     targets = []
@@ -147,7 +147,7 @@ def test_json_is_the_report():
 
 
 def with_bandwidth(baseline, candidate):
-    """The improvement report with only bandwidth, as measured on an emulated board."""
+    """The improvement report with only bandwidth, as measured on an emulated device."""
     cells = {
         ("fsync", "", "bandwidth", Arm.BASELINE): baseline,
         ("fsync", "", "bandwidth", Arm.CANDIDATE): candidate,
@@ -311,7 +311,7 @@ def test_junit_a_regression_fails_and_infrastructure_is_an_error():
     one = target(11, XFS, "xeon-2s", samples(XFS, "xeon-2s", worse), [""], list(Arm), xeon(), XEON, (2, 2), {})
     found = junit(improvement().model_copy(update={"targets": [one]}))
     assert found.case("locks_per_flush").find("failure").get("type") == "regression"
-    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the board lost power")
+    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
     one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
     found = junit(improvement().model_copy(update={"targets": [one]}))
     assert found.case("locks_per_flush").find("error").get("type") == "infrastructure"
@@ -461,12 +461,12 @@ def test_the_reproducer_says_where_the_configuration_is():
 
 
 def test_a_target_that_measured_nothing_has_no_tables():
-    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the board lost power")
+    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
     one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
     text = render_text(improvement().model_copy(update={"targets": [one]}))
     assert "No figures." in text
     assert "n/a" not in text
-    reason = "* locks_per_flush, locks_per_fsync: FAILED: infrastructure: the board lost power"
+    reason = "* locks_per_flush, locks_per_fsync: FAILED: infrastructure: the device lost power"
     assert reason in " ".join(text.split())
 
 

@@ -53,12 +53,12 @@ def test_the_order_of_blocks_is_shuffled() -> None:
 
 @pytest.mark.integration
 def test_titles_before_the_series_is_applied(lab: LabUnderTest) -> None:
-    mailbox = lab.submission(lab.submit("locks@board", series=Series(mbox=MboxSeries(text=MBOX))))
+    mailbox = lab.submission(lab.submit("locks@device", series=Series(mbox=MboxSeries(text=MBOX))))
     assert mailbox.title == "[PATCH v2 1/2] workqueue: take fewer locks"
     assert mailbox.series_key == "workqueue: take fewer locks"
-    study = lab.submission(lab.submit("affinity@board", series=None))
-    assert study.title == "settings study: affinity on board"
-    branch = lab.submission(lab.submit("locks@board"))
+    study = lab.submission(lab.submit("affinity@device", series=None))
+    assert study.title == "settings study: affinity on device"
+    branch = lab.submission(lab.submit("locks@device"))
     assert branch.title == "flush-locks of https://git.example.org/dev/linux.git"
 
 
@@ -70,7 +70,7 @@ def test_runs_keep_what_was_asked_for(lab: LabUnderTest) -> None:
         targets=[
             Target(
                 plan="affinity",
-                device_type="board",
+                device_type="device",
                 settings=["scope=system", "scope=cache"],
             )
         ],
@@ -88,7 +88,7 @@ def test_runs_keep_what_was_asked_for(lab: LabUnderTest) -> None:
 
 
 @pytest.mark.integration
-def test_unless_scenarios_are_asked_for_those_of_the_kind_of_board_are_measured(lab: LabUnderTest) -> None:
+def test_unless_scenarios_are_asked_for_those_of_the_kind_of_device_are_measured(lab: LabUnderTest) -> None:
     data = load_data(CHECKOUT)
     target = Target(plan="netperf-stream", device_type="tiny")
     request = SubmissionRequest(series=Series(mbox=MboxSeries(text=MBOX)), tree="linux-6.12", targets=[target])
@@ -122,7 +122,7 @@ def test_only_the_scenarios_that_were_asked_for_are_measured(lab: LabUnderTest) 
 
 
 @pytest.mark.integration
-def test_a_recipe_that_was_asked_for_is_over_the_boards_own(lab: LabUnderTest) -> None:
+def test_a_recipe_that_was_asked_for_is_over_the_devices_own(lab: LabUnderTest) -> None:
     request = SubmissionRequest(
         series=None,
         tree="linux-6.12",
@@ -147,7 +147,7 @@ def test_mistakes_are_told_all_at_once_and_nothing_is_kept(lab: LabUnderTest) ->
     request = SubmissionRequest(
         series=Series(git=GitSeries(url="https://git.example.org/x.git", ref="b")),
         tree="no-tree",
-        targets=[Target(plan="no-plan", device_type="board"), Target(plan="locks", device_type="no-type")],
+        targets=[Target(plan="no-plan", device_type="device"), Target(plan="locks", device_type="no-type")],
     )
     with pytest.raises(ApiProblem) as caught, lab.transaction() as session:
         service.create(session, lab.data, lab.settings, request, "dev")
@@ -168,4 +168,4 @@ def test_targets_that_need_different_compilers_are_refused(lab: LabUnderTest) ->
     single.write_text(single.read_text() + "recipe: other\n")
     lab.app.state.data._checked_at = float("-inf")
     with pytest.raises(ApiProblem, match="different compilers"):
-        lab.submit("locks@board", "locks@single")
+        lab.submit("locks@device", "locks@single")

@@ -41,7 +41,7 @@ def effect(past: list[PastValue], metric: Metric = BW, blocks: int = 6, **more: 
     return detectable(PLAN, metric, blocks=blocks, past=past, **asked).effect
 
 
-def test_the_primary_metric_of_each_kind_of_board() -> None:
+def test_the_primary_metric_of_each_kind_of_device() -> None:
     assert primary(PLAN, emulated=False) is BW
     assert primary(PLAN, emulated=True) is LOCKS
     assert primary(PLAN.model_copy(update={"metrics": []}), emulated=True) is None

@@ -16,7 +16,7 @@ from wqlab_server.estimates.timings import BootTime, Usual
 from wqlab_server.submissions.quote import Kernel, Request, Wanted, boot_time, quote
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-BOARD = DeviceType.model_validate(
+DEVICE = DeviceType.model_validate(
     {
         "name": "tiny",
         "summary": "s",
@@ -50,7 +50,7 @@ BUILT = Usual(600.0, 3)
 
 def wanted(index: int = 0, measured: BootTime | None = PAST, **profile: Any) -> Wanted:
     changed = PLAN.hardware.model_copy(update=profile)
-    return Wanted(index, PLAN, BOARD, Profile.model_validate(changed.model_dump()), 2, measured, None)
+    return Wanted(index, PLAN, DEVICE, Profile.model_validate(changed.model_dump()), 2, measured, None)
 
 
 def state(*health: DeviceHealth, work: list[Work] | None = None, leased: dict[str, int] | None = None) -> QueueState:
@@ -112,7 +112,7 @@ def test_from_the_plan_when_nothing_was_measured() -> None:
 def test_kernels_that_were_never_built_have_no_time() -> None:
     found = quote(request(wanted(), kernels=(None, BUILT)), state(GOOD))
     assert (found.build_s, found.starts_at, found.ends_at, found.basis) == (None, None, None, QuoteBasis.UNKNOWN)
-    assert found.device_s == 600.0, "the board's time is known all the same"
+    assert found.device_s == 600.0, "the device's time is known all the same"
     assert "never built here" in found.targets[0].notes[0]
 
 
@@ -138,13 +138,15 @@ def test_who_is_ahead() -> None:
         other(5, device_type="huge"),
     ]
     (target,) = quote(request(wanted(), kernels=()), state(GOOD, work=work, leased={"t1": 1})).targets
-    assert target.queue_position == 3, "behind what waits for a board and what waits for kernels, before the humble one"
+    assert target.queue_position == 3, (
+        "behind what waits for a device and what waits for kernels, before the humble one"
+    )
     assert (target.ahead_runs, target.ahead_boots) == (3, 118)
     assert target.starts_at == NOW + timedelta(seconds=1000 + 120 + 60)
     assert (target.units.good, target.units.busy) == (0, 1)
 
 
-def test_two_targets_share_the_boards_of_their_type() -> None:
+def test_two_targets_share_the_devices_of_their_type() -> None:
     found = quote(request(wanted(0), wanted(1), kernels=()), state(GOOD))
     assert [target.starts_at for target in found.targets] == [NOW, NOW + timedelta(seconds=600)]
     assert (found.starts_at, found.ends_at) == (NOW, NOW + timedelta(seconds=1200))
@@ -156,11 +158,11 @@ def test_two_targets_share_the_boards_of_their_type() -> None:
     ("health", "words", "starts"),
     [
         ((DeviceHealth.QUARANTINED,), "quarantined: no run can start", False),
-        ((), "no board: no run can start", False),
+        ((), "no device: no run can start", False),
         ((DeviceHealth.UNKNOWN,), "health check yet", True),
     ],
 )
-def test_boards_that_are_not_ready(health: tuple[DeviceHealth, ...], words: str, starts: bool) -> None:
+def test_devices_that_are_not_ready(health: tuple[DeviceHealth, ...], words: str, starts: bool) -> None:
     (target,) = quote(request(wanted(), kernels=()), state(*health)).targets
     assert words in target.notes[0]
     assert (target.starts_at is not None) is starts

@@ -1,4 +1,4 @@
-"""A small data folder: one tree, two recipes, board types of two units and of one, three plans."""
+"""A small data folder: one tree, two recipes, device types of two units and of one, three plans."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ trees:
     "kernels/recipes/measure.yaml": "name: measure\nsummary: small kernel\nfragments: [base]\n",
     "kernels/recipes/debug.yaml": "name: debug\nsummary: finds faults\nfragments: [base]\nfigures: false\n",
     "kernels/fragments/base.config": "CONFIG_SMP=y\n",
-    "device-types/board.yaml": """\
-name: board
-summary: two boards with two L3 domains
+    "device-types/device.yaml": """\
+name: device
+summary: two devices with two L3 domains
 arch: x86_64
 topology: {sockets: 1, l3_per_socket: 2, cores_per_l3: 2, threads_per_core: 1}
 emulation: {memory_mib: 512}
-units: [{name: board-1}, {name: board-2}]
+units: [{name: device-1}, {name: device-2}]
 """,
     "device-types/single.yaml": """\
 name: single
-summary: one board
+summary: one device
 arch: x86_64
 topology: {sockets: 1, l3_per_socket: 1, cores_per_l3: 2, threads_per_core: 1}
 emulation: {memory_mib: 512}

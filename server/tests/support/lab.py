@@ -108,7 +108,7 @@ class LabUnderTest:
         return transaction(self.sessions)
 
     def all_good(self) -> None:
-        """Every board has passed its check."""
+        """Every device has passed its check."""
         with self.transaction() as session:
             for device in session.scalars(select(Device)):
                 device.health = DeviceHealth.GOOD
@@ -150,7 +150,7 @@ class LabUnderTest:
         assert message.id is not None
         if message.task == ADVANCE:
             pipeline.advance(self.sessions, self.settings, message.id)
-            assign_devices.give_boards(self.sessions, self.settings)
+            assign_devices.give_devices(self.sessions, self.settings)
         elif message.task == APPLY:
             self.worker.apply(message.id)
         elif message.task == BUILD:

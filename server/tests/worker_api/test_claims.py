@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture
 def run(lab: LabUnderTest) -> Iterator[RunSession]:
-    """A claimed run on a board."""
+    """A claimed run on a device."""
     lab.all_good()
     submission_id = lab.submit("locks@single")
     lab.work(APPLY, BUILD, ADVANCE)
@@ -88,7 +88,7 @@ def test_a_claim_whose_answer_was_lost_is_answered_again(lab: LabUnderTest) -> N
 
 
 def test_of_many_claims_at_once_one_wins(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     start, answers = threading.Barrier(6), []
 
     def claim() -> None:
@@ -117,7 +117,7 @@ def test_another_labs_worker_gets_nothing(lab: LabUnderTest) -> None:
     assert lab.worker.request("GET", "labs/local/power").status_code == 403
 
 
-def test_a_lab_is_told_which_of_its_boards_commands_switch(lab: LabUnderTest, data_dir: Path) -> None:
+def test_a_lab_is_told_which_of_its_devices_commands_switch(lab: LabUnderTest, data_dir: Path) -> None:
     path = data_dir / "device-types/single.yaml"
     commands = {"turn_on": "ipmitool power on", "turn_off": "ipmitool power off"}
     units = [
@@ -157,7 +157,7 @@ def test_another_labs_token_reports_nothing_of_this_labs_run(lab: LabUnderTest, 
 
 
 def test_a_labs_token_takes_no_builds_applies_or_lookups(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     with lab.transaction() as session:
         _, lab.worker.token = create_token(session, "local", [Scope.WORKER], lab="local")
     for kind in ("applies", "builds", "lookups"):
@@ -206,7 +206,7 @@ def test_an_artifact_is_fetched_from_where_it_was_cut_off(lab: LabUnderTest, run
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(content)}")
 
 
-def test_a_nul_byte_from_a_board_does_not_block_its_run(lab: LabUnderTest, run: RunSession) -> None:
+def test_a_nul_byte_from_a_device_does_not_block_its_run(lab: LabUnderTest, run: RunSession) -> None:
     key = first_key(run)
     started, verified, samples, _ = run.boot_events(key)
     spoiled = verified.model_dump(mode="json") | {"environment": {"cpu\0model": "a\0b"}}
@@ -258,7 +258,7 @@ def test_heartbeats_extend_the_lease(lab: LabUnderTest, run: RunSession) -> None
 
 
 def test_fences_never_repeat(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.until_idle()
     with lab.transaction() as session:
         fences = [*session.scalars(select(Run.fence)), *session.scalars(select(Boot.fence).distinct())]
@@ -292,7 +292,7 @@ def test_a_repeated_finish_is_accepted_and_another_result_is_not(lab: LabUnderTe
 
 
 def test_a_repeated_finish_of_an_apply(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     claim = lab.worker.claim("applies", 1)
     assert claim is not None
     lab.worker._fence = ("applies/1", claim["fence"])
@@ -303,7 +303,7 @@ def test_a_repeated_finish_of_an_apply(lab: LabUnderTest) -> None:
 
 
 def test_a_build_cannot_pass_with_a_kernel_that_was_not_uploaded(lab: LabUnderTest) -> None:
-    lab.submit("locks@board")
+    lab.submit("locks@device")
     lab.work(APPLY, ADVANCE)
     build_id = next(message.id for message in lab.sent if message.task == BUILD)
     assert build_id is not None
@@ -427,10 +427,10 @@ def test_a_revoked_token_is_no_token(lab: LabUnderTest) -> None:
     assert lab.worker.request("GET", "labs/local/leases").status_code == 401
 
 
-def test_a_published_capacity_bounds_the_boards_in_use(lab: LabUnderTest) -> None:
+def test_a_published_capacity_bounds_the_devices_in_use(lab: LabUnderTest) -> None:
     lab.all_good()
     lab.worker.post("labs/local/capacity", {"capacity": 1}, 204)
-    first, second = lab.submit("locks@board"), lab.submit("locks@single")
+    first, second = lab.submit("locks@device"), lab.submit("locks@single")
     lab.work(APPLY, BUILD, ADVANCE)
     assert [lab.runs(i)[0].device_name is not None for i in (first, second)].count(True) == 1
     lab.worker.post("labs/local/capacity", {"capacity": 2}, 204)

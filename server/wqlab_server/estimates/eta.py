@@ -59,8 +59,8 @@ class RunLeft:
     """Since the present boot began; 0 without one."""
     boot_s: float | None
     """How long one such boot takes, everything included; None when none was measured."""
-    boards: int
-    """Boards of the type in the pool."""
+    devices: int
+    """Devices of the type in the pool."""
     ahead_boots: int
     """Boots that others' runs on the type still have to make first."""
 
@@ -98,20 +98,20 @@ def estimate(
 
 
 def _left_s(builds: Sequence[BuildLeft], runs: Sequence[RunLeft]) -> float | None:
-    """Builds one after another, then runs: side by side over the boards of each type, types side by side."""
+    """Builds one after another, then runs: side by side over the devices of each type, types side by side."""
     build_left = [build.left_s() for build in builds]
     if any(left is None for left in build_left):
         return None
     by_type: dict[str, float] = defaultdict(float)
     for run in runs:
         left = run.left_s()
-        if left is None or run.boards < 1:
+        if left is None or run.devices < 1:
             return None
         waiting = run.ahead_boots * (run.boot_s or 0.0) if run.state in {JobState.QUEUED, JobState.WAITING} else 0.0
         by_type[run.device_type] += left + waiting
-    boards = {run.device_type: run.boards for run in runs}
+    devices = {run.device_type: run.devices for run in runs}
     longest = {
-        type_: max(*(run.left_s() or 0.0 for run in runs if run.device_type == type_), total / boards[type_])
+        type_: max(*(run.left_s() or 0.0 for run in runs if run.device_type == type_), total / devices[type_])
         for type_, total in by_type.items()
     }
     return sum(left for left in build_left if left is not None) + max(longest.values(), default=0.0)
@@ -139,10 +139,10 @@ def _words(
             continue
         name = f"{run.plan} on {run.device_type}"
         if run.state is JobState.RUNNING:
-            parts.append(f"{name}: {run.progress or 'the board is being prepared'}")
+            parts.append(f"{name}: {run.progress or 'the device is being prepared'}")
         elif not unfinished:
             ahead = f", {_count(run.ahead_boots, 'boot')} of other runs first" if run.ahead_boots else ""
-            parts.append(f"{name}: waits for a board{ahead}")
+            parts.append(f"{name}: waits for a device{ahead}")
     left = sum(run.total_boots - run.done_boots for run in runs if run.state is not JobState.FINISHED)
     parts.append(f"{_count(left, 'boot')} left" if runs else f"then {_count(planned_targets, 'target')} measured")
     return "; ".join(parts)

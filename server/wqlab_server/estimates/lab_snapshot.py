@@ -1,4 +1,4 @@
-"""The lab at one moment: its boards, who has them and who waits for them."""
+"""The lab at one moment: its devices, who has them and who waits for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..settings import Settings
 from ..storage.db import clock, pairs
 from . import timings
 from .lava_pools import Published, standing
-from .schedule import Board, Schedule
+from .schedule import DeviceAvailability, Schedule
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Unit:
 
 
 def unit_class(health: DeviceHealth, *, leased: bool) -> str:
-    """The field of `api.UnitCounts` that counts a board."""
+    """The field of `api.UnitCounts` that counts a device."""
     if health is DeviceHealth.QUARANTINED:
         return "quarantined"
     if leased:
@@ -58,7 +58,7 @@ class Work:
     wanted_device: str | None
     wanted_backend: Backend | None
     device: str | None
-    """The board it has, or is offered."""
+    """The device it has, or is offered."""
     state: JobState
     priority: int
     created_at: datetime
@@ -82,7 +82,7 @@ class QueueState:
     work: list[Work]
     """By id."""
     capacity: dict[str, int]
-    """Lab -> boards at once; a lab that is not named has no bound."""
+    """Lab -> devices at once; a lab that is not named has no bound."""
 
     @property
     def running(self) -> list[Work]:
@@ -94,13 +94,13 @@ class QueueState:
 
     @cached_property
     def queued(self) -> list[Work]:
-        """Without a board, in the order in which boards are given out now."""
+        """Without a device, in the order in which devices are given out now."""
         free = [run for run in self.work if run.state is JobState.QUEUED and run.device is None]
         return sorted(free, key=lambda run: (-self.score(run), run.run_id))
 
     @cached_property
     def held(self) -> Counter[str]:
-        """Owner -> boards leased or offered to their runs."""
+        """Owner -> devices leased or offered to their runs."""
         return Counter(run.owner for run in self.work if run.device is not None)
 
     def waited_s(self, run: Work) -> float:
@@ -110,7 +110,7 @@ class QueueState:
         return queue_score(run.priority, self.waited_s(run), self.held[run.owner])
 
     def schedule(self) -> Schedule:
-        """With the runs that have a board in it. Boards of doubtful health count where a type has no good one: their
+        """With the runs that have a device in it. Devices of doubtful health count where a type has no good one: their
         check is short against a run."""
         works = {run.run_id: run for run in self.work}
         good_types = {unit.device_type for unit in self.units if unit.health is DeviceHealth.GOOD}
@@ -118,12 +118,12 @@ class QueueState:
         for unit in self.units:
             run = works.get(unit.run_id) if unit.run_id is not None else None
             free_s = 0.0 if unit.run_id is None else run.left_s if run else None
-            board = Board(unit.name, unit.device_type, unit.lab, free_s)
+            device = DeviceAvailability(unit.name, unit.device_type, unit.lab, free_s)
             if unit.run_id is not None:
-                at_work.append(board)
+                at_work.append(device)
             doubtful = unit.health is not DeviceHealth.GOOD and unit.device_type in good_types
             if unit.health is not DeviceHealth.QUARANTINED and not doubtful and not unit.away:
-                usable.append(board)
+                usable.append(device)
         return Schedule(usable, at_work, self.capacity)
 
 
@@ -191,7 +191,7 @@ def pool_rows(session: Session) -> dict[str, Published]:
 
 
 def capacities(session: Session, settings: Settings) -> dict[str, int]:
-    """Boards at once, per lab: what its worker published, else the setting; a lab without either has no bound."""
+    """Devices at once, per lab: what its worker published, else the setting; a lab without either has no bound."""
     labs = set(session.scalars(select(Device.lab).distinct()))
     default = dict.fromkeys(labs, settings.lab_capacity) if settings.lab_capacity else {}
     return default | pairs(session, select(Lab.name, Lab.capacity))

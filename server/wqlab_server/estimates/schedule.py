@@ -1,4 +1,4 @@
-"""When boards come free, played through. Pure. Times are seconds from now; None is a time that nobody knows."""
+"""When devices come free, played through. Pure. Times are seconds from now; None is a time that nobody knows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 
 @dataclass
-class Board:
+class DeviceAvailability:
     name: str
     device_type: str
     lab: str
@@ -17,19 +17,21 @@ class Board:
 
 
 class Schedule:
-    """Places runs one after another, each on the board that comes free first, under the labs' capacities.
+    """Places runs one after another, each on the device that comes free first, under the labs' capacities.
 
-    It knows no health: boards that cannot take a run are left out by who makes it.
+    It knows no health: devices that cannot take a run are left out by who makes it.
     """
 
-    def __init__(self, boards: Iterable[Board], at_work: Iterable[Board], capacity: Mapping[str, int]) -> None:
-        """`at_work`: every leased board of the labs, those left out of `boards` too. A lab without a capacity has no
+    def __init__(
+        self, devices: Iterable[DeviceAvailability], at_work: Iterable[DeviceAvailability], capacity: Mapping[str, int]
+    ) -> None:
+        """`at_work`: every leased device of the labs, those left out of `devices` too. A lab without a capacity has no
         bound."""
-        self._boards = list(boards)
+        self._devices = list(devices)
         self._slots: dict[str, list[float | None]] = {}
         busy: dict[str, list[float | None]] = defaultdict(list)
-        for board in at_work:
-            busy[board.lab].append(board.free_s)
+        for device in at_work:
+            busy[device.lab].append(device.free_s)
         for lab, most in capacity.items():
             taken = sorted(busy[lab], key=_late)
             self._slots[lab] = [*taken, *([0.0] * max(most - len(taken), 0))]
@@ -37,30 +39,30 @@ class Schedule:
     def place(
         self, device_type: str, duration_s: float | None, *, wanted: str | None = None, not_before_s: float = 0.0
     ) -> float | None:
-        """When a run that takes `duration_s` would start; None when no board of the type comes free at a known time."""
+        """When a run that takes `duration_s` would start; None when no device of the type comes free at a known time."""
         fitting = [
-            board
-            for board in self._boards
-            if (board.name == wanted if wanted is not None else board.device_type == device_type)
+            device
+            for device in self._devices
+            if (device.name == wanted if wanted is not None else device.device_type == device_type)
         ]
         if not fitting:
             return None
-        board = min(fitting, key=lambda board: (_late(self._earliest(board)), board.name))
-        earliest = self._earliest(board)
+        device = min(fitting, key=lambda device: (_late(self._earliest(device)), device.name))
+        earliest = self._earliest(device)
         if earliest is None:
             return None
         start = max(earliest, not_before_s)
         end = None if duration_s is None else start + duration_s
-        board.free_s = end
-        slots = self._slots.get(board.lab)
+        device.free_s = end
+        slots = self._slots.get(device.lab)
         if slots is not None:
             slots[slots.index(min(slots, key=_late))] = end
         return start
 
-    def _earliest(self, board: Board) -> float | None:
-        slots = self._slots.get(board.lab)
+    def _earliest(self, device: DeviceAvailability) -> float | None:
+        slots = self._slots.get(device.lab)
         slot = 0.0 if slots is None else min(slots, key=_late, default=None)
-        return None if slot is None or board.free_s is None else max(slot, board.free_s)
+        return None if slot is None or device.free_s is None else max(slot, device.free_s)
 
 
 def _late(time_s: float | None) -> float:

@@ -264,7 +264,7 @@ def only_build_workers(principal: Worker) -> Principal:
     """Raises ApiProblem 403 for a token that is bound to a lab."""
     if principal.lab is not None:
         raise ApiProblem(
-            403, f"this token is for the boards of lab {principal.lab}; a build worker needs a token without a lab"
+            403, f"this token is for the devices of lab {principal.lab}; a build worker needs a token without a lab"
         )
     return principal
 

@@ -60,7 +60,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
         submissions.add_metric([each], found.get(each, 0))
     yield submissions
 
-    waiting = GaugeMetricFamily("wqlab_queued_runs", "Runs that wait for a board, by type", labels=["device_type"])
+    waiting = GaugeMetricFamily("wqlab_queued_runs", "Runs that wait for a device, by type", labels=["device_type"])
     queued = (
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
@@ -71,7 +71,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
         waiting.add_metric([device_type], count)
     yield waiting
 
-    devices = GaugeMetricFamily("wqlab_devices", "Boards by type and health", labels=["device_type", "health"])
+    devices = GaugeMetricFamily("wqlab_devices", "Devices by type and health", labels=["device_type", "health"])
     by_health = (
         select(Device.device_type, Device.health, func.count())
         .where(Device.retired_at.is_(None))
@@ -81,7 +81,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
         devices.add_metric([device_type, health], count)
     yield devices
 
-    leases = GaugeMetricFamily("wqlab_leased_devices", "Boards that a run has")
+    leases = GaugeMetricFamily("wqlab_leased_devices", "Devices that a run has")
     leases.add_metric([], session.scalar(select(func.count()).select_from(Lease)) or 0)
     yield leases
 

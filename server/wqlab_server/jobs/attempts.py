@@ -83,7 +83,7 @@ def _job_view(
 def of_run(
     run: Run, boots: Sequence[Boot], blocks: Sequence[BlockAttempt], attempts: Sequence[RunAttempt]
 ) -> list[AttemptView]:
-    """Discarded blocks, boots that failed without their block saying why, lost boards; in order of time."""
+    """Discarded blocks, boots that failed without their block saying why, lost devices; in order of time."""
     failures: list[AttemptView] = []
     told = set()
     for block in blocks:

@@ -22,13 +22,13 @@ ALLOWED: Mapping[JobState, frozenset[JobState]] = {
 AGING_PER_MINUTE = 1.0
 """Priority that a waiting run gains."""
 SHARE = 25.0
-"""Priority that each board costs which the submitter already holds."""
+"""Priority that each device costs which the submitter already holds."""
 
 
-def queue_score(priority: int, waited_s: float, boards_held: int) -> float:
-    """What orders the runs that wait for boards: the highest goes first. Priority and boards held are bounded and the
+def queue_score(priority: int, waited_s: float, devices_held: int) -> float:
+    """What orders the runs that wait for devices: the highest goes first. Priority and devices held are bounded and the
     wait is not, so nobody waits for ever."""
-    return priority + AGING_PER_MINUTE * waited_s / 60 - SHARE * boards_held
+    return priority + AGING_PER_MINUTE * waited_s / 60 - SHARE * devices_held
 
 
 class HasState(Protocol):

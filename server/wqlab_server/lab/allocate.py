@@ -1,6 +1,6 @@
-"""Which waiting run gets which free board. Pure: no session, clock or network; the order of its inputs is irrelevant.
+"""Which waiting run gets which free device. Pure: no session, clock or network; the order of its inputs is irrelevant.
 
-One score orders the queue (`jobs.queue_score`): priority, plus a point for each minute waited, less some for each board
+One score orders the queue (`jobs.queue_score`): priority, plus a point for each minute waited, less some for each device
 that the submitter already holds.
 """
 
@@ -62,7 +62,7 @@ class Assignment:
 def allocate(
     units: Collection[Unit], held: Collection[Held], waiting: Collection[Waiting], capacity: Mapping[str, int]
 ) -> list[Assignment]:
-    """At most one run per unit, one unit per run, and per lab no more boards than `capacity` (absent: no bound)."""
+    """At most one run per unit, one unit per run, and per lab no more devices than `capacity` (absent: no bound)."""
     pool = _Pool(units, held, capacity)
     queue = _Queue(held, waiting)
     made: list[Assignment] = []
@@ -70,17 +70,17 @@ def allocate(
         device = pool.take(run)
         if device is not None:
             made.append(Assignment(run.run_id, device))
-            queue.count_board(run.owner)
+            queue.count_device(run.owner)
         queue.go_on(run.owner)
     return made
 
 
 class _Queue:
-    """The highest score first, then the oldest run. A board that a submitter gets moves that submitter's runs only, and
+    """The highest score first, then the oldest run. A device that a submitter gets moves that submitter's runs only, and
     all of them alike: their order among themselves stays, so only each submitter's first stands in the heap."""
 
     def __init__(self, held: Collection[Held], waiting: Collection[Waiting]) -> None:
-        self._boards = Counter(lease.owner for lease in held)
+        self._devices = Counter(lease.owner for lease in held)
         self._runs: dict[str, list[Waiting]] = defaultdict(list)
         """Of each submitter, the next one last."""
         for run in sorted(waiting, key=lambda run: (queue_score(run.priority, run.waited_s, 0), -run.run_id)):
@@ -96,13 +96,13 @@ class _Queue:
         _, _, owner = heappop(self._first)
         return self._runs[owner].pop()
 
-    def count_board(self, owner: str) -> None:
-        self._boards[owner] += 1
+    def count_device(self, owner: str) -> None:
+        self._devices[owner] += 1
 
     def go_on(self, owner: str) -> None:
         if runs := self._runs[owner]:
             run = runs[-1]
-            score = queue_score(run.priority, run.waited_s, self._boards[owner])
+            score = queue_score(run.priority, run.waited_s, self._devices[owner])
             heappush(self._first, (-score, run.run_id, owner))
 
 

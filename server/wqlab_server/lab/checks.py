@@ -91,8 +91,8 @@ def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_lab.Dev
 
 def _waits(state: JobState, progress: str) -> str:
     if state is JobState.WAITING:
-        return "waits for the kernel that boards are checked with"
-    return "waits for the board" if state is JobState.QUEUED else progress or "begins"
+        return "waits for the kernel that devices are checked with"
+    return "waits for the device" if state is JobState.QUEUED else progress or "begins"
 
 
 # --- as it goes on ----------------------------------------------------------------------------------------------
@@ -118,7 +118,7 @@ def end(session: Session, check: DeviceCheck, last: Run, outcome: Outcome, failu
                 steps[step] = _step(session, step, StepOutcome.SKIPPED, f"not reached: {why}")
         if DeviceStep.NOISE not in steps:
             steps[DeviceStep.NOISE] = _step(
-                session, DeviceStep.NOISE, StepOutcome.SKIPPED, "the board must be fit before its noise is measured"
+                session, DeviceStep.NOISE, StepOutcome.SKIPPED, "the device must be fit before its noise is measured"
             )
     last.steps = [steps[step] for step in DeviceStep if step in steps]
     failed = _failed(steps.values())

@@ -1,4 +1,4 @@
-"""The lab: boards, their health and who has them; taking one out of the pool and putting it back."""
+"""The lab: devices, their health and who has them; taking one out of the pool and putting it back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 def list_devices(
     session: Db, _: Reader, device_type: Annotated[str | None, Query(max_length=100)] = None
 ) -> list[DeviceView]:
-    """Every board of the device-types folder."""
+    """Every device of the device-types folder."""
     if device_type is not None:
         plain_text("device_type", device_type)
     found = queries.devices(session, device_type)
@@ -38,13 +38,13 @@ def list_devices(
 
 @router.get("/devices/{name}", responses=documented(404))
 def get_device(name: Name, session: Db, _: Reader) -> DeviceView:
-    """One board: health, lease, and the topology that its last verified boot measured."""
+    """One device: health, lease, and the topology that its last verified boot measured."""
     return queries.view(session, name)
 
 
 @router.post("/devices/{name}/quarantine", responses=documented(400, 404))
 def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Maintainer) -> DeviceView:
-    """Take a board out of the pool. A run that has it keeps it until it ends, no other gets it, and health checks that
+    """Take a device out of the pool. A run that has it keeps it until it ends, no other gets it, and health checks that
     wait for it are canceled."""
     reason = plain_text("reason", body.reason, "body")
     queries.device(session, name)
@@ -54,7 +54,7 @@ def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Mai
 
 @router.post("/devices/{name}/release", responses=documented(404))
 def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
-    """Put a quarantined board back. A health check is ordered at once, and comes before its first run."""
+    """Put a quarantined device back. A health check is ordered at once, and comes before its first run."""
     queries.device(session, name)
     service.release(session, name, who.owner)
     return queries.view(session, name)
@@ -62,7 +62,7 @@ def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
 
 @router.get("/device-types")
 def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView]:
-    """Every type of the device-types folder as it is now, with boards free and runs waiting."""
+    """Every type of the device-types folder as it is now, with devices free and runs waiting."""
     pairs = queries.devices(session)
     counts, queued = queries.count_units(pairs), queries.queued_by_type(session)
     problems = data.problems()

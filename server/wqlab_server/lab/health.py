@@ -47,14 +47,14 @@ def after_attempt(
     lost: bool,
     given_up: bool = False,
 ) -> Health:
-    """What one attempt of a run says of its board. `suspect`: the worker doubts the board. `lost`: the lease ran out,
-    so nobody knows in which state it was left. `given_up`: no check of the board has come to an answer for too long."""
+    """What one attempt of a run says of its device. `suspect`: the worker doubts the device. `lost`: the lease ran out,
+    so nobody knows in which state it was left. `given_up`: no check of the device has come to an answer for too long."""
     if old.state is DeviceHealth.QUARANTINED or outcome is Outcome.CANCELED:
         return old
     if purpose is RunPurpose.HEALTH_CHECK:
         if outcome is Outcome.PASSED and not suspect:
             return move(old.state, DeviceHealth.GOOD, "")
-        # The golden kernel works: what fails it on this board is the board. A check cut short says nothing.
+        # The golden kernel works: what fails it on this device is the device. A check cut short says nothing.
         if failure is not None and (suspect or failure.kind is ErrorKind.KERNEL):
             return move(old.state, DeviceHealth.QUARANTINED, f"health check: {failure.summary}")
         if failure is not None and given_up:
@@ -88,9 +88,9 @@ def checks_wanted(
     """Units to check now, in order of name.
 
     `demand`: device type -> runs that wait for such a unit. For each of them without a good unit one unit of unknown
-    or doubtful health is checked, so that a run never goes to a board that nobody has seen working. When the lab is
+    or doubtful health is checked, so that a run never goes to a device that nobody has seen working. When the lab is
     `idle`, one unit at a time is checked that never was, or not within its type's interval. A unit that is `asked` for
-    is checked whoever waits. Its check is ordered though a run has it: the check's priority then gives it the board.
+    is checked whoever waits. Its check is ordered though a run has it: the check's priority then gives it the device.
     """
     ordered = sorted(units, key=lambda unit: unit.name)
 

@@ -1,4 +1,4 @@
-"""What ran where: the lab's timeline and one board's history."""
+"""What ran where: the lab's timeline and one device's history."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Span:
 
 
 def timeline(session: Session, span: Span, after: Key | None, limit: int) -> Timeline:
-    """Every time span of a run on a board that touches `span`, by start."""
+    """Every time span of a run on a device that touches `span`, by start."""
     query = (
         _attempts()
         .join(Device, Device.name == RunAttempt.device_name)
@@ -83,7 +83,7 @@ def _devices_of(span: Span) -> list[Any]:
 
 
 def of_device(session: Session, device: Device, before: Key | None, limit: int) -> DeviceHistory:
-    """Health, runs (newest first, a page of them) and the last consoles of one board."""
+    """Health, runs (newest first, a page of them) and the last consoles of one device."""
     query = (
         _attempts()
         .where(RunAttempt.device_name == device.name)
@@ -169,7 +169,7 @@ def _next(rows: Sequence[Row[Any]], limit: int) -> str | None:
 
 
 def _holding(row: Row[Any]) -> tuple[int, int]:
-    """An attempt's boots carry the fence under which it held the board."""
+    """An attempt's boots carry the fence under which it held the device."""
     return row.RunAttempt.run_id, row.RunAttempt.fence
 
 

@@ -24,7 +24,7 @@ Lab = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 @router.get("")
 def list_labs(session: Db, _: Reader) -> list[LabView]:
-    """Every lab that has a board, a worker, or credentials of its own."""
+    """Every lab that has a device, a worker, or credentials of its own."""
     return hosts.views(session)
 
 
@@ -57,6 +57,6 @@ def join_lab(body: LabJoin, session: Db, settings: AppSettings) -> LabJoined:
 
 @router.delete("/{lab}", status_code=status.HTTP_204_NO_CONTENT, responses=documented(404))
 def remove_lab(lab: Lab, session: Db, settings: AppSettings, who: Admin) -> None:
-    """Its worker token and broker user end at once, join tokens too, and its boards are quarantined. Runs that it had
-    go to other boards when their lease ends."""
+    """Its worker token and broker user end at once, join tokens too, and its devices are quarantined. Runs that it had
+    go to other devices when their lease ends."""
     hosts.remove(session, lab, who.owner, settings)

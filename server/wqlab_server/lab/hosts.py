@@ -96,7 +96,7 @@ def join(session: Session, secret: str, settings: Settings) -> LabJoined:
 
 
 def remove(session: Session, lab: str, by: str, settings: Settings) -> None:
-    """Its token and its broker user end now, its invitations too, and its boards leave the pool. Raises ApiProblem
+    """Its token and its broker user end now, its invitations too, and its devices leave the pool. Raises ApiProblem
     404."""
     host = _lock_host(session, lab)
     withdrawn = _withdraw(session, lab)
@@ -124,14 +124,14 @@ def broker_users(session: Session) -> Mapping[str, str] | None:
 
 
 def views(session: Session) -> list[LabView]:
-    """Every lab that has a board, a worker, or credentials."""
+    """Every lab that has a device, a worker, or credentials."""
     hosts = {host.lab: host for host in session.scalars(select(LabHost))}
     published = {row.name: row for row in session.scalars(select(Lab))}
-    boards = queries.pool_counts(session)
+    devices = queries.pool_counts(session)
     seen = pairs(session, select(LabHost.lab, Token.last_used_at).join(Token, Token.id == LabHost.token_id))
     found = []
-    for name in sorted(hosts.keys() | published.keys() | boards.keys()):
-        host, says, counts = hosts.get(name), published.get(name), boards.get(name) or queries.PoolCounts()
+    for name in sorted(hosts.keys() | published.keys() | devices.keys()):
+        host, says, counts = hosts.get(name), published.get(name), devices.get(name) or queries.PoolCounts()
         found.append(
             LabView(
                 name=name,
@@ -140,7 +140,7 @@ def views(session: Session) -> list[LabView]:
                 removed_at=host.removed_at if host else None,
                 last_seen_at=seen.get(name) if host else (says.published_at if says else None),
                 capacity=says.capacity if says else None,
-                boards=counts.boards,
+                devices=counts.devices,
                 backend=counts.backend,
                 free=counts.free,
                 busy=counts.busy,

@@ -96,7 +96,7 @@ def extend(session: Session, run: Run, now: datetime, settings: Settings) -> Non
 
 
 def release(session: Session, run: Run, *, given_back: bool) -> Device | None:
-    """Ends the run's lease: its device, locked. `given_back`: its holder says that it has left the board."""
+    """Ends the run's lease: its device, locked. `given_back`: its holder says that it has left the device."""
     lease = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
     if lease is None:
         return None

@@ -1,4 +1,4 @@
-"""The lab's page: the queue and its reasons, what ran where, one board's history."""
+"""The lab's page: the queue and its reasons, what ran where, one device's history."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WAIT_MAX_S = 20.0
 
 @router.get("/queue")
 def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
-    """Every run that waits for a board, in the order in which boards are given out, and why it waits."""
+    """Every run that waits for a device, in the order in which devices are given out, and why it waits."""
     return queue.view(lab_snapshot.load(session, settings))
 
 
@@ -52,7 +52,7 @@ def get_lab_timeline(
     device: Annotated[str | None, Query(max_length=100)] = None,
     limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="Most bars")] = BARS_DEFAULT,
 ) -> Timeline:
-    """Which run had which board when: every time span that touches `from` to `to`."""
+    """Which run had which device when: every time span that touches `from` to `to`."""
     for name, text in (("device_type", device_type), ("device", device)):
         if text is not None:
             plain_text(name, text)
@@ -76,15 +76,15 @@ def _aware(at: datetime) -> datetime:
 
 @router.get("/devices/{name}/history", responses=documented(404))
 def get_device_history(name: Name, session: Db, _: Reader, before: After, limit: Limit = PAGE_DEFAULT) -> DeviceHistory:
-    """How a board's health changed, what ran on it, and its last consoles. `cursor` pages through the runs."""
+    """How a device's health changed, what ran on it, and its last consoles. `cursor` pages through the runs."""
     device, _lease = queries.device(session, name)
     return history.of_device(session, device, before, limit)
 
 
 @router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
 def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
-    """Have a board checked as soon as it is free. Asking again before the check has ended changes nothing; a
-    quarantined board is refused (409), as its release orders a check."""
+    """Have a device checked as soon as it is free. Asking again before the check has ended changes nothing; a
+    quarantined device is refused (409), as its release orders a check."""
     queries.device(session, name)
     service.request_check(session, name)
     return queries.view(session, name)
@@ -92,9 +92,9 @@ def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
 
 @router.post("/devices/{name}/check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
 def walk_through_device(name: Name, session: Db, who: Maintainer) -> DeviceCheck:
-    """Walk through a board step by step, as soon as it is free: power, console, golden system, kexec, topology,
+    """Walk through a device step by step, as soon as it is free: power, console, golden system, kexec, topology,
     detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. The check that is
-    under way already is that check; a quarantined board is refused (409)."""
+    under way already is that check; a quarantined device is refused (409)."""
     return checks.read(session, name, checks.ask(session, name, who.owner).id)
 
 
@@ -110,7 +110,7 @@ async def get_device_check(
     ] = -1,
     wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="How long it may wait for that")] = 0,
 ) -> DeviceCheck:
-    """One check of a board, as far as it has come."""
+    """One check of a device, as far as it has come."""
     factory: SessionFactory = request.app.state.sessions
 
     def read() -> DeviceCheck:

@@ -61,7 +61,7 @@ def checks(session: Session, names: Collection[str]) -> dict[str, int]:
 
 
 def count_units(pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, UnitCounts]:
-    """Device type -> its boards by what can be had of them, each counted once."""
+    """Device type -> its devices by what can be had of them, each counted once."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
     for row, lease in pairs_:
         counted[row.device_type][unit_class(row.health, leased=lease is not None)] += 1
@@ -82,10 +82,10 @@ def standings(session: Session, pairs_: Sequence[tuple[Device, Lease | None]]) -
 
 @dataclass
 class PoolCounts:
-    """The boards of one lab, each counted once."""
+    """The devices of one lab, each counted once."""
 
     backend: Backend = "labgrid"
-    boards: int = 0
+    devices: int = 0
     free: int = 0
     busy: int = 0
     away: int = 0
@@ -99,14 +99,14 @@ class PoolCounts:
 
 
 def pool_counts(session: Session) -> dict[str, PoolCounts]:
-    """Lab -> its boards; labs that have any."""
+    """Lab -> its devices; labs that have any."""
     rows = devices(session)
     stands = standings(session, rows)
     counted: dict[str, PoolCounts] = defaultdict(PoolCounts)
     for row, lease in rows:
         counts, stand = counted[row.lab], stands[row.name]
         counts.backend = row.backend
-        counts.boards += 1
+        counts.devices += 1
         counts.problems.add(stand.away)
         if lease is None and (stand.away or row.health is DeviceHealth.QUARANTINED):
             counts.away += 1

@@ -16,14 +16,14 @@ LONGEST = 500
 _NAMED = 3
 """How many groups of runs ahead the words name."""
 RULE = (
-    "A free board goes to the run with the highest score that it fits: priority (0 to 100), plus "
-    f"{AGING_PER_MINUTE:g} point a minute of waiting, less {SHARE:g} points for each board that its owner has already. "
+    "A free device goes to the run with the highest score that it fits: priority (0 to 100), plus "
+    f"{AGING_PER_MINUTE:g} point a minute of waiting, less {SHARE:g} points for each device that its owner has already. "
     "Waiting has no bound, so every run gets its turn."
 )
 
 
 def view(state: QueueState) -> QueueView:
-    """Runs that are offered a board first, then the rest by score."""
+    """Runs that are offered a device first, then the rest by score."""
     queued = state.queued
     schedule = state.schedule()
     free = _Free(state)
@@ -48,7 +48,7 @@ def view(state: QueueState) -> QueueView:
         at=state.now,
         rule=RULE,
         aging_per_minute=AGING_PER_MINUTE,
-        share_per_board=SHARE,
+        share_per_device=SHARE,
         total=len(state.offered) + len(queued),
         entries=entries,
         waiting_for_kernels=sum(
@@ -58,7 +58,7 @@ def view(state: QueueState) -> QueueView:
 
 
 class _Free:
-    """Boards that are still to be had as the runs come to their turn."""
+    """Devices that are still to be had as the runs come to their turn."""
 
     def __init__(self, state: QueueState) -> None:
         self._units = state.units
@@ -99,7 +99,7 @@ def _competes(run: Work, other: Work, wanted: Sequence[Unit]) -> bool:
 
 
 def _ahead(state: QueueState, run: Work, before: Sequence[Work]) -> list[RunsAhead]:
-    """At work on a board that it could have, then those before it in the queue; one entry per submission and plan."""
+    """At work on a device that it could have, then those before it in the queue; one entry per submission and plan."""
     wanted = [unit for unit in state.units if run.wants(unit)]
     names = {unit.name for unit in wanted}
     at_work = [other for other in state.work if other.device in names]
@@ -156,7 +156,7 @@ def _entry(
         waited_s=waited_s,
         priority=run.priority,
         aging=round(points.aging, 2),
-        boards_held=points.held,
+        devices_held=points.held,
         share=points.share,
         score=round(run.priority + points.aging + points.share, 2),
         waits=waits,
@@ -169,18 +169,18 @@ def _entry(
 
 
 def _why(state: QueueState, run: Work, waits: Waits, ahead: list[RunsAhead], points: _Points) -> str:
-    board = run.wanted_device or run.device_type
+    device = run.wanted_device or run.device_type
     said = {
         Waits.OFFERED: f"{run.device} is set aside for it; the lab's worker is about to begin",
-        Waits.NEXT: f"a board ({board}) is free: it gets one in the next moment",
-        Waits.BUSY: f"waits for: {_groups(ahead)} on {board}",
-        Waits.AHEAD: f"waits for: {_groups(ahead)} ahead on {board}",
-        Waits.UNCHECKED: f"no board of {board} has passed a health check; one is ordered",
-        Waits.CAPACITY: f"a board is free, but its lab has as many at work as it can run ({_bounds(state, run)})",
-        Waits.AWAY: f"no board of {board} can be had now: {_away(state, run)}",
-        Waits.OUT_OF_SERVICE: f"every board of {board} is quarantined; a maintainer has to release one",
+        Waits.NEXT: f"a device ({device}) is free: it gets one in the next moment",
+        Waits.BUSY: f"waits for: {_groups(ahead)} on {device}",
+        Waits.AHEAD: f"waits for: {_groups(ahead)} ahead on {device}",
+        Waits.UNCHECKED: f"no device of {device} has passed a health check; one is ordered",
+        Waits.CAPACITY: f"a device is free, but its lab has as many at work as it can run ({_bounds(state, run)})",
+        Waits.AWAY: f"no device of {device} can be had now: {_away(state, run)}",
+        Waits.OUT_OF_SERVICE: f"every device of {device} is quarantined; a maintainer has to release one",
     }[waits]
-    held = f"{points.held} board{'' if points.held == 1 else 's'}"
+    held = f"{points.held} device{'' if points.held == 1 else 's'}"
     share = f"; {run.owner} has {held} already, which takes {-points.share:g} points" if points.held else ""
     return said + (share if waits in {Waits.AHEAD, Waits.BUSY, Waits.CAPACITY} else "")
 
@@ -191,7 +191,7 @@ def _away(state: QueueState, run: Work) -> str:
 
 def _groups(ahead: list[RunsAhead]) -> str:
     if not ahead:
-        return "a board"
+        return "a device"
     parts = []
     for group in ahead[:_NAMED]:
         runs = f"{group.runs} run{'' if group.runs == 1 else 's'} of {group.plan}"

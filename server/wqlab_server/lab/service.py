@@ -62,7 +62,7 @@ def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
 
 
 def change_pool(session: Session, change: PoolChange) -> None:
-    """A unit that is gone is retired, not deleted. One whose board was described differently is checked again before
+    """A unit that is gone is retired, not deleted. One whose device was described differently is checked again before
     its next run."""
     facts = change.facts
     row = update(Device).where(Device.name == change.name).execution_options(synchronize_session=False)
@@ -108,13 +108,13 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
 
 
 def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool | None = None) -> None:
-    """How many boards a lab's worker can run at once, and what its LAVA says of them."""
+    """How many devices a lab's worker can run at once, and what its LAVA says of them."""
     told = {"capacity": capacity, "pool": pool, "published_at": func.now()}
     session.execute(insert(Lab).values(name=lab, **told).on_conflict_do_update(index_elements=[Lab.name], set_=told))
 
 
 def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:
-    """Takes the devices out of the pool whose type (key) the lab has no boards of, for the reason that it gives; brings
+    """Takes the devices out of the pool whose type (key) the lab has no devices of, for the reason that it gives; brings
     back those that it took out and no longer refuses."""
     by = f"lab {lab}"
     devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()

@@ -21,14 +21,14 @@ class Lab(Base):
 
     name: Mapped[str] = mapped_column(primary_key=True)
     capacity: Mapped[int]
-    """Boards it can run at once."""
+    """Devices it can run at once."""
     published_at: Mapped[datetime] = mapped_column(server_default=func.now())
     pool: Mapped[LavaPool | None]
     """Of a LAVA lab; told with the capacity."""
 
 
 class Device(Base):
-    """A unit of the device-types folder; a row outlives its YAML so that old runs still name their board."""
+    """A unit of the device-types folder; a row outlives its YAML so that old runs still name their device."""
 
     __tablename__ = "devices"
 

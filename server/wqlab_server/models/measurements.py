@@ -45,7 +45,7 @@ class Finding(Base):
 
 
 class Unsupported(Base):
-    """A setting (metric null) or metric that this kernel or board lacks."""
+    """A setting (metric null) or metric that this kernel or device lacks."""
 
     __tablename__ = "unsupported"
     __table_args__ = (UniqueConstraint("boot_id", "scenario", "setting", "metric", postgresql_nulls_not_distinct=True),)

@@ -53,7 +53,7 @@ class Run(Job, Base):
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """A health check is for one unit."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
-    """Only boards that are reached so; null: any."""
+    """Only devices that are reached so; null: any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
     """The unit it has or had last."""
     steps: Mapped[list[CheckStep]] = mapped_column(default=list)

@@ -114,7 +114,7 @@ def _name(submission: Submission, result: ApplyResult) -> None:
 
 
 def _get_builds(session: Session, submission: Submission, applied: ApplyResult, runs: Sequence[Run]) -> None:
-    """One build per arm, recipe, architecture and kind of board; shared by targets, and with other submissions."""
+    """One build per arm, recipe, architecture and kind of device; shared by targets, and with other submissions."""
     sources = {Arm.BASELINE: applied.baseline, Arm.CANDIDATE: applied.candidate}
     for run in runs:
         if run.state is not JobState.WAITING:

@@ -1,4 +1,4 @@
-"""Boards for waiting runs: who gets which is decided on one look at the lab, and each board is offered under locks."""
+"""Devices for waiting runs: who gets which is decided on one look at the lab, and each device is offered under locks."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from ..storage.db import SessionFactory, clock, transaction
 from .tick_errors import contained
 
 
-def give_boards(factory: SessionFactory, settings: Settings) -> int:
-    """Offers free boards to waiting runs, one transaction each; how many were offered.
+def give_devices(factory: SessionFactory, settings: Settings) -> int:
+    """Offers free devices to waiting runs, one transaction each; how many were offered.
 
     Safe beside a tick: an offer is made under locks and looks again.
     """

@@ -147,7 +147,7 @@ def _order_noise(session: Session, data: DataFolder, check: DeviceCheck, device:
 
 
 def noise_plan(data: DataFolder, device_type: DeviceType) -> tuple[TestPlan, Metric] | None:
-    """The type's own, else the first by name, of the plans that make verdicts on such a board; and the metric it makes
+    """The type's own, else the first by name, of the plans that make verdicts on such a device; and the metric it makes
     them by."""
     for _, plan in sorted(data.plans.items(), key=lambda item: (item[0] != device_type.noise_plan, item[0])):
         if not plan.checks_health and (metric := detectable.primary(plan, device_type.emulated)):
@@ -209,8 +209,8 @@ def noise(session: Session, run: Run) -> CheckStep:
             now,
             infrastructure(
                 f"the lab sees a difference between two arms of the same kernel: {said}",
-                advice=f"{ALPHA:.0%} of quiet boards do this by chance: check again. If it stays, look for drift "
-                "(temperature, boost, governor, something else at work on the board) and for a setting that outlives "
+                advice=f"{ALPHA:.0%} of quiet devices do this by chance: check again. If it stays, look for drift "
+                "(temperature, boost, governor, something else at work on the device) and for a setting that outlives "
                 "the boot.",
             ),
         )

@@ -1,5 +1,5 @@
-"""Device sessions: a run claimed with the board it was offered, and ended: the board judged and given back, the run
-finished or given to another board."""
+"""Device sessions: a run claimed with the device it was offered, and ended: the device judged and given back, the run
+finished or given to another device."""
 
 from __future__ import annotations
 
@@ -54,16 +54,16 @@ def finish(session: Session, run_id: int, fence: int, result: RunResult, setting
 
 
 def lost(session: Session, run: Run, settings: Settings) -> None:
-    """The lease of a running run has run out: whole blocks stay, the rest is given to a board again."""
+    """The lease of a running run has run out: whole blocks stay, the rest is given to a device again."""
     failure = infrastructure(
         f"worker {run.holder} stopped answering while run {run.id} was on {run.device_name}",
-        advice="see the lab worker's log; the board is checked before its next run",
+        advice="see the lab worker's log; the device is checked before its next run",
     )
     end_attempt(session, run, RunResult(outcome=Outcome.FAILED, failure=failure), settings, lost=True)
 
 
 def end_attempt(session: Session, run: Run, result: RunResult, settings: Settings, *, lost: bool) -> None:
-    """Records how an attempt ended, gives the board back, and requeues or finishes the run."""
+    """Records how an attempt ended, gives the device back, and requeues or finishes the run."""
     now = clock(session)
     reason = result.failure or infrastructure("the run ended in the middle of this block")
     runs.abandon_boots(session, run, reason, now)
@@ -87,7 +87,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         ended = Ended(Outcome.PASSED, None)
     device = lease.release(session, run, given_back=not lost)
     if device is not None:
-        _judge_board(session, run, device, result, ended, settings=settings, lost=lost)
+        _judge_device(session, run, device, result, ended, settings=settings, lost=lost)
         out_of_pool = device.health is DeviceHealth.QUARANTINED
         if isinstance(ended, Again) and out_of_pool and run.purpose is RunPurpose.HEALTH_CHECK:
             ended = Ended(Outcome.CANCELED, lab.uncheckable(device))
@@ -112,7 +112,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     tell_run(session, run)
 
 
-def _judge_board(
+def _judge_device(
     session: Session,
     run: Run,
     device: Device,

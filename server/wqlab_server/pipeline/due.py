@@ -1,6 +1,6 @@
 """Which unfinished submissions a tick looks at: those that `pipeline.advance` could bring on.
 
-Thousands may wait for boards, or for kernels that are being built; taking each one's rows and locks to find nothing to
+Thousands may wait for devices, or for kernels that are being built; taking each one's rows and locks to find nothing to
 do would make a tick as long as the queue.
 """
 

@@ -1,4 +1,4 @@
-"""Health checks: ordered when a board is wanted or due, and run on the golden kernel, which is built like any other."""
+"""Health checks: ordered when a device is wanted or due, and run on the golden kernel, which is built like any other."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from ..submissions import service as submissions
 log = structlog.get_logger(__name__)
 
 HEALTH_CHECK_PRIORITY = 100
-"""A check is asked for because a run waits for the board."""
+"""A check is asked for because a run waits for the device."""
 _OWNER = "lab"
 
 
@@ -127,7 +127,7 @@ def order(session: Session, data: DataFolder, device: str) -> Run:
 
 
 def to_advance(session: Session) -> Sequence[int]:
-    """Checks that no worker holds and that wait for something else than a board: a kernel, or their end."""
+    """Checks that no worker holds and that wait for something else than a device: a kernel, or their end."""
     return session.scalars(
         select(Run.id)
         .join(Device, Device.name == Run.wanted_device)
@@ -181,13 +181,13 @@ def unanswered(session: Session, device: Device) -> int:
         Run.wanted_device == device.name,
         Run.purpose == RunPurpose.HEALTH_CHECK,
         Run.outcome == Outcome.FAILED,
-        Run.attempts > 0,  # else it never got as far as the board
+        Run.attempts > 0,  # else it never got as far as the device
     )
     return session.scalar(failed if since is None else failed.where(Run.finished_at > since)) or 0
 
 
 def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
-    """Why a waiting run will not get a board though not all are quarantined: their checks keep failing, for whatever
+    """Why a waiting run will not get a device though not all are quarantined: their checks keep failing, for whatever
     reason, since it waits. None while one may come free."""
     doubtful = session.execute(
         select(Device.name, Device.health).where(
@@ -221,7 +221,7 @@ def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
 def golden_build(
     session: Session, data: DataFolder, device_type: DeviceType, settings: Settings
 ) -> Build | Failure | None:
-    """The kernel that boards are checked with: the type's recipe of the default tree's base commit.
+    """The kernel that devices are checked with: the type's recipe of the default tree's base commit.
 
     It is an apply and a build like any other, without a submission; the same content as a usual baseline, so it is
     built once for both. None while its source is being resolved, a failure when that went wrong a while ago.

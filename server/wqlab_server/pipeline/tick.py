@@ -1,4 +1,4 @@
-"""One round over the whole lab: takes back what was lost, brings everything a step on, gives boards to runs, and says
+"""One round over the whole lab: takes back what was lost, brings everything a step on, gives devices to runs, and says
 again what nobody has reacted to. Every item is on its own: one that raises does not hold up the others."""
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _expire(factory, settings)
         _advance(factory, settings)
         _keep_pool(factory, settings, data)
-        assign_devices.give_boards(factory, settings)
+        assign_devices.give_devices(factory, settings)
         _nudge(factory, settings)
         _admit_labs(factory, settings)
     return True
 
 
 def _expire(factory: SessionFactory, settings: Settings) -> None:
-    """Takes back what workers that stopped answering held, and boards that no worker came for."""
+    """Takes back what workers that stopped answering held, and devices that no worker came for."""
     with contained(factory, "offers", "expired"), transaction(factory) as session:
         lab.drop_expired_offers(session)
     with transaction(factory) as session:

@@ -23,7 +23,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 @router.get("/plans")
 def list_plans(data: Data, _: Reader) -> list[PlanView]:
-    """Every plan, with the script that runs on the board."""
+    """Every plan, with the script that runs on the device."""
     folder = data.current()
     return [_plan_view(folder, plan) for plan in folder.plans.values()]
 

@@ -1,4 +1,4 @@
-"""Runs: one plan on one board with every boot, its console and its samples."""
+"""Runs: one plan on one device with every boot, its console and its samples."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def get_run_console(
     offset: Annotated[int, Query(ge=0, le=2**53, description="Byte to start at")] = 0,
     follow: Annotated[bool, Query(description="Stay until the boot has ended")] = False,
 ) -> StreamingResponse:
-    """A boot's console, byte for byte as the board printed it. Resume with `offset` = bytes already received."""
+    """A boot's console, byte for byte as the device printed it. Resume with `offset` = bytes already received."""
     run = queries.get(session, run_id)
     row = queries.boot(session, run, boot)
     state = request.app.state

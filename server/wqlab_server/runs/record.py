@@ -191,7 +191,7 @@ class _Doubt(NamedTuple):
 def _doubt(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> _Doubt | None:
     """Why these boots are not the block that was planned; None when they are.
 
-    The worker has checked all of this on the board. Checking the record again here means that no figure is ever shown
+    The worker has checked all of this on the device. Checking the record again here means that no figure is ever shown
     whose boot does not carry its own proof.
     """
     if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):

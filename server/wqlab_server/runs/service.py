@@ -79,7 +79,7 @@ def job(session: Session, run: Run, device: Device, previous_holder: bool) -> Ru
 def claimed(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:
     """(job, fence, completed blocks) of a live claim, for a holder whose answer was lost.
 
-    Whether the board was left by a holder before is no longer known; clearing it once more does no harm.
+    Whether the device was left by a holder before is no longer known; clearing it once more does no harm.
     """
     device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
     return job(session, run, device, previous_holder=True), run.fence or 0, completed_blocks(session, run.id)

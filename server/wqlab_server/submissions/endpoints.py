@@ -153,7 +153,7 @@ def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reade
 
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))
 def cancel_submission(submission_id: Id, session: Db, who: Submitter) -> SubmissionView:
-    """Stop it: nothing new starts, boards at work are given back. Canceling twice is harmless."""
+    """Stop it: nothing new starts, devices at work are given back. Canceling twice is harmless."""
     _may_change(queries.get(session, submission_id), who, "cancel it")
     return _view(session, service.cancel(session, submission_id))
 

@@ -33,5 +33,5 @@ def list_submission_versions(submission_id: Id, session: Db, _: Reader) -> list[
 @router.get("/{submission_id}/compare/{other_id}")
 def compare_submissions(submission_id: Id, other_id: Id, session: Db, _: Reader) -> SubmissionComparison:
     """Two submissions' figures beside each other, target by target. Each has its own baseline, its own boots and
-    perhaps its own board: they are not paired, and nothing here is tested."""
+    perhaps its own device: they are not paired, and nothing here is tested."""
     return versions.side_by_side(session, queries.get(session, submission_id), queries.get(session, other_id))

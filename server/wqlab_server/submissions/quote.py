@@ -54,7 +54,7 @@ class Request:
 
 
 def quote(request: Request, state: QueueState) -> Quote:
-    """Kernels are built one after another, others' first; then each target takes the board that comes free first, after
+    """Kernels are built one after another, others' first; then each target takes the device that comes free first, after
     everything with a higher score."""
     builds = _builds(request.kernels)
     build_s = _sum([each.build_s for each in builds])
@@ -114,7 +114,7 @@ def quote(request: Request, state: QueueState) -> Quote:
 
 
 def _unplaced(state: QueueState) -> list[Work]:
-    """Runs without a board, those whose kernels are still being built too, highest score first."""
+    """Runs without a device, those whose kernels are still being built too, highest score first."""
     waiting = [run for run in state.work if run.state is JobState.WAITING]
     return sorted([*state.queued, *waiting], key=lambda run: (-state.score(run), run.run_id))
 
@@ -185,10 +185,10 @@ def _builds(kernels: Sequence[Kernel]) -> list[BuildQuote]:
 def _notes(units: UnitCounts, ready_s: float | None, ahead: Sequence[Work]) -> list[str]:
     notes = []
     if units.good + units.busy + units.unchecked == 0:
-        whole = "every board of the type is quarantined" if units.quarantined else "the type has no board"
+        whole = "every device of the type is quarantined" if units.quarantined else "the type has no device"
         notes.append(f"{whole}: no run can start")
     elif units.good + units.busy == 0:
-        notes.append("no board of the type has passed a health check yet: one is made first, and takes a few minutes")
+        notes.append("no device of the type has passed a health check yet: one is made first, and takes a few minutes")
     if ready_s is None:
         notes.append("kernels like these were never built here, so nobody knows when they will be ready")
     untimed = sorted({run.plan for run in ahead if run.boot_s is None})

@@ -87,7 +87,7 @@ _Built = dict[tuple[str, str, Arm], timings.Usual]
 def _kernels(
     session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], built: _Built
 ) -> list[Kernel]:
-    """One baseline, and with a series one candidate, per recipe, architecture and kind of board."""
+    """One baseline, and with a series one candidate, per recipe, architecture and kind of device."""
     arms = list(Arm) if request.series is not None else [Arm.BASELINE]
     types = [data.device_types[target.device_type] for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)

@@ -42,12 +42,12 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
     blocks: dict[int, list[BlockAttempt]] = defaultdict(list)
     for block in session.scalars(select(BlockAttempt).where(BlockAttempt.run_id.in_(ids)).order_by(BlockAttempt.at)):
         blocks[block.run_id].append(block)
-    boards: dict[int, list[RunAttempt]] = defaultdict(list)
-    for board in session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(ids)).order_by(RunAttempt.number)):
-        boards[board.run_id].append(board)
+    devices: dict[int, list[RunAttempt]] = defaultdict(list)
+    for device in session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(ids)).order_by(RunAttempt.number)):
+        devices[device.run_id].append(device)
     failed = attempts.of_jobs(session, submission.id)
     for each in rows.runs:
-        failed += attempts.of_run(each.run, each.boots, blocks[each.run.id], boards[each.run.id])
+        failed += attempts.of_run(each.run, each.boots, blocks[each.run.id], devices[each.run.id])
     now = clock(session)
     return SubmissionSteps(
         submission=submission_summary(submission, rows.verdicts, [target_summary(each.run) for each in rows.runs]),
@@ -63,7 +63,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
         ),
         apply=_apply(rows.apply),
         builds=_builds(submission, rows.builds),
-        runs=[_run(each, blocks[each.run.id], boards[each.run.id]) for each in rows.runs],
+        runs=[_run(each, blocks[each.run.id], devices[each.run.id]) for each in rows.runs],
         attempts=[_shortened(view) for view in sorted(failed, key=lambda view: view.at or now)],
     )
 
@@ -123,7 +123,7 @@ def _builds(submission: Submission, parts: Sequence[tuple[SubmissionBuild, Build
     return steps
 
 
-def _run(rows: RunRows, blocks: Sequence[BlockAttempt], boards: Sequence[RunAttempt]) -> RunStep:
+def _run(rows: RunRows, blocks: Sequence[BlockAttempt], devices: Sequence[RunAttempt]) -> RunStep:
     run = rows.run
     by_id = {boot.id: boot for boot in rows.boots}
     found = Counter(finding.boot_id for finding in rows.findings)
@@ -143,15 +143,15 @@ def _run(rows: RunRows, blocks: Sequence[BlockAttempt], boards: Sequence[RunAtte
         findings=[finding_view(each, by_id[each.boot_id]) for each in rows.findings if each.boot_id in by_id],
         devices=[
             RunAttemptStep(
-                number=board.number,
-                device=board.device_name,
-                holder=board.holder,
-                outcome=board.outcome,
-                failure=board.failure,
-                started_at=board.started_at,
-                finished_at=board.finished_at,
+                number=device.number,
+                device=device.device_name,
+                holder=device.holder,
+                outcome=device.outcome,
+                failure=device.failure,
+                started_at=device.started_at,
+                finished_at=device.finished_at,
             )
-            for board in boards
+            for device in devices
         ],
     )
 

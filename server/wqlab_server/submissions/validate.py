@@ -53,7 +53,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
 
 
 def _backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
-    """Every target needs a board that is reached as the request wants."""
+    """Every target needs a device that is reached as the request wants."""
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
         known = sorted({unit.backend for unit in data.device_types[name].units})
@@ -61,7 +61,7 @@ def _backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
             found.append(
                 _mistake(
                     "/backend",
-                    f"{name} has no board that is reached by {request.backend}; its boards are reached by "
+                    f"{name} has no device that is reached by {request.backend}; its devices are reached by "
                     f"{' and '.join(known)}: say that, or leave backend out",
                 )
             )

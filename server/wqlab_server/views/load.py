@@ -138,12 +138,12 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
 
 
 def _queue_positions(session: Session, device_types: Collection[str]) -> dict[int, int]:
-    """Run id -> place (from 1) among the runs that wait for a device of the same type, as boards are given out now.
+    """Run id -> place (from 1) among the runs that wait for a device of the same type, as devices are given out now.
 
-    A board that its submitter gets or gives back can still change the order.
+    A device that its submitter gets or gives back can still change the order.
     """
     now = clock(session)
-    held = boards_held(session)
+    held = devices_held(session)
     waiting = session.execute(
         select(Run.id, Run.device_type, Run.owner, Run.priority, Run.created_at)
         .outerjoin(Lease, Lease.run_id == Run.id)
@@ -161,8 +161,8 @@ def _queue_positions(session: Session, device_types: Collection[str]) -> dict[in
     return positions
 
 
-def boards_held(session: Session) -> dict[str, int]:
-    """Owner -> boards leased to their runs."""
+def devices_held(session: Session) -> dict[str, int]:
+    """Owner -> devices leased to their runs."""
     counted = select(Run.owner, func.count()).join(Lease, Lease.run_id == Run.id).group_by(Run.owner)
     return pairs(session, counted)
 
@@ -185,7 +185,7 @@ def _eta(
     left = {(rows.run.plan_name, rows.run.device_type) for rows in runs if rows.run.state is not JobState.FINISHED}
     types = {device_type for _, device_type in left}
     timed = timings.boots(session, left)
-    boards = _boards(session, types) if types else {}
+    devices = _devices(session, types) if types else {}
     ahead = _boots_ahead(session, types, submission.id) if types else {}
     return estimate(
         submission.state,
@@ -214,7 +214,7 @@ def _eta(
                 total_boots=rows.run.boots_planned,
                 boot_elapsed_s=_present_boot_s(rows.boots, now),
                 boot_s=_seconds_of(timed.get((rows.run.plan_name, rows.run.device_type))),
-                boards=boards.get(rows.run.device_type, 0),
+                devices=devices.get(rows.run.device_type, 0),
                 ahead_boots=ahead.get(rows.run.device_type, 0),
             )
             for rows in runs
@@ -237,8 +237,8 @@ def _present_boot_s(boots: Sequence[Boot], now: datetime) -> float:
     return _seconds(present[-1].started_at, now) if present else 0.0
 
 
-def _boards(session: Session, device_types: Collection[str]) -> dict[str, int]:
-    """Device type -> boards in the pool (not quarantined, not retired)."""
+def _devices(session: Session, device_types: Collection[str]) -> dict[str, int]:
+    """Device type -> devices in the pool (not quarantined, not retired)."""
     counted = session.execute(
         select(Device.device_type, func.count())
         .where(

@@ -191,7 +191,7 @@ export const tokensQuery = (page: { cursor?: string; limit?: number }) =>
     placeholderData: keepPreviousData,
   });
 
-/** Who waits for which board, and why. */
+/** Who waits for which device, and why. */
 export const queueQuery = queryOptions({
   queryKey: ["queue"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/queue", { signal })),
@@ -238,7 +238,7 @@ export const usersQuery = (filters: { q?: string; cursor?: string; limit?: numbe
     placeholderData: keepPreviousData,
   });
 
-/** Which run had which board when: `hours` up to `until`, up to now without it. */
+/** Which run had which device when: `hours` up to `until`, up to now without it. */
 export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
   queryOptions({
     queryKey: ["timeline", window],
@@ -263,7 +263,7 @@ export const deviceQuery = (name: string) =>
       dataOf(api.GET("/api/v1/devices/{name}", { params: { path: { name } }, signal })),
   });
 
-/** How a board's health changed, what ran on it, its last consoles; `cursor` pages through the runs. */
+/** How a device's health changed, what ran on it, its last consoles; `cursor` pages through the runs. */
 export const deviceHistoryQuery = (name: string, page: { limit?: number; cursor?: string }) =>
   queryOptions({
     queryKey: ["devices", name, "history", page],

@@ -1,5 +1,5 @@
 /**
- * What a board printed, as a log shows it. A console is submitted data: it may ask a terminal to clear the screen, move
+ * What a device printed, as a log shows it. A console is submitted data: it may ask a terminal to clear the screen, move
  * about, or change its title. Colours stay, everything else that steers is taken out, so that nothing that was printed
  * gets lost and each line feed is one line, whoever shows it.
  */

@@ -12,7 +12,7 @@ import { domainOf, type Mark, markOf } from "./marks";
 
 export interface ForestRow {
   key: string;
-  /** What its row is called: a board, a version. */
+  /** What its row is called: a device, a version. */
   name: string;
   of: Comparison;
 }

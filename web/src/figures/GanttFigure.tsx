@@ -1,4 +1,4 @@
-/** Which run had which board when: a row for each board, a bar for each time a run had it. */
+/** Which run had which device when: a row for each device, a bar for each time a run had it. */
 import { Link } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Timeline, TimelineBar, TimelineDevice } from "@/api/types";
@@ -46,7 +46,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
               health check
             </Key>
           </span>
-          A bar is a run on a board, with its submission's number where there is room; a press on it leads
+          A bar is a run on a device, with its submission's number where there is room; a press on it leads
           there.
         </>
       }
@@ -58,7 +58,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
           rows={bars}
           rowKey={of => `${of.run_id}-${of.attempt}-${of.device}-${of.started_at}`}
           initialSort={{ id: "began", desc: true }}
-          empty="No run had a board in this time."
+          empty="No run had a device in this time."
           narrow="stack"
           maxHeight="24rem"
         />
@@ -114,7 +114,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
 function Name({ of }: { of: string }) {
   const [stem, tail] = nameParts(of);
   return (
-    <div className={classes.board} title={of}>
+    <div className={classes.device} title={of}>
       <span className={classes.stem}>{stem}</span>
       <span>{tail}</span>
     </div>
@@ -179,7 +179,7 @@ interface Row {
   shown: { bar: TimelineBar; place: Place }[];
 }
 
-/** Boards of a type beside each other, in the order they come. */
+/** Devices of a type beside each other, in the order they come. */
 export function rowsOf(
   devices: readonly TimelineDevice[],
   bars: readonly TimelineBar[],
@@ -202,7 +202,7 @@ export function rowsOf(
 }
 
 const COLUMNS: Column<TimelineBar>[] = [
-  { id: "board", header: "board", rowHeader: true, value: of => of.device },
+  { id: "device", header: "device", rowHeader: true, value: of => of.device },
   {
     id: "what",
     header: "what",

@@ -65,7 +65,7 @@ export function TradeoffFigure({ title, locality, conservation, both, dots, mean
         ) : (
           <>
             {locality.summary}, a dot for each boot, a line for their mean. {conservation.name}, the other
-            half of this trade, is measured with the board's clock: on an emulated board that is no evidence,
+            half of this trade, is measured with the device's clock: on an emulated device that is no evidence,
             so it stands in the table as a value and is not drawn.
           </>
         )

@@ -28,7 +28,7 @@ export function WorkqueuesFigure({ title, cell, emulated }: WorkqueuesFigureProp
           once a second by {cell.source === "stats" ? "the kernel's counters" : "workqueue tracepoints"}. Each
           panel has its own scale from zero.
           {emulated &&
-            " On an emulated board counts are evidence of the mechanism; seconds and CPU time are not."}
+            " On an emulated device counts are evidence of the mechanism; seconds and CPU time are not."}
           {cell.notes.map(note => ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.`)}
         </>
       }

@@ -145,7 +145,7 @@ test("boots without evidence are a table: there is no figure, key or colour", as
   expect(screen.getByRole("table", { name: "Values" })).toBeTruthy();
 });
 
-test("a tradeoff is a plane on hardware and strips of locality on an emulated board", () => {
+test("a tradeoff is a plane on hardware and strips of locality on an emulated device", () => {
   const locality = { name: "locality", unit: "%", summary: "Work that ran where it was queued" };
   const busy = { name: "busy", unit: "%", summary: "Busy share of all CPUs" };
   const places = ["HIGH", "LOW"].flatMap(scenario =>

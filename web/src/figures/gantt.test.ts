@@ -42,7 +42,7 @@ test("a span outside the window is not drawn", () => {
   expect(spanOf(at("2026-11-22T00:00"), null, DAY)).toBeNull();
 });
 
-test("a name keeps what tells a board from its siblings", () => {
+test("a name keeps what tells a device from its siblings", () => {
   expect(nameParts("two-socket-xeon-2")).toEqual(["two-socket-xeon", "-2"]);
   expect(nameParts("tiny")).toEqual(["", "tiny"]);
   expect(nameParts("averylongnameofaboard12")).toEqual(["averylongnameof", "aboard12"]);

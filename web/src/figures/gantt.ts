@@ -76,7 +76,7 @@ export function signsAbove(signs: readonly Sign[], track: number, weights: strin
 }
 
 /**
- * A board's name, cut where it begins to tell the board from its siblings: `two-socket-xeon`, `-2`. The second part is
+ * A device's name, cut where it begins to tell the device from its siblings: `two-socket-xeon`, `-2`. The second part is
  * short and stays whole wherever the first is shortened.
  */
 export function nameParts(name: string): [string, string] {

@@ -48,14 +48,14 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
     sign: "/",
     word: "unsupported",
     tone: "none",
-    meaning: "The kernel or the board lacks this setting or metric.",
+    meaning: "The kernel or the device lacks this setting or metric.",
   },
   no_evidence: {
     sign: "",
     word: "no evidence",
     tone: "none",
     meaning:
-      "A value only: an emulated board's clock is not hardware, so speed measured there proves nothing.",
+      "A value only: an emulated device's clock is not hardware, so speed measured there proves nothing.",
   },
 };
 
@@ -79,7 +79,7 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   mechanism: {
     word: "mechanism",
     meaning:
-      "What the kernel did, counted: locks, migrations, shares. Proves something on emulated boards too.",
+      "What the kernel did, counted: locks, migrations, shares. Proves something on emulated devices too.",
   },
   performance: {
     word: "performance",
@@ -87,7 +87,7 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   },
   none: {
     word: "no evidence",
-    meaning: "Speed on an emulated board. Its clock is not hardware: a value only, which proves nothing.",
+    meaning: "Speed on an emulated device. Its clock is not hardware: a value only, which proves nothing.",
   },
 };
 

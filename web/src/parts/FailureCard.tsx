@@ -14,7 +14,7 @@ interface FailureCardProps {
   told?: Failure | null;
 }
 
-/** A failure as kind, sentence, excerpt and what to do. Its texts come from submitted code and boards: shown as data. */
+/** A failure as kind, sentence, excerpt and what to do. Its texts come from submitted code and devices: shown as data. */
 export function FailureCard({ failure, what, actions, told = null }: FailureCardProps) {
   const { word, whose, tone, advice } = WHOSE[failure.kind];
   if (isTold(failure, told)) {

@@ -1,13 +1,13 @@
 /** Reports of any size, made when a test runs. Their figures stand for what a server computed; nothing is compared here. */
 import type { ArmSummary, BootValue, Comparison, Evidence, Metric, Report, TargetReport } from "@/api/types";
 
-export interface Board {
+export interface Device {
   name: string;
   emulated?: boolean;
 }
 
 export interface ReportShape {
-  boards?: readonly Board[];
+  devices?: readonly Device[];
   scenarios?: readonly string[];
   /** The first is the reference. */
   settings?: readonly string[];
@@ -28,7 +28,7 @@ const METRIC: Omit<Metric, "name" | "summary" | "unit" | "class"> = {
 };
 
 export function makeReport({
-  boards = [{ name: "xeon-2s" }, { name: "tiny", emulated: true }],
+  devices = [{ name: "xeon-2s" }, { name: "tiny", emulated: true }],
   scenarios = ["HIGH", "LOW"],
   settings = ["scope=system", "scope=cache"],
   counters = 2,
@@ -65,8 +65,8 @@ export function makeReport({
       }),
     ),
   ];
-  const targets = boards.map((board, at) =>
-    target(board, at + 1, { scenarios, settings, metrics, blocks, questions }),
+  const targets = devices.map((device, at) =>
+    target(device, at + 1, { scenarios, settings, metrics, blocks, questions }),
   );
   return {
     submission: {
@@ -119,9 +119,9 @@ export function makeReport({
   };
 }
 
-type Parts = Required<Omit<ReportShape, "boards" | "counters">> & { metrics: Metric[] };
+type Parts = Required<Omit<ReportShape, "devices" | "counters">> & { metrics: Metric[] };
 
-function target({ name, emulated = false }: Board, run: number, parts: Parts): TargetReport {
+function target({ name, emulated = false }: Device, run: number, parts: Parts): TargetReport {
   const { scenarios, settings, metrics, blocks, questions } = parts;
   const reference = settings[0] as string;
   const comparisons: Comparison[] = [];
@@ -281,7 +281,7 @@ function found(evidence: Evidence, role: Comparison["role"], n: number, at: numb
   };
 }
 
-function workqueues({ emulated = false }: Board): TargetReport["workqueues"] {
+function workqueues({ emulated = false }: Device): TargetReport["workqueues"] {
   if (!emulated) return [];
   const series = (workqueue: string, arm: "baseline" | "candidate", rate: number) => ({
     arm,
@@ -301,7 +301,7 @@ function workqueues({ emulated = false }: Board): TargetReport["workqueues"] {
         series(name, "baseline", 40 - 30 * at),
         series(name, "candidate", 50 - 30 * at),
       ]),
-      notes: ["baseline: CPU time is not measured: no wqmon on this board"],
+      notes: ["baseline: CPU time is not measured: no wqmon on this device"],
     },
   ];
 }

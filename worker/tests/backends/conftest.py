@@ -116,8 +116,8 @@ class DeviceLab:
         for words in (("create",), ("add-match", f"local/{name}/*")):
             self.command("labgrid-client", "-x", self.coordinator, "-p", name, *words)
 
-    def power_commands(self, board: str) -> ExternalPower:
-        url = self.bench["boards"][board]["power_url"]
+    def power_commands(self, device: str) -> ExternalPower:
+        url = self.bench["devices"][device]["power_url"]
         ask = "from urllib.request import Request, urlopen"
         return ExternalPower(
             **{
@@ -129,12 +129,12 @@ class DeviceLab:
     def command(self, *command: str) -> str:
         return subprocess.run(command, env=self.environment, check=True, capture_output=True, text=True).stdout
 
-    def faults(self, board: str, *faults: dict[str, Any]) -> None:
-        answer = httpx.put(f"{self.bench['http']}/boards/{board}/faults", json={"faults": list(faults)})
+    def faults(self, device: str, *faults: dict[str, Any]) -> None:
+        answer = httpx.put(f"{self.bench['http']}/devices/{device}/faults", json={"faults": list(faults)})
         answer.raise_for_status()
 
-    def powered(self, board: str) -> bool:
-        return httpx.get(self.bench["boards"][board]["power_url"]).text == "1"
+    def powered(self, device: str) -> bool:
+        return httpx.get(self.bench["devices"][device]["power_url"]).text == "1"
 
     def holder(self, place: str) -> str | None:
         shown = self.command("labgrid-client", "-x", self.coordinator, "-p", place, "show")
@@ -156,17 +156,17 @@ class DeviceLab:
         blocks: list[list[Arm]],
         *,
         run_id: int,
-        board: str = "tiny-1",
+        device: str = "tiny-1",
         seconds: float = 0.0,
         build_id: str | None = None,
     ) -> RunJob:
-        return trivial_job(self.kernel, build_id or self.build_id, self.release, blocks, run_id, board, seconds)
+        return trivial_job(self.kernel, build_id or self.build_id, self.release, blocks, run_id, device, seconds)
 
 
 def trivial_job(
-    kernel: Path, build_id: str, release: str, blocks: list[list[Arm]], run_id: int, board: str, seconds: float
+    kernel: Path, build_id: str, release: str, blocks: list[list[Arm]], run_id: int, device: str, seconds: float
 ) -> RunJob:
-    """Boots of one kernel on a `tiny` board, under whatever arms."""
+    """Boots of one kernel on a `tiny` device, under whatever arms."""
     kind = load_data(ROOT).device_types["tiny"]
     image = Artifact(sha256=sha256_of(kernel), size=kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel")
     plan = trivial_plan(seconds)
@@ -175,7 +175,7 @@ def trivial_job(
         run_id=run_id,
         purpose=RunPurpose.MEASURE,
         device=DeviceFacts(
-            name=board,
+            name=device,
             device_type=kind.name,
             lab="local",
             arch=kind.arch,

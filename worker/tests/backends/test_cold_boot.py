@@ -17,7 +17,7 @@ from wqlab_worker.backends.console import ConsoleTap, Watch
 from wqlab_worker.backends.kexec import BootTimes, KexecStrategy, Status
 from wqlab_worker.backends.ssh import Answer
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 
 from .conftest import Told
 
@@ -46,7 +46,7 @@ def hardly_any_patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def switched_on(said: str) -> KexecStrategy:
-    """After a golden boot of a board with a silent console, whose power switch takes every command."""
+    """After a golden boot of a device with a silent console, whose power switch takes every command."""
     watch, stop = Watch(), Stop()
     stop.extend(time.monotonic() + 60)
     strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
@@ -58,7 +58,7 @@ def switched_on(said: str) -> KexecStrategy:
     strategy.power = SimpleNamespace(on=lambda: None, off=lambda: None)
     try:
         strategy.transition(Status.golden, key=BootKey(block=0, position=0, arm=Arm.BASELINE, attempt=0))
-    except BoardFailure as failure:
+    except DeviceFailure as failure:
         failure.stage = failure.stage or strategy.stage
         raise
     assert isinstance(strategy, KexecStrategy)
@@ -75,7 +75,7 @@ def test_a_golden_system_with_a_garbled_console_is_taken_at_its_word() -> None:
 )
 def test_what_was_there_before_is_no_cold_boot(said: str) -> None:
     """The wrong outlet was switched: yesterday's system answers, golden or a kernel under test."""
-    with pytest.raises(BoardFailure) as caught:
+    with pytest.raises(DeviceFailure) as caught:
         switched_on(said)
     failure = caught.value.failure
     assert (failure.kind, caught.value.stage) == (ErrorKind.INFRASTRUCTURE, DeviceStep.POWER)
@@ -84,5 +84,5 @@ def test_what_was_there_before_is_no_cold_boot(said: str) -> None:
 
 
 def test_an_answer_that_says_nothing_is_no_boot_either() -> None:
-    with pytest.raises(BoardFailure, match="does not say since when"):
+    with pytest.raises(DeviceFailure, match="does not say since when"):
         switched_on("sh: cat: not found\n")

@@ -1,4 +1,4 @@
-"""Board conditions on a captured sysfs tree: the real commands, run by the shell that boards have."""
+"""Device conditions on a captured sysfs tree: the real commands, run by the shell that devices have."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_intel_says_boost_the_other_way_round(tmp_path: Path) -> None:
     assert contents(root) == XEON
 
 
-def test_what_a_board_lacks_is_recorded_and_fails_only_where_it_is_required(tmp_path: Path) -> None:
+def test_what_a_device_lacks_is_recorded_and_fails_only_where_it_is_required(tmp_path: Path) -> None:
     changes, found = applied(tree(tmp_path, {"sys/kernel/x": ""}), MEASURING)
     assert changes == []
     assert found["governor"] == f"{LACKING} (wanted performance)"

@@ -1,4 +1,4 @@
-"""What every backend does, whichever way it reaches its boards: the same on labgrid and on LAVA."""
+"""What every backend does, whichever way it reaches its devices: the same on labgrid and on LAVA."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wqlab_worker.claims.heartbeats import Stop, canceled
 from .conftest import DeviceLab, Told
 from .lavalab import LavaLab
 
-pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
 VARIANTS_ONLY = "wqlab.test="
 """A word after which the arguments of a job's kernels are not the golden system's."""
@@ -36,7 +36,7 @@ VARIANTS_ONLY = "wqlab.test="
 
 @dataclass(frozen=True)
 class Target:
-    """One backend with a board, and how to see that it was given back."""
+    """One backend with a device, and how to see that it was given back."""
 
     job: Callable[..., RunJob]
     backend: Callable[[], Backend]
@@ -64,7 +64,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
     def given_back() -> None:
         assert lab.holder("tiny-1") is None, "the place is released"
-        assert not lab.powered("tiny-1"), "the board is off"
+        assert not lab.powered("tiny-1"), "the device is off"
 
     yield Target(lab.job, lab.backend, given_back, {"emulator": lab.bench["emulator"]})
 
@@ -77,7 +77,7 @@ def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
     return job.model_copy(update={"device": job.device.model_copy(update={"boot": changed})})
 
 
-@pytest.mark.nightly  # each submission of tests/e2e is such a run, on both backends
+@pytest.mark.nightly  # each submission of tests/scenarios is such a run, on both backends
 def test_blocks_of_alternating_boots(target: Target) -> None:
     told = Told()
     job = target.job([[Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=201)
@@ -105,7 +105,7 @@ def test_blocks_of_alternating_boots(target: Target) -> None:
     assert sum("output-block" in name for name in told.artifacts) == 3
 
 
-@pytest.mark.nightly  # kernels that die are in tests/e2e too
+@pytest.mark.nightly  # kernels that die are in tests/scenarios too
 def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
     told = Told()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=202), "rdinit=/nowhere init=/nowhere")
@@ -117,7 +117,7 @@ def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
     assert [event.attempt for event in told.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
 
 
-@pytest.mark.nightly  # test_diagnosis.py has it without a board
+@pytest.mark.nightly  # test_diagnosis.py has it without a device
 def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
     told = Told()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
@@ -127,7 +127,7 @@ def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> Non
     assert {finding.kind for finding in told.of(Finding) if finding.fatal} == {FindingKind.HANG}
 
 
-@pytest.mark.nightly  # kernels that die are in tests/e2e too
+@pytest.mark.nightly  # kernels that die are in tests/scenarios too
 def test_a_kernel_that_panics_under_load_is_the_kernels(target: Target) -> None:
     told = Told()
     job = target.job([[Arm.CANDIDATE]], run_id=204)
@@ -152,7 +152,7 @@ def test_another_kernel_than_the_one_that_was_built_is_infrastructure(target: Ta
     assert not told.of(BootVerified)
 
 
-def test_a_cancel_ends_the_run_and_gives_the_board_back(target: Target) -> None:
+def test_a_cancel_ends_the_run_and_gives_the_device_back(target: Target) -> None:
     stop = Stop()
     stop.extend(time.monotonic() + 800)
 

@@ -12,7 +12,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_worker.backends.coordinator import PlaceHold
 from wqlab_worker.backends.session_messages import holder_name
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 
 from .conftest import DeviceLab, until
 
@@ -63,10 +63,10 @@ def test_a_dead_session_is_released_a_person_is_not(device_lab: DeviceLab) -> No
         assert device_lab.holder(PLACE) == second.name
     device_lab.command(*_client(device_lab, "acquire"))
     try:
-        with pytest.raises(BoardFailure) as caught, Held(device_lab, 3):
+        with pytest.raises(DeviceFailure) as caught, Held(device_lab, 3):
             pass
         assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
-        assert not caught.value.suspect, "the board is fine, somebody works on it"
+        assert not caught.value.suspect, "the device is fine, somebody works on it"
         assert "labgrid-client" in caught.value.failure.advice
     finally:
         device_lab.command(*_client(device_lab, "release"))
@@ -93,14 +93,14 @@ def test_a_restarted_coordinator_gets_the_place_taken_again(device_lab: DeviceLa
 
 def test_an_unknown_place_is_named(device_lab: DeviceLab) -> None:
     hold = PlaceHold(device_lab.coordinator, "local", "nowhere", holder_name("local", 1, 1), lambda: None)
-    with pytest.raises(BoardFailure, match="nowhere"):
+    with pytest.raises(DeviceFailure, match="nowhere"):
         hold.acquire()
     hold.release()
 
 
 def test_no_coordinator_is_infrastructure() -> None:
     hold = PlaceHold("127.0.0.1:1", "local", PLACE, holder_name("local", 1, 1), lambda: None)
-    with pytest.raises(BoardFailure) as caught:
+    with pytest.raises(DeviceFailure) as caught:
         hold.acquire()
     assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "Start the labgrid coordinator" in caught.value.failure.advice
@@ -112,7 +112,7 @@ def test_no_exporter_is_told_with_what_to_start(device_lab: DeviceLab, monkeypat
     monkeypatch.setattr("wqlab_worker.backends.coordinator.ACQUIRE_S", 0.5)
     device_lab.command("labgrid-client", "-x", device_lab.coordinator, "-p", "bare", "create")
     hold = PlaceHold(device_lab.coordinator, "local", "bare", holder_name("local", 1, 1), lambda: None)
-    with pytest.raises(BoardFailure, match="no exporter offers NetworkPowerPort, NetworkSerialPort") as caught:
+    with pytest.raises(DeviceFailure, match="no exporter offers NetworkPowerPort, NetworkSerialPort") as caught:
         hold.acquire()
     hold.release()
     device_lab.command("labgrid-client", "-x", device_lab.coordinator, "-p", "bare", "delete")

@@ -1,4 +1,4 @@
-"""The health check's own plan on an emulated board, told step by step, through real labgrid."""
+"""The health check's own plan on an emulated device, told step by step, through real labgrid."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wqlab_worker.backends.conditions import LACKING
 from wqlab_worker.measure.health_check import STEPS
 
 from .conftest import ROOT, DeviceLab, Told
-from .test_boards import execute
+from .test_devices import execute
 
-pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
 
 def health_check(lab: DeviceLab, run_id: int) -> RunJob:
@@ -34,7 +34,7 @@ def health_check(lab: DeviceLab, run_id: int) -> RunJob:
     )
 
 
-def test_a_fit_board_comes_through_every_step(device_lab: DeviceLab) -> None:
+def test_a_fit_device_comes_through_every_step(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
     told = Told()
     started = time.monotonic()

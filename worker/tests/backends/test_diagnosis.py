@@ -1,4 +1,4 @@
-"""Whom it is blamed on that a script does not end, or a variant does not come up, with a scripted board: no power, no
+"""Whom it is blamed on that a script does not end, or a variant does not come up, with a scripted device: no power, no
 labgrid, a real console tap."""
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootKey, DeviceFacts, Finding, RunJob
 from wqlab_worker.backends import kexec
-from wqlab_worker.backends import labgrid_device as boards
+from wqlab_worker.backends import labgrid_device as devices
 from wqlab_worker.backends.console import ConsoleTap, Watch
 from wqlab_worker.backends.kexec import KexecStrategy
-from wqlab_worker.backends.labgrid_device import LabgridBoard
+from wqlab_worker.backends.labgrid_device import LabgridDevice
 from wqlab_worker.backends.ssh import Answer
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 
 from .conftest import ROOT, Told, trivial_plan
 
@@ -94,7 +94,7 @@ class ScriptedSsh:
 
 
 class ScriptedStrategy:
-    """What LabgridBoard uses of KexecStrategy, with the real watch and console tap."""
+    """What LabgridDevice uses of KexecStrategy, with the real watch and console tap."""
 
     token = TOKEN
 
@@ -144,12 +144,12 @@ class Scene:
         )
         job = RunJob.model_construct(device=device, plan=trivial_plan(0))
         strategy: Any = self.strategy
-        self.board = LabgridBoard(strategy, job, {}, {}, {})
+        self.device = LabgridDevice(strategy, job, {}, {}, {})
 
     def blame(self, *systems: str | None, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
         self.ssh.systems = list(systems)
-        with pytest.raises(BoardFailure) as caught:
-            self.board.script("measure", {}, timeout_s)
+        with pytest.raises(DeviceFailure) as caught:
+            self.device.script("measure", {}, timeout_s)
         return caught.value.failure.kind, caught.value.failure.summary
 
     def restarted(self) -> bool:
@@ -161,7 +161,7 @@ class Scene:
 
 @pytest.fixture
 def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
-    monkeypatch.setattr(boards, "POKE_S", 0.75)
+    monkeypatch.setattr(devices, "POKE_S", 0.75)
     scene = Scene()
     yield scene
     scene.strategy.tap.stop()
@@ -170,7 +170,7 @@ def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
 def test_a_golden_system_that_answers_before_its_ready_line_is_a_restart(scene: Scene) -> None:
     kind, summary = scene.blame(GOLDEN)
     assert kind is ErrorKind.KERNEL
-    assert "the kernel under test is gone: the board restarted by itself during `measure`" in summary
+    assert "the kernel under test is gone: the device restarted by itself during `measure`" in summary
     assert scene.restarted()
 
 
@@ -207,7 +207,7 @@ def test_a_connection_that_broke_under_our_kernel_is_the_networks(
     scene.strategy.console.echo = b"\r\n"
     kind, summary = scene.blame(*systems)
     assert kind is ErrorKind.INFRASTRUCTURE
-    assert "though the board answers again" in summary
+    assert "though the device answers again" in summary
 
 
 def test_a_script_that_runs_too_long_under_our_kernel_is_no_kernel_failure(scene: Scene) -> None:
@@ -230,7 +230,7 @@ def test_a_restart_while_the_blocked_tasks_are_listed_is_seen(scene: Scene) -> N
     assert scene.restarted()
 
 
-def test_a_silent_board_is_a_hang(scene: Scene) -> None:
+def test_a_silent_device_is_a_hang(scene: Scene) -> None:
     kind, summary = scene.blame(None)
     assert kind is ErrorKind.KERNEL
     assert "no answer by SSH and no console output" in summary
@@ -252,7 +252,7 @@ def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
 
 
 def failure_of(strategy: KexecStrategy, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
-    with pytest.raises(BoardFailure) as caught:
+    with pytest.raises(DeviceFailure) as caught:
         strategy._await_variant(timeout_s)
     return caught.value.failure.kind, caught.value.failure.summary
 

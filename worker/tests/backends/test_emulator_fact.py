@@ -1,4 +1,4 @@
-"""What a report says of the machine that emulates a board."""
+"""What a report says of the machine that emulates a device."""
 
 from __future__ import annotations
 
@@ -10,28 +10,30 @@ import pytest
 
 from wqlab_bench import qemu
 from wqlab_contracts import bench_addresses
-from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedBoard
+from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
 from wqlab_worker.backends.labgrid import facts_of
 
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    board = PublishedBoard(
+    device = PublishedDevice(
         index=1, console="127.0.0.1:1", ssh_port=2, power_url="http://x/1", log="x", device_type="tiny"
     )
     (tmp_path / "bench").mkdir()
     bench_addresses.write(
         tmp_path,
-        Published(http="http://x", capacity=1, accelerator="tcg", emulator="QEMU 9.1.0, tcg", boards={"tiny-1": board}),
+        Published(
+            http="http://x", capacity=1, accelerator="tcg", emulator="QEMU 9.1.0, tcg", devices={"tiny-1": device}
+        ),
     )
     return tmp_path
 
 
-def test_a_board_of_the_bench_names_its_emulator(state: Path) -> None:
+def test_a_device_of_the_bench_names_its_emulator(state: Path) -> None:
     assert facts_of("tiny-1", state) == {"emulator": "QEMU 9.1.0, tcg"}
 
 
-def test_a_real_board_has_none_even_beside_a_bench(state: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_real_device_has_none_even_beside_a_bench(state: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert facts_of("server-7", state) == {}
     assert facts_of("tiny-1", tmp_path_factory.mktemp("no-bench")) == {}
 

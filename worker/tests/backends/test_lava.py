@@ -21,7 +21,7 @@ from .conftest import ROOT, Golden, Told, trivial_job
 from .lavalab import LavaLab
 from .test_lava_parts import BOOTS, SOURCES
 
-pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
 
 def lasting() -> Stop:
@@ -48,7 +48,7 @@ def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> N
     result = backend.execute(job, job.blocks, Told(), lasting())
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "does not answer" in result.failure.summary
-    assert not result.device_suspect, "nothing is known of the board"
+    assert not result.device_suspect, "nothing is known of the device"
     assert time.monotonic() - started < 30
 
 
@@ -56,7 +56,7 @@ def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> N
 @pytest.mark.parametrize("kexec", [True, False])
 @pytest.mark.parametrize("boot", sorted(load_data(ROOT).lava_templates))
 def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexec: bool) -> None:
-    images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/board.dtb"}
+    images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/device.dtb"}
     job = with_mapping(
         lava_lab.job([[Arm.BASELINE, Arm.CANDIDATE]], run_id=302),
         boot=boot, kexec=kexec, images=images, ramdisk_compression="gz", tags=["any"],
@@ -71,7 +71,7 @@ def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexe
 
 
 @pytest.mark.nightly
-def test_on_a_board_that_cannot_kexec_each_variant_is_deployed(lava_lab: LavaLab) -> None:
+def test_on_a_device_that_cannot_kexec_each_variant_is_deployed(lava_lab: LavaLab) -> None:
     job = with_mapping(lava_lab.job([[Arm.CANDIDATE, Arm.BASELINE]], run_id=305), kexec=False)
     told = Told()
     assert lava_lab.backend().execute(job, job.blocks, told, lasting()).outcome is Outcome.PASSED
@@ -83,7 +83,7 @@ def test_on_a_board_that_cannot_kexec_each_variant_is_deployed(lava_lab: LavaLab
 
 
 @pytest.mark.nightly
-def test_a_board_without_a_way_to_the_worker_leaves_its_results_in_lava(lava_lab: LavaLab) -> None:
+def test_a_device_without_a_way_to_the_worker_leaves_its_results_in_lava(lava_lab: LavaLab) -> None:
     # 10.0.2.99 is nobody in QEMU's user network.
     job = with_mapping(lava_lab.job([[Arm.BASELINE]], run_id=303), worker_host="10.0.2.99")
     told = Told()

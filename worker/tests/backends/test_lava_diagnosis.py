@@ -15,9 +15,9 @@ from wqlab_contracts.messages import BootKey, Finding, LavaBoot, RunJob
 from wqlab_worker.backends.console import Watch
 from wqlab_worker.backends.lava.client import LavaJob, LavaTestCase, LogLine
 from wqlab_worker.backends.lava.definition import define
-from wqlab_worker.backends.lava.lava_device import LavaBoard
+from wqlab_worker.backends.lava.lava_device import LavaDevice
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 
 from .conftest import ROOT, Told, trivial_job
 from .test_lava_parts import SOURCES
@@ -82,7 +82,7 @@ class NoResults:
         return f"http://{host}:1/secret"
 
 
-def board_of(tmp_path: Path, server: Any, arms: list[Arm]) -> tuple[LavaBoard, RunJob, Told]:
+def device_of(tmp_path: Path, server: Any, arms: list[Arm]) -> tuple[LavaDevice, RunJob, Told]:
     """With one block of these boots."""
     data = load_data(ROOT)
     (tmp_path / "kernel").write_bytes(b"image")
@@ -93,22 +93,22 @@ def board_of(tmp_path: Path, server: Any, arms: list[Arm]) -> tuple[LavaBoard, R
     job = job.model_copy(update={"device": job.device.model_copy(update={"backend": "lava", "lava": lava})})
     receiver: Any = NoResults()
     told = Told()
-    board = LavaBoard(
+    device = LavaDevice(
         job, job.blocks, lava=server, receiver=receiver, facts={}, emit=told, cancel=Stop(), watch=Watch(),
         define=lambda boots, tokens: define(job, boots, tokens, SOURCES, "name"),
     )  # fmt: skip
-    return board, job, told
+    return device, job, told
 
 
 def blamed(
     tmp_path: Path, story: list[str], health: str, error: tuple[str, str] | None
-) -> tuple[BoardFailure, list[Finding]]:
-    board, job, told = board_of(tmp_path, EndedLava(story, health, error), [Arm.CANDIDATE])
+) -> tuple[DeviceFailure, list[Finding]]:
+    device, job, told = device_of(tmp_path, EndedLava(story, health, error), [Arm.CANDIDATE])
     key = BootKey(block=0, position=0, arm=Arm.CANDIDATE, attempt=0)
-    with pytest.raises(BoardFailure) as error_info:
-        board.boot(key, job.kernels[Arm.CANDIDATE])
-    board.off()
-    board.close()
+    with pytest.raises(DeviceFailure) as error_info:
+        device.boot(key, job.kernels[Arm.CANDIDATE])
+    device.off()
+    device.close()
     return error_info.value, told.of(Finding)
 
 
@@ -137,7 +137,7 @@ INFRASTRUCTURE, KERNEL = ErrorKind.INFRASTRUCTURE, ErrorKind.KERNEL
             "Incomplete", ("Job", "timed out"), KERNEL, "rebooted by itself before", False,
         ),
         ([*MEASURING, *PANIC], "Incomplete", ("Test", "timed out"), KERNEL, "panic", False),
-        (MEASURING, "Incomplete", ("Job", "lava-test-shell timed out"), KERNEL, "the board does not answer", False),
+        (MEASURING, "Incomplete", ("Job", "lava-test-shell timed out"), KERNEL, "the device does not answer", False),
         (
             [*MEASURING, "wqlab-ready token=- boot_id=1b6a1e9c-0d6e-4a53-9f0c-4c1f3a2b1c0d"],
             "Incomplete", ("Job", "timed out"), KERNEL, "restarted by itself while it was measured", False,
@@ -165,7 +165,7 @@ def test_who_is_to_blame(
 
 
 class UnawareLava(EndedLava):
-    """A LAVA that has not noticed yet that the board of its job died: the job runs until it is cancelled."""
+    """A LAVA that has not noticed yet that the device of its job died: the job runs until it is cancelled."""
 
     def __init__(self, story: list[str]) -> None:
         super().__init__(story, "Canceled", None)
@@ -191,12 +191,12 @@ def test_after_a_kernel_that_died_the_next_boot_is_another_jobs(
     """Also where LAVA goes on with the dead job, whose next boot is the one that is wanted."""
     monkeypatch.setattr("wqlab_worker.backends.lava.lava_device.POLL_S", 0.01)
     server = UnawareLava([*UP_TO_VARIANT, *PANIC])
-    board, job, _ = board_of(tmp_path, server, [Arm.CANDIDATE, Arm.BASELINE])
+    device, job, _ = device_of(tmp_path, server, [Arm.CANDIDATE, Arm.BASELINE])
     for position, arm in enumerate((Arm.CANDIDATE, Arm.BASELINE)):
-        with pytest.raises(BoardFailure) as error_info:
-            board.boot(BootKey(block=0, position=position, arm=arm, attempt=0), job.kernels[arm])
+        with pytest.raises(DeviceFailure) as error_info:
+            device.boot(BootKey(block=0, position=position, arm=arm, attempt=0), job.kernels[arm])
         assert error_info.value.failure.kind is KERNEL
-        board.off()
+        device.off()
         assert (server.submitted, len(server.cancelled)) == (position + 1, position)
-    board.close()
+    device.close()
     assert server.cancelled == [1, 2]

@@ -95,7 +95,7 @@ def test_what_devices_wrote_into_a_loaded_kernel_is_looked_for_where_they_can(
     assert [kexec["options"][1:] for kexec in kexecs] == [options, options]
 
 
-def test_a_board_that_cannot_kexec_is_deployed_for_every_boot(job: RunJob) -> None:
+def test_a_device_that_cannot_kexec_is_deployed_for_every_boot(job: RunJob) -> None:
     definition, document = defined(job, kexec=False)
     assert kinds(document) == ["deploy", "boot", "test"] * 2
     assert definition.stages == [(n, phase) for n in (0, 1) for phase in ("deploy", "kexec", "test")]
@@ -105,7 +105,7 @@ def test_a_board_that_cannot_kexec_is_deployed_for_every_boot(job: RunJob) -> No
 
 @pytest.mark.parametrize("boot", ["grub", "ipxe", "depthcharge", "qemu"])
 def test_every_template_gives_a_deploy_and_a_boot(job: RunJob, boot: str) -> None:
-    images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/board.dtb"}
+    images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/device.dtb"}
     template = load_data(ROOT).lava_templates[boot]
     _, document = defined(job, boot=boot, template=template, images=images, ramdisk_compression="gz")
     assert document["actions"][1]["boot"]["method"] == boot
@@ -156,11 +156,11 @@ def test_the_overlay_has_what_a_boot_needs(job: RunJob, tmp_path: Path) -> None:
 
 LACKS = "printf 'unsupported\\t*\\tno program fio\\n'; exit 1\n"
 FAILS = "printf 'failed\\tinfrastructure\\tno disk\\n'; exit 1\n"
-ON_BOARD = ("lava-test-case", "lava-test-raise", "wget", "dmesg")
+ON_DEVICE = ("lava-test-case", "lava-test-raise", "wget", "dmesg")
 
 
 @pytest.mark.parametrize(("script", "raised"), [(LACKS, False), (FAILS, True), ("exit 1\n", True), ("exit 0\n", False)])
-def test_a_board_that_lacks_what_a_plan_needs_ends_no_job(
+def test_a_device_that_lacks_what_a_plan_needs_ends_no_job(
     job: RunJob, tmp_path: Path, script: str, raised: bool
 ) -> None:
     """LAVA would deploy anew for each of the boots left."""
@@ -169,7 +169,7 @@ def test_a_board_that_lacks_what_a_plan_needs_ends_no_job(
     (lab := tmp_path / "lab").mkdir()
     (programs := tmp_path / "programs").mkdir()
     shutil.unpack_archive(tmp_path / "overlay.tar", lab)
-    for name in ON_BOARD:
+    for name in ON_DEVICE:
         (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/told\n')
         (programs / name).chmod(0o755)
     for name in ("probe", "conditions"):

@@ -13,13 +13,13 @@ from labgrid import Target
 
 from wqlab_worker.backends.kexec import _power_errors, time_limit
 from wqlab_worker.backends.power import CommandPowerDriver
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 
 from .conftest import ROOT
 
 
 def driver(turn_off: str, turn_on: str = "true") -> CommandPowerDriver:
-    target = Target("board")
+    target = Target("device")
     made = CommandPowerDriver(target, None, cmd_on=turn_on, cmd_off=turn_off)
     target.activate(made)
     return made
@@ -46,7 +46,7 @@ def test_commands_are_split_as_a_shell_would(tmp_path: Path) -> None:
     ],
 )
 def test_a_command_that_fails_is_quoted(command: str, says: str) -> None:
-    with pytest.raises(BoardFailure) as caught, _power_errors("off"):
+    with pytest.raises(DeviceFailure) as caught, _power_errors("off"):
         driver(command).off()
     summary = caught.value.failure.summary
     assert summary.startswith("the power could not be switched off: the command ended with status")
@@ -62,7 +62,7 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(tmp_path: 
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep 50) > {alive} & wait"]))
-    with pytest.raises(BoardFailure, match="took longer than 1 s"), time_limit(1.0, "it"), _power_errors("off"):
+    with pytest.raises(DeviceFailure, match="took longer than 1 s"), time_limit(1.0, "it"), _power_errors("off"):
         power.off()
     os.set_blocking(reader, True)
     began = time.monotonic()

@@ -164,7 +164,7 @@ def test_without_l3_the_cluster_and_then_the_package_stand_in() -> None:
 
 
 def arm64(clusters: list[str], cache: str = "") -> dict[str, str]:
-    """A board whose firmware describes no cache but `cache`, each CPU with what it says of its cluster."""
+    """A device whose firmware describes no cache but `cache`, each CPU with what it says of its cluster."""
     files = {f"{CPU}/online": f"0-{len(clusters) - 1}"}
     for cpu, cluster in enumerate(clusters):
         files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = str(cpu)
@@ -298,7 +298,7 @@ def chromebook(capacities: list[int]) -> dict[str, str]:
 
 
 def test_big_little_is_verified_by_order_not_by_number() -> None:
-    """What clocks a real board reaches scales its capacities."""
+    """What clocks a real device reaches scales its capacities."""
     for capacities in ([400, 400, 1024], [371, 368, 1024]):
         measured = probe.topology(chromebook(capacities))
         assert measured.last_level == "L2"
@@ -315,7 +315,7 @@ def test_kernels_that_call_a_cluster_a_package(packages: str, found: list[str]) 
     assert probe.differences(probe.topology(files), CHROMEBOOK) == found
 
 
-def test_a_board_whose_cpus_are_not_as_strong_as_declared() -> None:
+def test_a_device_whose_cpus_are_not_as_strong_as_declared() -> None:
     for capacities in ([1024, 1024, 1024], [1024, 1024, 400], [400, 1024, 1024]):
         [difference] = probe.differences(probe.topology(chromebook(capacities)), CHROMEBOOK)
         assert difference.startswith("cpu_capacity ") and difference.endswith("declared 2x400 1024")

@@ -1,4 +1,4 @@
-"""What a command on a board may print: any byte, but not without end. `sh` stands in for the SSH client."""
+"""What a command on a device may print: any byte, but not without end. `sh` stands in for the SSH client."""
 
 from __future__ import annotations
 

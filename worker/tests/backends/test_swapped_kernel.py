@@ -34,7 +34,7 @@ from wqlab_worker.claims.server import JobRef, Server, sha256_of
 
 from .conftest import DeviceLab, Told
 
-pytestmark = [pytest.mark.board, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 
 PIECE = 1 << 20
 
@@ -104,14 +104,14 @@ def swaps(device_lab: DeviceLab, tmp_path: Path) -> Iterator[Swaps]:
 
 def lab_failure(result: RunResult) -> Failure:
     assert result.outcome is Outcome.FAILED
-    assert not result.device_suspect, "the board did nothing"
+    assert not result.device_suspect, "the device did nothing"
     assert result.failure
     assert result.failure.kind is ErrorKind.INFRASTRUCTURE
     return result.failure
 
 
 def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
-    """It never comes as far as a board."""
+    """It never comes as far as a device."""
     swaps.swap(swaps.store)
     job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
     claim = RunClaim(job=job, fence=1, expires_in_s=500, completed_blocks=[])

@@ -1,4 +1,4 @@
-"""Which of a board's sensors say how warm its CPU is, read by a real shell."""
+"""Which of a device's sensors say how warm its CPU is, read by a real shell."""
 
 from __future__ import annotations
 

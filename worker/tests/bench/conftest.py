@@ -1,4 +1,4 @@
-"""What the bench's tests share: boards with a small real program in place of QEMU, and clients of their consoles."""
+"""What the bench's tests share: devices with a small real program in place of QEMU, and clients of their consoles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_bench.capacity import Slots
-from wqlab_bench.emulated_device import Board
+from wqlab_bench.emulated_device import Device
 
 FAKE_QEMU = [sys.executable, str(Path(__file__).parent / "fake_qemu.py")]
 
@@ -66,8 +66,8 @@ class Client:
 
 
 @pytest.fixture
-def make_board(tmp_path: Path) -> Callable[..., Board]:
-    def make(name: str = "unit", slots: Slots | None = None, *arguments: str) -> Board:
-        return Board(name, [*FAKE_QEMU, *arguments], tmp_path / f"{name}.log", slots or Slots(1, wait_s=0.2))
+def make_device(tmp_path: Path) -> Callable[..., Device]:
+    def make(name: str = "unit", slots: Slots | None = None, *arguments: str) -> Device:
+        return Device(name, [*FAKE_QEMU, *arguments], tmp_path / f"{name}.log", slots or Slots(1, wait_s=0.2))
 
     return make

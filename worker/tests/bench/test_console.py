@@ -22,7 +22,7 @@ async def eventually(true: Callable[[], bool]) -> None:
 def test_every_client_gets_all_and_nothing_is_replayed(tmp_path: Path) -> None:
     async def scenario() -> None:
         typed: list[bytes] = []
-        console, port = Console(tmp_path / "board.log", typed.append), free_port()
+        console, port = Console(tmp_path / "device.log", typed.append), free_port()
         await console.listen(port)
         console.begin()
         console.write(b"before\n")
@@ -48,7 +48,7 @@ def test_a_client_that_does_not_read_is_cut_off_and_the_log_stays_whole(
     monkeypatch.setattr(console_module, "CLIENT_BACKLOG", 1 << 20)
 
     async def scenario() -> None:
-        console, port = Console(tmp_path / "board.log", lambda _: None), free_port()
+        console, port = Console(tmp_path / "device.log", lambda _: None), free_port()
         await console.listen(port)
         console.begin()
         slow, quick = await Client.connect(port), await Client.connect(port)
@@ -74,7 +74,7 @@ def test_each_power_on_has_its_own_log_and_the_oldest_goes(tmp_path: Path, monke
     monkeypatch.setattr(console_module, "OLDER_LOGS", 2)
 
     async def scenario() -> None:
-        console = Console(tmp_path / "board.log", lambda _: None)
+        console = Console(tmp_path / "device.log", lambda _: None)
         for number in range(4):
             console.begin()
             console.write(b"boot %d" % number)
@@ -82,4 +82,4 @@ def test_each_power_on_has_its_own_log_and_the_oldest_goes(tmp_path: Path, monke
 
     asyncio.run(scenario())
     kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert kept == {"board.log": "boot 3", "board.log.1": "boot 2", "board.log.2": "boot 1"}
+    assert kept == {"device.log": "boot 3", "device.log.1": "boot 2", "device.log.2": "boot 1"}

@@ -1,4 +1,4 @@
-"""What the image's scripts do on boards that this machine is not: on a tree that looks like their /sys."""
+"""What the image's scripts do on devices that this machine is not: on a tree that looks like their /sys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(folder: Path, **values: str | bytes) -> Path:
 
 
 class Disks:
-    """Block devices of a board, and the links that it makes for them."""
+    """Block devices of a device, and the links that it makes for them."""
 
     def __init__(self, folder: Path) -> None:
         self._sys, self._dev = folder / "sys", folder / "dev"
@@ -89,7 +89,7 @@ def test_a_name_of_two_disks_leads_to_neither(tmp_path: Path) -> None:
     assert "disks: nvme-Cheap_0 is the name of more than one disk: used for none" in disks.said
 
 
-def test_a_board_without_disks_gets_no_folder(tmp_path: Path) -> None:
+def test_a_device_without_disks_gets_no_folder(tmp_path: Path) -> None:
     disks = Disks(tmp_path)
     disks.add("nullb0")
     assert disks.links() == {}
@@ -162,7 +162,7 @@ def test_why_there_is_no_address_is_said(tmp_path: Path) -> None:
     assert network.ask()[0][0].startswith("network: eth0: 192.0.2.15/24")
 
 
-def test_emulated_boards_are_told_their_address_and_others_ask() -> None:
+def test_emulated_devices_are_told_their_address_and_others_ask() -> None:
     emulated = load_device_types(ROOT)["tiny"]
     assert emulated.kernel_arguments.startswith("wqlab.ip=10.0.2.15/24 tsc=reliable")
     assert "wqlab.ip" not in emulated.model_copy(update={"emulation": None}).kernel_arguments

@@ -12,12 +12,12 @@ from labgrid.driver.power import rest
 
 from wqlab_bench.capacity import Slots
 from wqlab_bench.control_api import Interface
-from wqlab_bench.emulated_device import Board
+from wqlab_bench.emulated_device import Device
 
 
-def serving(boards: dict[str, Board], scenario: Callable[[str, aiohttp.ClientSession], Any]) -> None:
+def serving(devices: dict[str, Device], scenario: Callable[[str, aiohttp.ClientSession], Any]) -> None:
     async def run() -> None:
-        runner = aiohttp.web.AppRunner(Interface(boards, dict(enumerate(boards, start=1))).application())
+        runner = aiohttp.web.AppRunner(Interface(devices, dict(enumerate(devices, start=1))).application())
         await runner.setup()
         site = aiohttp.web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
@@ -27,15 +27,15 @@ def serving(boards: dict[str, Board], scenario: Callable[[str, aiohttp.ClientSes
                 await scenario(f"http://127.0.0.1:{port}", session)
         finally:
             await runner.cleanup()
-            for board in boards.values():
-                await board.close()
+            for device in devices.values():
+                await device.close()
 
     asyncio.run(run())
 
 
-def test_labgrids_power_model_switches_boards(make_board: Callable[..., Board]) -> None:
+def test_labgrids_power_model_switches_devices(make_device: Callable[..., Device]) -> None:
     slots = Slots(2)
-    boards = {name: make_board(name, slots) for name in ("a", "b")}
+    devices = {name: make_device(name, slots) for name in ("a", "b")}
 
     async def scenario(url: str, _: aiohttp.ClientSession) -> None:
         outlet = f"{url}/power/{{index}}"
@@ -43,11 +43,11 @@ def test_labgrids_power_model_switches_boards(make_board: Callable[..., Board]) 
         await asyncio.to_thread(rest.power_set, outlet, None, 2, True)
         assert await asyncio.to_thread(rest.power_get, outlet, None, 2) is True
         assert await asyncio.to_thread(rest.power_get, outlet, None, 1) is False
-        assert boards["b"].status()["running"]
+        assert devices["b"].status()["running"]
         await asyncio.to_thread(rest.power_set, outlet, None, 2, False)
         assert await asyncio.to_thread(rest.power_get, outlet, None, 2) is False
 
-    serving(boards, scenario)
+    serving(devices, scenario)
 
 
 @pytest.mark.parametrize(
@@ -56,24 +56,24 @@ def test_labgrids_power_model_switches_boards(make_board: Callable[..., Board]) 
         ("PUT", "/power/1", "on", 400, "write 1 to switch on"),
         ("GET", "/power/7", "", 404, "no outlet 7"),
         ("GET", "/power/x", "", 404, "no outlet x"),
-        ("GET", "/boards/x", "", 404, "no board x; there are a"),
-        ("PUT", "/boards/a/faults", '{"faults": [{"kind": "gremlin"}]}', 422, "gremlin"),
-        ("PUT", "/boards/a/faults", "no JSON", 422, "JSON"),
+        ("GET", "/devices/x", "", 404, "no device x; there are a"),
+        ("PUT", "/devices/a/faults", '{"faults": [{"kind": "gremlin"}]}', 422, "gremlin"),
+        ("PUT", "/devices/a/faults", "no JSON", 422, "JSON"),
         ("PUT", "/power/1", "1", 500, "could not set up host forwarding rule"),
     ],
 )
 def test_what_cannot_be_done_is_said(
-    make_board: Callable[..., Board], method: str, path: str, body: str, status: int, text: str
+    make_device: Callable[..., Device], method: str, path: str, body: str, status: int, text: str
 ) -> None:
     async def scenario(url: str, session: aiohttp.ClientSession) -> None:
         async with session.request(method, url + path, data=body) as answer:
             assert answer.status == status
             assert text in await answer.text()
 
-    serving({"a": make_board("a", None, "--refuse")}, scenario)
+    serving({"a": make_device("a", None, "--refuse")}, scenario)
 
 
-def test_a_power_on_beyond_the_capacity_is_refused_with_503(make_board: Callable[..., Board]) -> None:
+def test_a_power_on_beyond_the_capacity_is_refused_with_503(make_device: Callable[..., Device]) -> None:
     slots = Slots(1, wait_s=0.1)
 
     async def scenario(url: str, session: aiohttp.ClientSession) -> None:
@@ -84,19 +84,19 @@ def test_a_power_on_beyond_the_capacity_is_refused_with_503(make_board: Callable
         async with session.get(f"{url}/power/2") as answer:
             assert await answer.text() == "0"
 
-    serving({name: make_board(name, slots) for name in ("a", "b")}, scenario)
+    serving({name: make_device(name, slots) for name in ("a", "b")}, scenario)
 
 
-def test_faults_are_replaced_and_read_back(make_board: Callable[..., Board]) -> None:
+def test_faults_are_replaced_and_read_back(make_device: Callable[..., Device]) -> None:
     async def scenario(url: str, session: aiohttp.ClientSession) -> None:
         wanted = {"faults": [{"kind": "hang", "when": "login:", "once": True}]}
-        async with session.put(f"{url}/boards/a/faults", json=wanted) as answer:
+        async with session.put(f"{url}/devices/a/faults", json=wanted) as answer:
             assert answer.status == 200
-        async with session.get(f"{url}/boards/a/faults") as answer:
+        async with session.get(f"{url}/devices/a/faults") as answer:
             [fault] = (await answer.json())["faults"]
             assert fault["kind"] == "hang"
             assert fault["when"] == "login:"
-        async with session.get(f"{url}/boards") as answer:
+        async with session.get(f"{url}/devices") as answer:
             assert (await answer.json())["a"]["faults"] == [fault]
 
-    serving({"a": make_board("a")}, scenario)
+    serving({"a": make_device("a")}, scenario)

@@ -16,7 +16,7 @@ from labgrid.remote.generated import labgrid_coordinator_pb2_grpc
 
 from wqlab_bench import exporter
 from wqlab_contracts import bench_addresses
-from wqlab_contracts.bench_addresses import Published, PublishedBoard
+from wqlab_contracts.bench_addresses import Published, PublishedDevice
 from wqlab_worker.backends import places
 
 from .conftest import free_port
@@ -39,8 +39,8 @@ def coordinator(tmp_path: Path) -> Iterator[str]:
         process.wait()
 
 
-def board(index: int) -> PublishedBoard:
-    return PublishedBoard(
+def device(index: int) -> PublishedDevice:
+    return PublishedDevice(
         index=index, console=f"127.0.0.1:{20000 + index}", ssh_port=30000 + index, power_url="", log="", device_type="t"
     )
 
@@ -78,7 +78,7 @@ def test_no_coordinator_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_exporter_takes_the_configuration_and_places_match_it(coordinator: str, tmp_path: Path) -> None:
     (tmp_path / "bench").mkdir()
     place = Published(
-        http="http://127.0.0.1:5", capacity=1, accelerator="tcg", boards={"u-1": board(1), "u-2": board(2)}
+        http="http://127.0.0.1:5", capacity=1, accelerator="tcg", devices={"u-1": device(1), "u-2": device(2)}
     )
     bench_addresses.write(tmp_path, place)
     configuration = tmp_path / "exporter.yaml"

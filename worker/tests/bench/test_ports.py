@@ -10,16 +10,16 @@ def test_ports_differ_and_stay_over_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "bench" / "ports.json"
     ports = Ports(file)
     http = ports.http()
-    boards = {name: ports.board(name) for name in ("a", "b", "c")}
-    numbers = [http, *(p for board in boards.values() for p in (board.console, board.ssh))]
+    devices = {name: ports.device(name) for name in ("a", "b", "c")}
+    numbers = [http, *(p for device in devices.values() for p in (device.console, device.ssh))]
     assert len(set(numbers)) == 7
-    assert [board.index for board in boards.values()] == [1, 2, 3]
+    assert [device.index for device in devices.values()] == [1, 2, 3]
     again = Ports(file)
     assert again.http() == http
-    # Also in another order, and with a new board between them.
-    assert again.board("c") == boards["c"]
-    assert again.board("new").index == 4
-    assert again.board("a") == boards["a"]
+    # Also in another order, and with a new device between them.
+    assert again.device("c") == devices["c"]
+    assert again.device("new").index == 4
+    assert again.device("a") == devices["a"]
 
 
 def test_a_port_in_use_is_not_given_out(tmp_path: Path, monkeypatch: object) -> None:

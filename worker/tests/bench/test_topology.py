@@ -113,12 +113,12 @@ def test_the_labs_own_types_can_be_built() -> None:
         (Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=2), "no SMT"),
     ],
 )
-def test_what_an_arm64_board_cannot_be(layout: Topology, complaint: str) -> None:
+def test_what_an_arm64_device_cannot_be(layout: Topology, complaint: str) -> None:
     with pytest.raises(topology.TopologyError, match=complaint):
         topology.arguments(layout, 1024, "arm64")
 
 
-def test_clusters_are_of_arm64_boards() -> None:
+def test_clusters_are_of_arm64_devices() -> None:
     layout = Topology(
         sockets=1,
         l3_per_socket=0,
@@ -126,7 +126,7 @@ def test_clusters_are_of_arm64_boards() -> None:
         clusters=[Cluster(cores=4, capacity=400), Cluster(cores=2, capacity=1024)],
     )
     assert topology.arguments(layout, 1024, "arm64")[1].startswith("6,")
-    with pytest.raises(topology.TopologyError, match="arm64 boards only"):
+    with pytest.raises(topology.TopologyError, match="arm64 devices only"):
         topology.arguments(layout, 1024)
 
 

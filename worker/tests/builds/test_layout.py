@@ -44,7 +44,7 @@ def test_offsets_come_from_this_very_builds_debug_information(tmp_path: Path) ->
         "stat.cpu_us": 2,
         "stat.mayday": 3,
     }, "stats that this kernel does not have are not made up"
-    assert "pool_workqueue.stats 80\n" in workqueue_offsets.for_board(json.dumps(found))
+    assert "pool_workqueue.stats 80\n" in workqueue_offsets.for_device(json.dumps(found))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_kernel_without_counters_gives_a_reason_and_nothing_to_read(
 ) -> None:
     found = workqueue_offsets.resolve(compiled(tmp_path, text, *options))
     assert json.loads(found)["lacking"]
-    assert workqueue_offsets.for_board(found) == ""
+    assert workqueue_offsets.for_device(found) == ""
 
 
 def test_a_vmlinux_that_is_none_fails_nothing(tmp_path: Path) -> None:
@@ -73,5 +73,5 @@ def test_a_vmlinux_that_is_none_fails_nothing(tmp_path: Path) -> None:
     "text",
     ["", "[]", '{"stat.started": -1}', '{"stat.started": 99999999}', '{"a b\\nstat.started 1": 1}', '{"x": "1"}'],
 )
-def test_what_a_layout_is_not_does_not_reach_the_board(text: str) -> None:
-    assert workqueue_offsets.for_board(text) == ""
+def test_what_a_layout_is_not_does_not_reach_the_device(text: str) -> None:
+    assert workqueue_offsets.for_device(text) == ""

@@ -1,4 +1,4 @@
-"""The lab's own kernel modules: built against each kernel, never its fault, and given to boards that need them."""
+"""The lab's own kernel modules: built against each kernel, never its fault, and given to devices that need them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wqlab_contracts.specs import Tree
 from wqlab_worker.apply.apply_series import apply
 from wqlab_worker.apply.mirror import source_at, update_mirror
 from wqlab_worker.build.build_kernel import build, build_folder
-from wqlab_worker.build.modules import files_for_board
+from wqlab_worker.build.modules import files_for_device
 from wqlab_worker.workspace import Workspace
 
 MODULES = {
@@ -78,7 +78,7 @@ def test_a_module_that_fails_does_not_stop_the_next(base: Source, workspace: Wor
     assert "probe.ko" in named(result)
 
 
-# --- to the board -----------------------------------------------------------------------------------------------------
+# --- to the device -----------------------------------------------------------------------------------------------------
 
 
 def kernel(**fields: object) -> Kernel:
@@ -91,7 +91,7 @@ def stored(folder: Path, name: str, data: bytes, kind: ArtifactKind) -> Artifact
     return Artifact(sha256="1" * 64, size=len(data), kind=kind, name=name)
 
 
-def test_a_board_gets_each_module_or_why_it_is_not_there(tmp_path: Path) -> None:
+def test_a_device_gets_each_module_or_why_it_is_not_there(tmp_path: Path) -> None:
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         entry = tarfile.TarInfo("lib/modules/7.1.0/kernel/lib/test-workqueue.ko")
@@ -102,7 +102,7 @@ def test_a_board_gets_each_module_or_why_it_is_not_there(tmp_path: Path) -> None
         failed_modules={"probe": "probe.c:2: error: no such member"},
         own_modules=stored(tmp_path, "modules.tar", archive.getvalue(), ArtifactKind.MODULES),
     )
-    files = files_for_board(
+    files = files_for_device(
         ["load", "probe", "test_workqueue", "gone"], running, lambda artifact: tmp_path / artifact.name
     )
     assert files == {
@@ -115,4 +115,4 @@ def test_a_board_gets_each_module_or_why_it_is_not_there(tmp_path: Path) -> None
 
 def test_a_kernel_whose_archive_cannot_be_read_has_no_modules(tmp_path: Path) -> None:
     broken = kernel(own_modules=stored(tmp_path, "modules.tar", b"no tar", ArtifactKind.MODULES))
-    assert files_for_board(["gone"], broken, lambda artifact: tmp_path / artifact.name).keys() == {"gone.absent"}
+    assert files_for_device(["gone"], broken, lambda artifact: tmp_path / artifact.name).keys() == {"gone.absent"}

@@ -1,4 +1,4 @@
-"""Whatever a board prints, a figure is either right or not there, with a reason."""
+"""Whatever a device prints, a figure is either right or not there, with a reason."""
 
 from __future__ import annotations
 

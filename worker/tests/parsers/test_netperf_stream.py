@@ -1,4 +1,4 @@
-"""Whatever netperf and the board say, a figure of a stream is right or not there."""
+"""Whatever netperf and the device say, a figure of a stream is right or not there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_worker.measure.collect import Measurement, collect
 
-from .test_recorded import RECORDED, board, plan
+from .test_recorded import RECORDED, device, plan
 
 TRACED = (RECORDED / "netperf-2cpu-udp-netns-4096.txt").read_text()
 UNTRACED = (RECORDED / "netperf-2cpu-untraced.txt").read_text()
@@ -17,7 +17,7 @@ LACKS_EVENT = "this kernel has no event csd_queue_cpu"
 
 
 def stream(text: str, traced: bool) -> Measurement:
-    return collect(text, "netperf_stream", plan("netperf-stream"), board(2, 1), traced)
+    return collect(text, "netperf_stream", plan("netperf-stream"), device(2, 1), traced)
 
 
 GOOD = {traced: stream(text, traced).values for traced, text in ((True, TRACED), (False, UNTRACED))}

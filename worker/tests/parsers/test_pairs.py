@@ -96,7 +96,7 @@ def test_core_numbers_repeat_in_every_package() -> None:
     assert locality(read_records(text_of([(0, 2, 1, 1)])), topology)["local_core_share"] == 0.0
 
 
-def test_a_board_without_l3() -> None:
+def test_a_device_without_l3() -> None:
     topology = MeasuredTopology(cpus=2, core=[0, 1], l3=[-1, -1], node=[0, 0], package=[0, 0])
     found = locality(read_records(text_of([(0, 1, 1, 1)])), topology)
     assert isinstance(found["local_l3_share"], Lacking)

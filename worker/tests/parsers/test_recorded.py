@@ -1,4 +1,4 @@
-"""Real output of the plan scripts, recorded on emulated boards with Linux 6.12.117, gives exactly these values."""
+"""Real output of the plan scripts, recorded on emulated devices with Linux 6.12.117, gives exactly these values."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def plan(name: str) -> TestPlan:
     return found
 
 
-def board(cpus: int, l3_domains: int, nodes: int = 1) -> MeasuredTopology:
+def device(cpus: int, l3_domains: int, nodes: int = 1) -> MeasuredTopology:
     return MeasuredTopology(
         cpus=cpus,
         core=[cpu // 2 for cpu in range(cpus)],
@@ -34,8 +34,8 @@ def board(cpus: int, l3_domains: int, nodes: int = 1) -> MeasuredTopology:
     )
 
 
-RYZEN = board(24, 4)
-XEON = board(32, 2, nodes=2)
+RYZEN = device(24, 4)
+XEON = device(32, 2, nodes=2)
 
 
 def measured(plan_name: str, file: str, topology: MeasuredTopology, traced: bool, setting: str = "") -> Measurement:
@@ -103,7 +103,7 @@ def test_untraced_xfs() -> None:
 
 def test_wakeups_of_a_netperf_stream() -> None:
     """460 messages, of whose 97 wakeups across CPUs 63 were queued."""
-    found = measured("netperf-stream", "netperf-2cpu-udp-netns-4096.txt", board(2, 1), traced=True)
+    found = measured("netperf-stream", "netperf-2cpu-udp-netns-4096.txt", device(2, 1), traced=True)
     assert found.values["queued_wakeup_share"] == pytest.approx(100 * 63 / 97)
     assert found.values["queued_wakeups"] == pytest.approx(63 / 0.46)
     assert found.values["remote_wakeups"] == pytest.approx(97 / 0.46)
@@ -113,7 +113,7 @@ def test_wakeups_of_a_netperf_stream() -> None:
 
 
 def test_an_untraced_netperf_stream() -> None:
-    values = measured("netperf-stream", "netperf-2cpu-untraced.txt", board(2, 1), traced=False).values
+    values = measured("netperf-stream", "netperf-2cpu-untraced.txt", device(2, 1), traced=False).values
     assert values == {
         "recv": 8.95,
         "send": 15.54,

@@ -133,12 +133,12 @@ def test_the_runbooks_plan_loads_and_measures_as_it_stands(tmp_path: Path) -> No
     (folder / "plan.yaml").write_text(example("yaml", "name: forks"))
     (folder / "forks.sh").write_text(example("sh", "#!/bin/sh"))
     loaded = load_data(tmp_path)
-    board = tmp_path / "board"
-    board.mkdir()
+    device = tmp_path / "device"
+    device.mkdir()
     for name, text in loaded.plan_files("forks").items():
-        (board / name).write_text(text)
+        (device / name).write_text(text)
     done = subprocess.run(
-        ["sh", board / "forks.sh", "measure"], env={"PATH": "/usr/bin:/bin", "FORKS": "40"},
+        ["sh", device / "forks.sh", "measure"], env={"PATH": "/usr/bin:/bin", "FORKS": "40"},
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     found = collect(done.stdout, "values", loaded.plans["forks"], XEON, False)

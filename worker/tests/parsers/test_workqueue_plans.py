@@ -8,11 +8,11 @@ import pytest
 
 from wqlab_worker.measure.collect import Measurement, collect
 
-from .test_recorded import RECORDED, board, plan
+from .test_recorded import RECORDED, device, plan
 
-TINY = board(2, 1)
+TINY = device(2, 1)
 LOAD = (RECORDED / "cmwq-2cpu.txt").read_text()
-"""Workload 0 on an emulated board of a busy host, Linux 6.12.117."""
+"""Workload 0 on an emulated device of a busy host, Linux 6.12.117."""
 
 
 def load(text: str) -> Measurement:

@@ -1,4 +1,4 @@
-"""The plans as they are delivered, and the functions of their scripts, run without a board."""
+"""The plans as they are delivered, and the functions of their scripts, run without a device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records
     """Runs `command` with the functions of a plan's script; the tracer is a folder with recorded text."""
     folder = tmp_path / "plan"
     folder.mkdir(exist_ok=True)
-    shutil.copy(PLANS / "common" / "board.sh", folder)
+    shutil.copy(PLANS / "common" / "device.sh", folder)
     body, dispatch = script(name).read_text().split("\ncase ${1:-} in\n")
     assert "setup|measure|teardown" in dispatch
     (folder / "functions.sh").write_text(f"{body}\n{command}\n")

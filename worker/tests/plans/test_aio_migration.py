@@ -1,4 +1,4 @@
-"""Plan aio-migration: its knobs on kernels of every age, its two ways to count, and the reduction on the board."""
+"""Plan aio-migration: its knobs on kernels of every age, its two ways to count, and the reduction on the device."""
 
 from __future__ import annotations
 

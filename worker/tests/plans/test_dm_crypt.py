@@ -25,7 +25,7 @@ def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
     assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
 
 
-def test_hardware_measures_the_five_published_configurations_and_emulated_boards_those_that_kernels_have() -> None:
+def test_hardware_measures_the_five_published_configurations_and_emulated_devices_those_that_kernels_have() -> None:
     chosen = plan("dm-crypt-affinity")
     published = {reference.setting for reference in chosen.references}
     assert set(chosen.hardware.settings) == published
@@ -64,7 +64,7 @@ def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, c
     assert found == issuers
 
 
-def test_the_fan_out_of_real_boards_has_a_curve_for_each_scope() -> None:
+def test_the_fan_out_of_real_devices_has_a_curve_for_each_scope() -> None:
     chosen = plan("fan-out")
     assert {chosen.knobs(setting)["scope"] for setting in chosen.hardware.settings} == set(chosen.axes[0].values)
 
@@ -150,7 +150,7 @@ DEVICE=%s
 
 
 def crypt_setup(tmp_path: Path, name: str, cpus: int, memory_mib: int, *, emulated: bool) -> Records:
-    """Setup on a board without a scratch device; nothing is made."""
+    """Setup on a device without a scratch device; nothing is made."""
     profile = plan(name).emulated if emulated else plan(name).hardware
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
     environment = {key.upper(): str(value) for key, value in profile.parameters.items()}
@@ -168,7 +168,7 @@ def test_the_memory_disk_of_dm_crypt_takes_no_more_than_half_of_the_memory(
     asked = 128 if emulated else 8192
     facts = crypt_setup(tmp_path, name, 8, memory_mib, emulated=emulated).facts
     assert facts["written"].endswith(f"of=made of {mib} MiB bs=1M count={mib}")
-    scaled = f" (scaled to this board's memory; the plan asks for {asked} MiB)" if mib < asked else ""
+    scaled = f" (scaled to this device's memory; the plan asks for {asked} MiB)" if mib < asked else ""
     assert facts["disk"] == f"null_blk memory_backed, {mib} MiB, 8 queues, prewritten{scaled}"
 
 
@@ -224,7 +224,7 @@ def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
         assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]
 
 
-def test_a_board_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
+def test_a_device_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
     found = crypt_setup(tmp_path, "dm-crypt-affinity", 64, 120, emulated=False)
     said = "not enough memory: a memory disk of 60 MiB has no region of 1 MiB for each of 64 CPUs"
     assert (found.unsupported, found.failure, found.facts) == ([("*", said)], None, {"status": "1"})

@@ -9,7 +9,7 @@ import pytest
 from .scripts import AWKS, call, plan, trace
 
 
-def test_netperf_has_the_published_sizes_on_both_networks_and_few_of_them_on_emulated_boards() -> None:
+def test_netperf_has_the_published_sizes_on_both_networks_and_few_of_them_on_emulated_devices() -> None:
     chosen = plan("netperf-stream")
     sizes = (64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384)
     names = [f"{kind}-{network}-{size}" for kind in ("udp", "tcp") for network in ("lo", "netns") for size in sizes]

@@ -48,11 +48,11 @@ def test_the_script_is_posix_shell(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "health-check"])
 def test_a_missing_program_is_named_and_fails_nothing(tmp_path: Path, name: str) -> None:
     found = call(name, "(need sh no-such-program) || record fact status $?", tmp_path)
-    assert found.unsupported == [("*", "this board has no program no-such-program")]
+    assert found.unsupported == [("*", "this device has no program no-such-program")]
     assert (found.failure, found.facts) == (None, {"status": "1"})
 
 
-def test_a_board_without_a_program_is_not_fit(tmp_path: Path) -> None:
+def test_a_device_without_a_program_is_not_fit(tmp_path: Path) -> None:
     found = call("health-check", "(need no-such-program) || :", tmp_path)
     assert found.failure and "no-such-program" in found.failure.summary
 

@@ -32,7 +32,7 @@ def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expect
     command = f"echo {memory_mib} >$WORK/memory_mib\nscale {file_kib}"
     found = call("xfs-fsync", command, tmp_path, MOUNTS="4", JOBS=str(jobs)).facts["scale"]
     assert found.startswith(expected)
-    assert ("scaled to this board's memory" in found) == scaled
+    assert ("scaled to this device's memory" in found) == scaled
 
 
 def graph(pid: int, cpu: int, start: float, lines: str, task: str = "fio") -> str:

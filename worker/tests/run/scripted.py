@@ -1,4 +1,4 @@
-"""A board that does what a test says, and the plan it runs. Only faults are scripted; the loop is the real one."""
+"""A device that does what a test says, and the plan it runs. Only faults are scripted; the loop is the real one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Axis, BootMethod, Metric, Profile, Repetitions, Scenario, TestPlan, Topology
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.device import BoardFailure, Booted, ScriptOutput
+from wqlab_worker.measure.device import Booted, DeviceFailure, ScriptOutput
 from wqlab_worker.measure.run import measure
 
 TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package=[0, 0])
@@ -96,12 +96,12 @@ def job(
     )
 
 
-def kernel_death(signature: str = "oops: same") -> BoardFailure:
-    return BoardFailure(Failure(kind=ErrorKind.KERNEL, summary=f"died: {signature}"), signature=signature)
+def kernel_death(signature: str = "oops: same") -> DeviceFailure:
+    return DeviceFailure(Failure(kind=ErrorKind.KERNEL, summary=f"died: {signature}"), signature=signature)
 
 
-def lab_failure(summary: str = "the console went away", suspect: bool = False) -> BoardFailure:
-    return BoardFailure(Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary), suspect=suspect)
+def lab_failure(summary: str = "the console went away", suspect: bool = False) -> DeviceFailure:
+    return DeviceFailure(Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary), suspect=suspect)
 
 
 def answer(environment: Mapping[str, str]) -> str:
@@ -115,7 +115,7 @@ def answer(environment: Mapping[str, str]) -> str:
 
 
 @dataclass
-class ScriptedBoard:
+class ScriptedDevice:
     """`on_boot` and `on_script` may raise; `clock` moves by what each step takes."""
 
     on_boot: Callable[[BootKey], None] = lambda key: None
@@ -189,12 +189,12 @@ class Told:
 
 
 def run(
-    work: RunJob, board: ScriptedBoard, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
+    work: RunJob, device: ScriptedDevice, stop: Stop | None = None, remaining: list[BlockPlan] | None = None
 ) -> tuple[RunResult, Told]:
     told = Told()
     blocks = work.blocks if remaining is None else remaining
-    result = measure(work, blocks, board, told, stop or Stop(), clock=board.clock)
-    assert board.on is None, "the board is left off"
+    result = measure(work, blocks, device, told, stop or Stop(), clock=device.clock)
+    assert device.on is None, "the device is left off"
     return result, told
 
 

@@ -1,4 +1,4 @@
-"""The workqueues' series, from what the board prints to a boot's table."""
+"""The workqueues' series, from what the device prints to a boot's table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wqlab_worker.measure import monitor
 from wqlab_worker.measure.collect import read_records
 from wqlab_worker.measure.run import measure
 
-from .scripted import ScriptedBoard, Told, answer, job
+from .scripted import ScriptedDevice, Told, answer, job
 
 SCRIPT = Path(__file__).parents[3] / "testplans/common/monitor.sh"
 SERIES = [
@@ -70,7 +70,7 @@ def test_lines_beyond_the_limit_are_left_out_and_counted(monkeypatch: pytest.Mon
 
 
 @given(st.lists(st.text(), max_size=8), st.text())
-def test_nothing_that_a_board_prints_breaks_it(lines: list[str], stdout: str) -> None:
+def test_nothing_that_a_device_prints_breaks_it(lines: list[str], stdout: str) -> None:
     rows = table([*SERIES[:2], *lines])
     assert list(workqueue_series.read(workqueue_series.write(rows))) == rows
     assert monitor.separate(stdout)[0] in stdout
@@ -96,9 +96,9 @@ def watched(_key: BootKey, action: str, environment: Mapping[str, str]) -> str |
 def told(purpose: RunPurpose = RunPurpose.MEASURE) -> Told:
     work = job(blocks=1, purpose=purpose)
     work = work.model_copy(update={"files": {**work.files, monitor.SCRIPT: "exit 0\n"}})
-    board, heard = ScriptedBoard(on_script=watched), Told()
-    measure(work, work.blocks, board, heard, Stop(), clock=board.clock)
-    assert board.monitored == ([True, False, False, True] * 8 if purpose is RunPurpose.MEASURE else [False] * 32)
+    device, heard = ScriptedDevice(on_script=watched), Told()
+    measure(work, work.blocks, device, heard, Stop(), clock=device.clock)
+    assert device.monitored == ([True, False, False, True] * 8 if purpose is RunPurpose.MEASURE else [False] * 32)
     return heard
 
 
@@ -141,12 +141,12 @@ def test_a_full_table_says_so_where_it_ends(limit: int, monkeypatch: pytest.Monk
         assert (last.scenario, last.setting, last.repetition, last.phase) == shown_with
 
 
-# --- the script on the board ------------------------------------------------------------------------------------------
+# --- the script on the device ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A board's folders: the plan's script, a trace file system without a kernel behind it, programs."""
+    """A device's folders: the plan's script, a trace file system without a kernel behind it, programs."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "plan").mkdir()
     (tmp_path / "plan/monitor.sh").write_text(SCRIPT.read_text())
@@ -183,7 +183,7 @@ def test_the_script_is_watched_and_its_status_kept(folder: Path) -> None:
     assert series == SERIES
 
 
-def test_a_board_that_can_do_neither_says_so_and_measures(folder: Path) -> None:
+def test_a_device_that_can_do_neither_says_so_and_measures(folder: Path) -> None:
     (folder / "plan/workqueue-layout").write_text("stat.started 0\n")
     program(folder, "echo 'wqmon: no readable /proc/kcore' >&2; exit 1\n")
     done = run(folder)
@@ -238,7 +238,7 @@ def test_tracepoints_where_there_are_no_counters(folder: Path, awk: str) -> None
     rows = table(series)
     assert {row.source for row in rows} == {"tracepoints"}
     assert [row.note for row in rows if row.note] == [
-        "CPU time, concurrency management, repatriations and rescues are not measured: this board has no program wqmon",
+        "CPU time, concurrency management, repatriations and rescues are not measured: this device has no program wqmon",
         "the trace buffer lost 2 events: counts are too low",
     ]
     told = [(row.seconds, row.workqueue, row.values) for row in rows if not row.note]

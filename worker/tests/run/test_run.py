@@ -21,16 +21,16 @@ from wqlab_contracts.messages import (
 from wqlab_worker.measure.raw_output import RAW_OUTPUT_LIMIT
 from wqlab_worker.measure.script_calls import cells, repetitions
 
-from .scripted import AB, ScriptedBoard, answer, job, key, run
+from .scripted import AB, ScriptedDevice, answer, job, key, run
 
 # --- what a good run looks like ---------------------------------------------------------------------------------------
 
 
 def test_blocks_boots_and_samples_in_order() -> None:
-    board = ScriptedBoard()
-    result, told = run(job(), board)
+    device = ScriptedDevice()
+    result, told = run(job(), device)
     assert result == RunResult(outcome=Outcome.PASSED)
-    assert board.boots == [
+    assert device.boots == [
         key(0, 0, Arm.BASELINE),
         key(0, 1, Arm.CANDIDATE),
         key(1, 0, Arm.CANDIDATE),
@@ -48,55 +48,57 @@ def test_blocks_boots_and_samples_in_order() -> None:
 
 
 def test_time_is_accounted_for() -> None:
-    _, told = run(job(blocks=1), ScriptedBoard())
+    _, told = run(job(blocks=1), ScriptedDevice())
     for finished in told.of(BootFinished):
         assert finished.workload_s == 2 * (1 + 16 + 1)
         assert finished.overhead_s == pytest.approx(11.5 - 10)
 
 
 def test_environment_of_the_script() -> None:
-    board = ScriptedBoard()
-    run(job(blocks=1), board)
-    _, action, setup = board.scripts[0]
+    device = ScriptedDevice()
+    run(job(blocks=1), device)
+    _, action, setup = device.scripts[0]
     assert (action, setup) == ("setup", {"RUNTIME": "1", "SIZE": "1M", "WQLAB_SCRATCH": "/dev/disk/by-id/a"})
-    measured = next(env for _, action, env in board.scripts if action == "measure" and env["SCENARIO"] == "high")
+    measured = next(env for _, action, env in device.scripts if action == "measure" and env["SCENARIO"] == "high")
     assert measured["SIZE"] == "2M", "the scenario's parameter wins"
     assert measured["SETTING_SCOPE"] in ("cache", "system")
-    assert [action for _, action, _ in board.scripts].count("teardown") == 2
+    assert [action for _, action, _ in device.scripts].count("teardown") == 2
 
 
 def test_facts_of_setup_are_told_with_the_verified_boot() -> None:
-    _, told = run(job(blocks=1), ScriptedBoard())
+    _, told = run(job(blocks=1), ScriptedDevice())
     assert {tuple(event.environment.items()) for event in told.of(BootVerified)} == {
         (("HZ", "250"), ("disk", "null_blk"))
     }
 
 
-def test_what_the_board_lacks_makes_the_plan_unsupported_and_fails_nothing() -> None:
+def test_what_the_device_lacks_makes_the_plan_unsupported_and_fails_nothing() -> None:
     def lack(_key: BootKey, action: str, _environment: Mapping[str, str]) -> str | None:
-        return "fact\tdisk\tnone\nunsupported\t*\tthis board has no program fio\n" if action == "setup" else None
+        return "fact\tdisk\tnone\nunsupported\t*\tthis device has no program fio\n" if action == "setup" else None
 
-    board = ScriptedBoard(on_script=lack)
-    result, told = run(job(blocks=1), board)
+    device = ScriptedDevice(on_script=lack)
+    result, told = run(job(blocks=1), device)
     assert result == RunResult(outcome=Outcome.PASSED)
-    assert {(event.metric, event.reason) for event in told.of(Unsupported)} == {(None, "this board has no program fio")}
+    assert {(event.metric, event.reason) for event in told.of(Unsupported)} == {
+        (None, "this device has no program fio")
+    }
     planned = {(scenario.name, setting) for scenario in job().plan.scenarios for setting in job().profile.settings}
     for arm in Arm:
         said = {(event.scenario, event.setting) for event in told.of(Unsupported) if event.boot.arm is arm}
         assert said == planned
-    assert {action for _, action, _ in board.scripts} == {"setup"}
+    assert {action for _, action, _ in device.scripts} == {"setup"}
     assert told.of(BootVerified)[0].environment["disk"] == "none"
     assert len(told.of(BlockFinished)) == 1
 
 
 def test_raw_output_is_kept_per_boot() -> None:
-    _, told = run(job(blocks=1), ScriptedBoard())
+    _, told = run(job(blocks=1), ScriptedDevice())
     names = [name for _, name, _ in told.artifacts]
     assert names == ["output-block0-0-baseline-attempt0.txt", "output-block0-1-candidate-attempt0.txt"]
     assert b"value\tspeed\t12.5" in told.artifacts[0][2]
 
 
-def test_a_board_that_prints_without_end_is_kept_in_part_and_measured_in_full() -> None:
+def test_a_device_that_prints_without_end_is_kept_in_part_and_measured_in_full() -> None:
     """Each of 16 repetitions prints a MiB around its figures; the boot fails in its last script."""
 
     def chatter(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
@@ -104,7 +106,7 @@ def test_a_board_that_prints_without_end_is_kept_in_part_and_measured_in_full() 
             return "failed\tinfrastructure\tthe last word\n"
         return answer(environment) + " " * 1_000_000 + "\n" if action == "measure" else None
 
-    _, told = run(job(blocks=1), ScriptedBoard(on_script=chatter))
+    _, told = run(job(blocks=1), ScriptedDevice(on_script=chatter))
     _, _, kept = told.artifacts[0]
     assert RAW_OUTPUT_LIMIT <= len(kept) < RAW_OUTPUT_LIMIT + 100
     assert kept.startswith(b"# setup ")
@@ -138,10 +140,10 @@ def test_repetitions_are_counted_through() -> None:
 
 
 def test_only_the_remaining_blocks_run() -> None:
-    board = ScriptedBoard()
+    device = ScriptedDevice()
     work = job(blocks=3)
-    run(work, board, remaining=[BlockPlan(block=2, arms=AB, first_attempt=4)])
-    assert board.boots == [key(2, 0, Arm.BASELINE, 4), key(2, 1, Arm.CANDIDATE, 4)]
+    run(work, device, remaining=[BlockPlan(block=2, arms=AB, first_attempt=4)])
+    assert device.boots == [key(2, 0, Arm.BASELINE, 4), key(2, 1, Arm.CANDIDATE, 4)]
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -151,7 +153,7 @@ def test_a_setting_that_the_kernel_replaced_is_unsupported_and_no_failure() -> N
     def silently_cache(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
         return answer({**environment, "SETTING_SCOPE": "cache"}) if action == "measure" else None
 
-    result, told = run(job(blocks=1), ScriptedBoard(on_script=silently_cache))
+    result, told = run(job(blocks=1), ScriptedDevice(on_script=silently_cache))
     assert result.outcome is Outcome.PASSED
     unsupported = told.of(Unsupported)
     assert {(event.setting, event.metric) for event in unsupported} == {("scope=system", None)}
@@ -166,7 +168,7 @@ def test_an_unsupported_metric_is_told_once_and_the_rest_is_measured() -> None:
             return answer(environment) + "unsupported\tshare\tno function_graph\n"
         return None
 
-    result, told = run(job(blocks=1), ScriptedBoard(on_script=no_tracing))
+    result, told = run(job(blocks=1), ScriptedDevice(on_script=no_tracing))
     assert result.outcome is Outcome.PASSED
     assert {(event.metric, event.reason) for event in told.of(Unsupported)} == {("share", "no function_graph")}
     assert {s.metric for event in told.of(Samples) for s in event.samples} == {"speed"}

@@ -20,13 +20,13 @@ from wqlab_contracts.messages import (
     Unsupported,
 )
 from wqlab_worker.claims.heartbeats import Stop, canceled
-from wqlab_worker.measure.device import BoardFailure, ScriptOutput
+from wqlab_worker.measure.device import DeviceFailure, ScriptOutput
 
-from .scripted import AB, ScriptedBoard, answer, job, kernel_death, key, lab_failure, run
+from .scripted import AB, ScriptedDevice, answer, job, kernel_death, key, lab_failure, run
 
 
-def failing(*times: int, error: object = None, where: str = "measure", arm: Arm | None = None) -> ScriptedBoard:
-    """A board that fails in its n-th boots (counted from 1, of one arm or of all)."""
+def failing(*times: int, error: object = None, where: str = "measure", arm: Arm | None = None) -> ScriptedDevice:
+    """A device that fails in its n-th boots (counted from 1, of one arm or of all)."""
     counted: list[BootKey] = []
     failed: set[int] = set()
 
@@ -44,16 +44,16 @@ def failing(*times: int, error: object = None, where: str = "measure", arm: Arm 
             failed.add(counted.index(which))
             raise error  # type: ignore[misc]
 
-    return ScriptedBoard(on_boot=on_boot, on_script=on_script)
+    return ScriptedDevice(on_boot=on_boot, on_script=on_script)
 
 
 def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> None:
-    board = failing(2, error=lab_failure())
-    result, told = run(job(blocks=1), board)
+    device = failing(2, error=lab_failure())
+    result, told = run(job(blocks=1), device)
     assert result.outcome is Outcome.PASSED
     (discarded,) = told.of(BlockDiscarded)
     assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, Arm.CANDIDATE), "whose boot it was is kept"
-    assert board.boots == [
+    assert device.boots == [
         key(0, 0, Arm.BASELINE, 0),
         key(0, 1, Arm.CANDIDATE, 0),
         key(0, 0, Arm.BASELINE, 1),
@@ -94,7 +94,7 @@ def test_dying_in_ever_new_ways_ends_the_run_too() -> None:
         if action == "measure" and which.arm is Arm.CANDIDATE:
             raise kernel_death(next(deaths))
 
-    result, told = run(job(blocks=9), ScriptedBoard(on_script=die))
+    result, told = run(job(blocks=9), ScriptedDevice(on_script=die))
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
     assert len(told.of(BlockDiscarded)) == 3
 
@@ -106,32 +106,32 @@ def test_a_candidate_that_never_boots_ends_the_run_after_two_attempts() -> None:
         if which.arm is Arm.CANDIDATE:
             raise kernel_death(next(deaths))
 
-    board = ScriptedBoard(on_boot=die)
-    result, told = run(job(blocks=5), board)
+    device = ScriptedDevice(on_boot=die)
+    result, told = run(job(blocks=5), device)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
-    assert sum(which.arm is Arm.CANDIDATE for which in board.boots) == 2
+    assert sum(which.arm is Arm.CANDIDATE for which in device.boots) == 2
     assert not told.of(BlockFinished)
 
 
-def test_a_candidate_is_blamed_only_on_a_board_where_the_other_arm_comes_up() -> None:
+def test_a_candidate_is_blamed_only_on_a_device_where_the_other_arm_comes_up() -> None:
     def die(which: BootKey) -> None:
         if which.arm is Arm.CANDIDATE:
             raise kernel_death()
 
-    board = ScriptedBoard(on_boot=die)
+    device = ScriptedDevice(on_boot=die)
     candidate_first = job(arms=[[Arm.CANDIDATE, Arm.BASELINE]])
-    result, told = run(candidate_first, board)
+    result, told = run(candidate_first, device)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
-    assert board.boots[-1] == key(0, 1, Arm.BASELINE, 1), "the control boot"
-    assert not [s for s in board.scripts if s[0].arm is Arm.BASELINE], "a control is not measured"
+    assert device.boots[-1] == key(0, 1, Arm.BASELINE, 1), "the control boot"
+    assert not [s for s in device.scripts if s[0].arm is Arm.BASELINE], "a control is not measured"
     assert not told.of(BlockFinished)
 
 
-def test_a_board_on_which_nothing_boots_is_suspect_and_no_kernel_is_blamed() -> None:
+def test_a_device_on_which_nothing_boots_is_suspect_and_no_kernel_is_blamed() -> None:
     def die(_which: BootKey) -> None:
         raise kernel_death()
 
-    result, _ = run(job(arms=[[Arm.CANDIDATE, Arm.BASELINE]]), ScriptedBoard(on_boot=die))
+    result, _ = run(job(arms=[[Arm.CANDIDATE, Arm.BASELINE]]), ScriptedDevice(on_boot=die))
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert result.device_suspect
 
@@ -143,19 +143,19 @@ def test_a_health_check_never_blames_its_kernel() -> None:
     assert result.device_suspect
 
 
-def test_what_a_health_checks_script_reports_is_the_boards_fault() -> None:
+def test_what_a_health_checks_script_reports_is_the_devices_fault() -> None:
     def unfit(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
         return "failed\tinfrastructure\tscratch device is not there\n" if action == "measure" else None
 
     work = job(arms=[[Arm.BASELINE]], purpose=RunPurpose.HEALTH_CHECK, kernels=(Arm.BASELINE,))
-    result, told = run(work, ScriptedBoard(on_script=unfit))
+    result, told = run(work, ScriptedDevice(on_script=unfit))
     assert result.failure and result.failure.summary == "scratch device is not there"
     assert result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert result.device_suspect
     assert len(told.of(BlockDiscarded)) == 2, "once more before it is an answer"
 
 
-def test_a_health_check_that_the_lab_cut_short_says_nothing_of_the_board() -> None:
+def test_a_health_check_that_the_lab_cut_short_says_nothing_of_the_device() -> None:
     work = job(arms=[[Arm.BASELINE]], purpose=RunPurpose.HEALTH_CHECK, kernels=(Arm.BASELINE,))
     result, _ = run(work, failing(1, 2, error=lab_failure(), where="boot"))
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
@@ -166,14 +166,14 @@ def test_garbled_output_is_not_measured_and_never_zero() -> None:
     def broken(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
         return answer(environment).replace("12.5", "garbage") if action == "measure" else None
 
-    result, told = run(job(blocks=1), ScriptedBoard(on_script=broken))
+    result, told = run(job(blocks=1), ScriptedDevice(on_script=broken))
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "not measured" in result.failure.summary
     assert not [sample for event in told.of(Samples) for sample in event.samples]
 
 
-def without(metric: str, *calls: int, arm: Arm = Arm.CANDIDATE) -> ScriptedBoard:
-    """A board whose workload gives no samples in some repetitions of the first cell of each boot of `arm`."""
+def without(metric: str, *calls: int, arm: Arm = Arm.CANDIDATE) -> ScriptedDevice:
+    """A device whose workload gives no samples in some repetitions of the first cell of each boot of `arm`."""
     seen: Counter[BootKey] = Counter()
 
     def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
@@ -183,7 +183,7 @@ def without(metric: str, *calls: int, arm: Arm = Arm.CANDIDATE) -> ScriptedBoard
         empty = seen[which] - 1 in calls
         return answer(environment).replace(f"value\t{metric}\t12.5\n", "") if empty else None
 
-    return ScriptedBoard(on_script=on_script)
+    return ScriptedDevice(on_script=on_script)
 
 
 @pytest.mark.parametrize("calls", [(1,), (2,), (1, 2), (0, 1, 2)])
@@ -217,7 +217,7 @@ def test_a_warm_up_without_samples_takes_no_figure() -> None:
 
 
 def test_a_script_that_failed_has_not_just_no_samples() -> None:
-    class Failing(ScriptedBoard):
+    class Failing(ScriptedDevice):
         def script(self, action: str, *rest: Any, **more: Any) -> ScriptOutput:
             output = super().script(action, *rest, **more)
             return replace(output, stdout="", status=1) if action == "measure" else output
@@ -234,7 +234,7 @@ def test_a_wrong_result_is_a_finding_against_the_kernel() -> None:
             return "failed\tkernel\tverify: bad header at offset 0\n"
         return None
 
-    result, told = run(job(), ScriptedBoard(on_script=corrupt))
+    result, told = run(job(), ScriptedDevice(on_script=corrupt))
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
     findings = told.of(Finding)
     assert {(f.kind, f.boot.arm, f.fatal) for f in findings} == {(FindingKind.WRONG_RESULT, Arm.CANDIDATE, True)}
@@ -245,8 +245,8 @@ def test_a_wrong_result_is_a_finding_against_the_kernel() -> None:
 BA = [Arm.CANDIDATE, Arm.BASELINE]
 
 
-def breaking(*arms: Arm, say: str = "dmsetup refuses the table: error {}", times: int = 99) -> ScriptedBoard:
-    """A board on which the script fails with these arms, in their first so many boots; the text varies in a number."""
+def breaking(*arms: Arm, say: str = "dmsetup refuses the table: error {}", times: int = 99) -> ScriptedDevice:
+    """A device on which the script fails with these arms, in their first so many boots; the text varies in a number."""
     failed: list[BootKey] = []
 
     def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
@@ -255,7 +255,7 @@ def breaking(*arms: Arm, say: str = "dmsetup refuses the table: error {}", times
             return f"failed\tinfrastructure\t{say.format(len(failed))}\n"
         return None
 
-    return ScriptedBoard(on_script=on_script)
+    return ScriptedDevice(on_script=on_script)
 
 
 def test_a_workload_that_breaks_with_the_candidate_alone_is_the_kernels_failure() -> None:
@@ -267,11 +267,11 @@ def test_a_workload_that_breaks_with_the_candidate_alone_is_the_kernels_failure(
 
 
 def test_the_baseline_is_measured_first_when_the_candidate_went_ahead() -> None:
-    board = breaking(Arm.CANDIDATE)
-    result, _ = run(job(arms=[BA]), board)
+    device = breaking(Arm.CANDIDATE)
+    result, _ = run(job(arms=[BA]), device)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
-    assert board.boots == [key(0, 0, Arm.CANDIDATE, 0), key(0, 0, Arm.CANDIDATE, 1), key(0, 1, Arm.BASELINE, 1)]
-    assert [action for which, action, _ in board.scripts if which.arm is Arm.BASELINE].count("measure") > 0
+    assert device.boots == [key(0, 0, Arm.CANDIDATE, 0), key(0, 0, Arm.CANDIDATE, 1), key(0, 1, Arm.BASELINE, 1)]
+    assert [action for which, action, _ in device.scripts if which.arm is Arm.BASELINE].count("measure") > 0
 
 
 @pytest.mark.parametrize("order", [AB, BA])
@@ -293,17 +293,17 @@ def test_breaking_in_two_ways_blames_nobody() -> None:
             return f"failed\tinfrastructure\t{next(ways)}\n"
         return None
 
-    result, _ = run(job(), ScriptedBoard(on_script=on_script))
+    result, _ = run(job(), ScriptedDevice(on_script=on_script))
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
 
 
-def test_a_candidate_that_comes_up_without_a_network_is_blamed_and_the_board_is_not() -> None:
+def test_a_candidate_that_comes_up_without_a_network_is_blamed_and_the_device_is_not() -> None:
     def mute(which: BootKey) -> None:
         if which.arm is Arm.CANDIDATE:
             no_ssh = lab_failure("the variant is up, but does not answer by SSH", suspect=True).failure
-            raise BoardFailure(no_ssh, suspect=True, of_variant=True)
+            raise DeviceFailure(no_ssh, suspect=True, of_variant=True)
 
-    result, _ = run(job(), ScriptedBoard(on_boot=mute))
+    result, _ = run(job(), ScriptedDevice(on_boot=mute))
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
     assert not result.device_suspect
 
@@ -313,7 +313,7 @@ def test_what_the_lab_does_before_a_kernel_runs_is_never_held_against_it() -> No
         if which.arm is Arm.CANDIDATE:
             raise lab_failure("the power could not be switched on", suspect=True)
 
-    result, _ = run(job(), ScriptedBoard(on_boot=no_power))
+    result, _ = run(job(), ScriptedDevice(on_boot=no_power))
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert result.device_suspect
 
@@ -322,7 +322,7 @@ def test_what_the_lab_does_before_a_kernel_runs_is_never_held_against_it() -> No
 
 
 @pytest.mark.parametrize("at", range(0, 40, 3))
-def test_cancel_at_any_point_ends_canceled_with_the_board_off(at: int) -> None:
+def test_cancel_at_any_point_ends_canceled_with_the_device_off(at: int) -> None:
     stop = Stop()
     steps = iter(range(1000))
 
@@ -330,7 +330,7 @@ def test_cancel_at_any_point_ends_canceled_with_the_board_off(at: int) -> None:
         if next(steps) == at:
             stop.request(canceled())
 
-    result, told = run(job(), ScriptedBoard(on_script=on_script), stop)
+    result, told = run(job(), ScriptedDevice(on_script=on_script), stop)
     assert result.outcome is Outcome.CANCELED
     assert result.failure and result.failure.kind is ErrorKind.CANCELED
     assert len(told.of(BlockFinished)) == at // 36
@@ -344,6 +344,6 @@ def test_a_lost_lease_is_not_retried_here() -> None:
     def on_script(_key: BootKey, action: str, environment: Mapping[str, str]) -> None:
         stop.request(lab_failure("lease lost").failure)
 
-    result, told = run(job(), ScriptedBoard(on_script=on_script), stop)
+    result, told = run(job(), ScriptedDevice(on_script=on_script), stop)
     assert result.failure and result.failure.summary == "lease lost"
     assert len(told.of(BootStarted)) == 1

@@ -1,4 +1,4 @@
-"""A health check told step by step, through the real loop; only the board is scripted."""
+"""A health check told step by step, through the real loop; only the device is scripted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from wqlab_contracts.specs import Conditions, ExternalPower
 from wqlab_worker.backends.conditions import Standing
 from wqlab_worker.backends.verify import met
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.measure.device import BoardFailure
+from wqlab_worker.measure.device import DeviceFailure
 from wqlab_worker.measure.health_check import STEPS, Walk, fix
 from wqlab_worker.measure.run import measure
 
-from .scripted import ScriptedBoard, Told, job
+from .scripted import ScriptedDevice, Told, job
 
 DATA = load_data(Path(__file__).parents[3])
 
@@ -36,30 +36,30 @@ FINE = ("step\tfitness\tok\tfit", "step\tscratch\tskipped\tno device is listed a
 BOOT_STEPS = [DeviceStep.POWER, DeviceStep.CONSOLE, DeviceStep.GOLDEN, DeviceStep.KEXEC]
 
 
-def walk(board: ScriptedBoard) -> tuple[RunResult, list[CheckStep]]:
+def walk(device: ScriptedDevice) -> tuple[RunResult, list[CheckStep]]:
     told = Told()
-    result = measure(WORK, WORK.blocks, board, told, Stop(), clock=board.clock)
+    result = measure(WORK, WORK.blocks, device, told, Stop(), clock=device.clock)
     return result, told.of(CheckStep)
 
 
-def script(*records: str, on_console: bool = True) -> ScriptedBoard:
-    """A board whose script prints these records and logs the word it was given."""
-    board = ScriptedBoard()
+def script(*records: str, on_console: bool = True) -> ScriptedDevice:
+    """A device whose script prints these records and logs the word it was given."""
+    device = ScriptedDevice()
 
     def say(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
         if on_console:
-            board.console += f"<3>wqlab: can this be heard? {environment.get('WQLAB_WORD')}\n"
+            device.console += f"<3>wqlab: can this be heard? {environment.get('WQLAB_WORD')}\n"
         return "\n".join(records) + "\n" if action == "measure" else None
 
-    board.on_script = say
-    return board
+    device.on_script = say
+    return device
 
 
 TOPOLOGY = "step\ttopology\tok\tevery CPU is online"
 DETECTORS = "step\tdetectors\tok\tcompiled in and on"
 
 
-def test_a_fit_board_passes_each_step_in_order() -> None:
+def test_a_fit_device_passes_each_step_in_order() -> None:
     _, steps = walk(script(TOPOLOGY, DETECTORS, *FINE, "fact\thealthy\tyes"))
     once = steps[: len(STEPS)]
     assert [step.step for step in once] == list(STEPS)
@@ -77,9 +77,9 @@ def test_a_fit_board_passes_each_step_in_order() -> None:
 def test_a_boot_that_fails_is_the_step_it_was_at(stage: DeviceStep) -> None:
     def die(_key: BootKey) -> None:
         failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="it went wrong")
-        raise BoardFailure(failure, suspect=True, stage=stage)
+        raise DeviceFailure(failure, suspect=True, stage=stage)
 
-    result, steps = walk(ScriptedBoard(on_boot=die))
+    result, steps = walk(ScriptedDevice(on_boot=die))
     assert result.outcome is Outcome.FAILED
     at = STEPS.index(stage)
     first = steps[: len(STEPS)]
@@ -92,13 +92,13 @@ def test_a_boot_that_fails_is_the_step_it_was_at(stage: DeviceStep) -> None:
     assert len(steps) == 2 * len(STEPS), "told again when it was tried again"
 
 
-def test_a_condition_that_the_board_lacks_is_found_after_its_topology_was_verified() -> None:
+def test_a_condition_that_the_device_lacks_is_found_after_its_topology_was_verified() -> None:
     device = WORK.device.model_copy(update={"conditions": Conditions(boost=False, required=["boost"])})
 
     def die(_key: BootKey) -> None:
         met(device, [Standing("boost", "off", "on", met=False)])
 
-    result, steps = walk(ScriptedBoard(on_boot=die))
+    result, steps = walk(ScriptedDevice(on_boot=die))
     told = {step.step: step for step in steps[: len(STEPS)]}
     assert [told[step].outcome for step in [*BOOT_STEPS, DeviceStep.TOPOLOGY]] == [StepOutcome.OK] * 5
     assert told[DeviceStep.TOPOLOGY].text == "as declared"
@@ -115,8 +115,8 @@ def test_a_condition_that_the_board_lacks_is_found_after_its_topology_was_verifi
 
 
 def test_what_the_script_complains_of_is_the_step_after_the_last_it_came_through() -> None:
-    board = script(TOPOLOGY, "failed\tinfrastructure\tCONFIG_WQ_WATCHDOG is off")
-    result, steps = walk(board)
+    device = script(TOPOLOGY, "failed\tinfrastructure\tCONFIG_WQ_WATCHDOG is off")
+    result, steps = walk(device)
     (failed,) = [step for step in steps[: len(STEPS)] if step.outcome is StepOutcome.FAILED]
     assert (failed.step, failed.text) == (DeviceStep.DETECTORS, "CONFIG_WQ_WATCHDOG is off")
     assert result.device_suspect
@@ -134,7 +134,7 @@ def advice_on_power(**device: object) -> str:
     job = WORK.model_copy(update={"device": WORK.device.model_copy(update=device)})
     told = Told()
     failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the power could not be switched on")
-    Walk(job, told, lambda: datetime.now(UTC)).failed(BoardFailure(failure, stage=DeviceStep.POWER))
+    Walk(job, told, lambda: datetime.now(UTC)).failed(DeviceFailure(failure, stage=DeviceStep.POWER))
     (failed,) = [step for step in told.of(CheckStep) if step.failure]
     assert failed.step is DeviceStep.POWER
     advice: str = failed.failure.advice
@@ -152,15 +152,15 @@ def test_the_fix_of_power_is_for_what_switches_it() -> None:
 def test_the_advice_of_the_failure_itself_comes_before_the_steps_own() -> None:
     def die(_key: BootKey) -> None:
         failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="wrong", advice="do this")
-        raise BoardFailure(failure, stage=DeviceStep.KEXEC)
+        raise DeviceFailure(failure, stage=DeviceStep.KEXEC)
 
-    _, steps = walk(ScriptedBoard(on_boot=die))
+    _, steps = walk(ScriptedDevice(on_boot=die))
     assert {step.failure.advice for step in steps if step.failure} == {"do this"}
 
 
 def test_a_measuring_run_tells_no_steps() -> None:
     told = Told()
-    board = script("step\tdetectors\tok\ton", "fact\thealthy\tyes")
+    device = script("step\tdetectors\tok\ton", "fact\thealthy\tyes")
     measured = work(RunPurpose.MEASURE)
-    measure(measured, measured.blocks, board, told, Stop(), clock=board.clock)
+    measure(measured, measured.blocks, device, told, Stop(), clock=device.clock)
     assert not told.of(CheckStep)

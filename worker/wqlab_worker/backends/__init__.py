@@ -1,1 +1,1 @@
-"""How a run reaches a board: one module a lab technology. Only this package imports labgrid."""
+"""How a run reaches a device: one module a lab technology. Only this package imports labgrid."""

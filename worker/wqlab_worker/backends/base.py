@@ -1,4 +1,4 @@
-"""What every backend does, whichever way it reaches its boards."""
+"""What every backend does, whichever way it reaches its devices."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def kexec_options(device: DeviceFacts) -> list[str]:
     """Of `kexec -l`, for whichever variant.
 
     kexec has the loaded kernel's memory summed up, by SHA-256, when it is loaded and again before the jump, which finds
-    what a device wrote there by itself (kexec(8)). Emulated boards have no such device, and the two sums take them a
+    what a device wrote there by itself (kexec(8)). Emulated devices have no such device, and the two sums take them a
     tenth of a boot.
     """
     return ["--no-checks"] if device.emulated else []
@@ -43,7 +43,7 @@ class Cancel(Protocol):
 
     @property
     def holds_until(self) -> float:
-        """time.monotonic() until which the lease is certain; the board must be let go by then."""
+        """time.monotonic() until which the lease is certain; the device must be let go by then."""
 
     def wait_extension(self, known: float, timeout_s: float) -> float: ...
 
@@ -52,5 +52,5 @@ class Backend(Protocol):
     def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: Emit, cancel: Cancel) -> RunResult:
         """Runs the remaining blocks on the job's device and leaves it powered off and released.
 
-        Never raises for what a board or kernel does: that is in the result. Returns soon after `cancel` is set.
+        Never raises for what a device or kernel does: that is in the result. Returns soon after `cancel` is set.
         """

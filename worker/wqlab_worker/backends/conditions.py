@@ -1,4 +1,4 @@
-"""The conditions a boot runs under: what the device type wants of them is set on the board, read back, recorded, and
+"""The conditions a boot runs under: what the device type wants of them is set on the device, read back, recorded, and
 put back at the end. Pure, but for the text of the commands.
 
 Mitigations and SMT are the boot's own, on its command line. Governor, boost and interrupt affinity are set here. What
@@ -72,7 +72,7 @@ class Standing:
 
 
 def wanted(conditions: Conditions) -> dict[Condition, str]:
-    """What is set on the running board, in words."""
+    """What is set on the running device, in words."""
     values: dict[Condition, str | None] = {
         "governor": conditions.governor,
         "boost": None if conditions.boost is None else "on" if conditions.boost else "off",
@@ -106,7 +106,7 @@ def read_changes(answer: str) -> list[Change]:
 
 
 def standing(conditions: Conditions, changes: Sequence[Change], root: str = "") -> list[Standing]:
-    """Each wanted condition beside what the board made of it."""
+    """Each wanted condition beside what the device made of it."""
     return [_standing(name, value, changes, root) for name, value in wanted(conditions).items()]
 
 
@@ -128,5 +128,5 @@ def _standing(name: Condition, value: str, changes: Sequence[Change], root: str)
 
 
 def unmet(conditions: Conditions, found: Sequence[Standing]) -> list[Standing]:
-    """Those that the type requires and the board does not have."""
+    """Those that the type requires and the device does not have."""
     return [each for each in found if not each.met and each.name in conditions.required]

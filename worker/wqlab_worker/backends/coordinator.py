@@ -1,6 +1,6 @@
 """Holding a labgrid place: acquire, notice when it is lost, release. The coordinator's own client, in one thread.
 
-The lease in PostgreSQL decides who uses a board; the place keeps people with `labgrid-client` out. A coordinator that
+The lease in PostgreSQL decides who uses a device; the place keeps people with `labgrid-client` out. A coordinator that
 restarts forgets its locks: a session whose lease lives takes its place again, unless somebody else has it by then.
 """
 
@@ -19,7 +19,7 @@ from labgrid.remote.client import ClientSession, ServerError
 from labgrid.remote.generated import labgrid_coordinator_pb2 as pb2
 from labgrid.remote.generated import labgrid_coordinator_pb2_grpc as pb2_grpc
 
-from ..measure.device import BoardFailure
+from ..measure.device import DeviceFailure
 from .session_messages import Held, is_session_of
 from .verify import infrastructure
 
@@ -31,17 +31,17 @@ RECONNECT_S = 60.0
 """How long a coordinator may be away before its sessions give up: a supervisor restarts it in seconds."""
 POWER = "NetworkPowerPort"
 NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
-"""Resource classes of a place; a board that is switched by commands of its own has no power port."""
+"""Resource classes of a place; a device that is switched by commands of its own has no power port."""
 
 _START_COORDINATOR = (
-    "The board was not touched. Start the labgrid coordinator, and see that the worker's host reaches it at {address}."
+    "The device was not touched. Start the labgrid coordinator, and see that the worker's host reaches it at {address}."
 )
 _START_EXPORTER = (
-    "The board was not touched. Start the labgrid exporter of the board's host, and see that its configuration has a "
+    "The device was not touched. Start the labgrid exporter of the device's host, and see that its configuration has a "
     "group {place} with these resources, and `labgrid-client -x {address} resources` lists them."
 )
 _SEE_PLACE = (
-    "The board was not touched. `labgrid-client -p {place} show` and `labgrid-client reservations` tell who has it."
+    "The device was not touched. `labgrid-client -p {place} show` and `labgrid-client reservations` tell who has it."
 )
 
 
@@ -120,7 +120,7 @@ class _Session(ClientSession):  # type: ignore[misc]
 
 
 async def connect(address: str, holder: str) -> _Session:
-    """A session named `holder`. Raises BoardFailure when the coordinator does not answer."""
+    """A session named `holder`. Raises DeviceFailure when the coordinator does not answer."""
     session = _Session(address, holder)
     try:
         await asyncio.wait_for(session.start(), CONNECT_S)
@@ -189,7 +189,7 @@ class PlaceHold:
         return self._lost
 
     def acquire(self) -> None:
-        """Raises BoardFailure when a person has the place, or its exporter or the coordinator is not there."""
+        """Raises DeviceFailure when a person has the place, or its exporter or the coordinator is not there."""
         self._thread.start()
         asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result()
 
@@ -222,7 +222,7 @@ class PlaceHold:
         self.resources = acquired_resources(session, session.places[self._place])
         self._keeper = asyncio.create_task(self._keep())
 
-    async def _try_acquire(self, session: _Session) -> BoardFailure | None:
+    async def _try_acquire(self, session: _Session) -> DeviceFailure | None:
         """None when the place is ours, with all its resources; else what is missing."""
         start_exporter = _START_EXPORTER.format(place=self._place, address=self._address)
         place = session.places.get(self._place)
@@ -297,7 +297,7 @@ class PlaceHold:
                     self._session = session
                     return True
                 await session.close_quietly()
-            except (grpc.aio.AioRpcError, BoardFailure) as error:
+            except (grpc.aio.AioRpcError, DeviceFailure) as error:
                 log.warning("coordinator not back yet", error=repr(error))
             await asyncio.sleep(1.0)  # nothing announces a coordinator's return
         self._lose(f"the labgrid coordinator stayed away for {RECONNECT_S:.0f} s")

@@ -1,4 +1,4 @@
-"""What a board's CPUs are called. x86 says it in /proc/cpuinfo; arm64 gives numbers, per CPU, for cores that differ."""
+"""What a device's CPUs are called. x86 says it in /proc/cpuinfo; arm64 gives numbers, per CPU, for cores that differ."""
 
 from __future__ import annotations
 

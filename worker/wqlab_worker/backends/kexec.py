@@ -27,7 +27,7 @@ from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, DeviceFacts
 
 from ..measure.detect import Report
-from ..measure.device import BoardFailure
+from ..measure.device import DeviceFailure
 from .base import Cancel, kexec_options
 from .console import ConsoleTap, Watch
 from .ssh import Answer
@@ -38,19 +38,19 @@ POWER_TIMEOUT_S = 60.0
 CONNECT_TIMEOUT_S = 30.0
 """From the ready line to an SSH connection."""
 QUIET_S = 10.0
-"""After so much silence on the console, the board is asked by SSH: its ready line may have been garbled."""
+"""After so much silence on the console, the device is asked by SSH: its ready line may have been garbled."""
 ALIVE_S = 30.0
 PATIENCE = 3
 """So many times its timeout may a boot take whose console said something in the last ALIVE_S."""
 UPTIME_SLACK_S = 5.0
-"""By so much may a board's clock and ours differ while it boots."""
+"""By so much may a device's clock and ours differ while it boots."""
 UPLOAD_TIMEOUT_S = 180.0
 LOAD_TIMEOUT_S = 120.0
 REPORT_GRACE_S = 5.0
 """How long a report that has begun may take to be printed to its end."""
-IMAGE_ON_BOARD = "/lab/variant"
+IMAGE_ON_DEVICE = "/lab/variant"
 PLACE_LOST = (
-    "Nothing was found wrong with the board. If the labgrid coordinator is away, start it. Else see with "
+    "Nothing was found wrong with the device. If the labgrid coordinator is away, start it. Else see with "
     "`labgrid-client who` who took the place: quarantine a device before somebody works on it by hand."
 )
 _VARIANT = "the variant"
@@ -82,7 +82,7 @@ class BootTimes:
 
 @contextmanager
 def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupts a call that has no timeout of its own; main thread only. Raises BoardFailure."""
+    """Interrupts a call that has no timeout of its own; main thread only. Raises DeviceFailure."""
 
     def expired(_number: int, _frame: FrameType | None) -> None:
         raise infrastructure(f"{what} took longer than {seconds:.0f} s", suspect=True)
@@ -99,9 +99,9 @@ def time_limit(seconds: float, what: str) -> Iterator[None]:
 @target_factory.reg_driver
 @attr.s(eq=False)
 class KexecStrategy(Strategy):  # type: ignore[misc]
-    """Drives one board. Set `device`, `tap`, `watch`, `cancel` and `lost` before the first transition."""
+    """Drives one device. Set `device`, `tap`, `watch`, `cancel` and `lost` before the first transition."""
 
-    bindings = {"power": "PowerProtocol", "console": "ConsoleProtocol", "ssh": "BoardSSHDriver"}
+    bindings = {"power": "PowerProtocol", "console": "ConsoleProtocol", "ssh": "DeviceSSHDriver"}
     device: DeviceFacts = attr.ib(default=None)
     tap: ConsoleTap = attr.ib(default=None)
     watch: Watch = attr.ib(default=None)
@@ -121,7 +121,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         """What the boot is at, for whoever has to say what failed."""
 
     def transition(self, to: Status, *, key: BootKey | None = None, image: VariantImage | None = None) -> None:
-        """Raises BoardFailure. `golden` and `variant` need `key`, `variant` also `image`."""
+        """Raises DeviceFailure. `golden` and `variant` need `key`, `variant` also `image`."""
         if to is Status.off:
             self._off()
         elif to is Status.golden:
@@ -191,14 +191,14 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         said = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
         raise infrastructure(
             f"the golden system did not come up in {timeout_s} s: {said}",
-            advice="The lab tries again, and checks the board. If that fails too, somebody has to look at its power, "
+            advice="The lab tries again, and checks the device. If that fails too, somebody has to look at its power, "
             "its console and its boot disk.",
             suspect=True,
         )
 
     def _ask_who_answers(self, since_power_on_s: float) -> str:
-        """The boot id of a golden system that told nothing on the console. Raises BoardFailure for a system that was
-        there before: the power switch did nothing to this board."""
+        """The boot id of a golden system that told nothing on the console. Raises DeviceFailure for a system that was
+        there before: the power switch did nothing to this device."""
         answer = self.command("cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline", 10)
         try:
             boot_id, uptime, command_line = answer.text.split("\n", 2)
@@ -212,9 +212,9 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         if up_s > since_power_on_s + UPTIME_SLACK_S or " wqlab.token=" in f" {command_line}":
             self.stage = DeviceStep.POWER
             raise infrastructure(
-                f"the board was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
+                f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
                 f"switched on {since_power_on_s:.0f} s ago",
-                advice="The power switch acts on something else. Find the outlet or command that is this board's.",
+                advice="The power switch acts on something else. Find the outlet or command that is this device's.",
                 excerpt=command_line.strip()[-2000:],
                 suspect=True,
             )
@@ -231,7 +231,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         answer = self.command(
             shlex.join(
                 [
-                    *("kexec", "-l", IMAGE_ON_BOARD, f"--initrd={boot.rootfs}"),
+                    *("kexec", "-l", IMAGE_ON_DEVICE, f"--initrd={boot.rootfs}"),
                     *(f"--command-line={self.command_line()}", *kexec_options(self.device)),
                 ]
             ),
@@ -263,11 +263,11 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         data = image.path.read_bytes()
         if (digest := hashlib.sha256(data).hexdigest()) != image.sha256:
             raise infrastructure(f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}")
-        answer = self.command(f"cat > {IMAGE_ON_BOARD} && sha256sum {IMAGE_ON_BOARD}", UPLOAD_TIMEOUT_S, data)
+        answer = self.command(f"cat > {IMAGE_ON_DEVICE} && sha256sum {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
         copied = answer.text.split(" ")[0]
         if answer.status or copied != image.sha256:
             raise infrastructure(
-                f"the kernel image did not arrive whole on the board (sha256 {copied or 'unknown'})",
+                f"the kernel image did not arrive whole on the device (sha256 {copied or 'unknown'})",
                 excerpt=answer.complaint[-2000:],
             )
 
@@ -297,7 +297,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 if time.monotonic() - self.tap.last_output >= QUIET_S and self._is_variant_up(min(5.0, left)):
                     return
                 self._raise_if_interrupted()
-        except BoardFailure:
+        except DeviceFailure:
             self.ssh.close()
             raise
         said = "" if self.tap.offset > offset else "; not one byte came on the console after the jump"
@@ -306,7 +306,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         )
 
     def _time_left(self, started: float, timeout_s: float) -> float:
-        """Slow is not dead: a board whose console still moves (an emulated one on a busy host) gets more time, within
+        """Slow is not dead: a device whose console still moves (an emulated one on a busy host) gets more time, within
         a bound."""
         now = time.monotonic()
         moving = now - self.tap.last_output < ALIVE_S
@@ -333,7 +333,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     # --- waiting ------------------------------------------------------------------------------------------------
 
     def command(self, command: str, timeout_s: float, stdin: bytes | None = None) -> Answer:
-        """Runs a short command of ours. Raises BoardFailure when it does not end, or the run is interrupted."""
+        """Runs a short command of ours. Raises DeviceFailure when it does not end, or the run is interrupted."""
         running = self.ssh.start(command, self.watch, stdin)
         try:
             self.wait(lambda: running.done, timeout_s)
@@ -341,10 +341,10 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             if not running.done:
                 running.kill()
         if running.answer is None:
-            raise infrastructure(f"the board did not answer `{command[:60]}` in {timeout_s:.0f} s", suspect=True)
+            raise infrastructure(f"the device did not answer `{command[:60]}` in {timeout_s:.0f} s", suspect=True)
         answer: Answer = running.answer
         if answer.excess:
-            raise infrastructure(f"the board answered `{command[:60]}` with {answer.excess}", suspect=True)
+            raise infrastructure(f"the device answered `{command[:60]}` with {answer.excess}", suspect=True)
         return answer
 
     def _connect(self, whom: str) -> None:
@@ -358,7 +358,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             )
 
     def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """True when `met`; raises BoardFailure when the run is interrupted meanwhile."""
+        """True when `met`; raises DeviceFailure when the run is interrupted meanwhile."""
         result = self.watch.wait_for(lambda: self._interrupted() or met(), timeout_s)
         self._raise_if_interrupted()
         return result
@@ -375,7 +375,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
 
     def _raise_if_interrupted(self) -> None:
         if self.cancel.failure:
-            raise BoardFailure(self.cancel.failure)
+            raise DeviceFailure(self.cancel.failure)
         if reason := self.lost():
             raise infrastructure(reason, advice=PLACE_LOST)
         if self.tap.lost:
@@ -388,7 +388,7 @@ def _power_errors(to: str) -> Iterator[None]:
     """Whatever a power driver raises (they differ per model) is the power switch's fault."""
     try:
         yield
-    except BoardFailure:
+    except DeviceFailure:
         raise
     except subprocess.CalledProcessError as error:
         # Not the command itself: it may have a password in it.
@@ -405,5 +405,5 @@ def public_key_blob(public_key_file: Path) -> str:
     """The base64 field of an OpenSSH public key file. Raises ValueError unless it is an ed25519 key."""
     kind, _, rest = public_key_file.read_text().strip().partition(" ")
     if kind != "ssh-ed25519":
-        raise ValueError(f"{public_key_file} holds a {kind} key; boards take ssh-ed25519")
+        raise ValueError(f"{public_key_file} holds a {kind} key; devices take ssh-ed25519")
     return rest.split(" ")[0]

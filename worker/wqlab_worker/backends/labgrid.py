@@ -76,7 +76,7 @@ class LabgridBackend:
         result = self._session(order, emit, cancel, hard_limit_s(job, remaining))
         if result is not None:
             return result
-        # It died without letting go; nobody else frees the board before our lease is over.
+        # It died without letting go; nobody else frees the device before our lease is over.
         clear(
             Clearing(
                 coordinator=self._coordinator,
@@ -111,13 +111,13 @@ class LabgridBackend:
             minder.join()
 
 
-def facts_of(board: str, state: Path) -> dict[str, str]:
-    """How the bench beside this worker emulates the board; nothing for a board that is not the bench's."""
+def facts_of(device: str, state: Path) -> dict[str, str]:
+    """How the bench beside this worker emulates the device; nothing for a device that is not the bench's."""
     try:
         bench = bench_addresses.read(state)
     except FileNotFoundError:
         return {}
-    return {"emulator": bench.emulator} if board in bench.boards and bench.emulator else {}
+    return {"emulator": bench.emulator} if device in bench.devices and bench.emulator else {}
 
 
 def _start(mode: str, errors: int) -> subprocess.Popen[bytes]:

@@ -1,4 +1,4 @@
-"""A labgrid board as the measuring loop sees it: boots that are verified, scripts that are watched."""
+"""A labgrid device as the measuring loop sees it: boots that are verified, scripts that are watched."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure import monitor
-from ..measure.device import BoardFailure, Booted, ScriptOutput
+from ..measure.device import Booted, DeviceFailure, ScriptOutput
 from . import probe
 from .kexec import KexecStrategy, Status, VariantImage
-from .set_conditions import BoardConditions
+from .set_conditions import DeviceConditions
 from .ssh import Answer
 from .verify import infrastructure, kernel_failure, verified
 
@@ -28,11 +28,11 @@ PROBE_TIMEOUT_S = 60.0
 RECONNECT_S = 20.0
 ANSWER_S = 30.0
 POKE_S = 10.0
-"""How long a board has to echo a line feed on its console before it counts as hung."""
+"""How long a device has to echo a line feed on its console before it counts as hung."""
 
 
-class LabgridBoard:
-    """Implements `run.Board` on a KexecStrategy."""
+class LabgridDevice:
+    """Implements `run.Device` on a KexecStrategy."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class LabgridBoard:
         self._images = images
         self._facts = facts
         self._modules = modules
-        self._conditions = BoardConditions(strategy, job.device)
+        self._conditions = DeviceConditions(strategy, job.device)
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         started = time.monotonic()
@@ -57,7 +57,7 @@ class LabgridBoard:
             seen = self._verified(key.arm, kernel)
             strategy.stage = DeviceStep.FITNESS
             found = self._conditions.set_up()
-        except BoardFailure as error:
+        except DeviceFailure as error:
             error.stage = error.stage or strategy.stage
             raise
         times = strategy.times
@@ -93,7 +93,7 @@ class LabgridBoard:
         """Never raises: it runs in every clean-up, and the next boot begins with it again."""
         try:
             self._strategy.transition(Status.off)
-        except BoardFailure as error:
+        except DeviceFailure as error:
             log.error("power off failed", error=error.failure.summary)
             self._strategy.tap.end()
 
@@ -102,7 +102,7 @@ class LabgridBoard:
     def _verified(self, arm: Arm, kernel: Kernel) -> probe.Probe:
         """The plan's files, and modules, go over in the same command that asks what runs.
 
-        Raises BoardFailure unless token, boot_id, build-id and topology are what they must be.
+        Raises DeviceFailure unless token, boot_id, build-id and topology are what they must be.
         """
         answer = self._strategy.command(
             f"mkdir -p {PLAN_FOLDER} && tar -xf - -C {PLAN_FOLDER} && {{ {probe.COMMAND}; }}",
@@ -129,7 +129,7 @@ class LabgridBoard:
         if monitored:
             script = f"{shlex.quote(f'{PLAN_FOLDER}/{monitor.SCRIPT}')} {script}"
         started = time.monotonic()
-        # By its path: busybox's env would run its own applet for `sh`, and that its own awk, whatever the board has.
+        # By its path: busybox's env would run its own applet for `sh`, and that its own awk, whatever the device has.
         command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"
         running = strategy.ssh.start(command, strategy.watch)
         try:
@@ -156,11 +156,11 @@ class LabgridBoard:
         ready = self._strategy.tap.ready
         return ready is not None and ready.token != self._strategy.token
 
-    def _diagnosis(self, action: str, timeout_s: float, answer: Answer | None) -> BoardFailure:
-        """Who is to blame for a script that did not end: a report, a board that restarted or is silent, the network,
+    def _diagnosis(self, action: str, timeout_s: float, answer: Answer | None) -> DeviceFailure:
+        """Who is to blame for a script that did not end: a report, a device that restarted or is silent, the network,
         or the script."""
         strategy, tap = self._strategy, self._strategy.tap
-        # A board that dies takes its connection away before its report is printed to the end.
+        # A device that dies takes its connection away before its report is printed to the end.
         strategy.wait(lambda: tap.fatal is not None or not tap.reporting, 5.0)
         strategy.wait(lambda: tap.fatal is None or not tap.reporting, 5.0)
         cut = answer is not None and answer.transport_lost
@@ -170,15 +170,15 @@ class LabgridBoard:
         if tap.offset == heard and not self._echoes():
             title = f"no answer by SSH and no console output during `{action}`"
             return self._gone(action, None) or kernel_failure(tap.found(FindingKind.HANG, title, ""))
-        # The console moves: that is our kernel without a network, or the firmware of a board that restarted.
+        # The console moves: that is our kernel without a network, or the firmware of a device that restarted.
         strategy.wait(self._told, self._job.device.boot.golden_timeout_s)
         return self._by_ssh(action, timeout_s, cut) or infrastructure(
             f"the network connection to {self._job.device.name} broke during `{action}`; its console still answers",
             of_variant=True,
         )
 
-    def _by_ssh(self, action: str, timeout_s: float, cut: bool) -> BoardFailure | None:
-        """What the board itself says when it is asked again; None when neither SSH nor its console says anything."""
+    def _by_ssh(self, action: str, timeout_s: float, cut: bool) -> DeviceFailure | None:
+        """What the device itself says when it is asked again; None when neither SSH nor its console says anything."""
         command_line = None if self._told() else self._command_line()
         if failure := self._gone(action, command_line):
             return failure
@@ -188,7 +188,7 @@ class LabgridBoard:
         """The console has said what became of the kernel under test."""
         return self._strategy.tap.fatal is not None or self._rebooted()
 
-    def _gone(self, action: str, command_line: str | None) -> BoardFailure | None:
+    def _gone(self, action: str, command_line: str | None) -> DeviceFailure | None:
         """The failure of a kernel that reported its end, or in whose place another system runs.
 
         The golden system answers by SSH before its ready line: its command line has no token of ours.
@@ -198,7 +198,7 @@ class LabgridBoard:
             return kernel_failure(tap.fatal)
         other = command_line is not None and f"wqlab.token={self._strategy.token}" not in command_line.split()
         if other or self._rebooted():
-            title = f"the kernel under test is gone: the board restarted by itself during `{action}`"
+            title = f"the kernel under test is gone: the device restarted by itself during `{action}`"
             return kernel_failure(tap.found(FindingKind.HANG, title, ""))
         return None
 
@@ -216,13 +216,13 @@ class LabgridBoard:
         answer: Answer | None = running.answer
         return None if answer is None or answer.status else answer.stdout.decode(errors="replace")
 
-    def _overrun(self, action: str, timeout_s: float, cut: bool) -> BoardFailure:
+    def _overrun(self, action: str, timeout_s: float, cut: bool) -> DeviceFailure:
         """Our kernel answers. Tasks that the kernel itself calls stuck are the kernel's; else it is the script's."""
         tap = self._strategy.tap
         if stall := next((report for report in tap.reports if report.kind in STALLS), None):
             return kernel_failure(stall)
         if cut:
-            return infrastructure(f"the SSH connection broke during `{action}`, though the board answers again")
+            return infrastructure(f"the SSH connection broke during `{action}`, though the device answers again")
         command = "dmesg -c > /dev/null; echo w > /proc/sysrq-trigger; dmesg | tail -n 200"
         blocked = self._strategy.command(command, ANSWER_S)
         text = blocked.stdout.decode(errors="replace")
@@ -230,7 +230,7 @@ class LabgridBoard:
             title = f"tasks are blocked: `{action}` did not end in {timeout_s:.0f} s"
             return kernel_failure(tap.found(FindingKind.HUNG_TASK, title, text[-8000:]))
         ended = infrastructure(
-            f"`{action}` did not end in {timeout_s:.0f} s, though the board answers", of_variant=True
+            f"`{action}` did not end in {timeout_s:.0f} s, though the device answers", of_variant=True
         )
         return self._gone(action, None) or ended
 
@@ -243,7 +243,7 @@ class LabgridBoard:
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:
-    """What the plan needs on the board, as a tar stream."""
+    """What the plan needs on the device, as a tar stream."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, data in sorted(files.items()):

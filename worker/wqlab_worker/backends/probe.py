@@ -1,4 +1,4 @@
-"""What a booted kernel says of itself: one command on the board, parsed here. Pure."""
+"""What a booted kernel says of itself: one command on the device, parsed here. Pure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _CAPACITY = re.compile(r"[0-9]{1,4}")
 _NOTES_MARK = b"\n==notes==\n"
 
-# One process each: hundreds of `cat`s would cost seconds on an emulated board.
+# One process each: hundreds of `cat`s would cost seconds on an emulated device.
 COMMAND = (
     f"grep -Hs '' {' '.join(_FILES)}; zcat /proc/config.gz 2>/dev/null | grep -E {shlex.quote(_CONFIG)}; "
     f"grep -E '{PATTERN}' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
@@ -65,13 +65,13 @@ COMMAND = (
 
 
 ANSWER_LIMIT = 8 << 20
-"""Bytes; a board with 512 CPUs answers with some hundred thousand."""
+"""Bytes; a device with 512 CPUs answers with some hundred thousand."""
 CPU_LIMIT = 8192
 """The most that Linux can be built for (CONFIG_NR_CPUS)."""
 
 
 class ProbeError(ValueError):
-    """The board's answer lacks something that every kernel of the lab tells."""
+    """The device's answer lacks something that every kernel of the lab tells."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
 
 
 def _capacity_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
-    """Only which CPUs are stronger than which is checked: what clocks a board reaches scales the kernel's numbers."""
+    """Only which CPUs are stronger than which is checked: what clocks a device reaches scales the kernel's numbers."""
     wanted = cpu_layout.described(declared).capacity
     if wanted is None:
         return []

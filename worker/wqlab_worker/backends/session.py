@@ -1,4 +1,4 @@
-"""One device session: an OS process of its own, because labgrid keeps process-wide state and a dead board can take any
+"""One device session: an OS process of its own, because labgrid keeps process-wide state and a dead device can take any
 library down with it. Started by `labgrid.py`; see `wire.py` for what is said.
 
 `run` measures; `clear` lists or frees places whose session died.
@@ -28,14 +28,14 @@ from wqlab_contracts.messages import BootKey, Failure, RunEvent, RunResult
 from wqlab_contracts.specs import ExternalPower
 
 from ..claims.heartbeats import Stop, canceled, lease_lost
-from ..measure.device import BoardFailure
+from ..measure.device import DeviceFailure
 from ..measure.health_check import Walk
 from ..measure.run import measure
 from ..measure.script_calls import checks_health
 from . import coordinator
 from .console import ConsoleTap, Watch
 from .kexec import POWER_TIMEOUT_S, KexecStrategy, VariantImage, public_key_blob, time_limit
-from .labgrid_device import LabgridBoard
+from .labgrid_device import LabgridDevice
 from .power import CommandPowerDriver
 from .session_messages import HELD, ArtifactSaid, Clearing, ConsoleSaid, EventSaid, Held, Order, ResultSaid, Word
 from .verify import infrastructure
@@ -90,7 +90,7 @@ def _stop_at_lease_end(stop: Stop, watch: Watch) -> None:
             watch.ring()
 
 
-def board_target(place: str, resources: Sequence[coordinator.ExportedResource]) -> Target:
+def device_target(place: str, resources: Sequence[coordinator.ExportedResource]) -> Target:
     """A labgrid target with the place's resources; no environment file."""
     target = Target(place)
     for resource in resources:
@@ -106,8 +106,8 @@ def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResu
     hold = coordinator.PlaceHold(order.coordinator, device.lab, device.name, order.holder, watch.ring, needed=needed)
     try:
         hold.acquire()
-        return _with_board(order, hold, speaker, stop, watch)
-    except BoardFailure as error:
+        return _with_device(order, hold, speaker, stop, watch)
+    except DeviceFailure as error:
         if checks_health(order.job):
             Walk(order.job, speaker, lambda: datetime.now(UTC)).failed(error)
         outcome = Outcome.CANCELED if error.failure.kind is ErrorKind.CANCELED else Outcome.FAILED
@@ -116,11 +116,11 @@ def execute(order: Order, speaker: Speaker, stop: Stop, watch: Watch) -> RunResu
         hold.release()
 
 
-def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, stop: Stop, watch: Watch) -> RunResult:
-    target = board_target(order.job.device.name, hold.resources)
+def _with_device(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, stop: Stop, watch: Watch) -> RunResult:
+    target = device_target(order.job.device.name, hold.resources)
     _power_driver(target, order.job.device.power)
     console = SerialDriver(target, None)
-    target_factory.make_driver(target, "BoardSSHDriver", None, {"keyfile": str(order.ssh_key)})
+    target_factory.make_driver(target, "DeviceSSHDriver", None, {"keyfile": str(order.ssh_key)})
     tap = ConsoleTap(console, speaker, watch)
     strategy: KexecStrategy = target_factory.make_driver(target, "KexecStrategy", None, {})
     strategy.device, strategy.tap, strategy.watch = order.job.device, tap, watch
@@ -136,7 +136,7 @@ def _with_board(order: Order, hold: coordinator.PlaceHold, speaker: Speaker, sto
         return measure(
             order.job,
             order.remaining,
-            LabgridBoard(strategy, order.job, images, order.facts, order.modules),
+            LabgridDevice(strategy, order.job, images, order.facts, order.modules),
             speaker,
             stop,
         )
@@ -156,7 +156,7 @@ def _console_errors() -> Iterator[None]:
     """A console that does not open is the console's fault, whatever its driver raises."""
     try:
         yield
-    except BoardFailure as error:
+    except DeviceFailure as error:
         error.stage = DeviceStep.CONSOLE
         raise
     except (OSError, SerialException) as error:
@@ -174,7 +174,7 @@ async def clear(order: Clearing) -> list[Held]:
             return now
         freed = [item for item in order.free if item in now]
         for item in freed:
-            # Still held by the dead session, so nobody else can be using the board.
+            # Still held by the dead session, so nobody else can be using the device.
             resources = coordinator.acquired_resources(session, session.places[item.place])
             _power_off(item, resources, order.power.get(item.place))
             await coordinator.release(session, item.place, item.holder)
@@ -185,14 +185,14 @@ async def clear(order: Clearing) -> list[Held]:
 
 def _power_off(item: Held, resources: Sequence[coordinator.ExportedResource], commands: ExternalPower | None) -> None:
     try:
-        target = board_target(item.place, [resource for resource in resources if resource.cls == coordinator.POWER])
+        target = device_target(item.place, [resource for resource in resources if resource.cls == coordinator.POWER])
         power = _power_driver(target, commands)
         with time_limit(POWER_TIMEOUT_S, "switching the power off"):
             target.activate(power)
             power.off()
     except Exception as error:
         # Whatever the power switch does, the place has to be freed; its next holder power-cycles anyway.
-        log.error("board of a dead session not powered off", place=item.place, error=repr(error))
+        log.error("device of a dead session not powered off", place=item.place, error=repr(error))
 
 
 def main() -> None:

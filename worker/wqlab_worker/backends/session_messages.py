@@ -34,13 +34,13 @@ class Order(_Line):
     remaining: list[BlockPlan]
     images: dict[Arm, Image]
     modules: dict[Arm, dict[str, Base64Bytes]] = Field(default_factory=dict)
-    """Beside the plan's files, for each kernel its own: see `modules.files_for_board`."""
+    """Beside the plan's files, for each kernel its own: see `modules.files_for_device`."""
     coordinator: str
     holder: str
     ssh_key: Path
     lease_s: float
     facts: dict[str, str] = Field(default_factory=dict)
-    """What the lab knows of the board and the board itself cannot see; part of every boot's environment."""
+    """What the lab knows of the device and the device itself cannot see; part of every boot's environment."""
 
 
 class Word(_Line):
@@ -92,7 +92,7 @@ class Clearing(_Line):
     lab: str
     free: list[Held] | None = None
     power: dict[str, ExternalPower] = Field(default_factory=dict)
-    """Of the places whose boards are switched by commands of their own."""
+    """Of the places whose devices are switched by commands of their own."""
 
 
 HELD: TypeAdapter[list[Held]] = TypeAdapter(list[Held])

@@ -1,4 +1,4 @@
-"""Sets a board's conditions over the strategy's connection, and puts back what it changed."""
+"""Sets a device's conditions over the strategy's connection, and puts back what it changed."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ log = structlog.get_logger()
 
 TIMEOUT_S = 60.0
 LOOK_AGAIN_S = 5.0
-"""Nothing announces that a board has cooled down."""
+"""Nothing announces that a device has cooled down."""
 
 
-class BoardConditions:
+class DeviceConditions:
     def __init__(self, strategy: KexecStrategy, device: DeviceFacts) -> None:
         self._strategy = strategy
         self._device = device
@@ -30,7 +30,7 @@ class BoardConditions:
     def set_up(self) -> dict[str, str]:
         """Facts of the boot's environment: each condition as it was found after it was set.
 
-        Raises BoardFailure for one that the type requires and the board does not have.
+        Raises DeviceFailure for one that the type requires and the device does not have.
         """
         self._changes = []
         found: list[Standing] = []
@@ -57,7 +57,7 @@ class BoardConditions:
             self._strategy.wait(lambda: False, min(LOOK_AGAIN_S, self._wanted.cool_s - waited))
 
     def put_back(self) -> dict[str, str]:
-        """Facts about what was put back. A board that no longer answers has it from its power cycle."""
+        """Facts about what was put back. A device that no longer answers has it from its power cycle."""
         command = conditions.restore_command(self._changes)
         if not command:
             return {}

@@ -1,7 +1,7 @@
-"""Commands on a board over one SSH master connection. A labgrid driver, bound to a NetworkService.
+"""Commands on a device over one SSH master connection. A labgrid driver, bound to a NetworkService.
 
 labgrid's own SSHDriver polls for the connection, splits commands at blanks, cannot stream into a command, and takes
-up to two minutes to let go of a dead board; see docs/decisions.
+up to two minutes to let go of a dead device; see docs/decisions.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from .console import Watch
 
 ALIVE_INTERVAL_S = 10
 ALIVE_COUNT = 4
-"""The connection is given up when the board's sshd has not answered for interval x count seconds."""
+"""The connection is given up when the device's sshd has not answered for interval x count seconds."""
 _CONNECTED = b"connected\n"
 
 
 STDOUT_LIMIT = 32 << 20
 STDERR_LIMIT = 1 << 20
-"""Bytes that a command may print; beyond that it is killed: a board must not fill its worker's memory."""
+"""Bytes that a command may print; beyond that it is killed: a device must not fill its worker's memory."""
 _PIECE = 1 << 16
 
 
@@ -83,7 +83,7 @@ class Command:
         self._watch.ring()
 
     def kill(self) -> None:
-        """Ends the local end; what runs on the board stays."""
+        """Ends the local end; what runs on the device stays."""
         self._killed = True
         self._process.kill()
         self._thread.join(timeout=5)
@@ -140,7 +140,7 @@ def _written(pipe: int, data: memoryview) -> memoryview:
 
 @target_factory.reg_driver
 @attr.s(eq=False)
-class BoardSSHDriver(Driver):  # type: ignore[misc]
+class DeviceSSHDriver(Driver):  # type: ignore[misc]
     """`connect` makes the master connection, `start` begins a command over it, `close` drops it without waiting."""
 
     bindings = {"networkservice": "NetworkService"}
@@ -160,7 +160,7 @@ class BoardSSHDriver(Driver):  # type: ignore[misc]
         options = {
             "BatchMode": "yes",
             "IdentitiesOnly": "yes",
-            # A board's host key is made anew at every boot; the lab's network is closed.
+            # A device's host key is made anew at every boot; the lab's network is closed.
             "StrictHostKeyChecking": "no",
             "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",
@@ -177,7 +177,7 @@ class BoardSSHDriver(Driver):  # type: ignore[misc]
             reason = self._connect_once(watch, stopped, max(1.0, deadline - time.monotonic()))
             if reason is None or stopped() or time.monotonic() >= deadline - 0.5:
                 return reason
-            # Refused or reset: the board's network is coming up, or going down. Nothing announces either.
+            # Refused or reset: the device's network is coming up, or going down. Nothing announces either.
             watch.wait_for(stopped, min(0.5, deadline - time.monotonic()))
 
     def _connect_once(self, watch: Watch, stopped: Callable[[], bool], timeout_s: float) -> str | None:
@@ -221,7 +221,7 @@ class BoardSSHDriver(Driver):  # type: ignore[misc]
         return self._master is not None and self._master.poll() is None
 
     def start(self, command: str, watch: Watch, stdin: bytes | None = None) -> Command:
-        """Begins a command for the board's shell."""
+        """Begins a command for the device's shell."""
         process = subprocess.Popen(
             ["ssh", *self._options(), self.networkservice.address, command],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
@@ -231,7 +231,7 @@ class BoardSSHDriver(Driver):  # type: ignore[misc]
         return Command(process, stdin, watch)
 
     def close(self) -> None:
-        """Never waits for the board: it may be dead."""
+        """Never waits for the device: it may be dead."""
         if self._master:
             self._master.kill()
             self._master.wait()

@@ -1,4 +1,4 @@
-"""How warm a board's CPU is."""
+"""How warm a device's CPU is."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
 
 from ..measure.detect import Report, signature
-from ..measure.device import BoardFailure
+from ..measure.device import DeviceFailure
 from . import conditions, probe
 from .conditions import Standing
 
@@ -22,24 +22,24 @@ def infrastructure(
     suspect: bool = False,
     of_variant: bool = False,
     stage: DeviceStep | None = None,
-) -> BoardFailure:
+) -> DeviceFailure:
     failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice)
-    return BoardFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
+    return DeviceFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
 
 
-def kernel_failure(report: Report) -> BoardFailure:
+def kernel_failure(report: Report) -> DeviceFailure:
     failure = Failure(
         kind=ErrorKind.KERNEL, summary=f"{report.kind.value}: {report.title}"[:500], excerpt=report.excerpt
     )
-    return BoardFailure(failure, signature=signature(report.kind, report.title))
+    return DeviceFailure(failure, signature=signature(report.kind, report.title))
 
 
 def verified(
     answer: bytes, complaint: str, *, token: str, golden_boot_id: str, kernel: Kernel, device: DeviceFacts
 ) -> probe.Probe:
-    """What the board said to `probe.COMMAND`, read. `golden_boot_id` is empty where nobody asked the golden system.
+    """What the device said to `probe.COMMAND`, read. `golden_boot_id` is empty where nobody asked the golden system.
 
-    Raises BoardFailure unless token, boot id, build id and topology are what they must be.
+    Raises DeviceFailure unless token, boot id, build id and topology are what they must be.
     """
     try:
         seen = probe.parse(answer)
@@ -60,7 +60,7 @@ def verified(
     if differs := probe.differences(seen.topology, device.topology):
         raise infrastructure(
             f"{device.name} is not the {device.device_type} that its description declares: " + "; ".join(differs),
-            advice="Correct the device type's topology, or repair the board.",
+            advice="Correct the device type's topology, or repair the device.",
             suspect=True,
             of_variant=True,
             stage=DeviceStep.TOPOLOGY,
@@ -71,7 +71,7 @@ def verified(
 def met(device: DeviceFacts, found: Sequence[Standing]) -> dict[str, str]:
     """Facts of the boot's environment: each condition as it was found after it was set.
 
-    Raises BoardFailure for one that the type requires and the board does not have.
+    Raises DeviceFailure for one that the type requires and the device does not have.
     """
     if lacking := conditions.unmet(device.conditions, found):
         words = "; ".join(f"{each.name} {each.wanted} is required, found {each.found}" for each in lacking)

@@ -1,4 +1,4 @@
-"""The lab's own kernel modules (kernels/modules): built against a kernel, and given to the board that runs it.
+"""The lab's own kernel modules (kernels/modules): built against a kernel, and given to the device that runs it.
 
 A module that does not build against a kernel is no fault of that kernel: the build passes without it and says why, and
 so does every plan that needs it.
@@ -90,8 +90,8 @@ def _make(job: BuildJob, name: str) -> list[str]:
     return ["make", "-C", buildlog.SOURCE, *(f"{key}={value}" for key, value in variables.items()), "modules"]
 
 
-def files_for_board(wanted: list[str], kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
-    """What goes to the board for each of the `wanted` modules: NAME.ko, or NAME.absent with one line that says why.
+def files_for_device(wanted: list[str], kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
+    """What goes to the device for each of the `wanted` modules: NAME.ko, or NAME.absent with one line that says why.
 
     `fetch` gives an artifact's path on this machine, its hash checked.
     """
@@ -122,9 +122,9 @@ def _from_tar(path: Path, name: str) -> bytes | None:
 
 
 def files_for_kernel(job: RunJob, kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
-    """What goes to the board beside the plan's files, for this kernel alone."""
-    files = dict(files_for_board(job.plan.modules, kernel, fetch))
+    """What goes to the device beside the plan's files, for this kernel alone."""
+    files = dict(files_for_device(job.plan.modules, kernel, fetch))
     if kernel.workqueue_layout is not None:
         offsets = fetch(kernel.workqueue_layout).read_text(errors="replace")
-        files[workqueue_offsets.ON_BOARD] = workqueue_offsets.for_board(offsets).encode()
+        files[workqueue_offsets.ON_DEVICE] = workqueue_offsets.for_device(offsets).encode()
     return files

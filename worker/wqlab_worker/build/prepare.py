@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     kernel.add_argument("--tree", help="default: the default tree of trees.yaml")
     kernel.add_argument("--recipe", default="measure")
     kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
-    kernel.add_argument("--emulated", action="store_true", help="for emulated boards")
+    kernel.add_argument("--emulated", action="store_true", help="for emulated devices")
     chosen = parser.parse_args(arguments)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     progress = ProgressLine(sys.stderr)

@@ -1,4 +1,4 @@
-"""Where a kernel keeps its workqueues' counters: found with that build's own debug information, read on the board.
+"""Where a kernel keeps its workqueues' counters: found with that build's own debug information, read on the device.
 
 vmlinux is what submitted code made of itself, so a debugger sees it only inside the sandbox (`read_vmlinux.py`),
 and what it answers is checked here like any other answer from there.
@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from ..sandbox import GIB, TOOLS, Limits, Sandbox, interpreter
 
 NAME = "workqueue-layout.json"
-ON_BOARD = "workqueue-layout"
+ON_DEVICE = "workqueue-layout"
 """Name of the file beside the plan's that `wqmon` reads."""
 LIMITS = Limits(wall_s=120.0, disk_bytes=GIB, processes=16, log_bytes=64 << 10)
 
@@ -45,7 +45,7 @@ def resolve(vmlinux: Path) -> str:
         return _lacking(_reason(text) or "its debug information made no sense")
 
 
-def for_board(text: str) -> str:
+def for_device(text: str) -> str:
     """KEY VALUE lines of a layout in JSON; empty when it has none, whatever else it is."""
     try:
         return "".join(f"{key} {value}\n" for key, value in sorted(_LAYOUT.validate_json(text).items()))

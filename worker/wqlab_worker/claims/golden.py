@@ -1,4 +1,4 @@
-"""The golden system of the virtual bench beside this worker: for boards elsewhere that bring none of their own."""
+"""The golden system of the virtual bench beside this worker: for devices elsewhere that bring none of their own."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .server import JobRef, Server, ServerRefused, StaleFence
 log = structlog.get_logger()
 
 SAFETY_SHARE = 0.25
-"""Share of a lease kept back: the work is stopped this early, to power a board off before somebody else gets it."""
+"""Share of a lease kept back: the work is stopped this early, to power a device off before somebody else gets it."""
 
 
 class Stop:

@@ -187,7 +187,7 @@ def run(id_: int, settings: Settings) -> None:
 
 
 def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
-    """By what the claimed board is reached."""
+    """By what the claimed device is reached."""
     if claim.job.device.backend == "labgrid":
         return LabgridBackend(
             coordinator=settings.coordinator,

@@ -242,14 +242,14 @@ class Server:
         return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(answer.content)["leases"]
 
     def power(self, lab: str) -> dict[str, ExternalPower]:
-        """By unit, how those of a lab's boards are switched that have commands of their own for it."""
+        """By unit, how those of a lab's devices are switched that have commands of their own for it."""
         answer = self._send("GET", f"labs/{lab}/power")
         return TypeAdapter(dict[Literal["power"], dict[str, ExternalPower]]).validate_json(answer.content)["power"]
 
     def publish_capacity(
         self, lab: str, capacity: int, refused: Mapping[str, str] | None, pool: LavaPool | None = None
     ) -> None:
-        """How many boards the lab's workers can drive at once; of which device types it has none, and why; what its
+        """How many devices the lab's workers can drive at once; of which device types it has none, and why; what its
         LAVA says of its devices."""
         told = {"capacity": capacity, "refused": refused, "pool": pool.model_dump() if pool else None}
         content = json.dumps(told).encode()

@@ -26,7 +26,7 @@ from wqlab_contracts.messages import (
 from ..backends.base import Cancel, Emit
 from . import monitor
 from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
-from .device import Board, BoardFailure, Booted, ScriptOutput
+from .device import Booted, Device, DeviceFailure, ScriptOutput
 from .health_check import Walk
 from .raw_output import RawOutput
 from .script_calls import SETUP_TIMEOUT_S, Cell, Repetition, cells, checks_health, is_monitored, parameters, repetitions
@@ -64,10 +64,10 @@ class _Boot:
 
 @dataclass(frozen=True)
 class Boots:
-    """Makes a run's boots on its board, one at a time. `say` tells people what happens now."""
+    """Makes a run's boots on its device, one at a time. `say` tells people what happens now."""
 
     job: RunJob
-    board: Board
+    device: Device
     emit: Emit
     cancel: Cancel
     say: Callable[[str], None]
@@ -77,18 +77,18 @@ class Boots:
     """Told of a health check's steps."""
 
     def make(self, key: BootKey, *, measured: bool = True) -> Death | None:
-        """From the cold board to power off; None when all went well. Without `measured` the kernel only has to come
+        """From the cold device to power off; None when all went well. Without `measured` the kernel only has to come
         up."""
         boot = _Boot(key, self.clock())
         self.emit.event(BootStarted(at=self.now(), boot=key))
         self.say(f"{self._where(key)}: cold boot")
-        failed: BoardFailure | None = None
+        failed: DeviceFailure | None = None
         at_boot = True
         if self.walk:
             self.walk.begin()
         try:
             self._check_canceled()
-            boot.booted = self.board.boot(key, self.job.kernels[key.arm])
+            boot.booted = self.device.boot(key, self.job.kernels[key.arm])
             at_boot = False
             if self.walk:
                 self.walk.booted(boot.booted)
@@ -98,15 +98,15 @@ class Boots:
                     self._unsupported(boot, cell, None, lacking)
             elif measured:
                 self._measure(boot, boot.booted)
-            if restored := self.board.restore():
+            if restored := self.device.restore():
                 self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
-        except BoardFailure as error:
+        except DeviceFailure as error:
             failed = error
             if self.walk:
                 self.walk.failed(error)
         finished = self.clock()
         # The power goes off before the boot is called finished: a report that the console still holds belongs to it.
-        self.board.off()
+        self.device.off()
         self._keep_raw_output(boot)
         self.emit.event(
             BootFinished(
@@ -123,7 +123,7 @@ class Boots:
         return Death(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
 
     def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> str | None:
-        """Tells that the boot was verified, with what the plan's setup found out about the environment. What this board
+        """Tells that the boot was verified, with what the plan's setup found out about the environment. What this device
         or kernel lacks, so that nothing can be measured, is returned."""
         facts: dict[str, str] = {}
         try:
@@ -172,7 +172,7 @@ class Boots:
                 setting=cell.setting,
             )
             if self.walk:
-                self.walk.scripted(read_records(output.stdout), self.board)
+                self.walk.scripted(read_records(output.stdout), self.device)
             self._check(boot, f"measure {cell}", output, measurement.failure)
             for metric, reason in measurement.unsupported:
                 if metric is None:
@@ -233,7 +233,7 @@ class Boots:
         monitored = repetition is not None and is_monitored(self.job, repetition)
         started = self.clock()
         try:
-            output = self.board.script(action, environment, limit_s, monitored=monitored)
+            output = self.device.script(action, environment, limit_s, monitored=monitored)
         finally:
             boot.workload_s += self.clock() - started
         if monitored and cell and repetition:
@@ -259,7 +259,7 @@ class Boots:
         return replace(output, stdout=stdout)
 
     def _plain_script(self, boot: _Boot, action: str) -> Records:
-        """Setup or teardown. Raises BoardFailure when the script says that it did not do its work."""
+        """Setup or teardown. Raises DeviceFailure when the script says that it did not do its work."""
         output = self._script(boot, action, parameters(self.job))
         records = read_records(output.stdout)
         if records.failure or WHOLE_SETTING not in dict(records.unsupported):
@@ -273,7 +273,7 @@ class Boots:
                 boot, failure if failure.excerpt else failure.model_copy(update={"excerpt": output.stderr[-4000:]})
             )
         if output.status:
-            raise BoardFailure(
+            raise DeviceFailure(
                 Failure(
                     kind=ErrorKind.INFRASTRUCTURE,
                     summary=f"the plan's script did not measure: `{what}` ended with exit status {output.status}",
@@ -286,7 +286,7 @@ class Boots:
     def _fail(self, boot: _Boot, failure: Failure) -> NoReturn:
         """A workload whose own verification failed is a finding against the kernel."""
         if failure.kind is not ErrorKind.KERNEL:
-            raise BoardFailure(failure, suspect=checks_health(self.job), of_variant=True)
+            raise DeviceFailure(failure, suspect=checks_health(self.job), of_variant=True)
         self.emit.event(
             Finding(
                 at=self.now(),
@@ -298,13 +298,13 @@ class Boots:
                 fatal=True,
             )
         )
-        raise BoardFailure(failure, signature=FindingKind.WRONG_RESULT.value)
+        raise DeviceFailure(failure, signature=FindingKind.WRONG_RESULT.value)
 
     # --- telling ------------------------------------------------------------------------------------------------
 
     def _check_canceled(self) -> None:
         if self.cancel.failure:
-            raise BoardFailure(self.cancel.failure)
+            raise DeviceFailure(self.cancel.failure)
 
     def _unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
         self.emit.event(

@@ -1,4 +1,4 @@
-"""What a plan's script said on the board -> samples.
+"""What a plan's script said on the device -> samples.
 
 A script prints *records*, one a line, tab separated (see `read_records`). Its plan's parser, a module under `parsers/`,
 turns them into a `Measurement`. What is not there, cut off or absurd is "not measured", with the reason: never zero.
@@ -42,7 +42,7 @@ class NoSamples(NotMeasured):
 
 
 class Lacking(str):
-    """Why this kernel or board cannot give a metric; stands where its value would."""
+    """Why this kernel or device cannot give a metric; stands where its value would."""
 
     __slots__ = ()
 
@@ -142,7 +142,7 @@ def collect(
     try:
         measurement = parse(records, topology, traced)
     except _UNREADABLE as error:
-        # A parser reads what a board printed: that it chokes says that nothing was measured, not that the lab broke.
+        # A parser reads what a device printed: that it chokes says that nothing was measured, not that the lab broke.
         why = f"{NOT_MEASURED}parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
         failure = records.failure or _tool_error(why, records.damage)
         return Measurement(failure=failure, command=records.command, facts=dict(records.facts))

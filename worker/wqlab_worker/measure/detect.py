@@ -1,4 +1,4 @@
-"""Console bytes -> kernel reports and the board's ready line. Pure and streaming: the result does not depend on how
+"""Console bytes -> kernel reports and the device's ready line. Pure and streaming: the result does not depend on how
 the bytes were cut into chunks.
 
 Only whole lines are judged (a pattern that may match half a line reports half a story). Message formats are those of
@@ -143,7 +143,7 @@ class Detector:
 
     @property
     def dying(self) -> bool:
-        """A fatal report is being written: more of it will come, or the board will fall silent."""
+        """A fatal report is being written: more of it will come, or the device will fall silent."""
         return self._open is not None and self._open.fatal
 
     @property

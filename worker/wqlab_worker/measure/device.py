@@ -1,4 +1,4 @@
-"""What the measuring loop asks of a board, whichever way it is reached."""
+"""What the measuring loop asks of a device, whichever way it is reached."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ class ScriptOutput:
         object.__setattr__(self, "stderr", printable(self.stderr))
 
 
-class BoardFailure(Exception):
+class DeviceFailure(Exception):
     """A boot or command that did not end well, with who is to blame.
 
-    `signature` is equal for two deaths of the same kind; `suspect` says that the board itself is in doubt;
+    `signature` is equal for two deaths of the same kind; `suspect` says that the device itself is in doubt;
     `of_variant` that the kernel under test was running and may be the cause of what looks like the lab's failure.
     `stage` is how far a check of the device had come, where the boot itself failed.
     """
@@ -71,8 +71,8 @@ class BoardFailure(Exception):
         self.stage = stage
 
 
-class Board(Protocol):
-    """All but `off` raise BoardFailure, and return early with one when the run is cancelled."""
+class Device(Protocol):
+    """All but `off` raise DeviceFailure, and return early with one when the run is cancelled."""
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         """Cold power cycle, golden system, kexec into `kernel`, verified."""
@@ -83,7 +83,7 @@ class Board(Protocol):
         """Runs the plan's script on the booted variant; `monitored`: by the plan's `monitor.SCRIPT`."""
 
     def restore(self) -> dict[str, str]:
-        """Puts back what the boot had set on the board; facts about that, empty when there was nothing."""
+        """Puts back what the boot had set on the device; facts about that, empty when there was nothing."""
 
     def heard(self, word: str, timeout_s: float) -> bool:
         """Whether `word` comes, or has come, on the console in this boot."""

@@ -1,4 +1,4 @@
-"""A health check told step by step: what a maintainer sees of a board, and what to do about the step that failed.
+"""A health check told step by step: what a maintainer sees of a device, and what to do about the step that failed.
 
 Each step needs those before it. The boot itself answers for the first ones; the plan's script names the others, in
 `step` records, as it comes through them.
@@ -16,7 +16,7 @@ from wqlab_contracts.messages import CheckStep, DeviceFacts, Failure, MeasuredTo
 
 from ..backends.base import Emit
 from .collect import Records
-from .device import Board, BoardFailure, Booted
+from .device import Booted, Device, DeviceFailure
 
 STEPS = tuple(step for step in DeviceStep if step is not DeviceStep.NOISE)
 HEARD_S = 10.0
@@ -28,31 +28,31 @@ _SWITCH_OUTLET = (
 )
 _RUN_POWER_COMMANDS = (
     "Run the two commands of the unit's `power:` by hand, as the worker's user on the worker's host: each has to end "
-    "without an error, in a minute, and the board has to follow."
+    "without an error, in a minute, and the device has to follow."
 )
-_LAVA_SWITCHES = "Read the job in LAVA, which switches this board's power by the commands of its device dictionary."
+_LAVA_SWITCHES = "Read the job in LAVA, which switches this device's power by the commands of its device dictionary."
 
 _FIXES = {
-    DeviceStep.CONSOLE: "Open it with `labgrid-client -p PLACE console` and switch the board on. Nothing at all: "
-    "cable, port or power outlet are another board's. Garbage: the type's console_speed. Firmware only: the golden "
+    DeviceStep.CONSOLE: "Open it with `labgrid-client -p PLACE console` and switch the device on. Nothing at all: "
+    "cable, port or power outlet are another device's. Garbage: the type's console_speed. Firmware only: the golden "
     "system's console= names another port.",
     DeviceStep.GOLDEN: "Read the console of this boot: firmware without a boot device, a boot server that does not "
     "answer, a root filesystem that is not found. If it gets there, only slowly, raise golden_timeout_s.",
     DeviceStep.KEXEC: "Read the console after `kexec_core: Starting new kernel`. Silence: console_device or "
-    "kernel_arguments. No network: the recipe lacks the board's driver. See docs/hardware for pitfalls by machine.",
+    "kernel_arguments. No network: the recipe lacks the device's driver. See docs/hardware for pitfalls by machine.",
     DeviceStep.TOPOLOGY: "Correct the topology of the device type, or the firmware's settings (SMT, NUMA nodes per "
     "socket, cores switched off).",
     DeviceStep.DETECTORS: "Use a recipe with the fragment `observe`, and take nothing off the kernel's command line "
     "or sysctl that switches a detector or the console's log level.",
     DeviceStep.FITNESS: "Repair or replace what the step names. A plan's figures need a clock that goes right, the "
     "memory that the type declares, and storage that gives back what was written.",
-    DeviceStep.SCRATCH: "List only devices by /dev/disk/by-id that nothing on the board uses, and no device that "
+    DeviceStep.SCRATCH: "List only devices by /dev/disk/by-id that nothing on the device uses, and no device that "
     "holds data: plans overwrite it.",
 }
 
 
 def fix(step: DeviceStep, device: DeviceFacts) -> str:
-    """What to do about a step that failed on this board, where the failure itself does not say."""
+    """What to do about a step that failed on this device, where the failure itself does not say."""
     if step is not DeviceStep.POWER:
         return _FIXES[step]
     if device.backend == "lava":
@@ -98,8 +98,8 @@ class Walk:
         )
         self._topology = f"{_counted(booted.topology)}: as {self.job.device.device_type} declares"
 
-    def scripted(self, records: Records, board: Board) -> None:
-        """What the script came through. Raises BoardFailure when the console does not carry the kernel's log."""
+    def scripted(self, records: Records, device: Device) -> None:
+        """What the script came through. Raises DeviceFailure when the console does not carry the kernel's log."""
         for step in STEPS[self._next :]:
             if step not in records.steps:
                 return
@@ -107,8 +107,8 @@ class Walk:
             if step is DeviceStep.TOPOLOGY:
                 text = "; ".join(filter(None, [self._topology, text]))
             if step is DeviceStep.DETECTORS:
-                if not board.heard(word_of(self.job), HEARD_S):
-                    raise BoardFailure(
+                if not device.heard(word_of(self.job), HEARD_S):
+                    raise DeviceFailure(
                         Failure(
                             kind=ErrorKind.INFRASTRUCTURE,
                             summary=f"{self.job.device.name}: what the kernel logs does not come on the console, so "
@@ -120,7 +120,7 @@ class Walk:
                 text = f"{text}; the kernel's log is heard on the console"
             self._tell(step, outcome, text)
 
-    def failed(self, error: BoardFailure) -> None:
+    def failed(self, error: DeviceFailure) -> None:
         """The step at which it went wrong, and why those after it were not tried."""
         if error.failure.kind is ErrorKind.CANCELED:
             return

@@ -1,6 +1,6 @@
 """The series of workqueue counters that `monitor.sh` prints beside a plan's records -> rows of a boot's table.
 
-A board's kernel may print anything: a line that makes no sense is left out, and said to be.
+A device's kernel may print anything: a line that makes no sense is left out, and said to be.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the scripts of one boot printed, kept for people. A board may print without end, its worker may not keep it."""
+"""What the scripts of one boot printed, kept for people. A device may print without end, its worker may not keep it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measuring loop: blocks of alternating boots on one board. Pure: a board, an `emit` and a `cancel` come in, events
+"""The measuring loop: blocks of alternating boots on one device. Pure: a device, an `emit` and a `cancel` come in, events
 and a result go out; no labgrid, no HTTP, no clock of its own.
 
 A block is atomic. What fails inside it discards it, and who is to blame decides what follows: an infrastructure failure
@@ -28,7 +28,7 @@ from wqlab_contracts.messages import (
 
 from ..backends.base import Cancel, Emit
 from .boot import Boots, Death, outcome_of
-from .device import Board
+from .device import Device
 from .health_check import Walk
 from .script_calls import checks_health
 
@@ -43,25 +43,25 @@ INFRASTRUCTURE_RETRIES = 1
 def measure(
     job: RunJob,
     remaining: Sequence[BlockPlan],
-    board: Board,
+    device: Device,
     emit: Emit,
     cancel: Cancel,
     *,
     clock: Callable[[], float] = time.monotonic,
     now: Callable[[], datetime] = lambda: datetime.now(UTC),
 ) -> RunResult:
-    """Runs `remaining` in their order and leaves the board off."""
+    """Runs `remaining` in their order and leaves the device off."""
     try:
-        return _Run(job, remaining, board, emit, cancel, clock, now).result()
+        return _Run(job, remaining, device, emit, cancel, clock, now).result()
     finally:
-        board.off()
+        device.off()
 
 
 @dataclass
 class _Run:
     job: RunJob
     remaining: Sequence[BlockPlan]
-    board: Board
+    device: Device
     emit: Emit
     cancel: Cancel
     clock: Callable[[], float]
@@ -69,7 +69,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         walk = Walk(self.job, self.emit, self.now) if checks_health(self.job) else None
-        self._boots = Boots(self.job, self.board, self.emit, self.cancel, self._say, self.clock, self.now, walk)
+        self._boots = Boots(self.job, self.device, self.emit, self.cancel, self._say, self.clock, self.now, walk)
         self._deaths: Counter[tuple[Arm, str]] = Counter()
         self._deaths_of: Counter[Arm] = Counter()
         self._boot_deaths: Counter[Arm] = Counter()
@@ -145,13 +145,13 @@ class _Run:
             or self._deaths_of[death.arm] >= DEATHS
         )
         if checks_health(self.job):
-            # The golden kernel is known to work: whatever kills it is the board's doing.
-            return _suspect(death.failure, f"the golden kernel failed on this board: {death.failure.summary}")
+            # The golden kernel is known to work: whatever kills it is the device's doing.
+            return _suspect(death.failure, f"the golden kernel failed on this device: {death.failure.summary}")
         if not enough:
             return None
         other = next((arm for arm in self.job.kernels if arm is not death.arm), None)
         if other and not self._came_up and (control := self._control_boot(other, plan, attempt)):
-            return _suspect(control.failure, f"neither kernel comes up on this board: {control.failure.summary}")
+            return _suspect(control.failure, f"neither kernel comes up on this device: {control.failure.summary}")
         return _failed(death)
 
     def _of_candidate(self, death: Death, plan: BlockPlan, attempt: int) -> RunResult | None:
@@ -175,7 +175,7 @@ class _Run:
         return RunResult(outcome=Outcome.FAILED, failure=blamed)
 
     def _control_boot(self, arm: Arm, plan: BlockPlan, attempt: int, *, measured: bool = False) -> Death | None:
-        """Boots the other arm, once, when it was not seen working on this board: blame needs a board that works."""
+        """Boots the other arm, once, when it was not seen working on this device: blame needs a device that works."""
         position = plan.arms.index(arm) if arm in plan.arms else len(plan.arms)
         return self._boot(BootKey(block=plan.block, position=position, arm=arm, attempt=attempt), measured=measured)
 

@@ -1,4 +1,4 @@
-"""What is asked of a plan's script within a boot, and in which order. Pure: the same for a board that is driven step by
+"""What is asked of a plan's script within a boot, and in which order. Pure: the same for a device that is driven step by
 step and for one that is given the whole boot at once."""
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def repetitions(job: RunJob) -> Iterator[Repetition]:
 
 
 def checks_health(job: RunJob) -> bool:
-    """The script's complaints are about the board then."""
+    """The script's complaints are about the device then."""
     return job.purpose is RunPurpose.HEALTH_CHECK
 
 

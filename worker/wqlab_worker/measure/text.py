@@ -1,4 +1,4 @@
-"""Text from a board: it may print any byte, and what it printed is stored, shown and parsed."""
+"""Text from a device: it may print any byte, and what it printed is stored, shown and parsed."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ def printable(text: str) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """A board's output as printable text; never raises."""
+    """A device's output as printable text; never raises."""
     return printable(data.decode("utf-8", "replace"))

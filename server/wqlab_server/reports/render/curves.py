@@ -48,12 +48,12 @@ def rows(curve: MetricCurve) -> list[list[str]]:
 
 
 def not_drawn(target: TargetReport) -> str:
-    """What the plan would draw and this board gives no evidence of; empty when there is nothing."""
+    """What the plan would draw and this device gives no evidence of; empty when there is nothing."""
     names = without_evidence(target.plan, target.emulated)
     if not names:
         return ""
     what = f"{' and '.join(names)} over {target.plan.curve.over if target.plan.curve else ''}"
-    return f"{what}: no evidence on an emulated board, so no curve is drawn and no crossing claimed."
+    return f"{what}: no evidence on an emulated device, so no curve is drawn and no crossing claimed."
 
 
 def _summary(point: CurvePoint) -> ArmSummary:

@@ -17,14 +17,14 @@ from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Reference, Topology
 
 NOT_EVIDENCE = (
-    "Throughput, latency and utilisation from this emulated board are no evidence for or against anything: its clock "
+    "Throughput, latency and utilisation from this emulated device are no evidence for or against anything: its clock "
     "is not hardware. They are given as values only. What it does show is mechanism: counts, shares, and that the "
     "kernels build, boot and survive."
 )
 METHOD = (
     "n counts boots: every boot is one value, the median of its repetitions. Warm-up repetitions are never in it; "
-    "each board above says how many there were. Clocked figures need one; counts, all the evidence from an emulated "
-    "board, need none. Baseline and candidate boot in alternating, shuffled blocks on one board, each from the same "
+    "each device above says how many there were. Clocked figures need one; counts, all the evidence from an emulated "
+    "device, need none. Baseline and candidate boot in alternating, shuffled blocks on one device, each from the same "
     "golden system by kexec. A difference counts when a paired t test (adjusted over its family) and an exact "
     "sign-flip test both reach .05; figures that are the same whole number in every boot are counts, and need no test."
 )
@@ -57,7 +57,7 @@ _OF_THE_LAB = "wqlab."
 
 @dataclass(frozen=True)
 class Platform:
-    """One target's board as its kernel saw it."""
+    """One target's device as its kernel saw it."""
 
     topology: str
     mismatch: str
@@ -154,7 +154,7 @@ def place(finding: FindingView) -> str:
 
 
 def where(attempt: AttemptView) -> str:
-    """`xfs-fsync on xeon-1, block 1, candidate, attempt 2`. A lost board has no block; its attempts start at one.
+    """`xfs-fsync on xeon-1, block 1, candidate, attempt 2`. A lost device has no block; its attempts start at one.
     An apply or a build: `build 7 by host/12, attempt 1`."""
     if attempt.what != "run":
         what = f"build {attempt.build_id}" if attempt.build_id else attempt.what
@@ -341,7 +341,7 @@ def _siblings(measured: MeasuredTopology) -> str:
 
 
 def _capacities(measured: MeasuredTopology) -> str:
-    """`, capacity 4x400 4x1024` of a board whose CPUs differ."""
+    """`, capacity 4x400 4x1024` of a device whose CPUs differ."""
     if measured.capacity is None or len(set(measured.capacity)) == 1:
         return ""
     runs = [(len(list(run)), capacity) for capacity, run in groupby(measured.capacity)]

@@ -1,5 +1,5 @@
 """The report as JUnit XML: one test case per topology, scenario, setting and primary metric (on an emulated
-board also for hardware's primary, skipped: no evidence).
+device also for hardware's primary, skipped: no evidence).
 
 regression and a kernel's failure are `failure`; what the lab or the request got wrong is `error`; what decides nothing
 (inconclusive, no evidence, unsupported) is `skipped`, with the reason.

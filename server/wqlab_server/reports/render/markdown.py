@@ -47,8 +47,8 @@ def render_markdown(report: Report) -> str:
 
 
 def _target(target: TargetReport) -> list[str]:
-    board = facts.platform(target)
-    lines = [f"### {_name(target)}", "", f"{_safe(board.topology)}; {facts.discards(target)}"]
+    device = facts.platform(target)
+    lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {facts.discards(target)}"]
     lines[-1] += f"; per boot: {facts.repetitions(target)}"
     system = [f"{name} {value}" for name, value in facts.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []

@@ -27,7 +27,7 @@ _LEGEND = (
     "Hmean is the harmonic mean of rates that are better the higher they are, Amean the arithmetic mean of everything "
     "else, Stddev the deviation, each over boots: a boot counts once, with the median of its repetitions. More percent "
     "is better. * * instead of ( ): the difference is significant by the tests of the full report. No percentage: it "
-    "would be no evidence (an emulated board's clock), neither direction is better, or there is nothing to divide by."
+    "would be no evidence (an emulated device's clock), neither direction is better, or there is nothing to divide by."
 )
 
 
@@ -77,7 +77,7 @@ _Boots = Mapping[tuple[str, str, str, Arm], Mapping[int, float]]
 
 
 def _tables(target: TargetReport) -> Iterator[_Table]:
-    # What only hardware decides is shown on an emulated board too: as a value.
+    # What only hardware decides is shown on an emulated device too: as a value.
     judged = {
         metric.name
         for metric in target.plan.metrics

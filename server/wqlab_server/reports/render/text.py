@@ -49,11 +49,11 @@ def _summary(report: Report) -> list[str]:
 
 
 def _target(index: int, target: TargetReport) -> list[str]:
-    board = facts.platform(target)
+    platform = facts.platform(target)
     device = target.environment.device if target.environment else "none"
-    lines = [*_heading(f"{index}. {_name(target)}"), *_field("board", facts.joined([device, target.device_summary]))]
-    lines += _field("topology", board.topology)
-    lines += _field("", board.mismatch) if board.mismatch else []
+    lines = [*_heading(f"{index}. {_name(target)}"), *_field("device", facts.joined([device, target.device_summary]))]
+    lines += _field("topology", platform.topology)
+    lines += _field("", platform.mismatch) if platform.mismatch else []
     lines += _field("blocks", facts.discards(target))
     lines += _field("per boot", facts.repetitions(target))
     lines += [line for name, value in facts.system(target) for line in _field(name, value)]

@@ -27,7 +27,7 @@ def note(target: TargetReport, cell: WorkqueueCell) -> str:
     parts = [f"The busiest workqueues in one {cell.phase} repetition, looked at once a second by {how}: {blocks}."]
     if target.emulated:
         parts.append(
-            "On an emulated board counts are evidence of the mechanism; seconds and CPU time are not evidence."
+            "On an emulated device counts are evidence of the mechanism; seconds and CPU time are not evidence."
         )
     return " ".join([*parts, *(f"{each[:1].upper()}{each[1:]}." for each in cell.notes)])
 

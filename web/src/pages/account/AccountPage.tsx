@@ -10,7 +10,7 @@ import { Tokens } from "./Tokens";
 const MAY: Record<string, string> = {
   read: "read",
   submit: "submit, cancel and retry your own",
-  maintain: "cancel anyone's, quarantine and release boards",
+  maintain: "cancel anyone's, quarantine and release devices",
   admin: "users and all tokens",
 };
 

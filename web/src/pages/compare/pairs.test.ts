@@ -55,7 +55,7 @@ test("figures show both submissions' primary metrics, the kernels' of a series, 
   ]);
   const many = Array.from({ length: 30 }, (_, at) => ({
     ...(pairs[1] as FigurePair),
-    device_type: `board-${at}`,
+    device_type: `device-${at}`,
   }));
   const [only] = effectGroups(many, ["1", "2"], { ...search, metric: many[0]?.metric ?? "" });
   expect((only?.rows.length ?? 0) + (only?.left ?? 0)).toBe(60);

@@ -56,8 +56,8 @@ export function HomePage() {
         <div className={classes.side}>
           {active.data && types.data ? (
             <>
-              <Section id="boards" title="Boards" actions={<Link to="/lab">Lab and queue</Link>}>
-                <Boards of={types.data} />
+              <Section id="devices" title="Devices" actions={<Link to="/lab">Lab and queue</Link>}>
+                <Devices of={types.data} />
               </Section>
               <Section id="running" title="Now">
                 <Running of={active.data.items} total={active.data.total} />
@@ -140,11 +140,11 @@ function Running({ of, total }: { of: readonly SubmissionSummary[]; total: numbe
   );
 }
 
-function Boards({ of }: { of: readonly DeviceTypeView[] }) {
+function Devices({ of }: { of: readonly DeviceTypeView[] }) {
   return (
-    <ul className={classes.boards}>
+    <ul className={classes.devices}>
       {of.map(type => (
-        <li key={type.name} className={classes.board}>
+        <li key={type.name} className={classes.device}>
           <span>
             <Link to="/lab" hash={type.name}>
               {type.name}

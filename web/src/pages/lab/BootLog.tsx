@@ -67,7 +67,7 @@ function Read({ run, boot, log, onRetry }: OpenedProps & { log: Log }) {
       }
       download={{ href: consoleUrl(run, boot), file: `${name}-boot-${boot}-console.txt` }}
       terminal
-      empty="The board printed nothing."
+      empty="The device printed nothing."
       onRetry={onRetry}
     />
   );

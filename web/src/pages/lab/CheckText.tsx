@@ -4,7 +4,7 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import classes from "./LabPage.module.css";
 
-/** A maintainer's walk through a board: each step as it ended, with the fix where it failed. */
+/** A maintainer's walk through a device: each step as it ended, with the fix where it failed. */
 export function CheckText({ check }: { check: DeviceCheck }) {
   const unblamed = check.failure && !check.steps.some(step => step.outcome === "failed");
   return (

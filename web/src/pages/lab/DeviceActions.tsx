@@ -11,7 +11,7 @@ import classes from "./LabPage.module.css";
 
 type Act = "quarantine" | "release" | "check";
 
-/** What a maintainer does with a board; nothing for anybody else. */
+/** What a maintainer does with a device; nothing for anybody else. */
 export function DeviceActions({ device }: { device: DeviceView }) {
   const may = useMay();
   const [asked, ask] = useState<Act | null>(null);
@@ -99,7 +99,7 @@ function Quarantine({ device, close }: DialogProps) {
       </p>
       <Textarea
         label="Why"
-        description="Shown with the board, and kept in its history."
+        description="Shown with the device, and kept in its history."
         value={reason}
         error={missing && !why && "Say why: others will have to decide when it may come back."}
         onChange={event => setReason(event.currentTarget.value)}
@@ -152,14 +152,14 @@ function CheckNow({ device, close }: DialogProps) {
     >
       <p>
         {device.lease
-          ? "A run has the board: the check begins when that ends, before any other run."
+          ? "A run has the device: the check begins when that ends, before any other run."
           : "The check begins as soon as the lab's worker takes it, before any other run."}
       </p>
     </ConfirmDialog>
   );
 }
 
-/** A change of a board: says that it is done, closes, and has what is shown of boards and queue read anew. */
+/** A change of a device: says that it is done, closes, and has what is shown of devices and queue read anew. */
 function useAct<Given = void>(
   change: (given: Given) => Promise<DeviceView>,
   done: string,

@@ -11,7 +11,7 @@ import { Page, Section } from "@/parts/Page";
 import { Pager } from "@/parts/Pager";
 import { Skeleton } from "@/parts/Skeleton";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { HealthOf, HolderOf } from "./Boards";
+import { HealthOf, HolderOf } from "./Devices";
 import { BootLog } from "./BootLog";
 import { CheckText } from "./CheckText";
 import { DeviceActions } from "./DeviceActions";

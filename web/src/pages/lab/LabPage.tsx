@@ -6,16 +6,16 @@ import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { Boards } from "./Boards";
+import { Devices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Pools } from "./Pools";
 import { Queue } from "./Queue";
 import { Timeline } from "./Timeline";
 import { useHashPlace } from "./useHashPlace";
 
-/** Boards and the queue have no events of their own. */
+/** Devices and the queue have no events of their own. */
 const LOOK_AGAIN_MS = 15_000;
-/** So long before now; a run that has a board is in it however long it had it. */
+/** So long before now; a run that has a device is in it however long it had it. */
 const AT_WORK = timelineQuery({ hours: 1 });
 
 export function LabPage() {
@@ -32,8 +32,8 @@ export function LabPage() {
   if (types.length === 0) {
     return (
       <Page title="Lab">
-        <EmptyState title="This lab has no boards yet">
-          A board is described in the device-types folder; the lab's worker brings it in.
+        <EmptyState title="This lab has no devices yet">
+          A device is described in the device-types folder; the lab's worker brings it in.
         </EmptyState>
       </Page>
     );
@@ -55,7 +55,7 @@ export function LabPage() {
         <TypeSection
           key={type.name}
           type={type}
-          boards={devices.filter(each => each.device_type === type.name)}
+          devices={devices.filter(each => each.device_type === type.name)}
           working={working}
         />
       ))}
@@ -81,11 +81,11 @@ function Problems({ types }: { types: readonly DeviceTypeView[] }) {
 
 interface TypeSectionProps {
   type: DeviceTypeView;
-  boards: readonly DeviceView[];
+  devices: readonly DeviceView[];
   working: ReadonlyMap<number, TimelineBar>;
 }
 
-function TypeSection({ type, boards, working }: TypeSectionProps) {
+function TypeSection({ type, devices, working }: TypeSectionProps) {
   return (
     <Section
       id={type.name}
@@ -101,7 +101,7 @@ function TypeSection({ type, boards, working }: TypeSectionProps) {
     >
       <div className={classes.type}>
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
-        <Boards type={type} boards={boards} working={working} />
+        <Devices type={type} devices={devices} working={working} />
       </div>
     </Section>
   );
@@ -112,7 +112,7 @@ function inAll(types: readonly DeviceTypeView[]): string {
   const said = [
     count(
       sum(type => type.devices.length),
-      "board",
+      "device",
     ),
     count(types.length, "type"),
     `${sum(type => type.units.good)} free`,
@@ -125,9 +125,9 @@ function inAll(types: readonly DeviceTypeView[]): string {
   return `${said[0]} of ${said[1]}: ${said.slice(2).join(", ")}.`;
 }
 
-/** `1 of 2 boards free, 1 at work, 3 runs queued`. */
+/** `1 of 2 devices free, 1 at work, 3 runs queued`. */
 function unitsOf({ devices, units, queued_runs }: DeviceTypeView): string {
-  const parts = [`${units.good} of ${count(devices.length, "board")} free`];
+  const parts = [`${units.good} of ${count(devices.length, "device")} free`];
   if (units.busy > 0) parts.push(`${units.busy} at work`);
   if (units.unchecked > 0) parts.push(`${units.unchecked} to be checked`);
   if (units.quarantined > 0) parts.push(`${units.quarantined} quarantined`);

@@ -5,13 +5,13 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./LabPage.module.css";
 
-/** The labs whose boards these are, where there is more than the one beside the server. */
+/** The labs whose devices these are, where there is more than the one beside the server. */
 export function Pools({ labs }: { labs: readonly LabView[] }) {
   return (
     <Section
       id="labs"
       title="Labs"
-      lead="Each lab has a worker that drives its boards. A run goes to the lab with the shortest queue."
+      lead="Each lab has a worker that drives its devices. A run goes to the lab with the shortest queue."
     >
       <DataTable
         caption="Labs"

@@ -15,7 +15,7 @@ import { NotRead } from "./NotRead";
 
 const LOOK_AGAIN_MS = 15_000;
 
-/** Who waits for which board, why, and by which rule. */
+/** Who waits for which device, why, and by which rule. */
 export function Queue() {
   const asked = useQuery({ ...queueQuery, refetchInterval: LOOK_AGAIN_MS });
   const { data } = asked;
@@ -26,12 +26,12 @@ export function Queue() {
       ) : !data ? (
         <Skeleton lines={4} height="1.8rem" />
       ) : data.entries.length === 0 ? (
-        <EmptyState title="No run waits for a board">
-          <Link to="/submit">A submission</Link> gets a board as soon as its kernels are built.
+        <EmptyState title="No run waits for a device">
+          <Link to="/submit">A submission</Link> gets a device as soon as its kernels are built.
         </EmptyState>
       ) : (
         <DataTable
-          caption="Runs that wait for a board"
+          caption="Runs that wait for a device"
           captionHidden
           columns={COLUMNS}
           rows={data.entries}
@@ -46,7 +46,7 @@ export function Queue() {
 }
 
 function lead(queue: QueueView): string {
-  const waiting = queue.total === 0 ? "Nothing waits" : `${count(queue.total, "run")} wait for a board`;
+  const waiting = queue.total === 0 ? "Nothing waits" : `${count(queue.total, "run")} wait for a device`;
   const cut = queue.entries.length < queue.total ? `; the first ${queue.entries.length} are listed` : "";
   const building =
     queue.waiting_for_kernels > 0
@@ -87,8 +87,8 @@ const COLUMNS: Column<QueueEntry>[] = [
     ),
   },
   {
-    id: "board",
-    header: "board",
+    id: "device",
+    header: "device",
     value: of => of.wanted_device ?? of.device_type,
     cell: of => (
       <>
@@ -116,7 +116,7 @@ const COLUMNS: Column<QueueEntry>[] = [
   {
     id: "score",
     header: "score",
-    hint: "priority, plus points for waiting, less points for boards that the owner has already",
+    hint: "priority, plus points for waiting, less points for devices that the owner has already",
     numeric: true,
     value: of => of.score,
     text: of => number(of.score, 1),

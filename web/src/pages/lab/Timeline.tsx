@@ -105,8 +105,8 @@ export function Timeline({ types }: { types: readonly string[] }) {
       </div>
       {data ? (
         <div aria-busy={asked.isPlaceholderData}>
-          <GanttFigure title={`Boards at work during ${SPAN_LOOK[span].word}`} timeline={data} />
-          {data.bars.length === 0 && <p className="muted">No run had a board in this time.</p>}
+          <GanttFigure title={`Devices at work during ${SPAN_LOOK[span].word}`} timeline={data} />
+          {data.bars.length === 0 && <p className="muted">No run had a device in this time.</p>}
           {data.next && last && (
             <p className={classes.cut} role="status">
               Only the first {data.bars.length} are drawn, up to <RelativeTime at={last.started_at} />: choose

@@ -1,4 +1,4 @@
-/** The tables of a board's history. */
+/** The tables of a device's history. */
 import { Link } from "@tanstack/react-router";
 import type { BootConsole, DeviceRun, HealthChange } from "@/api/types";
 import { bytes } from "@/lib/numbers";
@@ -139,7 +139,7 @@ interface ConsoleLinkProps {
   text: string;
 }
 
-/** A submission's console is read with its run; the lab's own, of health checks, with the board. */
+/** A submission's console is read with its run; the lab's own, of health checks, with the device. */
 function ConsoleLink({ name, submission, run, boot, text }: ConsoleLinkProps) {
   return submission === null ? (
     <Link to="/lab/$name" params={{ name }} search={{ run, boot }} hash="console">

@@ -5,7 +5,7 @@ import { renderPart } from "@/testing/render";
 import { DeviceActions } from "./DeviceActions";
 import { points } from "./Queue";
 
-const BOARD: DeviceView = {
+const DEVICE: DeviceView = {
   name: "tiny-1",
   device_type: "tiny",
   lab: "local",
@@ -45,16 +45,16 @@ test("a score is shown as the sum it is", () => {
   expect(points({ priority: 50, aging: 0, share: 0 })).toBe("50");
 });
 
-test("only a maintainer is offered to change a board", async () => {
+test("only a maintainer is offered to change a device", async () => {
   labWith(["read", "submit"]);
-  const { client } = await renderPart(<DeviceActions device={BOARD} />);
+  const { client } = await renderPart(<DeviceActions device={DEVICE} />);
   await waitFor(() => expect(client.getQueryData(["session"])).toBeDefined());
   expect(screen.queryByRole("button")).toBeNull();
 });
 
 test("a quarantine needs its reason, and a refusal is said where it was asked", async () => {
   const asked = labWith(["read", "submit", "maintain"]);
-  await renderPart(<DeviceActions device={BOARD} />);
+  await renderPart(<DeviceActions device={DEVICE} />);
   fireEvent.click(await screen.findByRole("button", { name: "Quarantine: tiny-1" }));
   fireEvent.click(screen.getByRole("button", { name: "Quarantine it" }));
   await screen.findByText(/Say why/);
@@ -66,12 +66,12 @@ test("a quarantine needs its reason, and a refusal is said where it was asked", 
   expect(asked).toEqual([{ path: "/api/v1/devices/tiny-1/quarantine", body: { reason: "PSU whines" } }]);
 });
 
-test("a quarantined board can be released, and one whose check is ordered is not checked twice", async () => {
+test("a quarantined device can be released, and one whose check is ordered is not checked twice", async () => {
   labWith(["maintain"]);
   await renderPart(
     <>
-      <DeviceActions device={{ ...BOARD, health: "quarantined" }} />
-      <DeviceActions device={{ ...BOARD, name: "tiny-2", check_requested_at: "2026-11-21T19:00:00Z" }} />
+      <DeviceActions device={{ ...DEVICE, health: "quarantined" }} />
+      <DeviceActions device={{ ...DEVICE, name: "tiny-2", check_requested_at: "2026-11-21T19:00:00Z" }} />
     </>,
   );
   await screen.findByRole("button", { name: "Release: tiny-1" });

@@ -16,13 +16,13 @@ const FOUR: CpuLayout = {
   capacity: null,
 };
 
-test("a board is compared with what its type says", () => {
+test("a device is compared with what its type says", () => {
   expect(compared(FOUR, { ...FOUR, basis: "measured", cluster: [0, 0, 1, 1] })).toBe("same as described");
   expect(compared(FOUR, { ...FOUR, basis: "measured", l3: [0, 0, 0, 0] })).toBe("differs: L3 domains");
   expect(compared(FOUR, { ...FOUR, basis: "measured", cpus: 2 })).toBe("differs: 2 CPUs instead of 4");
 });
 
-test("a board that never booted is measured by nobody", () => {
+test("a device that never booted is measured by nobody", () => {
   expect(compared(FOUR, null)).toBe("not measured yet");
   expect(compared(FOUR, FOUR)).toBe("not measured yet");
 });

@@ -1,4 +1,4 @@
-/** Whether a board is what its type says it is. */
+/** Whether a device is what its type says it is. */
 import type { CpuLayout } from "@/api/types";
 import { count } from "@/lib/numbers";
 

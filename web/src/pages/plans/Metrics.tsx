@@ -31,7 +31,7 @@ const COLUMNS: readonly Column<Metric>[] = [
     value: row => row.class,
   },
   role("role_hardware", "on hardware"),
-  role("role_emulated", "on emulated boards"),
+  role("role_emulated", "on emulated devices"),
   {
     id: "delta",
     header: "matters from",

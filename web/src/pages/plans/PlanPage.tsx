@@ -58,7 +58,7 @@ export function PlanPage() {
         <Section
           id="metrics"
           title="Metrics"
-          lead="One metric decides a verdict. Others are compared beside it, and the rest explains; on an emulated board only what the kernel counts is evidence, never speed."
+          lead="One metric decides a verdict. Others are compared beside it, and the rest explains; on an emulated device only what the kernel counts is evidence, never speed."
         >
           <Metrics plan={plan} />
         </Section>
@@ -93,7 +93,7 @@ export function PlanPage() {
       <Section
         id="profiles"
         title="How it is run"
-        lead="Unless a submission says otherwise. A block is one boot of each kernel on the same board."
+        lead="Unless a submission says otherwise. A block is one boot of each kernel on the same device."
       >
         <Profiles plan={plan} />
       </Section>
@@ -109,7 +109,7 @@ export function PlanPage() {
       <Section
         id="script"
         title="Script"
-        lead="As it runs on the board. A number links to its line; shift and another number, to the lines between."
+        lead="As it runs on the device. A number links to its line; shift and another number, to the lines between."
       >
         <SourceFile name={plan.script} text={script} open />
         {Object.entries(files).map(([file, text]) => (

@@ -11,12 +11,12 @@ import { primaryOf } from "./words";
 
 export function PlansPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
-  // What checks boards stands behind what measures kernels.
+  // What checks devices stands behind what measures kernels.
   const ordered = plans.toSorted((a, b) => Number(a.plan.checks_health) - Number(b.plan.checks_health));
   return (
     <Page
       title="Plans"
-      lead="A plan is what runs on a board: its workload, the settings that it switches, and what it measures of both kernels."
+      lead="A plan is what runs on a device: its workload, the settings that it switches, and what it measures of both kernels."
     >
       {plans.length === 0 ? (
         <EmptyState title="This lab has no plan yet">
@@ -69,14 +69,14 @@ function Plan({ plan }: { plan: TestPlan }) {
           <>
             <dt>Decides on hardware</dt>
             <dd>{primaryOf(plan, "role_hardware") ?? "nothing"}</dd>
-            <dt>On emulated boards</dt>
+            <dt>On emulated devices</dt>
             <dd>{primaryOf(plan, "role_emulated") ?? "nothing"}</dd>
           </>
         )}
         <dt>Besides</dt>
         <dd>
           {plan.checks_health
-            ? "for the lab itself: checks boards, compares nothing"
+            ? "for the lab itself: checks devices, compares nothing"
             : [
                 count(plan.metrics.length, "metric"),
                 plan.references.length > 0 && count(plan.references.length, "published figure"),

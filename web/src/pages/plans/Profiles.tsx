@@ -13,7 +13,7 @@ interface Row {
 const COLUMNS: readonly Column<Row>[] = [
   { id: "name", header: "what", rowHeader: true, value: row => row.name },
   profile("hardware", "on hardware"),
-  profile("emulated", "on emulated boards"),
+  profile("emulated", "on emulated devices"),
 ];
 
 function profile(of: "hardware" | "emulated", header: string): Column<Row> {
@@ -25,7 +25,7 @@ function profile(of: "hardware" | "emulated", header: string): Column<Row> {
   };
 }
 
-/** What differs between real hardware and an emulated board. */
+/** What differs between real hardware and an emulated device. */
 export function Profiles({ plan }: { plan: TestPlan }) {
   const row = (name: string, of: (profile: Profile) => string): Row => ({
     name,

@@ -7,7 +7,7 @@ import { Scroll } from "@/parts/Scroll";
 import { hashOf, linesOf } from "./lines";
 import classes from "./SourceFile.module.css";
 
-/** A file that runs on the board, with a link to each line; with shift, to the lines between. */
+/** A file that runs on the device, with a link to each line; with shift, to the lines between. */
 export function SourceFile({ name, text, open: initially }: { name: string; text: string; open: boolean }) {
   const hash = useRouterState({ select: state => state.location.hash });
   const navigate = useNavigate();

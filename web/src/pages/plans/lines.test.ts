@@ -3,7 +3,7 @@ import { hashOf, linesOf } from "./lines";
 
 test.each([
   ["xfs-fsync.sh-L12", { file: "xfs-fsync.sh", from: 12, to: 12 }],
-  ["#lib/board-L2.sh-L3-L9", { file: "lib/board-L2.sh", from: 3, to: 9 }],
+  ["#lib/device-L2.sh-L3-L9", { file: "lib/device-L2.sh", from: 3, to: 9 }],
   ["x.sh-L9-L3", { file: "x.sh", from: 3, to: 9 }],
   ["metrics", null],
   ["x.sh-L0", null],

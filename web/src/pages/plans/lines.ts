@@ -1,4 +1,4 @@
-/** Lines of a plan's files in the address: `#xfs-fsync.sh-L12`, `#board.sh-L3-L9`. */
+/** Lines of a plan's files in the address: `#xfs-fsync.sh-L12`, `#device.sh-L3-L9`. */
 
 export interface Lines {
   file: string;

@@ -39,7 +39,7 @@ export const Attempts = memo(function Attempts({ report: { attempts, submission 
   );
 });
 
-/** `xfs-fsync on xeon-1, block 1, candidate, attempt 2`; people count from one, and so do boards' attempts. */
+/** `xfs-fsync on xeon-1, block 1, candidate, attempt 2`; people count from one, and so do devices' attempts. */
 export function where(attempt: AttemptView): string {
   if (attempt.what !== "run") {
     const what = attempt.build_id === null ? spoken(attempt.what) : `build ${attempt.build_id}`;

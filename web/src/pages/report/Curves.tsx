@@ -21,7 +21,7 @@ export function Curves({ target }: { target: TargetReport }) {
       ))}
       {absent.length > 0 && (
         <p className="muted">
-          {absent.join(" and ")} over {over}: no evidence on an emulated board, so no curve is drawn and no
+          {absent.join(" and ")} over {over}: no evidence on an emulated device, so no curve is drawn and no
           crossing claimed.
         </p>
       )}

@@ -80,7 +80,7 @@ const LONG = 60;
 
 function factsOf({ environment, device_summary, device_type, overhead_s }: TargetReport): [string, string][] {
   const facts: [string, string][] = [
-    ["board", [environment?.device ?? device_type, device_summary].filter(Boolean).join(", ")],
+    ["device", [environment?.device ?? device_type, device_summary].filter(Boolean).join(", ")],
   ];
   if (!environment) return facts;
   facts.push(...perArm("release", environment.release), ...perArm("build-id", environment.build_id_gnu));

@@ -3,7 +3,7 @@ import { clean, oneLine, spoken } from "@/lib/words";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Findings.module.css";
 
-/** What detectors saw on consoles. The text is the board's: data, nothing else. */
+/** What detectors saw on consoles. The text is the device's: data, nothing else. */
 export function Findings({ findings }: { findings: readonly FindingView[] }) {
   if (findings.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-/** Boards by scenarios: every verdict at once, each a link to the comparison behind it. */
+/** Devices by scenarios: every verdict at once, each a link to the comparison behind it. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
@@ -40,7 +40,7 @@ export function Matrices({ report, cells, selected, search }: MatricesProps) {
               void navigate({ to: ".", search: before => ({ ...before, show: event.target.value }) })
             }
           >
-            <option value="">primary, of each board</option>
+            <option value="">primary, of each device</option>
             {metrics.map(metric => (
               <option key={metric} value={metric}>
                 {metric}
@@ -114,8 +114,8 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
           <tbody>
             {rows.map(row => (
               <tr key={row.target.run_id}>
-                <th scope="row" className={classes.board}>
-                  <Board row={row} />
+                <th scope="row" className={classes.device}>
+                  <Device row={row} />
                 </th>
                 {row.metric === null ? (
                   <td colSpan={columns} className={classes.nothing}>
@@ -179,7 +179,7 @@ export function Setting({ of }: { of: string }): ReactNode {
   );
 }
 
-function Board({ row: { target, metric, evidence } }: { row: MatrixRow }) {
+function Device({ row: { target, metric, evidence } }: { row: MatrixRow }) {
   return (
     <>
       <Link to="." search hash={`run-${target.run_id}`} activeOptions={HERE}>

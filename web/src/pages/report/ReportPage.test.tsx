@@ -42,7 +42,7 @@ async function show(report: Report, search = "") {
 
 const numbers = () => within(document.getElementById("numbers") as HTMLElement);
 const LARGE: ReportShape = {
-  boards: Array.from({ length: 8 }, (_, at) => ({ name: `board-${at}` })),
+  devices: Array.from({ length: 8 }, (_, at) => ({ name: `device-${at}` })),
   scenarios: ["HIGH", "MED", "LOW"],
   settings: ["scope=system", "scope=cache", "scope=numa"],
   counters: 10,
@@ -175,7 +175,7 @@ test("one press copies the text for the list, as the server wrote it", async () 
 
 test("a submission that brought no figures still says what happened", async () => {
   await show({
-    ...makeReport({ boards: [] }),
+    ...makeReport({ devices: [] }),
     summary: "",
     submission: {
       ...makeReport().submission,

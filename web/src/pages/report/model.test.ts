@@ -50,7 +50,7 @@ test("a page that names no comparison shows what carries the worst verdict", () 
   expect(firstCell(cellsOf(regressed))?.key).toBe("2/LOW/locality/scope=system");
 });
 
-test("a matrix has a row for each board with its own primary metric, and a column for each scenario and setting", () => {
+test("a matrix has a row for each device with its own primary metric, and a column for each scenario and setting", () => {
   const [kernels, onBaseline, onCandidate] = matricesOf(report, cells, "");
   expect(kernels?.rows.map(row => [row.target.device_type, row.metric, row.evidence])).toEqual([
     ["xeon-2s", "busy", "performance"],
@@ -75,7 +75,7 @@ test("a matrix has a row for each board with its own primary metric, and a colum
   expect(judgedMetrics(cells)).toEqual(["locality", "busy"]);
 });
 
-test("a board where nothing was compared keeps its row", () => {
+test("a device where nothing was compared keeps its row", () => {
   const without = { ...report, targets: [xeon, { ...tiny, comparisons: [] }] };
   const [kernels] = matricesOf(without, cellsOf(without), "");
   expect(kernels?.rows[1]).toMatchObject({ metric: null, evidence: null });

@@ -70,11 +70,11 @@ export interface MatrixRow {
   /** Null where nothing was compared. */
   metric: string | null;
   evidence: Evidence | null;
-  /** One per column; missing where this board has no such comparison. */
+  /** One per column; missing where this device has no such comparison. */
   cells: (Cell | undefined)[];
 }
 
-/** One plan and one question: boards by scenarios and settings. */
+/** One plan and one question: devices by scenarios and settings. */
 export interface Matrix {
   id: string;
   plan: string;
@@ -87,7 +87,7 @@ export interface Matrix {
   rows: MatrixRow[];
 }
 
-/** `metric` "": of each board its primary one. */
+/** `metric` "": of each device its primary one. */
 export function matricesOf(report: Report, cells: readonly Cell[], metric: string): Matrix[] {
   const chosen = cells.filter(({ of }) => (metric ? of.metric === metric : of.role === "primary"));
   const plans = [...new Set(report.targets.map(target => target.plan.name))];
@@ -132,7 +132,7 @@ function place(run: number, scenario: string, setting: string): string {
   return `${run}\n${scenario}\n${setting}`;
 }
 
-/** Metrics that somebody judges on some board, in the plans' order: what a matrix can show. */
+/** Metrics that somebody judges on some device, in the plans' order: what a matrix can show. */
 export function judgedMetrics(cells: readonly Cell[]): string[] {
   return [...new Set(cells.filter(({ of }) => of.role !== "explanatory").map(({ of }) => of.metric))];
 }
@@ -209,7 +209,7 @@ export function sidesOf({ target, of }: Cell): Sides {
 
 // --- settings -----------------------------------------------------------------------------------------------------
 
-/** One kernel's settings on one board: a row per scenario and setting, the reference first. */
+/** One kernel's settings on one device: a row per scenario and setting, the reference first. */
 export interface Study {
   kernel: Arm | null;
   reference: string;

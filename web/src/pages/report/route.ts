@@ -19,7 +19,7 @@ export const VERDICT_NAMES = [
 export const reportSearch = searchParams({
   /** The comparison that is looked at: `cellKey`. */
   cell: text(400),
-  /** What the matrices show; empty: of each board its primary metric. */
+  /** What the matrices show; empty: of each device its primary metric. */
   show: text(100),
   /** Filters and order of the table of all comparisons. */
   q: text(),

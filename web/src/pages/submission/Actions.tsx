@@ -80,7 +80,7 @@ function Cancel({ id, open, close }: DialogProps) {
         close();
       }}
     >
-      <p>Nothing new starts, boards at work are given back, and there will be no verdict.</p>
+      <p>Nothing new starts, devices at work are given back, and there will be no verdict.</p>
       <p>Consoles and samples so far stay to be read. It cannot be resumed, only submitted again.</p>
     </ConfirmDialog>
   );

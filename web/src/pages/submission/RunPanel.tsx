@@ -183,8 +183,8 @@ function ReadConsole({
           download={{ href: consoleUrl(run.id, boot.id), file: `run-${run.id}-boot-${boot.id}-console.txt` }}
           marked={marked}
           terminal
-          note={boot.console_truncated && "The board printed more than the lab keeps; the rest is missing."}
-          empty={boot.state === "finished" ? "The board printed nothing." : "Nothing printed yet."}
+          note={boot.console_truncated && "The device printed more than the lab keeps; the rest is missing."}
+          empty={boot.state === "finished" ? "The device printed nothing." : "Nothing printed yet."}
           onRetry={onRetry}
         />
       </div>

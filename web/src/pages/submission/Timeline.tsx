@@ -173,7 +173,7 @@ function Run({ run, steps, selection, now }: RunProps) {
     run.failure !== null
       ? oneLine(run.failure.summary)
       : run.state === "running"
-        ? oneLine(run.progress) || "the board is being prepared"
+        ? oneLine(run.progress) || "the device is being prepared"
         : "";
   return (
     <li className={classes.step} data-current={current || undefined}>
@@ -189,7 +189,7 @@ function Run({ run, steps, selection, now }: RunProps) {
         <span className={classes.time}>{took(run, now)}</span>
       </div>
       <dl className={classes.facts}>
-        <dt>board</dt>
+        <dt>device</dt>
         <dd>
           <Waiting run={run} />
         </dd>

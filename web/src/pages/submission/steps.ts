@@ -52,11 +52,11 @@ export function buildText(build: BuildStep): string {
 export function waitText(run: RunStep, why: string): string {
   if (run.state === "waiting") return "waits for its kernels";
   if (run.state === "queued") {
-    const place = run.queue_position ? `number ${run.queue_position} in the queue` : "offered a board";
+    const place = run.queue_position ? `number ${run.queue_position} in the queue` : "offered a device";
     return why ? `${place}: ${why}` : place;
   }
   const again = run.attempts > 1 ? `, attempt ${run.attempts}` : "";
-  return run.device ? `${run.device}${again}` : "no board";
+  return run.device ? `${run.device}${again}` : "no device";
 }
 
 /** How long a step took or takes, `0:42`; empty before it began. */
@@ -101,7 +101,7 @@ function stateOf(boot: BootStep): CellState {
   return boot.outcome === "passed" ? "passed" : "failed";
 }
 
-/** `xfs-fsync on xeon-2s-1, block 1, candidate, attempt 2`, as the reports say it. A lost board's attempts start at one. */
+/** `xfs-fsync on xeon-2s-1, block 1, candidate, attempt 2`, as the reports say it. A lost device's attempts start at one. */
 export function attemptWhere(attempt: AttemptView): string {
   if (attempt.what !== "run") {
     const what = attempt.build_id ? `build ${attempt.build_id}` : attempt.what;

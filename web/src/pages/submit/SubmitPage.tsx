@@ -57,7 +57,7 @@ export function SubmitPage() {
     <Page
       title="Submit"
       actions={<StartOver draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
-      lead="Say what to test, what to measure and where. The lab builds both kernels, boots them in turns on one board, and answers for each topology."
+      lead="Say what to test, what to measure and where. The lab builds both kernels, boots them in turns on one device, and answers for each topology."
     >
       <FaultsContext value={shown}>
         <form
@@ -80,7 +80,7 @@ export function SubmitPage() {
             <Section id="plans" title="What to measure">
               <PlanCards plans={plans} draft={draft} change={change} />
             </Section>
-            <Section id="boards" title="Where">
+            <Section id="devices" title="Where">
               <DeviceTypeCards types={types} draft={draft} change={change} />
               <Targets draft={draft} change={change} />
               <Fault field="targets" />

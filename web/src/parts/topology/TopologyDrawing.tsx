@@ -4,7 +4,7 @@ import classes from "./TopologyDrawing.module.css";
 
 interface TopologyDrawingProps {
   layout: CpuLayout;
-  /** The board or its type, for the accessible name. */
+  /** The device or its type, for the accessible name. */
   name: string;
   /** Writes the words under the drawing; otherwise they are its description only. */
   words?: boolean;
@@ -15,7 +15,7 @@ interface TopologyDrawingProps {
 }
 
 /**
- * A board's CPUs: packages, NUMA nodes, L3 domains, clusters, cores, SMT threads. Drawn to scale with its own text and
+ * A device's CPUs: packages, NUMA nodes, L3 domains, clusters, cores, SMT threads. Drawn to scale with its own text and
  * never wider than the room it has.
  */
 export function TopologyDrawing({

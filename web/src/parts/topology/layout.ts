@@ -1,4 +1,4 @@
-/** A board's CPUs as groups within groups, and in words. The API's `CpuLayout` has one entry per CPU in each list. */
+/** A device's CPUs as groups within groups, and in words. The API's `CpuLayout` has one entry per CPU in each list. */
 import type { CpuLayout as ApiLayout, MeasuredTopology, Topology } from "@/api/types";
 import { count } from "@/lib/numbers";
 
@@ -75,7 +75,7 @@ export type Size = "big" | "middle" | "LITTLE";
 export interface Core {
   id: number;
   cpus: number[];
-  /** On a board whose cores differ. */
+  /** On a device whose cores differ. */
   size: Size | null;
 }
 

@@ -47,7 +47,7 @@ test("words say how siblings are numbered", () => {
   expect(numbering(CHROMEBOOK)).toBe("");
 });
 
-test("a declared board's CPUs are grouped as its kernel will number them", () => {
+test("a declared device's CPUs are grouped as its kernel will number them", () => {
   const packages = grouped(XEON);
   expect(packages.map(each => each.label)).toEqual(["Package 0, node 0", "Package 1, node 1"]);
   expect(packages[1]?.groups[0]?.cores.map(core => core.cpus)[0]).toEqual([8, 24]);
@@ -70,8 +70,8 @@ test("levels that repeat the one around them are not drawn; nodes within a packa
   ]);
 });
 
-test("a board without an L3 cache is drawn by its clusters, and its last level is named", () => {
-  const board = declared({
+test("a device without an L3 cache is drawn by its clusters, and its last level is named", () => {
+  const device = declared({
     sockets: 1,
     l3_per_socket: 0,
     cores_per_l3: 0,
@@ -83,11 +83,11 @@ test("a board without an L3 cache is drawn by its clusters, and its last level i
       { cores: 2, capacity: 1024 },
     ],
   });
-  expect(grouped(board)[0]?.groups.map(each => [each.label, each.cores.length])).toEqual([
+  expect(grouped(device)[0]?.groups.map(each => [each.label, each.cores.length])).toEqual([
     ["L2 0, LITTLE", 4],
     ["L2 1, big", 2],
   ]);
-  expect(inWords(board)).toContain("2 L2 domains, 4 LITTLE and 2 big cores");
+  expect(inWords(device)).toContain("2 L2 domains, 4 LITTLE and 2 big cores");
 });
 
 test("big and LITTLE are told apart in words", () => {
@@ -117,7 +117,7 @@ test("the drawing has a name, a description, and every CPU inside its frame", as
 });
 
 test("CPUs are drawn with their own numbers where others are offline", async () => {
-  const board = measured({
+  const device = measured({
     cpus: 4,
     online: [0, 1, 4, 5],
     package: [0, 0, 0, 0],
@@ -125,8 +125,8 @@ test("CPUs are drawn with their own numbers where others are offline", async () 
     l3: [0, 0, 0, 0],
     core: [0, 1, 0, 1],
   } as never);
-  expect(numbering(board)).toBe("SMT siblings are 4 apart (0,4)");
-  const { container } = await renderPart(<TopologyDrawing layout={board} name="half" />);
+  expect(numbering(device)).toBe("SMT siblings are 4 apart (0,4)");
+  const { container } = await renderPart(<TopologyDrawing layout={device} name="half" />);
   const numbers = [...container.querySelectorAll("text")].map(text => Number(text.textContent));
   expect(numbers.filter(number => !Number.isNaN(number))).toEqual([0, 4, 1, 5]);
 });

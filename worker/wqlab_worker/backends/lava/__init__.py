@@ -18,7 +18,7 @@ from . import package
 from .client import Lava, LavaError
 from .definition import Definition, Sources, define
 from .job_names import holder_of, job_name
-from .lava_device import LavaBoard
+from .lava_device import LavaDevice
 from .receiver import Receiver
 
 log = structlog.get_logger()
@@ -28,7 +28,7 @@ __all__ = ["LavaBackend"]
 
 class LavaBackend:
     """`fetch(artifact)` gives a file's path on this machine, its hash checked; `files_of(job, kernel)` what goes to the
-    board for one kernel alone; `golden()` what golden system (name -> file) boards boot that do not bring their own."""
+    device for one kernel alone; `golden()` what golden system (name -> file) devices boot that do not bring their own."""
 
     def __init__(
         self,
@@ -67,14 +67,14 @@ class LavaBackend:
                 def definition(boots: Sequence[BootKey], tokens: Sequence[str]) -> Definition:
                     return define(job, boots, tokens, offered, job_name(job, self._fence))
 
-                board = LavaBoard(
+                device = LavaDevice(
                     job, remaining, lava=lava, receiver=receiver, define=definition,
                     facts={"LAVA": f"{version} at {self._url}"}, emit=emit, cancel=cancel, watch=watch,
                 )  # fmt: skip
                 try:
-                    return measure(job, remaining, board, emit, cancel, clock=board.clock)
+                    return measure(job, remaining, device, emit, cancel, clock=device.clock)
                 finally:
-                    board.close()
+                    device.close()
         except LavaError as error:
             failure = Failure(
                 kind=ErrorKind.INFRASTRUCTURE,

@@ -73,7 +73,7 @@ class LavaTestCase(_Model):
 
 
 class LogLine(_Model):
-    """One entry of a job's log. `target` entries are lines of the board's console, without their line end."""
+    """One entry of a job's log. `target` entries are lines of the device's console, without their line end."""
 
     dt: datetime
     lvl: str

@@ -1,6 +1,6 @@
 """A run's boots -> the definition of one LAVA job. Pure.
 
-The template of the device type's boot method brings the board to the golden system; what follows is the same on all: a
+The template of the device type's boot method brings the device to the golden system; what follows is the same on all: a
 kexec into the variant, and one test that measures the whole boot.
 """
 
@@ -34,15 +34,15 @@ class TemplateError(ValueError):
 
 @dataclass(frozen=True)
 class Sources:
-    """Where LAVA and the board find what they need."""
+    """Where LAVA and the device find what they need."""
 
     overlay: str
     images: Mapping[str, str]
     """What the device type does not name itself."""
     variants: Mapping[str, str]
-    """Arm -> URL of its kernel image, for boards that cannot kexec."""
+    """Arm -> URL of its kernel image, for devices that cannot kexec."""
     results: str
-    """As the board sees it."""
+    """As the device sees it."""
     callback: str
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.messages import DeviceFacts
 
-from ...measure.device import BoardFailure
+from ...measure.device import DeviceFailure
 from ..console import ConsoleTap
 from ..verify import infrastructure, kernel_failure
 from .job_log import Flight
@@ -16,11 +16,11 @@ LABS_OWN = ("Infrastructure", "Bug", "Configuration")
 
 def blame(
     flight: Flight, number: int, device: DeviceFacts, tap: ConsoleTap, *, said: str, silent: bool, results_at: str
-) -> BoardFailure:
+) -> DeviceFailure:
     """Of the flight's boot `number`, on whose console no kernel reported its end.
 
     `said` is LAVA's own error, `silent` that the console was silent for longer than any call of the script may take,
-    `results_at` where the board was to bring its results.
+    `results_at` where the device was to bring its results.
     """
     boot, job = flight.logs[number], flight.job
     where = f"LAVA job {flight.job_id} on {device.name}"
@@ -47,13 +47,13 @@ def blame(
         if restarted:
             hang = "the variant rebooted by itself before its userland was ready"
     elif restarted:
-        hang = "the kernel under test is gone: the board restarted by itself while it was measured"
+        hang = "the kernel under test is gone: the device restarted by itself while it was measured"
     elif silent or (flight.over and "timed out" in said):
-        hang = "no results and no end of the test: the board does not answer"
+        hang = "no results and no end of the test: the device does not answer"
     if hang:
         return kernel_failure(tap.found(FindingKind.HANG, hang, ""))
     return infrastructure(
         f"{where} measured this boot, but its results did not arrive: {said}",
-        advice=f"The board has to reach the lab's worker at {results_at}; see docs/lava.md.",
+        advice=f"The device has to reach the lab's worker at {results_at}; see docs/lava.md.",
         of_variant=True,
     )

@@ -120,5 +120,5 @@ class Flight:
 
     @property
     def by_golden(self) -> bool:
-        """The board comes to its variants through a golden system and kexec."""
+        """The device comes to its variants through a golden system and kexec."""
         return (0, "golden") in self._stages

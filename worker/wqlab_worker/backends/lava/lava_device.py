@@ -1,5 +1,5 @@
-"""A device of a LAVA lab as the measuring loop sees it. LAVA drives the board alone: a job carries all boots that are
-still to be made, each measured on the board, and the loop is played what came back.
+"""A device of a LAVA lab as the measuring loop sees it. LAVA drives the device alone: a job carries all boots that are
+still to be made, each measured on the device, and the loop is played what came back.
 
 The loop stays the judge. Where it wants another boot than the job makes next (a block again, a control boot), the job
 is cancelled and a new one begins with that boot, on the same device.
@@ -19,7 +19,7 @@ import structlog
 from wqlab_contracts.enums import ArtifactKind, DeviceStep, FindingKind
 from wqlab_contracts.messages import BlockPlan, BootKey, Kernel, Progress, RunJob
 
-from ...measure.device import BoardFailure, Booted, ScriptOutput
+from ...measure.device import Booted, DeviceFailure, ScriptOutput
 from ...measure.script_calls import calls
 from .. import conditions
 from ..base import Cancel, Emit
@@ -50,8 +50,8 @@ CANCEL_S = 120.0
 Define = Callable[[Sequence[BootKey], Sequence[str]], Definition]
 
 
-class LavaBoard:
-    """Implements `boards.Board`. `close` must follow."""
+class LavaDevice:
+    """Implements `devices.Device`. `close` must follow."""
 
     def __init__(
         self,
@@ -86,10 +86,10 @@ class LavaBoard:
         self._clock = 0.0
 
     def clock(self) -> float:
-        """Seconds as the board spent them: the loop runs long after."""
+        """Seconds as the device spent them: the loop runs long after."""
         return self._clock
 
-    # --- the loop's board ---------------------------------------------------------------------------------------
+    # --- the loop's device ---------------------------------------------------------------------------------------
 
     def boot(self, key: BootKey, kernel: Kernel) -> Booted:
         self._results, self._next_call = None, 0
@@ -114,7 +114,7 @@ class LavaBoard:
         return ScriptOutput(stdout=called.stdout, stderr=called.stderr, status=called.status, seconds=called.seconds)
 
     def restore(self) -> dict[str, str]:
-        """LAVA gives the board to its next user by a power cycle: nothing that was set outlasts that."""
+        """LAVA gives the device to its next user by a power cycle: nothing that was set outlasts that."""
         return {}
 
     def heard(self, word: str, timeout_s: float) -> bool:
@@ -147,7 +147,7 @@ class LavaBoard:
         boots = [key, *self._after(key)]
         tokens = [secrets.token_hex(8) for _ in boots]
         if not self._kexec:
-            tokens = tokens[:1] * len(boots)  # such a board's command line is the same in the whole job
+            tokens = tokens[:1] * len(boots)  # such a device's command line is the same in the whole job
         try:
             definition = self._define(boots, tokens)
             job_id = self._lava.submit(definition.text)
@@ -189,10 +189,10 @@ class LavaBoard:
         return rest + later
 
     def _follow(self, flight: Flight) -> None:
-        """Waits a little, and asks LAVA. Raises BoardFailure when the run is interrupted or LAVA stays away."""
+        """Waits a little, and asks LAVA. Raises DeviceFailure when the run is interrupted or LAVA stays away."""
         self._watch.wait_for(self._cancel.is_set, POLL_S)
         if failure := self._cancel.failure:
-            raise BoardFailure(failure)
+            raise DeviceFailure(failure)
         try:
             lines = flight.follow()
         except LavaError as error:
@@ -260,7 +260,7 @@ class LavaBoard:
     # --- what became of a boot ----------------------------------------------------------------------------------
 
     def _booted(self, flight: Flight, number: int, key: BootKey, kernel: Kernel) -> Booted:
-        """Verified as any other boot. Raises BoardFailure."""
+        """Verified as any other boot. Raises DeviceFailure."""
         self._tap.settle()
         if report := self._tap.fatal:
             if self._handed_over:
@@ -317,7 +317,7 @@ class LavaBoard:
             console_bytes=self._tap.offset,
         )
 
-    def _blame(self, flight: Flight, number: int) -> BoardFailure:
+    def _blame(self, flight: Flight, number: int) -> DeviceFailure:
         """Of a boot that brought no results."""
         return blame(
             flight,
@@ -343,7 +343,7 @@ class LavaBoard:
         return flight.errors[-1] if flight.errors else "LAVA gives no reason"
 
     def _archive(self, flight: Flight, key: BootKey) -> bytes | None:
-        """What the board sent, else what it left in LAVA's results. Raises ResultsUnreadable."""
+        """What the device sent, else what it left in LAVA's results. Raises ResultsUnreadable."""
         name = boot_name(key)
         if (data := self._receiver.result(name)) is not None:
             return data
@@ -363,8 +363,8 @@ class LavaBoard:
     # --- what the script said -----------------------------------------------------------------------------------
 
     def _next(self, action: str, environment: Mapping[str, str], monitored: bool) -> Called:
-        """The next call of this kind. Those between were for cells that the loop left out, as the board did."""
-        assert self._flight and self._results  # noqa: S101 - a script runs on a booted board
+        """The next call of this kind. Those between were for cells that the loop left out, as the device did."""
+        assert self._flight and self._results  # noqa: S101 - a script runs on a booted device
         key = self._flight.boots[self._number]
         wanted: tuple[Any, ...] = (action, dict(environment), monitored)
         for number, call in enumerate(calls(self._job, key.block)):
@@ -374,14 +374,16 @@ class LavaBoard:
                     return self._results.called[number]
                 break
         raise infrastructure(
-            f"the results of LAVA job {self._flight.job_id} lack `{action}`: the board stopped before", of_variant=True
+            f"the results of LAVA job {self._flight.job_id} lack `{action}`: the device stopped before", of_variant=True
         )
 
-    def _overrun(self, action: str, timeout_s: float, called: Called) -> BoardFailure:
+    def _overrun(self, action: str, timeout_s: float, called: Called) -> DeviceFailure:
         if "state:D" in called.blocked:
             title = f"tasks are blocked: `{action}` did not end in {timeout_s:.0f} s"
             return kernel_failure(self._tap.found(FindingKind.HUNG_TASK, title, called.blocked[-8000:]))
-        return infrastructure(f"`{action}` did not end in {timeout_s:.0f} s, though the board answers", of_variant=True)
+        return infrastructure(
+            f"`{action}` did not end in {timeout_s:.0f} s, though the device answers", of_variant=True
+        )
 
     def _say(self, text: str) -> None:
         self._emit.event(Progress(at=datetime.now(UTC), text=text))
@@ -391,7 +393,7 @@ _PIECE = re.compile(r"\.piece\.(\d+)\.([A-Za-z0-9_-]+)$")
 
 
 def _from_pieces(name: str, cases: Sequence[str]) -> bytes | None:
-    """The archive from test cases' names; None when the board left none. Raises ResultsUnreadable for one that is not
+    """The archive from test cases' names; None when the device left none. Raises ResultsUnreadable for one that is not
     whole."""
     pieces = {int(match[1]): match[2] for case in cases if (match := _PIECE.search(case))}
     if not pieces:

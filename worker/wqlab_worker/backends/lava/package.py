@@ -112,7 +112,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Results:
-    """A boot as its board told it."""
+    """A boot as its device told it."""
 
     probe: bytes
     probe_complaint: str

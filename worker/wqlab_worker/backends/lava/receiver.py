@@ -1,4 +1,4 @@
-"""A run's own small web server beside its LAVA lab: LAVA fetches images here and calls back when a job ends, boards
+"""A run's own small web server beside its LAVA lab: LAVA fetches images here and calls back when a job ends, devices
 bring their results. Every path begins with a secret of this run, and what is not asked for is not there."""
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Receiver:
         return f"{self.url(self._host)}/files/{name}"
 
     def url(self, host: str | None = None) -> str:
-        """As `host` has it: boards may see this machine under another name than LAVA does."""
+        """As `host` has it: devices may see this machine under another name than LAVA does."""
         return f"http://{host or self._host}:{self.port}/{self._secret}"
 
     @property
@@ -61,7 +61,7 @@ class Receiver:
         return f"{self.url()}/callback"
 
     def result(self, boot: str) -> bytes | None:
-        """What the board brought of this boot; None while it has not."""
+        """What the device brought of this boot; None while it has not."""
         return self._results.get(boot)
 
     # --- inside -------------------------------------------------------------------------------------------------
@@ -87,7 +87,7 @@ class Receiver:
         return web.FileResponse(path)
 
     async def _take_result(self, request: web.Request) -> web.Response:
-        # The first one counts: whoever has the address later is not the board that was to bring it.
+        # The first one counts: whoever has the address later is not the device that was to bring it.
         boot = request.match_info["boot"]
         try:
             data = package.unpacked(await request.text(), request.headers.get("X-Sha256", ""))

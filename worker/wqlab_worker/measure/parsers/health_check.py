@@ -1,4 +1,4 @@
-"""Plan health-check: no metric; a board is healthy when its script saw nothing wrong and said so."""
+"""Plan health-check: no metric; a device is healthy when its script saw nothing wrong and said so."""
 
 from __future__ import annotations
 

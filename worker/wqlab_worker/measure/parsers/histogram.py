@@ -1,4 +1,4 @@
-"""Counts of values: lines `value count`, reduced on the board."""
+"""Counts of values: lines `value count`, reduced on the device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Plan netperf-stream: what one netperf run moved, and what the whole board did meanwhile for every 1000 messages.
+"""Plan netperf-stream: what one netperf run moved, and what the whole device did meanwhile for every 1000 messages.
 
 Counts are set against the messages that were sent, because how many there are in a second is performance: on an
-emulated board no evidence.
+emulated device no evidence.
 """
 
 from __future__ import annotations

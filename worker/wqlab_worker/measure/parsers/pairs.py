@@ -1,4 +1,4 @@
-"""Where work was queued and where it ran: lines `queue_cpu exec_cpu count [exec_ns]`, reduced on the board."""
+"""Where work was queued and where it ran: lines `queue_cpu exec_cpu count [exec_ns]`, reduced on the device."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class Pair:
     """Both are places in the topology's lists."""
     items: int
     exec_ns: int | None
-    """Time that the items spent executing; None when the board did not say."""
+    """Time that the items spent executing; None when the device did not say."""
 
 
 def read_pairs(records: Records, numbers: Sequence[int]) -> list[Pair]:
     """`numbers` are those of the CPUs that the topology's lists tell of.
 
-    Raises NotMeasured for a missing or unreadable histogram, for CPUs that the board does not have, for no item.
+    Raises NotMeasured for a missing or unreadable histogram, for CPUs that the device does not have, for no item.
     """
     place = {number: at for at, number in enumerate(numbers)}
     found: list[Pair] = []
@@ -94,7 +94,7 @@ def locality(records: Records, topology: MeasuredTopology) -> dict[str, float | 
     found: dict[str, float | Lacking] = {}
     levels = domains(topology)
     for level, domain in levels.items():
-        lacking = Lacking(f"the kernel reports no {level} for each CPU of this board")
+        lacking = Lacking(f"the kernel reports no {level} for each CPU of this device")
         found[f"local_{level}_share"] = share(pairs, domain) if domain else lacking
     domain = levels["l3"]
     timed = all(pair.exec_ns is not None for pair in pairs)

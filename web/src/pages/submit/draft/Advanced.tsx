@@ -52,7 +52,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           <TextInput
             id={fieldId("blocks")}
             label="Blocks"
-            description="A block is one boot of each kernel, on the same board. More find smaller differences."
+            description="A block is one boot of each kernel, on the same device. More find smaller differences."
             placeholder={blocks.size > 0 ? `${[...blocks].join(" or ")}, by the plan` : "by the plan"}
             inputMode="numeric"
             value={draft.blocks}
@@ -62,7 +62,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           <TextInput
             id={fieldId("priority")}
             label="Priority"
-            description="0 to 100. The highest goes first; waiting raises it, boards that you hold lower it."
+            description="0 to 100. The highest goes first; waiting raises it, devices that you hold lower it."
             placeholder={String(DEFAULT_PRIORITY)}
             inputMode="numeric"
             value={draft.priority}
@@ -119,7 +119,7 @@ function BackendField({ value, error, change }: Omit<RecipeFieldProps, "recipes"
   return (
     <NativeSelect
       id={fieldId("backend")}
-      label="Boards reached by"
+      label="Devices reached by"
       description="Of this lab by labgrid, or of a LAVA lab."
       value={value}
       onChange={event => change({ backend: event.currentTarget.value })}

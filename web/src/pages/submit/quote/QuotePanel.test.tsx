@@ -63,9 +63,9 @@ const text = (container: Element) => container.textContent?.replaceAll(/\s+/g, "
 
 test("what was measured is said plainly, what nobody can know as not known", async () => {
   const { container } = await renderPart(both(live()));
-  expect(text(container)).toContain("Board time4 min");
+  expect(text(container)).toContain("Device time4 min");
   expect(text(container)).toContain("2 kernelsnot known");
-  expect(text(container)).toContain("1st, 2 boards free");
+  expect(text(container)).toContain("1st, 2 devices free");
   expect(text(container)).toContain("From, toat once");
   expect(screen.getByText("Basis: measured, 12 boots")).toBeTruthy();
 });
@@ -73,17 +73,17 @@ test("what was measured is said plainly, what nobody can know as not known", asy
 test("times that were never taken are bounds", async () => {
   const planned = { ...target, basis: "planned" as const };
   const { container } = await renderPart(both(live({ quote: { ...quote, targets: [planned] } })));
-  expect(text(container)).toContain("Board time≤ 4 min");
+  expect(text(container)).toContain("Device time≤ 4 min");
   expect(text(container)).toContain("Report by");
 });
 
 test("a note about every target is said once", async () => {
   const [a, b] = [
-    { ...target, notes: ["every board waits"] },
-    { ...target, plan: "crypt", notes: ["every board waits", "crypt is ahead"] },
+    { ...target, notes: ["every device waits"] },
+    { ...target, plan: "crypt", notes: ["every device waits", "crypt is ahead"] },
   ];
   await renderPart(both(live({ quote: { ...quote, targets: [a, b] } })));
-  expect(screen.getAllByText("every board waits")).toHaveLength(1);
+  expect(screen.getAllByText("every device waits")).toHaveLength(1);
   expect(screen.getAllByText("crypt is ahead")).toHaveLength(1);
 });
 

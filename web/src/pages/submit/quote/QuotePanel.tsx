@@ -86,7 +86,7 @@ function Sums({ quote }: { quote: Quote }) {
         <dd>{quote.ends_at ? <When at={quote.ends_at} now={quote.at} /> : <Unknown />}</dd>
       </div>
       <div>
-        <dt>Board time</dt>
+        <dt>Device time</dt>
         <dd>
           <Seconds s={quote.device_s} basis={weakest(quote)} />
         </dd>
@@ -107,7 +107,7 @@ function Sums({ quote }: { quote: Quote }) {
   );
 }
 
-/** Of the boards' time alone: the quote's own basis is that of the kernels too. */
+/** Of the devices' time alone: the quote's own basis is that of the kernels too. */
 function weakest({ targets }: Quote): QuoteBasis {
   return targets.some(target => target.basis === "planned") ? "planned" : "measured";
 }
@@ -145,7 +145,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
           {ordinal(of.queue_position)}
           <span className="muted">
             {of.ahead_runs === 0
-              ? `, ${of.units.good > 0 ? `${count(of.units.good, "board")} free` : "no board is free"}`
+              ? `, ${of.units.good > 0 ? `${count(of.units.good, "device")} free` : "no device is free"}`
               : `, ${count(of.ahead_runs, "run")} with ${count(of.ahead_boots, "boot")} ahead`}
           </span>
         </dd>
@@ -226,6 +226,6 @@ function useAnnounced({ quote, current, key }: LiveQuote) {
   useEffect(() => {
     if (!quote || !current || said.current === key) return;
     said.current = key;
-    if (quote.device_s != null) announce(`Quote: ${rough(quote.device_s)} of board time.`);
+    if (quote.device_s != null) announce(`Quote: ${rough(quote.device_s)} of device time.`);
   }, [quote, current, key]);
 }

@@ -16,7 +16,7 @@ interface CardsProps {
 
 export function PlanCards({ plans, draft, change }: CardsProps & { plans: readonly PlanView[] }) {
   const known = plans.map(each => each.plan.name);
-  // What checks boards stands behind what measures kernels.
+  // What checks devices stands behind what measures kernels.
   const ordered = plans.toSorted((a, b) => Number(a.plan.checks_health) - Number(b.plan.checks_health));
   return (
     <div className={classes.cards}>
@@ -43,14 +43,14 @@ export function PlanCards({ plans, draft, change }: CardsProps & { plans: readon
 }
 
 function about(plan: TestPlan): string {
-  if (plan.checks_health) return "For the lab itself: checks a board, compares nothing.";
+  if (plan.checks_health) return "For the lab itself: checks a device, compares nothing.";
   const primary = (role: "role_hardware" | "role_emulated") =>
     plan.metrics.find(metric => metric[role] === "primary")?.name;
   const [hardware, emulated] = [primary("role_hardware"), primary("role_emulated")];
   const decides =
     hardware === emulated
       ? `${hardware ?? "no metric"} decides`
-      : [hardware && `${hardware} decides on hardware`, emulated && `${emulated} on emulated boards`]
+      : [hardware && `${hardware} decides on hardware`, emulated && `${emulated} on emulated devices`]
           .filter(Boolean)
           .join(", ");
   const axes = plan.axes ?? [];

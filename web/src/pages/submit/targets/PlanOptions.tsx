@@ -114,7 +114,7 @@ function Scenarios({ plan, own, profiles, draft, change }: PartProps) {
     <fieldset className={classes.group} id={fieldId(`scenario:${own}`)}>
       <legend>
         Scenarios
-        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated boards" : ""}
+        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated devices" : ""}
       </legend>
       <div className={classes.choices}>
         {plan.scenarios.map(({ name, summary }) => (
@@ -149,7 +149,7 @@ function Settings({ plan, own, profiles, draft, change }: PartProps) {
     <fieldset className={classes.group} id={fieldId(`setting:${own}`)}>
       <legend>
         Settings
-        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated boards" : ""}
+        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated devices" : ""}
       </legend>
       <Scroll name={`Settings of ${own}`} className={classes.knobs}>
         <table>
@@ -277,7 +277,7 @@ function ParameterField({ name, own, usual, value, onChange }: ParameterFieldPro
   );
 }
 
-/** `480`, or `60 or 0` where hardware and emulated boards differ. */
+/** `480`, or `60 or 0` where hardware and emulated devices differ. */
 function usualOf(profiles: readonly Profile[], name: string): string {
   const values = profiles.map(profile => profile.parameters?.[name]).filter(value => value !== undefined);
   return [...new Set(values.map(String))].join(" or ");

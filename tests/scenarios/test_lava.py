@@ -18,7 +18,7 @@ from wqlab_lab.lava import TrialLava
 
 from .conftest import EXAMPLE, NOOP, ROOT, SERIES, Lab, comparisons
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 NAME = "far"
 TYPE = "lava-tiny"
 START_S = 120.0
@@ -111,7 +111,7 @@ def improved(far: FarLab) -> int:
 def test_the_pool_is_shown_as_lava_tells_it(far: FarLab, improved: int) -> None:
     def whole() -> Any:
         shown = far.shown()
-        return shown["pool"] and not shown["problem"] and shown["boards"] == 2 and shown
+        return shown["pool"] and not shown["problem"] and shown["devices"] == 2 and shown
 
     told = until(whole, "the pool is told, and its devices are known")
     assert told["backend"] == "lava"

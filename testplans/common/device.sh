@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What every plan's script needs on the board: records on stdout, memory disks, the tracer, CPU time.
-# POSIX sh. It goes to the board beside each plan's own files.
+# What every plan's script needs on the device: records on stdout, memory disks, the tracer, CPU time.
+# POSIX sh. It goes to the device beside each plan's own files.
 
 TRACING=${TRACING:-/sys/kernel/tracing}
 NULLB=/sys/kernel/config/nullb
@@ -13,7 +13,7 @@ record() { # TYPE FIELD...: tabs and newlines inside a field would break the lin
 	line=$1
 	shift
 	for field; do
-		# Few fields need it, and an emulated board takes long to start a program.
+		# Few fields need it, and an emulated device takes long to start a program.
 		case $field in *['	
 ']*) field=$(printf '%s' "$field" | tr '\t\n' '  ') ;; esac
 		line="$line	$field"
@@ -33,7 +33,7 @@ fail() { # infrastructure|kernel TEXT
 	exit 1
 }
 
-lack() { # REASON: this board or kernel cannot run the plan at all, which is nobody's failure
+lack() { # REASON: this device or kernel cannot run the plan at all, which is nobody's failure
 	record unsupported '*' "$1"
 	echo "$1" >&2
 	exit 1
@@ -41,7 +41,7 @@ lack() { # REASON: this board or kernel cannot run the plan at all, which is nob
 
 need() { # PROGRAM...
 	for program; do
-		command -v "$program" >/dev/null 2>&1 || lack "this board has no program $program"
+		command -v "$program" >/dev/null 2>&1 || lack "this device has no program $program"
 	done
 }
 
@@ -89,7 +89,7 @@ cpu_times() { # busy ticks, all ticks, context switches since boot; waiting for 
 		$1 == "ctxt" { switches = $2 } END { printf "%.0f %.0f %.0f\n", busy, all, switches }' /proc/stat
 }
 
-cpu_records() { # BEFORE AFTER, each from cpu_times: what the whole board spent between the two
+cpu_records() { # BEFORE AFTER, each from cpu_times: what the whole device spent between the two
 	echo "$1 $2" | $AWK '{ busy = $4 - $1; all = $5 - $2
 		printf "value\tcpu_busy_seconds\t%.2f\nvalue\tcontext_switches\t%d\n", busy / 100, $6 - $3
 		if (all > 0) printf "value\tcpu_utilisation\t%.4f\n", 100 * busy / all }' >&3

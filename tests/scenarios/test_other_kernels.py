@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import NOOP, ROOT, Lab, comparisons
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(7200)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(7200)]
 
 ANYWHERE = ROOT / "tests/series/anywhere.mbox"
 DEBUG = [
@@ -21,7 +21,7 @@ GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("defaul
 
 @pytest.fixture(scope="module")
 def submissions(lab: Lab, study: int) -> dict[str, int]:
-    """`study` brings the board with four L3 domains."""
+    """`study` brings the device with four L3 domains."""
     settings = [
         word for setting in (*GRANULARITIES, "base_slice=4ms,granularity=default") for word in ("--setting", setting)
     ]

@@ -1,6 +1,6 @@
 """A series goes from a form to its verdict in the browser while somebody else watches; and what can go wrong.
 
-Nothing is mocked: the pages are the built ones, from the lab's own API process, and the boards boot.
+Nothing is mocked: the pages are the built ones, from the lab's own API process, and the devices boot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
 from .conftest import NOOP, Lab, MakePerson, comparisons
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 
 def choose_target(page: Page, plan: str, device_type: str) -> None:
@@ -80,7 +80,7 @@ def submitted(person: MakePerson) -> Submitted:
 
 def test_the_form_reads_the_mbox_and_says_what_it_would_cost(submitted: Submitted) -> None:
     assert "workqueue:" in submitted.inspection and "kernel/workqueue.c" in submitted.inspection
-    assert "Board time" in submitted.quote and re.search(r"\d (s|min|h)\b", submitted.quote)
+    assert "Device time" in submitted.quote and re.search(r"\d (s|min|h)\b", submitted.quote)
     assert " submit" in submitted.quote and "--mbox" in submitted.quote
     assert "--blocks 2" in submitted.quote
 
@@ -164,9 +164,9 @@ def test_its_owner_cancels_a_submission_and_submits_it_again(lab: Lab, person: M
             expect(page.get_by_text(f"retry of {first}")).to_be_visible()
 
 
-def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: Lab, person: MakePerson) -> None:
+def test_a_device_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: Lab, person: MakePerson) -> None:
     """In its first boot: there is no second. Nobody reloads a page; the run goes on on the other unit, and a maintainer
-    has the board checked."""
+    has the device checked."""
     client = lab.client()
     watcher, maintainer = person(), person("maintainer")
     submission = lab.submit(
@@ -178,44 +178,44 @@ def test_a_board_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: La
     page.evaluate("() => { window.sameDocument = true; }")
     boot = next(event.boot_id for event in client.events(submission) if event.kind is EventKind.BOOT_STATE)
     (run,) = client.submission(submission).runs
-    board = next(each.device for each in client.run(run.id).boots if each.id == boot)
-    lab.fault(board, {"kind": "dead"})
+    device = next(each.device for each in client.run(run.id).boots if each.id == boot)
+    lab.fault(device, {"kind": "dead"})
     try:
         attempt = page.locator("#failures").get_by_role("group").first
         expect(attempt).to_contain_text("never held against a kernel", timeout=RUN_MS)
-        expect(attempt).to_contain_text(board)
+        expect(attempt).to_contain_text(device)
         expect(attempt).to_contain_text("What to do:")
-        row = maintainer.page.get_by_role("row", name=re.compile(rf"^{board}\b"))
+        row = maintainer.page.get_by_role("row", name=re.compile(rf"^{device}\b"))
         maintainer.open("/lab")
         expect(row).to_contain_text("suspect", timeout=RUN_MS)
-        lab.fault(board)
-        row.get_by_role("button", name=f"Check now: {board}").click()
+        lab.fault(device)
+        row.get_by_role("button", name=f"Check now: {device}").click()
         maintainer.page.get_by_role("dialog").get_by_role("button", name="Run the health check").click()
         wait_for_report(page)
         assert page.evaluate("() => window.sameDocument")
         expect(page.get_by_role("region", name="Steps")).to_contain_text("attempt 2")
         assert client.submission(submission).failure is None, "the other unit finished it"
     finally:
-        lab.fault(board)
+        lab.fault(device)
     expect(row).to_contain_text("good", timeout=RUN_MS)
     assert client.run(run.id).state is JobState.FINISHED
 
 
 @pytest.mark.nightly
-def test_a_maintainer_takes_a_dead_board_out_by_a_check_and_releases_it(lab: Lab, person: MakePerson) -> None:
-    board = "fragile-1"
+def test_a_maintainer_takes_a_dead_device_out_by_a_check_and_releases_it(lab: Lab, person: MakePerson) -> None:
+    device = "fragile-1"
     maintainer = person("maintainer")
     maintainer.open("/lab")
-    row = maintainer.page.get_by_role("row", name=re.compile(rf"^{board}\b"))
+    row = maintainer.page.get_by_role("row", name=re.compile(rf"^{device}\b"))
     dialog = maintainer.page.get_by_role("dialog")
-    lab.fault(board, {"kind": "dead"})
+    lab.fault(device, {"kind": "dead"})
     try:
-        row.get_by_role("button", name=f"Check now: {board}").click()
+        row.get_by_role("button", name=f"Check now: {device}").click()
         dialog.get_by_role("button", name="Run the health check").click()
         expect(row).to_contain_text("quarantined", timeout=RUN_MS)
     finally:
-        lab.fault(board)
-    row.get_by_role("button", name=f"Release: {board}").click()
+        lab.fault(device)
+    row.get_by_role("button", name=f"Release: {device}").click()
     dialog.get_by_role("button", name="Release it").click()
     expect(row).to_contain_text("good", timeout=RUN_MS)
-    assert lab.client().device(board).health is DeviceHealth.GOOD
+    assert lab.client().device(device).health is DeviceHealth.GOOD

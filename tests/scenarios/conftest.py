@@ -29,7 +29,7 @@ SERIES = ROOT / "tests/series"
 NOOP = SERIES / "noop.mbox"
 EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
 
-# Boards that differ in what the plans react to, number of CPUs, L3 layout and CPU numbering:
+# Devices that differ in what the plans react to, number of CPUs, L3 layout and CPU numbering:
 # (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering).
 FOUR_L3 = (1, 4, 1, 1, 1, "contiguous")
 TWO_SOCKETS_SMT_LAST = (2, 1, 2, 2, 2, "smt_last")
@@ -58,10 +58,10 @@ class Lab:
     def client(self) -> Client:
         return Client(self.url, self.environment["WQLAB_TOKEN"])
 
-    def fault(self, board: str, *faults: dict[str, Any]) -> None:
-        """Has an emulated board show these faults from now on; none heals it."""
+    def fault(self, device: str, *faults: dict[str, Any]) -> None:
+        """Has an emulated device show these faults from now on; none heals it."""
         bench = bench_addresses.read(Path(self.environment["WQLAB_STATE"]))
-        answer = httpx.put(f"{bench.http}/boards/{board}/faults", json={"faults": list(faults)})
+        answer = httpx.put(f"{bench.http}/devices/{device}/faults", json={"faults": list(faults)})
         answer.raise_for_status()
 
     def wqlab(self, *arguments: str, codes: tuple[int, ...] = (0,)) -> str:
@@ -134,7 +134,7 @@ def write_device_type(
     keys = ("sockets", "l3_per_socket", "cores_per_l3", "threads_per_core", "numa_nodes", "numbering")
     spec = {
         "name": name,
-        "summary": f"test board {name}",
+        "summary": f"test device {name}",
         "arch": "x86_64",
         "topology": dict(zip(keys, layout, strict=True)),
         "emulation": {"memory_mib": 2048},
@@ -163,7 +163,7 @@ def git_daemon(folder: Path) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def lab(parts_die: bool | None) -> Iterator[Lab]:
-    """With the boards that its tests need, since each is checked before its first run."""
+    """With the devices that its tests need, since each is checked before its first run."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
     data = state / "data"
     for folder in ("device-types", "kernels", "testplans"):
@@ -174,10 +174,10 @@ def lab(parts_die: bool | None) -> Iterator[Lab]:
     give_little_work(data)
     if not parts_die:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
-    # A kernel that hangs is given up early. Whatever happens to the board, the next run is on the same one.
+    # A kernel that hangs is given up early. Whatever happens to the device, the next run is on the same one.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
     if parts_die is not False:
-        # For boards that are made to fail: given up early, and nobody else waits for them. Another one takes over.
+        # For devices that are made to fail: given up early, and nobody else waits for them. Another one takes over.
         write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
     # A lab worker that is killed is given up after this, and others go on with its runs.
@@ -209,7 +209,7 @@ def topic(lab: Lab) -> Topic:
 
 @pytest.fixture(scope="session")
 def study(lab: Lab) -> int:
-    """A settings study on a board with four L3 domains, which an operator adds to the running lab: the submission's id.
+    """A settings study on a device with four L3 domains, which an operator adds to the running lab: the submission's id.
     Before all others: the bench starts anew for it."""
     write_device_type(lab.data, "four-l3", FOUR_L3)
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
@@ -257,7 +257,7 @@ def each_plan(lab: Lab) -> int:
 
 @pytest.fixture(scope="session")
 def big_little(lab: Lab) -> int:
-    """A settings study on the emulated arm64 board: the submission's id."""
+    """A settings study on the emulated arm64 device: the submission's id."""
     settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
     return lab.submit(
         *("--settings-only", "--target", f"dm-crypt-affinity@{BIG_LITTLE}", "--scenario", "HIGH", *settings),

@@ -1,4 +1,4 @@
-"""What no board is needed for: a request with mistakes, a series that does not apply or does not compile."""
+"""What no device is needed for: a request with mistakes, a series that does not apply or does not compile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from .conftest import NOOP, Lab
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 
 def test_a_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
 
 def test_a_wrong_password_is_refused_in_words(person: MakePerson) -> None:

@@ -1,4 +1,4 @@
-"""Whole submissions on small boards: findings must follow from the patch, the L3 layout and the CPU numbering."""
+"""Whole submissions on small devices: findings must follow from the patch, the L3 layout and the CPU numbering."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import EXAMPLE, NOOP, SERIES, Lab, Topic, comparisons, write_device_type
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 BESIDES = 2
 """Locks of a flush besides the CPUs' pools: that of the workqueue's default pwq, and the completion it waits for."""
@@ -71,13 +71,13 @@ def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[s
     assert found["candidate"]["mean"] == 3 * (2 + 1) + 1
 
 
-def test_a_board_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
+def test_a_device_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["settings"])
     assert l3_of_cpus(report, "four-l3") == [0, 1, 2, 3]
 
 
 def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
-    """Four L3 domains: chance is a quarter, but beside busy boards it was a half once. Only strict is an invariant."""
+    """Four L3 domains: chance is a quarter, but beside busy devices it was a half once. Only strict is an invariant."""
     report = lab.finish(submissions["settings"])
     shares = comparisons(report, metric="local_l3_share", question="setting")
     assert {(c["scenario"], c["setting"]) for c in shares} == {
@@ -130,7 +130,7 @@ def test_exported_samples_give_the_same_verdict(lab: Lab, submissions: dict[str,
     assert [c["verdict"] for c in found] == ["regression"]
 
 
-def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
+def test_a_panic_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["panic"], codes=(3,))
     failure = report["submission"]["failure"]
     assert failure["kind"] == "kernel"
@@ -142,9 +142,9 @@ def test_a_panic_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab, submi
 
 
 @pytest.mark.nightly
-def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab) -> None:
+def test_a_hang_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab) -> None:
     """The kernel stops without a word: only the time it takes gives it away. By night: worker/tests/backends/
-    test_diagnosis.py has it without a board."""
+    test_diagnosis.py has it without a device."""
     series = ("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--blocks", "1")
     report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@lone"), codes=(3,))
     failure = report["submission"]["failure"]
@@ -153,8 +153,8 @@ def test_a_hang_at_boot_is_the_kernels_and_the_board_comes_back(lab: Lab) -> Non
     found = [f for target in report["targets"] for f in target["findings"]]
     assert {(f["kind"], f["arm"]) for f in found} == {("hang", "candidate")}
     assert {attempt["arm"] for attempt in report["attempts"] if attempt["block"] is not None} == {"candidate"}
-    (board,) = [d for d in json.loads(lab.wqlab("devices", "--json")) if d["device_type"] == "lone"]
-    assert (board["health"], board["lease"]) == ("good", None)
+    (device,) = [d for d in json.loads(lab.wqlab("devices", "--json")) if d["device_type"] == "lone"]
+    assert (device["health"], device["lease"]) == ("good", None)
 
 
 @pytest.mark.nightly
@@ -177,7 +177,7 @@ def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_onc
     assert builds[0] == builds[1]
 
 
-def test_a_canceled_submission_ends_as_such_and_frees_the_board(lab: Lab, submissions: dict[str, int]) -> None:
+def test_a_canceled_submission_ends_as_such_and_frees_the_device(lab: Lab, submissions: dict[str, int]) -> None:
     lab.finish(submissions["branch"])
     submission = lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "20")
     lab.wqlab("cancel", str(submission))

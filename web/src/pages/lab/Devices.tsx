@@ -10,27 +10,27 @@ import { DeviceActions } from "./DeviceActions";
 import classes from "./LabPage.module.css";
 import { compared } from "./layouts";
 
-interface BoardsProps {
+interface DevicesProps {
   type: DeviceTypeView;
-  boards: readonly DeviceView[];
+  devices: readonly DeviceView[];
   /** What goes on, by run. */
   working: ReadonlyMap<number, TimelineBar>;
 }
 
-/** The boards of a type: how each is, and who has it. */
-export function Boards({ type, boards, working }: BoardsProps) {
+/** The devices of a type: how each is, and who has it. */
+export function Devices({ type, devices, working }: DevicesProps) {
   const maintains = useMay()("maintain");
   const columns = useMemo(() => columnsOf(type, working, maintains), [type, working, maintains]);
   return (
     <DataTable
-      caption={`Boards of ${type.name}`}
+      caption={`Devices of ${type.name}`}
       captionHidden
       copyable={false}
       columns={columns}
-      rows={boards}
+      rows={devices}
       rowKey={of => of.name}
       narrow="stack"
-      empty="No board of this type is in the lab."
+      empty="No device of this type is in the lab."
     />
   );
 }
@@ -42,8 +42,8 @@ function columnsOf(
 ): Column<DeviceView>[] {
   const columns: Column<DeviceView>[] = [
     {
-      id: "board",
-      header: "board",
+      id: "device",
+      header: "device",
       rowHeader: true,
       value: of => of.name,
       cell: of => (
@@ -105,7 +105,7 @@ export function HealthOf({ device }: { device: DeviceView }) {
   );
 }
 
-/** `bar`: the time that the run has the board, which says what the run is. */
+/** `bar`: the time that the run has the device, which says what the run is. */
 export function HolderOf({ device, bar }: { device: DeviceView; bar: TimelineBar | undefined }) {
   const { lease } = device;
   if (!lease) {

@@ -1,4 +1,4 @@
-"""What test_plans.py leaves out: a series that changes what a plan counts, and all scenarios of an emulated board. For
+"""What test_plans.py leaves out: a series that changes what a plan counts, and all scenarios of an emulated device. For
 the night: together they take ten minutes."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import pytest
 
 from .conftest import ROOT, Lab, comparisons
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
 UNBINDS = ROOT / "kernels/examples/dio-done-unbound.mbox"
 DEFAULT_SLICE = "base_slice=default,granularity=default"

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 
 def test_a_patch_that_does_not_compile_shows_the_compilers_error(lab: Lab, broken: int, person: MakePerson) -> None:

@@ -59,8 +59,8 @@ class Server:
                 path.unlink()
         for lab in LABS:
             spec = yaml.safe_load((data / "device-types" / "tiny.yaml").read_text())
-            spec |= {"name": f"board-{lab}", "units": [{"name": f"{lab}-1", "lab": lab}]}
-            (data / "device-types" / f"board-{lab}.yaml").write_text(yaml.safe_dump(spec))
+            spec |= {"name": f"device-{lab}", "units": [{"name": f"{lab}-1", "lab": lab}]}
+            (data / "device-types" / f"device-{lab}.yaml").write_text(yaml.safe_dump(spec))
         subprocess.run([ROOT / "lab/certificates.sh", hub.ADDRESS, tls], check=True)
         self.data = data
         state = {
@@ -96,7 +96,7 @@ def folder_of(environment: dict[str, str]) -> Path:
 
 
 class LabHost:
-    """Joined by the command that the server printed; its boards are emulated beside it."""
+    """Joined by the command that the server printed; its devices are emulated beside it."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.name, self.machine = name, Machine(server.hub)
@@ -165,7 +165,7 @@ def measured(server: Server, hosts: dict[str, LabHost]) -> dict[str, Any]:
     client = server.client()
     submissions = {
         name: int(
-            json.loads(server.wqlab("submit", "--json", *STUDY, "--target", f"dm-crypt-affinity@board-{name}"))["id"]
+            json.loads(server.wqlab("submit", "--json", *STUDY, "--target", f"dm-crypt-affinity@device-{name}"))["id"]
         )
         for name in LABS
     }

@@ -1,6 +1,6 @@
-"""Every plan once, short, from submission to report on the smallest board; what its counts must be among themselves.
+"""Every plan once, short, from submission to report on the smallest device; what its counts must be among themselves.
 
-dm-crypt-affinity and xfs-fsync have more in test_findings.py. For the night: the same on the arm64 board, which takes a
+dm-crypt-affinity and xfs-fsync have more in test_findings.py. For the night: the same on the arm64 device, which takes a
 kernel of its own; all scenarios, and a series that changes something (test_plans_in_full.py).
 """
 
@@ -17,7 +17,7 @@ from wqlab_contracts.enums import ArtifactKind
 
 from .conftest import BIG_LITTLE, Lab, comparisons, submit_each_plan
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 STREAM = re.compile(
     r"^command\tnetperf [^\n]*-t (?P<protocol>TCP|UDP)_STREAM [^\n]*-m (?P<message>\d+) .*?"
     r"^LOCAL_BYTES_SENT=(?P<sent>\d+)$.*?^REMOTE_BYTES_RECVD=(?P<arrived>\d+)$",
@@ -87,7 +87,7 @@ def test_the_load_modules_counts_add_up(lab: Lab, report: dict[str, Any]) -> Non
         assert set(values(rows, metric).values()) == {0}, metric
     workers, rescued = values(rows, "workers"), values(rows, "rescued_works")
     for key, peak in values(rows, "peak_concurrency").items():
-        # A slow board's workers come late, and a rescuer executes works beside them.
+        # A slow device's workers come late, and a rescuer executes works beside them.
         assert 1 <= peak <= workers[key] + rescued[key], (key, peak, workers[key], rescued[key])
 
 

@@ -1,4 +1,4 @@
-"""Power and faults of a board, with a small real program in place of QEMU."""
+"""Power and faults of a device, with a small real program in place of QEMU."""
 
 from __future__ import annotations
 
@@ -15,88 +15,88 @@ from typing import Any
 import pytest
 
 from wqlab_bench.capacity import Busy, Slots
-from wqlab_bench.emulated_device import Board
+from wqlab_bench.emulated_device import Device
 from wqlab_bench.faults import Fault, FaultKind
 from wqlab_bench.machine import MachineError
 
 from .conftest import FAKE_QEMU, Client, free_port
 
 READY = b"wqlab-ready token=- boot_id=fake\n"
-MakeBoard = Callable[..., Board]
+MakeDevice = Callable[..., Device]
 
 
-def with_console(board: Board, scenario: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
+def with_console(device: Device, scenario: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         port = free_port()
-        await board.console.listen(port)
+        await device.console.listen(port)
         try:
             await scenario(await Client.connect(port))
         finally:
-            await board.close()
+            await device.close()
 
     asyncio.run(run())
 
 
-def test_the_console_connection_outlives_power_cycles(make_board: MakeBoard) -> None:
-    board = make_board()
+def test_the_console_connection_outlives_power_cycles(make_device: MakeDevice) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
         for _ in range(3):
-            await board.switch(True)
+            await device.switch(True)
             await client.until(READY)
             client.say(b"hello")
             await client.until(b"got hello")
-            await board.switch(False)
-            assert not board.outlet
+            await device.switch(False)
+            assert not device.outlet
         assert client.seen.count(READY) == 3
 
-    with_console(board, scenario)
-    assert board.status()["power_ons"] == 3
+    with_console(device, scenario)
+    assert device.status()["power_ons"] == 3
 
 
-def test_everything_said_before_the_plug_is_pulled_is_logged(make_board: MakeBoard, tmp_path: Path) -> None:
-    board = make_board()
+def test_everything_said_before_the_plug_is_pulled_is_logged(make_device: MakeDevice, tmp_path: Path) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.switch(True)
+        await device.switch(True)
         await client.until(READY)
         client.say(b"flood 20000")
         await client.until(b"flooded\n")
 
-    with_console(board, scenario)
+    with_console(device, scenario)
     lines = (tmp_path / "unit.log").read_text().splitlines()
     assert lines[1:-1] == [f"line {number}" for number in range(20000)]
 
 
-def test_a_board_that_switches_itself_off_leaves_its_outlet_on(make_board: MakeBoard) -> None:
+def test_a_device_that_switches_itself_off_leaves_its_outlet_on(make_device: MakeDevice) -> None:
     slots = Slots(1, wait_s=0.2)
-    board, other = make_board("unit", slots), make_board("other", slots)
+    device, other = make_device("unit", slots), make_device("other", slots)
 
     async def scenario(client: Client) -> None:
-        await board.switch(True)
+        await device.switch(True)
         await client.until(READY)
         client.say(b"exit")
         async with asyncio.timeout(5):
-            while board.status()["running"]:  # noqa: ASYNC110
+            while device.status()["running"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
-        assert board.outlet
-        assert "guest switched itself off" in board.status()["detail"]
+        assert device.outlet
+        assert "guest switched itself off" in device.status()["detail"]
         await other.switch(True)  # its slot is free again
         await other.close()
-        await board.switch(False)
-        await board.switch(True)
+        await device.switch(False)
+        await device.switch(True)
         await client.until(READY)
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_more_boards_than_slots_are_told_who_runs(make_board: MakeBoard) -> None:
+def test_more_devices_than_slots_are_told_who_runs(make_device: MakeDevice) -> None:
     slots = Slots(1, wait_s=0.1)
-    first, second = make_board("first", slots), make_board("second", slots)
+    first, second = make_device("first", slots), make_device("second", slots)
 
     async def scenario() -> None:
         await first.switch(True)
-        with pytest.raises(Busy, match=r"1 of 1 boards are running \(first\)"):
+        with pytest.raises(Busy, match=r"1 of 1 devices are running \(first\)"):
             await second.switch(True)
         assert not second.outlet
         await first.switch(False)
@@ -109,9 +109,9 @@ def test_more_boards_than_slots_are_told_who_runs(make_board: MakeBoard) -> None
     asyncio.run(scenario())
 
 
-def test_a_board_waits_its_turn_while_another_is_cycled(make_board: MakeBoard) -> None:
+def test_a_device_waits_its_turn_while_another_is_cycled(make_device: MakeDevice) -> None:
     slots = Slots(1, wait_s=5)
-    first, second = make_board("first", slots), make_board("second", slots)
+    first, second = make_device("first", slots), make_device("second", slots)
 
     async def scenario() -> None:
         await first.switch(True)
@@ -127,17 +127,17 @@ def test_a_board_waits_its_turn_while_another_is_cycled(make_board: MakeBoard) -
     asyncio.run(scenario())
 
 
-def test_a_qemu_that_does_not_start_says_why_and_gives_its_slot_back(make_board: MakeBoard) -> None:
+def test_a_qemu_that_does_not_start_says_why_and_gives_its_slot_back(make_device: MakeDevice) -> None:
     slots = Slots(1, wait_s=0.1)
-    board = make_board("unit", slots, "--refuse")
+    device = make_device("unit", slots, "--refuse")
 
     async def scenario() -> None:
         for _ in range(2):
             with pytest.raises(MachineError, match="could not set up host forwarding rule"):
-                await board.switch(True)
-        assert not board.outlet
+                await device.switch(True)
+        assert not device.outlet
         assert slots.holders == []
-        await board.close()
+        await device.close()
 
     asyncio.run(scenario())
 
@@ -153,85 +153,85 @@ def test_a_qemu_that_does_not_start_says_why_and_gives_its_slot_back(make_board:
         ),
     ],
 )
-def test_a_fault_strikes_a_running_board_and_heals(
-    make_board: MakeBoard, kind: FaultKind, strikes: bytes, heals: bytes
+def test_a_fault_strikes_a_running_device_and_heals(
+    make_device: MakeDevice, kind: FaultKind, strikes: bytes, heals: bytes
 ) -> None:
-    board = make_board()
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.switch(True)
+        await device.switch(True)
         await client.until(READY)
-        await board.set_faults([Fault(kind=kind)])
+        await device.set_faults([Fault(kind=kind)])
         await client.until(strikes)
-        await board.set_faults([])
+        await device.set_faults([])
         await client.until(heals)
-        await board.set_faults([Fault(kind=kind)])
+        await device.set_faults([Fault(kind=kind)])
         await client.until(strikes)
-        await board.switch(False)
-        await board.switch(True)
+        await device.switch(False)
+        await device.switch(True)
         await client.until(strikes)  # it lasts until it is taken away
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_a_panic_is_a_break_and_a_letter_on_the_serial_line(make_board: MakeBoard) -> None:
-    board = make_board()
+def test_a_panic_is_a_break_and_a_letter_on_the_serial_line(make_device: MakeDevice) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.switch(True)
+        await device.switch(True)
         await client.until(READY)
-        await board.set_faults([Fault(kind=FaultKind.PANIC, once=True)])
+        await device.set_faults([Fault(kind=FaultKind.PANIC, once=True)])
         await client.until(b'monitor: chardev-send-break {"id": "console"}')
-        assert board.faults == []
+        assert device.faults == []
         assert b"got c\n" in client.seen or (await client.until(b"got c\n")) is None
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_console_text_pulls_the_trigger_once_per_boot_it_shows_in(make_board: MakeBoard) -> None:
-    board = make_board()
+def test_console_text_pulls_the_trigger_once_per_boot_it_shows_in(make_device: MakeDevice) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.set_faults([Fault(kind=FaultKind.HANG, when="boot_id=fake", once=True)])
-        await board.switch(True)
+        await device.set_faults([Fault(kind=FaultKind.HANG, when="boot_id=fake", once=True)])
+        await device.switch(True)
         await client.until(b"monitor: stop")
-        assert len(board.faults) == 1
-        await board.switch(False)
-        assert board.faults == []
-        await board.switch(True)
+        assert len(device.faults) == 1
+        await device.switch(False)
+        assert device.faults == []
+        await device.switch(True)
         await client.until(READY)
         client.say(b"hello")
         await client.until(b"got hello")
         assert b"monitor: stop" not in client.seen.rpartition(READY)[2]
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_a_dead_board_takes_power_and_stays_silent(make_board: MakeBoard) -> None:
-    board = make_board()
+def test_a_dead_device_takes_power_and_stays_silent(make_device: MakeDevice) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.set_faults([Fault(kind=FaultKind.DEAD, once=True)])
-        await board.switch(True)
-        assert board.outlet
-        assert not board.status()["running"]
+        await device.set_faults([Fault(kind=FaultKind.DEAD, once=True)])
+        await device.switch(True)
+        assert device.outlet
+        assert not device.status()["running"]
         assert await client.stays_silent(0.3)
-        await board.switch(False)
-        await board.switch(True)
+        await device.switch(False)
+        await device.switch(True)
         await client.until(READY)
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_a_mute_console_logs_nothing_and_a_garbled_one_something_else(make_board: MakeBoard, tmp_path: Path) -> None:
-    board = make_board()
+def test_a_mute_console_logs_nothing_and_a_garbled_one_something_else(make_device: MakeDevice, tmp_path: Path) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.set_faults([Fault(kind=FaultKind.MUTE)])
-        await board.switch(True)
+        await device.set_faults([Fault(kind=FaultKind.MUTE)])
+        await device.switch(True)
         assert await client.stays_silent(0.3)
         assert (tmp_path / "unit.log").read_bytes() == b""
-        await board.set_faults([Fault(kind=FaultKind.GARBLED_CONSOLE)])
+        await device.set_faults([Fault(kind=FaultKind.GARBLED_CONSOLE)])
         client.say(b"x" * 1000)
         async with asyncio.timeout(5):
             while len(client.seen) < 1000:
@@ -239,34 +239,34 @@ def test_a_mute_console_logs_nothing_and_a_garbled_one_something_else(make_board
         assert 20 < 1000 - client.seen.count(b"x") < 300
         assert (tmp_path / "unit.log").read_bytes() == client.seen
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_slow_power_takes_its_time_once(make_board: MakeBoard) -> None:
-    board = make_board()
+def test_slow_power_takes_its_time_once(make_device: MakeDevice) -> None:
+    device = make_device()
 
     async def scenario(client: Client) -> None:
-        await board.set_faults([Fault(kind=FaultKind.SLOW_POWER, seconds=0.4, once=True)])
+        await device.set_faults([Fault(kind=FaultKind.SLOW_POWER, seconds=0.4, once=True)])
         begun = time.monotonic()
-        await board.switch(True)
+        await device.switch(True)
         assert time.monotonic() - begun >= 0.4
         await client.until(READY)
-        assert board.faults == []
+        assert device.faults == []
 
-    with_console(board, scenario)
+    with_console(device, scenario)
 
 
-def test_boards_die_with_a_bench_that_is_killed(tmp_path: Path) -> None:
+def test_devices_die_with_a_bench_that_is_killed(tmp_path: Path) -> None:
     program = f"""
 import asyncio
 from pathlib import Path
-from wqlab_bench.board import Board
+from wqlab_bench.emulated_device import Device
 from wqlab_bench.capacity import Slots
 
 async def run():
-    board = Board("unit", {FAKE_QEMU!r}, Path({str(tmp_path / "unit.log")!r}), Slots(1))
-    await board.switch(True)
-    print(board._machine._process.pid, flush=True)
+    device = Device("unit", {FAKE_QEMU!r}, Path({str(tmp_path / "unit.log")!r}), Slots(1))
+    await device.switch(True)
+    print(device._machine._process.pid, flush=True)
     await asyncio.Event().wait()
 
 asyncio.run(run())
@@ -283,4 +283,4 @@ asyncio.run(run())
         if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
             return
         time.sleep(0.01)
-    pytest.fail("the board outlived its bench")
+    pytest.fail("the device outlived its bench")

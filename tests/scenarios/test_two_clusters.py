@@ -1,4 +1,4 @@
-"""The big.LITTLE board: arm64, emulated, with everything cross-built."""
+"""The big.LITTLE device: arm64, emulated, with everything cross-built."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from .conftest import BIG_LITTLE, NOOP, Lab, comparisons
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(3600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(3600)]
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ import pytest
 
 from .conftest import Lab
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1500)]
 
 SUBMIT = (
     *("--settings-only", "--target", "dm-crypt-affinity@tiny", "--scenario", "LOW", "--blocks", "1"),
@@ -67,11 +67,11 @@ def test_a_kernel_that_was_swapped_on_disk_fails_the_run_and_never_measures(lab:
     (run,) = report["submission"]["runs"]
     assert (run["outcome"], run["failure"]["kind"]) == ("failed", "infrastructure")
     assert f"not {image['sha256']}" in run["failure"]["summary"]
-    assert run["boots"] == [], "it was not started on any board"
+    assert run["boots"] == [], "it was not started on any device"
     assert report["attempts"], "every attempt is listed"
     assert {attempt["failure"]["kind"] for attempt in report["attempts"]} == {"infrastructure"}
-    boards = [device for device in json.loads(lab.wqlab("devices", "--json")) if device["device_type"] == "tiny"]
-    assert not [board for board in boards if board["health"] == "quarantined"], "the boards did nothing"
+    devices = [entry for entry in json.loads(lab.wqlab("devices", "--json")) if entry["device_type"] == "tiny"]
+    assert not [device for device in devices if device["health"] == "quarantined"], "the devices did nothing"
 
     again = lab.finish(json.loads(lab.wqlab("retry", str(submission), "--json"))["id"])
     (run,) = again["submission"]["runs"]

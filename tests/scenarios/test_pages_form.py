@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from .conftest import NOOP, MakePerson, Topic
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
 
 _DROP = """([name, text]) => {
   const dropped = new DataTransfer();

@@ -1,4 +1,4 @@
-"""Sessions on emulated boards, through real labgrid."""
+"""Sessions on emulated devices, through real labgrid."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wqlab_worker.reaper import reap
 
 from .conftest import COMMANDED, DeviceLab, Told
 
-pytestmark = [pytest.mark.board, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
 
 def execute(
@@ -42,12 +42,12 @@ def execute(
         stop.extend(time.monotonic() + 800)
     result = lab.backend().execute(job, job.blocks if remaining is None else remaining, told, stop)
     assert lab.holder(job.device.name) is None, "the place is released"
-    assert not lab.powered(job.device.name), "the board is off"
+    assert not lab.powered(job.device.name), "the device is off"
     return result
 
 
-@pytest.mark.nightly  # a hang under load takes minutes to be called one; test_diagnosis.py and tests/e2e have the rest
-def test_a_panic_and_a_hang_are_findings_and_the_board_comes_back(device_lab: DeviceLab) -> None:
+@pytest.mark.nightly  # a hang under load takes minutes to be called one; test_diagnosis.py and tests/scenarios have the rest
+def test_a_panic_and_a_hang_are_findings_and_the_device_comes_back(device_lab: DeviceLab) -> None:
     device_lab.faults(
         "tiny-1",
         {"kind": "panic", "when": "plan-setup", "once": True},
@@ -73,7 +73,7 @@ def test_a_panic_and_a_hang_are_findings_and_the_board_comes_back(device_lab: De
     assert [(event.block, event.attempt) for event in told.of(BlockFinished)] == [(0, 1), (1, 1)]
 
 
-def test_a_dead_board_is_suspect(device_lab: DeviceLab) -> None:
+def test_a_dead_device_is_suspect(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1", {"kind": "dead"})
     job = device_lab.job([[Arm.BASELINE]], run_id=104)
     boot = job.device.boot.model_copy(update={"golden_timeout_s": 5})
@@ -93,7 +93,7 @@ def test_a_lease_that_is_not_extended_ends_the_session_by_itself(device_lab: Dev
     assert "lease" in result.failure.summary
 
 
-def test_a_killed_session_leaves_no_board_behind(device_lab: DeviceLab) -> None:
+def test_a_killed_session_leaves_no_device_behind(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
 
     def kill(event: RunEvent) -> None:
@@ -105,14 +105,14 @@ def test_a_killed_session_leaves_no_board_behind(device_lab: DeviceLab) -> None:
 
 
 def test_the_reaper_frees_what_a_dead_worker_left(device_lab: DeviceLab) -> None:
-    """On a board that commands switch: its place has no power port."""
+    """On a device that commands switch: its place has no power port."""
     device_lab.faults("tiny-1")
     power = device_lab.power_commands("tiny-1")
     stop = Stop()
     stop.extend(time.monotonic() + 600)
     booting = threading.Event()
     told = Told(lambda event: booting.set() if isinstance(event, BootVerified) else None)
-    job = device_lab.job([[Arm.BASELINE]], run_id=108, board=COMMANDED, seconds=60)
+    job = device_lab.job([[Arm.BASELINE]], run_id=108, device=COMMANDED, seconds=60)
     job = job.model_copy(update={"device": job.device.model_copy(update={"power": power})})
     listing = Clearing(coordinator=device_lab.coordinator, lab="local")
     orphan = _OrphanedBackend(device_lab)

@@ -1,7 +1,7 @@
 """Parts of the running lab are killed in the middle of a measurement, and nothing is lost or doubled.
 
 One submission sees three outages, each struck right after samples of a boot have arrived: the lab worker with all its
-processes (only the boards live on), Redis, and the API. Nothing is started again by the test: that is the lab's own
+processes (only the devices live on), Redis, and the API. Nothing is started again by the test: that is the lab's own
 supervisor's work, as in production.
 """
 
@@ -24,9 +24,9 @@ from wqlab_contracts.messages import Event
 
 from .conftest import Lab
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
 
-PLAN, SCENARIO, BOARD = "dm-crypt-affinity", "HIGH", "lone"
+PLAN, SCENARIO, DEVICE = "dm-crypt-affinity", "HIGH", "lone"
 SETTINGS = ("scope=system,strict=0", "scope=cache,strict=1")
 BLOCKS = 2
 
@@ -66,13 +66,13 @@ class Story:
         """Program -> the boot that was being measured then."""
         settings = [word for setting in SETTINGS for word in ("--setting", setting)]
         self.submission = lab.submit(
-            *("--settings-only", "--target", f"{PLAN}@{BOARD}", "--scenario", SCENARIO, *settings),
+            *("--settings-only", "--target", f"{PLAN}@{DEVICE}", "--scenario", SCENARIO, *settings),
             *("--blocks", str(BLOCKS)),
         )
         self.events = Watcher(self.client, self.submission)
-        for program in ("boards", "redis", "api"):
+        for program in ("devices", "redis", "api"):
             self._strike(program)
-        self.after_redis = self.process_of("boards")
+        self.after_redis = self.process_of("devices")
         """The lab worker's process, in the first boot after the one in which Redis died."""
         self.events.rest()
         self.report: Report = self.client.report(self.submission)
@@ -164,7 +164,7 @@ def test_no_sample_is_missing_or_doubled(story: Story) -> None:
 def test_the_worker_took_one_boot_with_it_and_the_list_says_why(story: Story) -> None:
     """Redis and the API were away while a boot was measured too: that boot counts."""
     lost = [(boot.id, boot.failure and boot.failure.summary) for boot in story.lost]
-    assert [boot for boot, _ in lost] == [story.boots["boards"]], lost
+    assert [boot for boot, _ in lost] == [story.boots["devices"]], lost
     assert {story.boots["redis"], story.boots["api"]} == {boot.id for boot in story.whole}
     failure = story.lost[0].failure
     assert failure and failure.kind is ErrorKind.INFRASTRUCTURE
@@ -191,7 +191,7 @@ def test_consoles_are_kept_byte_for_byte(story: Story, lab: Lab) -> None:
         console = b"".join(story.client.console(story.run.id, boot.id))
         assert len(console) == boot.console_bytes and not boot.console_truncated
         assert boot.token and f"token={boot.token}".encode() in console
-        assert sum(console in log for log in logs) == 1, f"boot {boot.id} has a console that the board never wrote"
+        assert sum(console in log for log in logs) == 1, f"boot {boot.id} has a console that the device never wrote"
 
 
 def test_the_event_stream_goes_on_where_it_was(story: Story) -> None:
@@ -205,6 +205,6 @@ def test_the_supervisor_brought_everything_back(story: Story, lab: Lab) -> None:
     status = subprocess.run(["wqlab-lab", "status"], env=lab.environment, check=True, text=True, stdout=subprocess.PIPE)
     states = dict(line.split() for line in status.stdout.splitlines()[1:])
     assert set(states.values()) == {"RUNNING"}
-    assert story.process_of("boards") == story.after_redis, "Redis took the lab worker along"
-    (board,) = [device for device in story.client.devices() if device.name == "lone-1"]
-    assert (board.health.value, board.lease) == ("good", None)
+    assert story.process_of("devices") == story.after_redis, "Redis took the lab worker along"
+    (device,) = [entry for entry in story.client.devices() if entry.name == "lone-1"]
+    assert (device.health.value, device.lease) == ("good", None)

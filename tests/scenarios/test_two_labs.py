@@ -18,7 +18,7 @@ from wqlab_contracts.enums import ErrorKind, Outcome, TraceMode
 
 from .namespaces import enter
 
-pytestmark = [pytest.mark.e2e, pytest.mark.nightly, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(1800)]
 
 Seen = dict[str, Any]
 LABS = ("berlin", "boston")
@@ -108,6 +108,6 @@ def test_the_boot_that_was_cut_off_is_the_labs_failure_and_nobodys_else(seen: Se
 
 def test_the_labs_had_all_they_needed(seen: Seen) -> None:
     labs = {lab["name"]: lab for lab in seen["labs"]}
-    assert {labs[name]["boards"] for name in LABS} == {1}
+    assert {labs[name]["devices"] for name in LABS} == {1}
     assert all(labs[name]["joined_at"] and labs[name]["capacity"] == 1 for name in LABS)
     assert "NoPermission" not in "".join(seen[lab]["log"] for lab in LABS)

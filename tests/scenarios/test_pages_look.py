@@ -13,14 +13,14 @@ from playwright.sync_api import expect
 from .browser import COLOURS, GOOD_LAYOUT_SHIFT, NARROW, WCAG_22_AA, WIDE, Person
 from .conftest import Lab, MakePerson
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", COLOURS))]
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What there is to look at: a study, two series on one board, and one that does not apply."""
+    """What there is to look at: a study, two series on one device, and one that does not apply."""
 
     study: int
     first: int
@@ -59,7 +59,7 @@ PAGES = {
     "report-series": "/submissions/{second}/report",
     "compare": "/compare?first={first}&second={second}",
     "lab": "/lab",
-    "board": "/lab/tiny-1",
+    "device": "/lab/tiny-1",
     "plans": "/plans",
     "plan": "/plans/dm-crypt-affinity",
     "trees": "/trees",

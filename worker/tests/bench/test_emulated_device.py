@@ -1,4 +1,4 @@
-"""One emulated board, as its users meet it: outlet, console, SSH. Needs QEMU and the lab's golden kernel."""
+"""One emulated device, as its users meet it: outlet, console, SSH. Needs QEMU and the lab's golden kernel."""
 
 from __future__ import annotations
 
@@ -59,27 +59,27 @@ def golden(tmp_path: Path) -> Iterator[tuple[Golden, Path]]:
 
 
 class Bed:
-    """A running bench and what a user does to its one board."""
+    """A running bench and what a user does to its one device."""
 
     def __init__(self, place: Published, key: Path, http: aiohttp.ClientSession) -> None:
-        [self.name] = place.boards
-        self.board = place.boards[self.name]
+        [self.name] = place.devices
+        self.device = place.devices[self.name]
         self._place, self._key, self._http = place, key, http
 
     async def power(self, value: str) -> None:
-        async with self._http.put(self.board.power_url, data=value) as answer:
+        async with self._http.put(self.device.power_url, data=value) as answer:
             assert answer.status == 200, await answer.text()
 
     async def faults(self, *faults: dict[str, object]) -> None:
-        async with self._http.put(f"{self._place.http}/boards/{self.name}/faults", json={"faults": faults}) as answer:
+        async with self._http.put(f"{self._place.http}/devices/{self.name}/faults", json={"faults": faults}) as answer:
             assert answer.status == 200, await answer.text()
 
     async def console(self) -> Client:
-        return await Client.connect(int(self.board.console.rpartition(":")[2]))
+        return await Client.connect(int(self.device.console.rpartition(":")[2]))
 
     async def ssh(self, command: str, timeout_s: int = 30) -> tuple[int, str]:
         process = await asyncio.create_subprocess_exec(
-            "ssh", "-i", str(self._key), "-p", str(self.board.ssh_port), "-o", "StrictHostKeyChecking=no",
+            "ssh", "-i", str(self._key), "-p", str(self.device.ssh_port), "-o", "StrictHostKeyChecking=no",
             "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "BatchMode=yes",
             "root@127.0.0.1", command,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
@@ -101,7 +101,7 @@ class Bed:
             return False
 
 
-def one_board(name: str, layout: Topology | None = None) -> dict[str, DeviceType]:
+def one_device(name: str, layout: Topology | None = None) -> dict[str, DeviceType]:
     device_type = load_device_types(ROOT)[name]
     changes: dict[str, object] = {"units": device_type.units[:1]}
     if layout is not None:
@@ -132,8 +132,8 @@ async def boot_id(client: Client) -> str:
     return READY.findall(client.seen.replace(b"\r\n", b"\n"))[-1].decode()
 
 
-@pytest.mark.board
-def test_a_board_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+@pytest.mark.device
+def test_a_device_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     image = hashlib.sha256(golden[0].rootfs.read_bytes()).hexdigest()
     log = tmp_path / "bench" / "consoles" / "tiny-1.log"
 
@@ -166,11 +166,11 @@ def test_a_board_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: 
         await client.drain()
         assert log.with_name(f"{log.name}.1").read_bytes() + log.read_bytes() == client.seen
 
-    with_bench(one_board("tiny"), golden, tmp_path, scenario)
+    with_bench(one_device("tiny"), golden, tmp_path, scenario)
 
 
-@pytest.mark.board
-@pytest.mark.nightly  # test_findings.py of tests/e2e counts locks by this numbering
+@pytest.mark.device
+@pytest.mark.nightly  # test_findings.py of tests/scenarios counts locks by this numbering
 def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     layout = Topology(
         sockets=2, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numa_nodes=2, numbering="smt_last"
@@ -187,7 +187,7 @@ def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: P
         await boot_id(client)
         assert sorted((await bed.ssh(LAYOUT))[1].splitlines()[0].split()) == sorted(expected[0].split())
         kernel = shutil.copy(golden[0].kernel, tmp_path / "image")
-        key, port = str(golden[1]), str(bed.board.ssh_port)
+        key, port = str(golden[1]), str(bed.device.ssh_port)
         copy = await asyncio.create_subprocess_exec(
             "scp", "-q", "-i", key, "-P", port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
             str(kernel), "root@127.0.0.1:/lab/image",
@@ -205,4 +205,4 @@ def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: P
         assert nodes == expected[1]
         assert sorted(caches.split()) == sorted(expected[2].split())
 
-    with_bench(one_board("tiny", layout), golden, tmp_path, scenario)
+    with_bench(one_device("tiny", layout), golden, tmp_path, scenario)
