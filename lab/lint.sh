@@ -1,5 +1,7 @@
 #!/bin/sh
-# One gate at a time, each with its own name.
+# Checks everything, one gate at a time, each with its own name.
+#   lint.sh           all gates
+#   lint.sh python    ruff and mypy only
 set -eu
 cd "$(dirname "$0")/.."
 gate() {
@@ -13,6 +15,9 @@ trap 'rm -f "$log"' EXIT
 gate "ruff check" ruff check --no-cache .
 gate "ruff format" ruff format --no-cache --check .
 gate mypy mypy --cache-dir "$WQLAB_CACHE/mypy" contracts comparison server worker client lab
-gate "shell syntax" sh -c 'for f in $(find lab deploy testplans worker benchmarks .ci -name "*.sh") .ci/run; do sh -n "$f" || exit 1; done'
+gate "mypy of fixtures and benchmarks" lab/mypy-tests.sh
+[ "${1:-}" != python ] || exit 0
+gate shellcheck lab/shellcheck.sh
 gate "data folders" python -m wqlab_contracts.loading .
+gate documentation python -m wqlab_lab.documentation check
 gate "web types, lint, generated types" python -m wqlab_lab.web run types lint api:check

@@ -1,0 +1,17 @@
+#!/bin/sh
+# Checks the types of fixtures and helpers of the tests, and of the benchmarks. Each folder is checked on its own: several have
+# modules of the same name. The tests themselves are not checked.
+set -eu
+cd "$(dirname "$0")/.."
+status=0
+for folder in comparison/tests contracts/tests server/tests worker/tests client/tests lab/tests tests benchmarks; do
+    files=$(find "$folder" -name '*.py' ! -name 'test_*' ! -name __init__.py ! -path '*/fakekernel/*' | sort)
+    [ -n "$files" ] || continue
+    # The server's tests are a package; the others import their helpers as top-level modules.
+    path=$folder
+    [ "$folder" != server/tests ] || path=
+    # shellcheck disable=SC2086  # a list of files
+    MYPYPATH="$path" mypy --config-file lab/mypy-tests.ini \
+        --cache-dir "$WQLAB_CACHE/mypy-tests/$folder" $files || status=1
+done
+exit $status

@@ -1,0 +1,51 @@
+"""Run a lab whose programs restart when their code changes, and Vite's development server for its pages."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from dataclasses import replace
+
+from . import web
+from .services import Service
+
+_CODE = {
+    "api": ("contracts", "comparison", "server"),
+    "server": ("contracts", "comparison", "server"),
+    "build": ("contracts", "worker"),
+    "lookups": ("contracts", "worker"),
+    "devices": ("contracts", "worker"),
+}
+"""Program -> folders of the checkout whose Python files it runs."""
+_STOP_TIMEOUT_S = 5
+"""A program that still runs so long after SIGINT is killed; a run that is cut off is queued again."""
+
+
+def reloading(services: list[Service]) -> list[Service]:
+    """Return the services with those that run the project's code restarted by watchfiles at each change."""
+    return [_reloading(service) if service.name in _CODE else service for service in services]
+
+
+def _reloading(service: Service) -> Service:
+    folders = [str(web.CHECKOUT / folder) for folder in _CODE[service.name]]
+    command = [
+        sys.executable, "-m", "watchfiles", "--filter", "python", "--target-type", "command",
+        "--sigint-timeout", str(_STOP_TIMEOUT_S), shlex.join(service.command), *folders,
+    ]  # fmt: skip
+    return replace(service, command=command)
+
+
+def serve_pages(url: str) -> int:
+    """Run Vite's development server until it is interrupted; it forwards API requests to `url`. Return its status.
+
+    Raises WebError if web/node_modules is missing.
+    """
+    folder = web.CHECKOUT / "web"
+    vite = folder / "node_modules" / "vite" / "bin" / "vite.js"
+    if not vite.exists():
+        raise web.WebError("web/node_modules is missing; `make web-packages` makes it")
+    environment = {**os.environ, "WQLAB_URL": url}
+    command = [str(web.node()), str(vite), "--host", "127.0.0.1", "--clearScreen", "false"]
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
