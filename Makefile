@@ -1,4 +1,4 @@
-# wqlab. `make` alone lists what there is.
+# wqlab. `make` without a target lists the targets.
 SHELL := /bin/sh
 AS_USER := lab/as-user.sh
 
@@ -12,9 +12,10 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: help setup demo up arm64 password stop down status lint format test test-nightly test-unit bench lock openapi
+.PHONY: help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+    test-unit test-one test-web web-packages bench lock openapi
 
-help: ## what you can make
+help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment; build the pages
@@ -26,43 +27,69 @@ demo: setup ## start a lab here, submit the example series and a settings study,
 up: setup ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
 
+restart: setup ## load changed code, pages and documentation into a running lab
+	@$(AS_USER) wqlab-lab restart
+
+dev: setup web-packages ## run the lab with reload on change: API, workers and pages, on the data of `make demo`
+	@$(AS_USER) wqlab-lab dev
+
+docs: setup ## build the documentation and check its links; a running lab serves it under /docs/ after `make restart`
+	@$(AS_USER) python -m wqlab_lab.documentation build
+
 arm64: ## add emulated arm64 devices (cross compiler, QEMU, about 10 minutes for their golden kernel)
 	@lab/setup.sh arm64
 	@$(AS_USER) wqlab-lab arm64
 
-password: ## make a new password for the lab's administrator
+password: ## create a new password for the lab's administrator
 	@$(AS_USER) wqlab-lab password
 
-status: ## what runs, and where
+status: ## list the lab's programs and its address
 	@$(AS_USER) wqlab-lab status
 
-stop: ## stop the lab, keep its data
+stop: ## stop the lab and keep its data
 	@$(AS_USER) wqlab-lab stop
 
 down: ## stop the lab and remove its state folder (the cache of builds and images stays)
 	@$(AS_USER) wqlab-lab down
 
-lint: setup ## ruff, mypy, shell syntax, data folders; types, biome and generated types of web/
+setup-python:
+	@lab/setup.sh no-pages
+
+web-packages: setup ## install web/node_modules in the checkout, for `make dev` and for editors
+	@ln -sfn "$$($(AS_USER) python -m wqlab_lab.web packages)/node_modules" web/node_modules
+
+lint: ## run all checks: ruff, mypy, shellcheck, data folders, documentation; types, biome and generated types of web/
+	@lab/setup.sh tests
 	@$(AS_USER) lab/lint.sh
 
-format: ## let ruff format the Python
+lint-python: setup-python ## run only ruff and mypy, without building the pages
+	@$(AS_USER) lab/lint.sh python
+
+format: ## format the Python code with ruff
 	@.venv/bin/ruff format . && .venv/bin/ruff check --fix .
 
-test: ## everything: lint, unit, integration, devices, end to end with a browser
+test: ## run the default suite: lint, unit, integration, devices, end to end with a browser
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test.sh
 
-test-nightly: ## what `make test` leaves out: series that change what a plan counts, other kernels, other recipes, the container images
+test-nightly: ## run the nightly suite: series that change what a plan counts, other kernels and recipes, the container images
 	@lab/setup.sh tests
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test-nightly.sh
 	@lab/test-images.sh
 
-test-unit: setup ## only the tests that need no service
+test-unit: setup-python ## run the tests that need no service, without building the pages
 	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not device and not scenario and not nightly"
 
-bench: setup ## the figures of benchmarks/README.md
+test-one: ## run one file, folder or test: make test-one T=server/tests/jobs/test_claims.py
+	@lab/setup.sh tests no-pages
+	@$(AS_USER) python -m pytest -p no:cacheprovider $(T)
+
+test-web: setup ## run the unit tests of web/
+	@$(AS_USER) python -m wqlab_lab.web run test
+
+bench: setup ## measure the figures of benchmarks/README.md
 	@$(AS_USER) sh benchmarks/run.sh
 
 lock: ## write requirements.txt, with hashes, from the packages' lists

@@ -1,4 +1,4 @@
-"""How the tests are shared out when several run at once (`pytest -n 3`, as `make test` does), and what they log."""
+"""Distribute tests to parallel processes (`pytest -n 3`, as `make test` does), and configure logging."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
 
-PARTS_DIE = {"tests/scenarios/test_outages.py", "tests/scenarios/test_pages_run.py", "tests/scenarios/test_lava.py"}
-"""Here devices and services are made to fail: much of it is waiting."""
+OUTAGE_TESTS = {"tests/scenarios/test_outages.py", "tests/scenarios/test_pages_run.py", "tests/scenarios/test_lava.py"}
+"""Tests that make devices and services fail, and mostly wait."""
 
 
-class BySharedParts(LoadScopeScheduling):  # type: ignore[misc]
-    """A file's tests stay together, for what its fixtures start; the end-to-end tests share two labs."""
+class SharedLabScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Keep the tests of a file in one process for its fixtures; the end-to-end tests share two labs."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         if file.startswith("tests/scenarios/"):
-            return "a lab whose parts die" if file in PARTS_DIE else "a lab that is left alone"
+            return "lab with outages" if file in OUTAGE_TESTS else "undisturbed lab"
         return file
 
 
 @pytest.fixture(scope="session")
-def parts_die() -> bool | None:
-    """Which of the two labs this process shares; None when it runs the tests of both."""
+def outages_lab() -> bool | None:
+    """Return True for the lab with outages, False for the other one, None if this process runs both."""
     if "PYTEST_XDIST_WORKER" not in os.environ:
         return None
-    return os.environ["PYTEST_CURRENT_TEST"].partition("::")[0] in PARTS_DIE
+    return os.environ["PYTEST_CURRENT_TEST"].partition("::")[0] in OUTAGE_TESTS
 
 
 def pytest_configure() -> None:
-    """As in the lab's programs: structlog's own way draws an exception for a second."""
+    """Configure logging as the lab's programs do: structlog's default takes a second to format an exception."""
     logs.configure()
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> BySharedParts:
-    return BySharedParts(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedLabScheduling:
+    return SharedLabScheduling(config, log)

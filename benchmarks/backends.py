@@ -1,10 +1,10 @@
-"""The same four boots (A, B, B, A) of one device through labgrid and through LAVA.
+"""Compare the same four boots (A, B, B, A) of one device by labgrid and by LAVA.
 
     python benchmarks/backends.py [ROUNDS]       # beside a running lab (`make up`), as the lab's user
 
 Both boot the lab's golden kernel under QEMU of this machine with the same CPUs, memory and accelerator, kexec the same
-image and run xfs-fsync with the same parameters. Rounds alternate (LAVA, labgrid, labgrid, LAVA), so that what else the
-machine does meets both. Prints seconds, and LAVA's as a multiple of labgrid's.
+image and run xfs-fsync with the same parameters. Rounds alternate (LAVA, labgrid, labgrid, LAVA), so that other load of
+the machine affects both. Prints seconds, and the ratio of LAVA to labgrid.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.specs import Backend as BackendName
 from wqlab_lab.lava import TrialLava
-from wqlab_worker.backends.base import Backend
+from wqlab_worker.backends.interface import Backend
 from wqlab_worker.backends.labgrid import LabgridBackend
 from wqlab_worker.backends.lava import LavaBackend
-from wqlab_worker.claims import golden
 from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.claims.jobs import golden_images
 from wqlab_worker.claims.server import sha256_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,8 +53,8 @@ LIMIT_S = 1800.0
 
 
 @dataclass
-class Story:
-    """An `Emit` that looks at the clock."""
+class TimedEvents:
+    """`EventSink` that records times."""
 
     began: float = field(default_factory=time.monotonic)
     first_console_s: float | None = None
@@ -90,7 +90,7 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
         device=DeviceFacts(
             name=device,
             device_type=kind.name,
-            # A lab of its own: the running one frees what its sessions hold without a lease.
+            # A separate lab: the running one releases devices that sessions hold without a lease.
             lab="benchmark",
             arch=kind.arch,
             topology=kind.topology,
@@ -101,7 +101,7 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
         ),
         previous_holder=False,
         plan=plan,
-        # So much that both devices have the memory for it: LAVA's holds its overlay twice.
+        # Small enough for the memory of both devices: LAVA's device holds its overlay twice.
         profile=plan.emulated.model_copy(update={"parameters": {**plan.emulated.parameters, "jobs": 8, "mounts": 2}}),
         files=data.plan_files(plan.name),
         kernels=dict.fromkeys(BOOTS, variant),
@@ -110,8 +110,8 @@ def job_of(data: DataFolder, kernel: Path, device: str, backend: BackendName, ru
     )
 
 
-def measure(backend: Backend, job: RunJob, held_s: Callable[[Story, float], float]) -> dict[str, float]:
-    stop, story = Stop(), Story()
+def measure(backend: Backend, job: RunJob, held_s: Callable[[TimedEvents, float], float]) -> dict[str, float]:
+    stop, story = Stop(), TimedEvents()
     stop.extend(time.monotonic() + LIMIT_S)
     result = backend.execute(job, job.blocks, story, stop)
     if result.outcome is not Outcome.PASSED or story.first_console_s is None:
@@ -126,8 +126,8 @@ def measure(backend: Backend, job: RunJob, held_s: Callable[[Story, float], floa
     }
 
 
-def held_by_lava(lava: TrialLava) -> Callable[[Story, float], float]:
-    def seconds(story: Story, _wall: float) -> float:
+def held_by_lava(lava: TrialLava) -> Callable[[TimedEvents, float], float]:
+    def seconds(story: TimedEvents, _wall: float) -> float:
         number = story.job_url.rpartition("/")[2]
         headers = {"Authorization": f"Token {lava.token}"}
         job = httpx.get(f"{lava.url}/api/v0.2/jobs/{number}/", headers=headers).json()
@@ -140,9 +140,9 @@ def main() -> int:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     state, cache = Path(os.environ["WQLAB_STATE"]), Path(os.environ["WQLAB_CACHE"])
     if not (state / "bench/bench.json").exists():
-        print("no lab runs here: start one with `make up`", file=sys.stderr)
+        print("no lab is running; start one with `make up`", file=sys.stderr)
         return 2
-    data, images = load_data(ROOT), golden.images(state, "x86_64")
+    data, images = load_data(ROOT), golden_images(state, "x86_64")
     kernel = images["kernel"]
     figures: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     os.environ["WQLAB_LAVA_OWN_QEMU"] = "1"

@@ -1,8 +1,8 @@
-"""Where a boot's time goes: golden system, kexec, workload, and the overhead that is none of them.
+"""Measure the phases of a boot: golden system, kexec, workload, and the remaining overhead.
 
     python benchmarks/boot_overhead.py        # after `make demo`, as the lab's user
 
-Reads the boots of the running lab through its API, and what each session logged of its steps. The aim is an overhead
+Reads the boots of the running lab through its API, and the steps in each session's log. The aim is an overhead
 under 2 s a boot on an idle machine. Prints a line per boot and the medians.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from wqlab_client import Client
-from wqlab_contracts.api.submissions import BootView
+from wqlab_contracts.api.runs import BootView
 from wqlab_contracts.enums import Arm
 
 COLUMNS = ("golden_s", "kexec_s", "workload_s", "overhead_s", "upload_s", "verify_s")
@@ -24,7 +24,7 @@ COLUMNS = ("golden_s", "kexec_s", "workload_s", "overhead_s", "upload_s", "verif
 def main() -> int:
     state = Path(os.environ["WQLAB_STATE"])
     if not (state / "run/api.port").exists():
-        print("no lab runs here: start one with `make demo`", file=sys.stderr)
+        print("no lab is running; start one with `make demo`", file=sys.stderr)
         return 2
     url = f"http://127.0.0.1:{(state / 'run/api.port').read_text()}"
     client = Client(url, (state / "keys/admin.token").read_text().strip())
@@ -59,7 +59,7 @@ def row(
 
 
 def logged_steps(folder: Path, run_id: int) -> dict[tuple[int, str], dict[str, float]]:
-    """(block, arm) -> what the session wrote when the boot was verified; the last attempt counts."""
+    """Return (block, arm) -> the session's log entry of the boot's verification, of the last attempt."""
     found = {}
     for path in sorted(folder.glob(f"run-{run_id}-*.log")):
         for line in path.read_text().splitlines():

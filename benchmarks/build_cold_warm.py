@@ -1,11 +1,12 @@
-"""How long a kernel takes: cold; with a series, beginning with the base's objects; and so from nothing, by the
-compiler cache alone. The last two must be the same kernel.
+"""Measure kernel build times: cold; with a series, from the base's objects; and with it, by the compiler cache alone.
+
+The last two must give the same kernel.
 
     python benchmarks/build_cold_warm.py [--tree linux-6.12] [--series kernels/examples/flush-lock-runs.mbox]
 
-Uses a cache folder of its own, so nothing that the lab has built helps; the tree's mirror and files are prepared
-first and not counted. The aim: cold at most 540 s on two idle cores, the patched build at most a quarter of it.
-Prints JSON; needs about 4 GiB and an otherwise idle machine to mean anything.
+Uses a separate cache folder without the lab's builds; preparing the tree's mirror and files is not counted. The aim:
+cold at most 540 s on two idle cores, the patched build at most a quarter of it. Prints JSON; needs about 4 GiB and an
+otherwise idle machine.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import ApplyJob, BuildResult, MboxSeries, Series
 from wqlab_worker.apply.apply_series import apply
 from wqlab_worker.apply.checkout import checked_out
-from wqlab_worker.build.build_kernel import build, build_folder
+from wqlab_worker.build.build_kernel import build
+from wqlab_worker.build.kept_builds import build_folder
 from wqlab_worker.build.prepare import ProgressLine, kernel_job, prepare_tree
 from wqlab_worker.workspace import Workspace, remove_tree
 
@@ -77,7 +79,7 @@ def main() -> int:
 
 
 def same_kernel(one: BuildResult, other: BuildResult) -> bool:
-    """Byte for byte: the image, vmlinux with its debug information, the modules' files."""
+    """Return True if image, vmlinux with its debug information, and modules are equal byte for byte."""
     kinds = {ArtifactKind.KERNEL, ArtifactKind.VMLINUX, ArtifactKind.MODULE}
     hashes = ({(a.kind, a.name, a.sha256) for a in result.artifacts if a.kind in kinds} for result in (one, other))
     return next(hashes) == next(hashes)

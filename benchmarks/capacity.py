@@ -1,9 +1,9 @@
-"""How much one server takes: requests of its API process, messages of its broker, bytes of its artifact store.
+"""Measure one server's capacity: requests of its API process, messages of its broker, bytes of its artifact store.
 
     python benchmarks/capacity.py        # beside a running lab (`make up`), as the lab's user
 
-Asks as many at once as a lab has workers and people (CLIENTS), for SECONDS each, and prints requests a second with the
-median and the slowest hundredth. What a number means for a lab is worked out in docs/scaling.md.
+Sends requests from as many clients as a lab has workers and users (CLIENTS), for SECONDS each, and prints requests per
+second with the median and the 99th percentile of the latency. docs/scaling.md interprets the figures.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SMALL, SMALLS = 20_000, 300
 
 @contextmanager
 def tokens(url: str, admin: str) -> Iterator[list[str]]:
-    """One for each client: the API lets a token ask so often a second, and no more."""
+    """Create a token for each client, because the API limits the requests of a token."""
     with httpx.Client(base_url=f"{url}/api/v1", headers={"Authorization": f"Bearer {admin}"}, trust_env=False) as api:
         made = [
             api.post("/tokens", json={"name": f"capacity {number}", "scopes": ["read"]}).raise_for_status().json()
@@ -49,7 +49,7 @@ def tokens(url: str, admin: str) -> Iterator[list[str]]:
 
 
 async def asked(url: str, clients: Sequence[str], path: str) -> list[float]:
-    """Seconds of each answer, to clients with these tokens."""
+    """Return the latency of each answer in seconds, with one client for each token."""
     took: list[float] = []
     end = time.monotonic() + SECONDS
 
@@ -126,7 +126,7 @@ def artifacts(folder: Path) -> None:
 def main() -> int:
     state = Path(os.environ["WQLAB_STATE"])
     if not (state / "run/api.port").exists():
-        print("no lab runs here: start one with `make up`", file=sys.stderr)
+        print("no lab is running; start one with `make up`", file=sys.stderr)
         return 2
     url = f"http://127.0.0.1:{(state / 'run/api.port').read_text()}"
     api(url, (state / "keys/admin.token").read_text().strip(), (state / "keys/worker.token").read_text().strip())

@@ -1,9 +1,10 @@
-"""How long does it take to compare 1,000,000 samples?
+"""Measure the time to compare 1,000,000 samples.
 
     python benchmarks/compare_million.py [--rows 1000000]
 
-A year of a lab: 4 device types, 3 scenarios, 6 settings, 12 metrics, 16 blocks of two boots, one warm-up and as many
-repetitions as it takes. Reads the CSV as `wqlab compare` does and compares kernels and settings. Aim: under 5 s.
+The samples are about a year of a lab: 4 device types, 3 scenarios, 6 settings, 12 metrics, 16 blocks of two boots, one
+warm-up and enough repetitions to reach the number of rows. Reads the CSV as `wqlab compare` does and compares kernels
+and settings. Aim: under 5 s.
 """
 
 import argparse

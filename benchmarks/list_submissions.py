@@ -1,11 +1,10 @@
-"""Does the list of submissions stay quick with 100,000 of them?
+"""Measure the list of submissions with 100,000 rows.
 
     python benchmarks/list_submissions.py [--rows 100000]
 
-Fills a database of its own, asks for pages as the API does, and shows for each: which index PostgreSQL takes, how many
-rows of the table it looks at, and how much faster that is than reading the table. Rows are counted, so they say the
-same on every machine; times are for the ratio only, taken against each other in the same minute, because machines are
-shared.
+Fills a separate database, requests pages as the API does, and prints for each page which index PostgreSQL uses, how
+many rows of the table it reads, and how much faster that is than a sequential scan. Row counts are the same on every
+machine; times are measured in the same minute and serve only for the ratio, because machines are shared.
 """
 
 import argparse
@@ -32,11 +31,11 @@ POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 REPEATS = 5
 LIMIT = 50
 SPARE = 4 * LIMIT
-"""Rows that a page may look at, if twice as many as fit its filter are fewer."""
+"""Rows that a page may always read, even if they are more than twice the rows that match its filter."""
 
 Ask = tuple[str, Filter, Sort, float | None]
-"""What it is, the filter, the order, and from which part of the list on (0.5: from its middle)."""
-ASKED: list[Ask] = [
+"""Description, filter, order, and the position in the list where the page begins (0.5: the middle)."""
+PAGES: list[Ask] = [
     ("first page", Filter(), Sort.NEWEST, None),
     ("a page from the middle", Filter(), Sort.NEWEST, 0.5),
     ("by title, from the middle", Filter(), Sort.TITLE, 0.5),
@@ -57,7 +56,7 @@ ASKED: list[Ask] = [
     ("still applying", Filter(state=SubmissionState.APPLYING), Sort.NEWEST, None),
 ]  # fmt: skip
 
-# A series of 4 kB, as its row holds it; nine of ten are finished, one in 2,000 runs now.
+# Each row has a series of 4 kB; nine of ten submissions are finished, one in 2,000 is running.
 FILL = """
 INSERT INTO submissions (request, owner, title, series_key, author, tree, priority, facets, state, outcome, exit_code,
                          event_seq, created_at, finished_at)
@@ -84,7 +83,7 @@ FROM generate_series(1, :rows) AS n
 
 @contextmanager
 def database() -> Iterator[Engine]:
-    """A server of our own with an empty, migrated database."""
+    """Start a separate PostgreSQL server with an empty, migrated database."""
     with tempfile.TemporaryDirectory(prefix="wqlab-bench-") as folder:
         data = Path(folder) / "data"
         subprocess.run(
@@ -110,7 +109,7 @@ def database() -> Iterator[Engine]:
 
 
 def timed_ms(work: Callable[[], object]) -> float:
-    """Median of a few goes, after one that fills caches."""
+    """Return the median time of several calls, after one that fills caches."""
     work()
     took = []
     for _ in range(REPEATS):
@@ -121,7 +120,7 @@ def timed_ms(work: Callable[[], object]) -> float:
 
 
 def statements_of(session: Session, work: Callable[[], object]) -> list[tuple[str, Any]]:
-    """What `work` sends to the database."""
+    """Return the statements that `work` sends to the database."""
     sent: list[tuple[str, Any]] = []
 
     def note(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
@@ -137,10 +136,12 @@ def statements_of(session: Session, work: Callable[[], object]) -> list[tuple[st
 
 
 def plan_of(session: Session, statement: str, parameters: Any) -> tuple[str, int]:
-    """How the table is reached, and how many of its rows that looks at."""
+    """Return how the plan reads the table, and how many of its rows it reads."""
     cursor = session.connection().connection.cursor()
     cursor.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", parameters)
-    (found,) = cursor.fetchone()
+    row = cursor.fetchone()
+    assert row is not None, "EXPLAIN returns one row"
+    (found,) = row
     plan = (found if isinstance(found, list) else json.loads(found))[0]["Plan"]
     ways, rows = [], 0
     for node in nodes(plan):
@@ -168,17 +169,17 @@ def main() -> int:
             connection.execute(text(FILL), {"rows": rows})
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             connection.execute(text("VACUUM ANALYZE submissions"))
-        print(f"{rows:,} submissions; pages of {LIMIT}; medians of {REPEATS}, counting all that fit included")
+        print(f"{rows:,} submissions; pages of {LIMIT}; medians of {REPEATS}, including the count of all matches")
         print(f"{'page':<32} {'found':>7} {'ms':>7} {'by table':>9} {'ratio':>6} {'rows read':>9}  by")
-        for name, wanted, sort, part in ASKED:
+        for name, filter_, sort, part in PAGES:
             after = None if part is None else int(rows * part)
             with make_factory(engine)() as session:
 
                 def ask(
-                    session: Session = session, wanted: Filter = wanted, sort: Sort = sort, after: Any = after
+                    session: Session = session, filter_: Filter = filter_, sort: Sort = sort, after: Any = after
                 ) -> Any:
                     session.expunge_all()
-                    return page(session, wanted, sort, after, LIMIT)
+                    return page(session, filter_, sort, after, LIMIT)
 
                 _, total, _ = ask()
                 took = timed_ms(ask)
@@ -189,7 +190,7 @@ def main() -> int:
                 without = timed_ms(ask)
                 much += read > max(2 * total, SPARE)
                 print(f"{name:<32} {total:>7} {took:>7.2f} {without:>9.2f} {without / took:>6.1f} {read:>9}  {way}")
-    print(f"pages that look at more than twice the rows that fit, or {SPARE}, to find or to count them: {much}")
+    print(f"pages that read more than twice the matching rows, and more than {SPARE}, to find or count them: {much}")
     return 1 if much else 0
 
 

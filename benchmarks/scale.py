@@ -1,10 +1,10 @@
-"""How long is a tick with 1,000 devices in 20 labs and 10,000 runs that wait; and who gets the devices?
+"""Measure a tick with 1,000 devices in 20 labs and 10,000 queued runs, and count the devices of each submitter.
 
     python benchmarks/scale.py [--runs 10000] [--devices 1000] [--labs 20] [--rounds 200]
 
-The server's own code against a PostgreSQL of its own: device types from a data folder, submissions and runs as rows,
-ticks as the server makes them. Workers are played by what they leave in the database: before each tick one device of 200
-ends its run, as in three seconds when runs take ten minutes. One submitter holds half of the queue.
+Runs the server's code against a separate PostgreSQL: device types from a data folder, submissions and runs as rows,
+ticks as in the server. Workers are simulated by their changes in the database: before each tick one device of 200 ends
+its run, as happens in three seconds when runs take ten minutes. One submitter has half of the queue.
 """
 
 import argparse
@@ -15,19 +15,21 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import yaml
 from list_submissions import database
 from sqlalchemy import Engine, Table, select, text
+from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.submissions import SubmissionRequest, Target
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import JobState, Outcome
-from wqlab_contracts.messages import ApplyResult, Source
-from wqlab_server.estimates.lab_snapshot import load as queue_state
+from wqlab_contracts.messages import ApplyResult, Source, Target
+from wqlab_server.estimates import lab_snapshot
 from wqlab_server.models import Apply, Run, Submission
 from wqlab_server.pipeline import assign_devices, tick
-from wqlab_server.pipeline.due import due
+from wqlab_server.pipeline.due import due_submissions
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
 from wqlab_server.storage.live_data import LiveData
@@ -37,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TYPES = 5
 SUBMITTERS = 50
 HEAVY = "submitter0"
-"""Has half of the queue."""
+"""Submitter with half of the queue."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,7 @@ class Size:
 
 
 def data_folder(folder: Path, devices: int, labs: int) -> Path:
-    """The repository's, with five device types whose units are spread over the labs."""
+    """Load the repository's data folder with five device types whose units are distributed over the labs."""
     for name in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / name, folder / name)
     model = yaml.safe_load((ROOT / "device-types/ryzen-3900x.yaml").read_text())
@@ -64,7 +66,7 @@ def data_folder(folder: Path, devices: int, labs: int) -> Path:
 
 
 def copy(table: Table, count: int, **columns: str) -> str:
-    """SQL that makes `count` rows like the first one of `table`, but for these columns' expressions of `n`."""
+    """Return SQL that copies the first row of `table` `count` times, with these expressions of `n` for some columns."""
     names = [column.name for column in table.columns if column.computed is None and column.name != "id"]
     values = ", ".join(columns.get(name, f"model.{name}") for name in names)
     return (
@@ -74,7 +76,7 @@ def copy(table: Table, count: int, **columns: str) -> str:
 
 
 def fill(factory: SessionFactory, data: LiveData, settings: Settings, runs: int) -> None:
-    """A queue of `runs` submissions of one run each: applied, built, waiting for a device; and good devices."""
+    """Insert `runs` submissions with one queued run each, applied and built, and good devices."""
     request = SubmissionRequest(
         series=None, tree=data.current().default_tree, targets=[Target(plan="dm-crypt-affinity", device_type="type-0")]
     )
@@ -115,7 +117,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def go_on(engine: Engine, share: float) -> None:
-    """What workers leave after a while: a share of the devices is free again, the others are measuring."""
+    """Simulate the workers: a share of the devices becomes free again, the others are measuring."""
     with engine.begin() as connection:
         connection.execute(
             text(
@@ -128,7 +130,7 @@ def go_on(engine: Engine, share: float) -> None:
             ),
             {"share": share},
         )
-        # What was offered has been claimed, and its worker's heart beats.
+        # Assigned runs are claimed, and their workers send heartbeats.
         connection.execute(text("UPDATE leases SET holder = 'worker', expires_at = now() + interval '1 hour'"))
         connection.execute(
             text(
@@ -159,7 +161,7 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
     print(f"{size.devices} devices enter the pool: {seconds(lambda: tick.tick(factory, settings, data)):.2f} s")
     fill(factory, data, settings, size.runs)
     first = seconds(lambda: tick.tick(factory, settings, data))
-    print(f"first tick, all devices free: {first:.2f} s, {sum(devices_of(engine).values())} devices given")
+    print(f"first tick, all devices free: {first:.2f} s, {sum(devices_of(engine).values())} devices assigned")
     ticks, given, served = [], [], Counter(devices_of(engine))
     for _ in range(size.rounds):
         go_on(engine, share=1 / 200)
@@ -172,14 +174,15 @@ def measure(engine: Engine, folder: Path, size: Size) -> None:
         f"median {statistics.median(ticks):.2f} s, longest {max(ticks):.2f} s"
     )
     idle = [seconds(lambda: tick.tick(factory, settings, data)) for _ in range(5)]
-    print(f"a tick with nothing to give: {statistics.median(idle):.2f} s; of it")
-    for what, ask in (
-        ("submissions that could be brought on", due),
-        ("the whole queue, as the pages show it", lambda session: queue_state(session, settings)),
-    ):
+    print(f"a tick without free devices: {statistics.median(idle):.2f} s; of it")
+    reads: dict[str, Callable[[Session], object]] = {
+        "submissions that could advance": due_submissions,
+        "the whole queue, as the pages show it": lambda session: lab_snapshot.load(session, settings),
+    }
+    for what, read in reads.items():
         with transaction(factory) as session:
-            print(f"  {what}: {1000 * seconds(lambda ask=ask, session=session: ask(session)):.0f} ms")
-    print(f"  devices for runs: {1000 * seconds(lambda: assign_devices.give_devices(factory, settings)):.0f} ms")
+            print(f"  {what}: {1000 * seconds(partial(read, session)):.0f} ms")
+    print(f"  devices for runs: {1000 * seconds(lambda: assign_devices.assign_devices(factory, settings)):.0f} ms")
     light = [served[f"submitter{n}"] for n in range(1, SUBMITTERS)]
     print(
         f"devices given to {HEAVY}, who has half of the queue: {served[HEAVY]}; "
@@ -206,9 +209,9 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=1_000)
     parser.add_argument("--labs", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=200)
-    wanted = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="wqlab-bench-") as folder, database() as engine:
-        measure(engine, Path(folder), Size(wanted.runs, wanted.devices, wanted.labs, wanted.rounds))
+        measure(engine, Path(folder), Size(options.runs, options.devices, options.labs, options.rounds))
 
 
 if __name__ == "__main__":

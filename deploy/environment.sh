@@ -1,6 +1,6 @@
 #!/bin/sh
-# environment.sh FOLDER PACKAGE...: a Python environment with these packages of the checkout and what they need, at the
-# versions and with the hashes of requirements.txt, which has all of them. Run while the images are built.
+# environment.sh FOLDER PACKAGE...: create a Python environment with these packages of the checkout and their
+# dependencies, at the versions and with the hashes of requirements.txt. Run while the images are built.
 set -eu
 folder=$1
 shift
@@ -13,7 +13,7 @@ done | grep -v '^wqlab-' | sort -u > "$needs"
 python3 -m venv --without-pip "$folder"
 # shellcheck disable=SC2086
 $uv pip install --python "$folder/bin/python" --compile-bytecode --verify-hashes -c requirements.txt -r "$needs"
-# The packages themselves, built by the pinned hatchling.
+# Build the packages with the pinned hatchling.
 for package in "$@"; do
     PATH="/opt/build/bin:$PATH" $uv build --wheel --no-build-isolation --python /opt/build/bin/python -o /tmp/wheels "$package"
 done

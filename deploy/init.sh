@@ -1,5 +1,5 @@
 #!/bin/sh
-# wqlab-init STEP: what `make up` does before or between its processes. Each step leaves alone what is there.
+# wqlab-init STEP: run a one-time step of `make up`. Each step skips what exists.
 set -eu
 case ${1-} in
     database) # a PostgreSQL cluster that only its own user reaches, through a socket
@@ -18,7 +18,7 @@ case ${1-} in
         [ -e "$key" ] || ssh-keygen -q -t ed25519 -N "" -C wqlab -f "$key"
         ;;
     *)
-        echo "wqlab-init: no step '${1-}': database, schema or lab" >&2
+        echo "wqlab-init: unknown step '${1-}'; the steps are database, schema and lab" >&2
         exit 2
         ;;
 esac

@@ -1,6 +1,6 @@
 #!/bin/sh
-# as-user.sh COMMAND...: runs it as the lab's user, in the checkout, with a small and known environment. Root drops to
-# the user `wqlab`; anyone else stays who they are.
+# as-user.sh COMMAND...: run a command as the lab's user, in the checkout, with a minimal environment. Root switches to
+# the user `wqlab`; any other user runs the command itself.
 set -eu
 cd "$(dirname "$0")/.."
 . lab/env.sh

@@ -1,6 +1,6 @@
 #!/bin/sh
-# certificates.sh NAME FOLDER: a private CA and a certificate for NAME (a host name or an address) in FOLDER, as WQLAB_TLS
-# wants them. Run again for another server: the CA that is there stays, and labs that trust it go on.
+# certificates.sh NAME FOLDER: create a private CA and a certificate for NAME (a host name or an address) in FOLDER, for
+# WQLAB_TLS. An existing CA is kept, so that labs which trust it accept the new certificate.
 set -eu
 [ $# = 2 ] || { echo "usage: $0 NAME FOLDER" >&2; exit 2; }
 case $1 in

@@ -1,4 +1,5 @@
-# Sourced: where the lab keeps things, and who runs it. Both folders can be moved by setting the variables.
+# shellcheck shell=sh disable=SC2034  # lab_user is for the scripts that source this file
+# Sourced: the lab's user, and its folders, which the variables override.
 lab_user=wqlab
 if [ "$(id -u)" = 0 ]; then
     : "${WQLAB_CACHE:=/var/cache/wqlab}" "${WQLAB_STATE:=/var/lib/wqlab/lab}"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# from-copy.sh TARGET: root's checkout that the lab's user cannot read (in /root, say) is run from a readable copy.
+# from-copy.sh TARGET: run `make TARGET` in a readable copy of a checkout that only root can read (such as one in /root).
 set -eu
 cd "$(dirname "$0")/.."
 copy=/var/lib/wqlab/checkout

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes requirements.txt: every library of every package, pinned with hashes, without naming where it came from.
+# Write requirements.txt: every dependency of every package, pinned with hashes, without the registry's address.
 set -eu
 cd "$(dirname "$0")/.."
 grep -hoE '^dependencies = \[.*\]' ./*/pyproject.toml | grep -oE '"[^"]+"' | tr -d '"' | grep -v '^wqlab-' | sort -u |

@@ -1,12 +1,21 @@
 #!/bin/sh
-# Installs what is missing: Debian packages, the lab's user (when root), the Python environment, the built web pages.
-# Safe to run again: does nothing when all is there. Starts no system service.
-#   setup.sh          what a lab needs
-#   setup.sh tests    and what only its tests need
+# Install what is missing: Debian packages, the lab's user (as root), the Python environment, the built web pages.
+# It can be run again, and does nothing if everything is installed. It starts no system service.
+#   setup.sh              everything that a lab needs
+#   setup.sh tests        also everything that only its tests need
+#   setup.sh arm64        also everything that arm64 devices need
+#   setup.sh no-pages     without web pages and documentation, for checks of Python code
 set -eu
 cd "$(dirname "$0")/.."
 . lab/env.sh
-lists="lab/packages.txt${1:+ lab/packages-$1.txt}"
+lists=lab/packages.txt
+pages=yes
+for part; do
+    case $part in
+        no-pages) pages= ;;
+        *) lists="$lists lab/packages-$part.txt" ;;
+    esac
+done
 
 say() { printf 'setup: %s\n' "$*"; }
 die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
@@ -14,13 +23,13 @@ die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 [ "$(dpkg --print-architecture 2>/dev/null)" = amd64 ] || die "this needs Debian 12 on amd64"
 
 missing_packages() {
-    # shellcheck disable=SC2086
+    # shellcheck disable=SC2086,SC2013  # a list of files, with one package name on each line
     for name in $(cat $lists | grep -v '^#'); do
         dpkg-query -W -f '${db:Status-Status}\n' "$name" 2>/dev/null | grep -qx installed || echo "$name"
     done
 }
 
-# A package's own start-up script must not start a daemon or make a cluster: the lab brings its own, in its own folder.
+# A package's start-up script must not start a daemon or create a cluster: the lab runs its own in its folder.
 install_script='
 set -eu
 export DEBIAN_FRONTEND=noninteractive
@@ -76,7 +85,7 @@ make_user() {
         say "adding the system user $lab_user (nothing of the lab runs as root)"
         useradd --system --home-dir /var/lib/wqlab --create-home --shell /usr/sbin/nologin "$lab_user"
     fi
-    # For what it runs in user namespaces under several ids: the first range that nobody has.
+    # Subordinate ids for its user namespaces: the first range that no user has.
     if ! grep -q "^$lab_user:" /etc/subuid 2>/dev/null; then
         first=$(cat /etc/subuid /etc/subgid 2>/dev/null | awk -F: 'BEGIN { next_ = 100000 } { if ($2 + $3 > next_) next_ = $2 + $3 } END { print next_ }')
         usermod --add-subuids "$first-$((first + 65535))" --add-subgids "$first-$((first + 65535))" "$lab_user"
@@ -84,7 +93,7 @@ make_user() {
     install -d -o "$lab_user" -m 755 "$(getent passwd "$lab_user" | cut -d: -f6)" "$WQLAB_CACHE" "$WQLAB_STATE"
 }
 
-# uv comes from a pinned, hashed requirement; everything else is then installed by it, hashes checked.
+# pip installs the pinned and hashed uv, which installs everything else with checked hashes.
 make_python() {
     stamp=$(cat requirements.txt lab/uv.txt ./*/pyproject.toml | sha256sum | cut -c1-16)
     [ "$(cat .venv/wqlab-stamp 2>/dev/null)" = "$stamp" ] && return
@@ -94,7 +103,7 @@ make_python() {
     .venv/bin/pip install -q --disable-pip-version-check --no-deps --require-hashes -r lab/uv.txt
     uv=".venv/bin/uv -q pip"
     $uv install --python .venv/bin/python --compile-bytecode --require-hashes -r requirements.txt
-    # The packages themselves: editable, so that a changed line counts at once.
+    # The packages are installed editable, so that changes take effect at once.
     $uv install --python .venv/bin/python --no-deps --no-build-isolation --offline \
         -e contracts -e comparison -e server -e worker -e client -e lab
     echo "$stamp" > .venv/wqlab-stamp
@@ -103,15 +112,17 @@ make_python() {
 setup_log=$(mktemp "${TMPDIR:-/tmp}/wqlab-setup.XXXXXX")
 trap 'rm -f "$setup_log"' EXIT
 packages=$(missing_packages)
-# shellcheck disable=SC2086
+# shellcheck disable=SC2086  # a list of names
 [ -z "$packages" ] || install_packages $packages
 packages=$(missing_packages)
-[ -z "$packages" ] || die "still missing after the installation: $(echo $packages)"
+[ -z "$packages" ] || die "still missing after the installation: $(echo "$packages" | xargs)"
 if [ "$(id -u)" = 0 ]; then
     make_user
 else
     mkdir -p "$WQLAB_CACHE" "$WQLAB_STATE"
 fi
 make_python
-# The pages: built by the lab's user in its cache, when web/ is not what was built before.
+[ -n "$pages" ] || exit 0
+# The lab's user builds pages and documentation in its cache, once per content.
 lab/as-user.sh python -m wqlab_lab.web build >/dev/null
+lab/as-user.sh python -m wqlab_lab.documentation build >/dev/null

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What `lab/test.sh` leaves out, as the lab's user: it costs kernel builds, or an hour.
+# Run the nightly suite as the lab's user: tests that need kernel builds or an hour, which lab/test.sh omits.
 set -eu
 cd "$(dirname "$0")/.."
 export WQLAB_ARCHITECTURES=arm64

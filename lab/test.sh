@@ -1,6 +1,6 @@
 #!/bin/sh
-# The test suite, but for what is kept for the night, as the lab's user: lint first, then every test, three at a time, for
-# some of them wait; ends with pytest's own summary line. The longest come first: the end-to-end tests, which share two labs.
+# Run the default suite as the lab's user: lint, then the tests in three processes, because some of them wait. Ends with
+# pytest's summary line. The longest tests, the end-to-end tests which share two labs, come first.
 set -eu
 cd "$(dirname "$0")/.."
 python -m wqlab_lab.web run test & web=$!

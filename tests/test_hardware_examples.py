@@ -1,4 +1,4 @@
-"""The real devices that docs/hardware describes: what an operator copies must be valid, though nobody ran it."""
+"""The example device types and labgrid files of docs/hardware are valid, although they were never run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPORTERS = sorted((HARDWARE / "labgrid").glob("*.yaml"))
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
-    """The data folder after an operator has copied every example into it."""
+    """Create a data folder with every example copied into it."""
     folder = tmp_path_factory.mktemp("data")
     for name in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / name, folder / name)
@@ -29,15 +29,17 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> DataFolder:
     return load_data(folder)
 
 
-def test_there_is_one_for_each_machine() -> None:
+def test_each_machine_has_an_example() -> None:
     assert [path.stem for path in TYPES] == [
         "chromebook-mt8183", "chromebook-rk3399", "chromebook-sc7180", "ryzen-3900x-box", "xeon-8380-2s"
     ]  # fmt: skip
-    assert not {path.stem for path in TYPES} & load_data(ROOT).device_types.keys(), "none is in the newcomer's lab"
+    assert not {path.stem for path in TYPES} & load_data(ROOT).device_types.keys(), (
+        "no example belongs to the default lab"
+    )
 
 
 @pytest.mark.parametrize("name", [path.stem for path in TYPES])
-def test_a_device_type_is_valid_and_says_that_it_is_untested(data: DataFolder, name: str) -> None:
+def test_device_type_is_valid_and_untested(data: DataFolder, name: str) -> None:
     device_type = data.device_types[name]
     assert not device_type.tested
     assert not device_type.emulated
@@ -51,7 +53,7 @@ def test_a_device_type_is_valid_and_says_that_it_is_untested(data: DataFolder, n
 
 
 def exported() -> dict[str, dict[str, dict[str, object]]]:
-    """Place -> resource class -> arguments, as labgrid's exporter reads the snippets."""
+    """Return place -> resource class -> arguments, as labgrid's exporter reads the snippets."""
     found: dict[str, dict[str, dict[str, object]]] = {}
     for path in EXPORTERS:
         groups = ResourceConfig(str(path)).data
@@ -60,7 +62,7 @@ def exported() -> dict[str, dict[str, dict[str, object]]]:
     return found
 
 
-def test_labgrid_reads_the_snippets_and_each_unit_has_what_a_session_needs(data: DataFolder) -> None:
+def test_labgrid_reads_the_snippets_with_all_resources(data: DataFolder) -> None:
     places = exported()
     units = {unit.name: unit for path in TYPES for unit in data.device_types[path.stem].units}
     assert places.keys() == units.keys()

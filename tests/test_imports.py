@@ -1,8 +1,9 @@
-"""The dependency direction of docs/architecture.md, read from the imports themselves."""
+"""Imports follow the dependency directions of docs/architecture.md, and no modules import each other in a circle."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,23 +25,85 @@ DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "pl
 
 
 def imports(path: Path, package: Path) -> set[str]:
-    """Absolute dotted names that a file imports; relative ones are resolved against `package`'s parent."""
-    found: set[str] = set()
-    here = list(path.relative_to(package.parent).with_suffix("").parts)
-    for node in ast.walk(ast.parse(path.read_text(), str(path))):
+    """Return the absolute dotted names that a file imports; relative ones are resolved against `package`'s parent."""
+    return imported_names(ast.walk(ast.parse(path.read_text(), str(path))), path, package)
+
+
+def imported_names(nodes: Iterable[ast.AST], path: Path, package: Path) -> set[str]:
+    """Return the absolute dotted names in the import statements among `nodes` of a file."""
+    names: set[str] = set()
+    location = list(path.relative_to(package.parent).with_suffix("").parts)
+    for node in nodes:
         if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
+            names.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            base = here[: len(here) - node.level] if node.level else []
+            base = location[: len(location) - node.level] if node.level else []
             module = ".".join([*base, *([node.module] if node.module else [])])
-            found.add(module)
-            found.update(f"{module}.{alias.name}" for alias in node.names)
-    return found
+            names.add(module)
+            names.update(f"{module}.{alias.name}" for alias in node.names)
+    return names
+
+
+def module_level_nodes(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Yield the statements that run when a module is imported, without those under `if TYPE_CHECKING`."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.If):
+            checking = "TYPE_CHECKING" in ast.unparse(node.test)
+            yield from module_level_nodes(node.orelse if checking else [*node.body, *node.orelse])
+        elif isinstance(node, ast.Try):
+            yield from module_level_nodes([*node.body, *node.orelse, *node.finalbody])
+            for handler in node.handlers:
+                yield from module_level_nodes(handler.body)
+        elif isinstance(node, ast.With | ast.ClassDef):
+            yield from module_level_nodes(node.body)
+
+
+def import_graph(folder: str) -> dict[str, set[str]]:
+    """Return module -> modules of the same package that it imports when it is itself imported.
+
+    A package's __init__.py counts as imported only where it is named, not for each of its submodules.
+    """
+    package = ROOT / folder
+    modules = {module_name(path, package): path for path in sources(folder)}
+    graph = {}
+    for name, path in modules.items():
+        names = imported_names(module_level_nodes(ast.parse(path.read_text(), str(path)).body), path, package)
+        # `from . import submodule` needs the submodule, not what the package's __init__.py defines.
+        parents = {imported.rpartition(".")[0] for imported in names if imported in modules}
+        graph[name] = {imported for imported in names if imported in modules} - parents - {name}
+    return graph
+
+
+def module_name(path: Path, package: Path) -> str:
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def find_circle(graph: dict[str, set[str]]) -> list[str]:
+    """Return the modules of a circle of imports, the first one again at its end; empty if there is none."""
+    finished: set[str] = set()
+
+    def visit(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in finished:
+            return []
+        for imported in sorted(graph[name]):
+            if circle := visit(imported, [*path, name]):
+                return circle
+        finished.add(name)
+        return []
+
+    for name in sorted(graph):
+        if circle := visit(name, []):
+            return circle
+    return []
 
 
 def sources(folder: str) -> list[Path]:
     files = sorted((ROOT / folder).rglob("*.py"))
-    assert files, f"{folder} has no Python files: is the table above still true?"
+    assert files, f"{folder} has no Python files: update the table ALLOWED"
     return files
 
 
@@ -52,7 +115,19 @@ def test_packages_import_only_what_the_architecture_allows(folder: str) -> None:
         assert reached <= ALLOWED[folder], f"{path.relative_to(ROOT)} imports {sorted(reached - ALLOWED[folder])}"
 
 
-def test_only_the_backends_know_labgrid() -> None:
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_modules_do_not_import_each_other_in_a_circle(folder: str) -> None:
+    assert not (circle := find_circle(import_graph(folder))), " -> ".join(circle)
+
+
+def test_a_circle_is_found_and_type_checking_imports_are_ignored(tmp_path: Path) -> None:
+    assert find_circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    source = "import x\nif TYPE_CHECKING:\n    import y\nelse:\n    import z\ndef f():\n    import later\n"
+    path = tmp_path / "module.py"
+    assert imported_names(module_level_nodes(ast.parse(source).body), path, tmp_path) == {"x", "z"}
+
+
+def test_only_the_backends_import_labgrid() -> None:
     for folder in ALLOWED:
         for path in sources(folder):
             if "backends" in path.parts:

@@ -1,4 +1,4 @@
-"""What the server says of a mailbox is what the worker makes of it with b4."""
+"""The server's inspection of a mailbox agrees with how the worker applies it with b4."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_contracts.mbox import with_message_ids
+from wqlab_contracts.mbox import add_message_ids
 from wqlab_server.series.inspect import inspect
 from wqlab_worker.apply import apply_series
-from wqlab_worker.apply.series import check_complete, read_mbox
+from wqlab_worker.apply.apply_series import check_complete, read_mbox
 from wqlab_worker.failures import UserError
 
 pytestmark = pytest.mark.integration
@@ -47,25 +47,25 @@ REFUSED = {
 }
 
 
-def ordered(text: str, folder: Path) -> list[str]:
-    """The subjects that the worker would apply, in order. Raises UserError."""
+def ordered_subjects(text: str, folder: Path) -> list[str]:
+    """Return the subjects that the worker would apply, in order. Raises UserError."""
     for name in ("in", "out"):
         (folder / name).mkdir()
-    (folder / "in" / "received.mbox").write_text(with_message_ids(read_mbox(text)))
+    (folder / "in" / "received.mbox").write_text(add_message_ids(read_mbox(text)))
     patches = read_mbox(apply_series._ordered_patches(folder))
     check_complete(patches)
     return [patch.title for patch in patches]
 
 
 @pytest.mark.parametrize("name", MAILBOXES)
-def test_the_same_patches_in_the_same_order(name: str, tmp_path: Path) -> None:
+def test_server_and_worker_order_patches_alike(name: str, tmp_path: Path) -> None:
     found = inspect(MAILBOXES[name])
     assert found.usable, found.problems
-    assert [patch.subject for patch in found.patches] == ordered(MAILBOXES[name], tmp_path)
+    assert [patch.subject for patch in found.patches] == ordered_subjects(MAILBOXES[name], tmp_path)
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_the_worker_refuses_is_said_before(name: str, tmp_path: Path) -> None:
+def test_server_refuses_what_the_worker_refuses(name: str, tmp_path: Path) -> None:
     assert not inspect(REFUSED[name]).usable
     with pytest.raises(UserError):
-        ordered(REFUSED[name], tmp_path)
+        ordered_subjects(REFUSED[name], tmp_path)

@@ -1,34 +1,40 @@
+import { existsSync, realpathSync } from "node:fs";
 import { fileURLToPath, URL } from "node:url";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vitest/config";
 import { compressed } from "./tools/compressed.ts";
+import { apiProxy } from "./tools/proxy.ts";
 
-const lab = process.env.WQLAB_URL ?? "http://127.0.0.1:8750";
-const served = ["/api", "/r/", "/healthz", "/readyz", "/metrics", "/docs", "/openapi.json"];
+const path = (name: string) => fileURLToPath(new URL(name, import.meta.url));
+const packages = path("./node_modules");
 
 export default defineConfig({
   plugins: [react(), compressed()],
-  resolve: { alias: { "@": fileURLToPath(new URL("./src", import.meta.url)) } },
+  resolve: { alias: { "@": path("./src") } },
   build: {
-    // Browsers of spring 2024 and later: light-dark(), CSS nesting and layers stay as they are written.
+    // Browsers of spring 2024 and later, which support light-dark(), CSS nesting and layers.
     target: ["chrome123", "firefox124", "safari17.5"],
     modulePreload: { polyfill: false },
-    // Everything is a file of its own: the page's policy allows no data: URL.
+    // No inlined assets: the content security policy allows no data: URLs.
     assetsInlineLimit: 0,
     manifest: true,
     reportCompressedSize: false,
   },
-  server: { proxy: Object.fromEntries(served.map(path => [path, { target: lab, changeOrigin: false }])) },
+  server: {
+    proxy: apiProxy(process.env.WQLAB_URL ?? "http://127.0.0.1:8750"),
+    // node_modules may be a symbolic link to the lab's cache.
+    fs: { allow: [path("."), ...(existsSync(packages) ? [realpathSync(packages)] : [])] },
+  },
   test: {
     environment: "happy-dom",
     include: ["src/**/*.test.{ts,tsx}"],
     setupFiles: ["./src/testing/setup.ts"],
     css: false,
     restoreMocks: true,
-    // Files share their thread's document, which each test's clean-up leaves empty: six times faster than one for each.
+    // Test files of a thread share a document, which each test's clean-up empties: six times faster than isolation.
     pool: "threads",
     isolate: false,
-    // Against hanging only: a machine that also measures kernels may be slow.
+    // Only guards against hanging tests: a machine that also measures kernels may be slow.
     testTimeout: 120_000,
   },
 });

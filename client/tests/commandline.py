@@ -1,4 +1,4 @@
-"""How tests call the `wqlab` command. Beside conftest.py, because every room has a module of that name."""
+"""Types of the fixtures that call the `wqlab` command, and the token that they use."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ TOKEN = "wql_0123456789abcdef0123456789abcdef"
 
 
 @dataclass
-class Ended:
+class CommandResult:
+    """Exit code and output of one command."""
+
     code: int
     out: str
     err: str
 
 
 class Wqlab(Protocol):
-    def __call__(self, *arguments: str) -> Ended: ...
+    """Fixture that runs `wqlab` with arguments."""
+
+    def __call__(self, *arguments: str) -> CommandResult: ...

@@ -9,15 +9,15 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from commandline import TOKEN, Ended, Wqlab
-from fakelab import FakeLab
+from commandline import TOKEN, CommandResult, Wqlab
+from fakelab import FakeLab, at
 
 from wqlab_client import Client, Retry
 
 
 @pytest.fixture(autouse=True, scope="session")
-def _interrupts_count() -> None:
-    """A script ignores SIGINT in what it starts in the background, and so does all that this starts in turn."""
+def _handle_interrupts() -> None:
+    """Restore SIGINT, which a shell makes its background processes and their children ignore."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -29,7 +29,7 @@ def lab() -> Iterator[FakeLab]:
 
 @pytest.fixture
 def waits() -> list[float]:
-    """Seconds that the client wanted to wait before each new try."""
+    """Record the seconds that the client waits before each retry."""
     return []
 
 
@@ -41,7 +41,7 @@ def client(lab: FakeLab, waits: list[float]) -> Iterator[Client]:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, with nothing configured."""
+    """An empty home folder without any configuration."""
     for name in ("WQLAB_URL", "WQLAB_TOKEN", "WQLAB_TREE", "XDG_CONFIG_HOME", "NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -51,19 +51,26 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def wqlab(lab: FakeLab, home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Wqlab:
-    """Runs the command against `lab` as CI would: no terminal, server and token in the environment."""
+    """Run the command against `lab` as CI does: without a terminal, server and token in the environment."""
     from wqlab_client.cli import main
 
     monkeypatch.setenv("WQLAB_URL", lab.url)
     monkeypatch.setenv("WQLAB_TOKEN", TOKEN)
     monkeypatch.setattr("time.sleep", lambda _: None)
 
-    def call(*arguments: str) -> Ended:
+    def call(*arguments: str) -> CommandResult:
         monkeypatch.setattr(sys, "argv", ["wqlab", *arguments])
         capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
         captured = capsys.readouterr()
-        return Ended(int(ended.value.code or 0), captured.out, captured.err)
+        return CommandResult(int(ended.value.code or 0), captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def frozen_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Set the commands' clock to 600 s after the submission was created."""
+    for module in ("submissions", "devices", "watch"):
+        monkeypatch.setattr(f"wqlab_client.cli.{module}.utc_now", lambda: at(600))

@@ -1,4 +1,4 @@
-"""A small real HTTP server that plays a lab, with faults on demand, and builders of the resources it serves."""
+"""HTTP server that stands in for a lab, with faults on demand, and builders of the resources that it serves."""
 
 from __future__ import annotations
 
@@ -18,41 +18,49 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import BaseModel, TypeAdapter
 
-from wqlab_contracts.api.submissions import (
-    ApplyView,
-    BootView,
-    BuildView,
-    Eta,
-    RunView,
-    SubmissionRequest,
-    SubmissionView,
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.runs import BootView, FindingView, RunView
+from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionRequest, SubmissionView
+from wqlab_contracts.enums import (
+    Arm,
+    BootState,
+    ErrorKind,
+    EventKind,
+    FindingKind,
+    JobState,
+    Outcome,
+    RunPurpose,
+    SubmissionState,
+    Verdict,
 )
-from wqlab_contracts.enums import Arm, BootState, EventKind, JobState, Outcome, RunPurpose, SubmissionState
-from wqlab_contracts.messages import CheckpatchFinding, Event, GitSeries, PatchSummary, Series, Target
+from wqlab_contracts.messages import CheckpatchFinding, Event, Failure, GitSeries, PatchSummary, Series, Target
 
 START = datetime(2026, 1, 2, 10, 0, tzinfo=UTC)
 
 
 def at(seconds: float) -> datetime:
+    """Return the time `seconds` after the submission was created."""
     return START + timedelta(seconds=seconds)
 
 
-# --- what it serves ---------------------------------------------------------------------------------------------
+# --- the server ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reply:
+    """HTTP response of the fake lab."""
+
     status: int = 200
     body: Any = None
-    """A model, something JSON can hold, or bytes."""
+    """A model, a value for JSON, or bytes."""
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
     stop_after: int | None = None
-    """Announce the whole body, then close the connection after this many bytes of it."""
+    """Send the whole body's Content-Length, but close the connection after this many bytes."""
 
 
 DROP = Reply(status=0)
-"""Close the connection without any answer."""
+"""Close the connection without a response."""
 
 
 def problem(
@@ -63,7 +71,9 @@ def problem(
 
 
 @dataclass(frozen=True)
-class Seen:
+class Request:
+    """Request that the fake lab received."""
+
     method: str
     path: str
     query: dict[str, str]
@@ -71,24 +81,24 @@ class Seen:
     body: bytes
 
 
-Answer = Reply | Callable[[Seen], Reply]
+Answer = Reply | Callable[[Request], Reply]
 
 
 class FakeLab:
-    """Serves `answers[(method, path)]`; before that, whatever `faults` of the path are left, one a request."""
+    """Server that answers with `answers[(method, path)]`, after the replies of `faults[path]`, one for each request."""
 
     def __init__(self) -> None:
         self.answers: dict[tuple[str, str], Answer] = {}
         self.faults: dict[str, list[Reply]] = defaultdict(list)
-        self.seen: list[Seen] = []
+        self.requests: list[Request] = []
         self.events: list[Event] = []
         self.cuts: list[int] = []
-        """For each coming event stream: after how many events it is cut, in the middle of the next."""
+        """For each following event stream, the number of events after which it is cut, within the next event."""
         self.ended = False
         self.streams: list[str] = []
-        """Last-Event-ID of each event stream so far."""
+        """Last-Event-ID of each event stream that was requested."""
         self.changed = threading.Condition()
-        self._server: ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
         self.port = 0
 
     @property
@@ -105,7 +115,7 @@ class FakeLab:
         self.stop()
 
     def start(self) -> None:
-        """On the same port as before, if it ran before."""
+        """Start the server, on its previous port if it ran before."""
         handler = type("Handler", (_Handler,), {"lab": self})
         self._server = _Server(("127.0.0.1", self.port), handler)
         self.port = self._server.server_address[1]
@@ -118,7 +128,7 @@ class FakeLab:
                 self.changed.notify_all()
             server.shutdown()
             server.server_close()
-            server.hang_up()
+            server.close_connections()
 
     @property
     def running(self) -> bool:
@@ -134,7 +144,7 @@ class FakeLab:
             self.changed.notify_all()
 
     def show(self, view: SubmissionView) -> None:
-        """The submission is like this from now on, and the event stream says that something happened."""
+        """Serve `view` from now on, and send an event that the submission changed."""
         self.serve(f"/submissions/{view.id}", view)
         self.emit(EventKind.SUBMISSION_STATE, state=view.state)
         if view.state is SubmissionState.FINISHED:
@@ -144,10 +154,10 @@ class FakeLab:
 
     def wait_for(self, condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
         with self.changed:
-            assert self.changed.wait_for(condition, timeout_s), "the client did not do what was expected of it"
+            assert self.changed.wait_for(condition, timeout_s), "the client did not reach the expected state"
 
     def paths(self, method: str) -> list[str]:
-        return [seen.path for seen in self.seen if seen.method == method]
+        return [request.path for request in self.requests if request.method == method]
 
 
 class _Server(ThreadingHTTPServer):
@@ -171,11 +181,11 @@ class _Server(ThreadingHTTPServer):
             self._open.discard(request)
         super().shutdown_request(request)
 
-    def hang_up(self) -> None:
-        """Ends the connections that clients keep, as the end of a real server's process does."""
+    def close_connections(self) -> None:
+        """Close the connections that clients keep open, as the exit of a real server does."""
         with self._lock:
             for connection in self._open:
-                with suppress(OSError):  # the other end was first
+                with suppress(OSError):  # already closed by the client
                     connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -197,19 +207,19 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {key.lower(): value for key, value in self.headers.items()}
-        seen = Seen(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
+        request = Request(self.command, url.path, dict(parse_qsl(url.query)), headers, body)
         with self.lab.changed:
-            self.lab.seen.append(seen)
+            self.lab.requests.append(request)
             faults = self.lab.faults[url.path]
             fault = faults.pop(0) if faults else None
             self.lab.changed.notify_all()
         if fault is not None:
             self._send(fault)
         elif url.path.endswith("/events"):
-            self._stream(seen)
+            self._stream(request)
         else:
             answer = self.lab.answers.get((self.command, url.path), problem(404, f"no resource {url.path}"))
-            self._send(answer(seen) if callable(answer) else answer)
+            self._send(answer(request) if callable(answer) else answer)
 
     def _send(self, reply: Reply) -> None:
         if reply is DROP:
@@ -226,18 +236,18 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.stop_after is not None:
             self.close_connection = True
 
-    def _stream(self, seen: Seen) -> None:
+    def _stream(self, request: Request) -> None:
         lab = self.lab
-        sent = int(seen.headers.get("last-event-id", "0"))
+        sent = int(request.headers.get("last-event-id", "0"))
         with lab.changed:
-            lab.streams.append(seen.headers.get("last-event-id", ""))
+            lab.streams.append(request.headers.get("last-event-id", ""))
             left = lab.cuts.pop(0) if lab.cuts else None
             lab.changed.notify_all()
         self.close_connection = True
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
-        self.send_header("Connection", "close")  # else the client may ask its next question on it
+        self.send_header("Connection", "close")  # else the client may send its next request on it
         self.end_headers()
         while True:
             with lab.changed:
@@ -414,3 +424,69 @@ def submission(state: SubmissionState, **changes: Any) -> SubmissionView:
             **changes,
         }
     )
+
+
+# --- a submission from start to end -------------------------------------------------------------------------------
+
+A, B = Arm.BASELINE, Arm.CANDIDATE
+PANIC = Failure(kind=ErrorKind.KERNEL, summary="panic: workqueue: pool lock held")
+VIEWS = [
+    submission(SubmissionState.APPLYING),
+    submission(SubmissionState.BUILDING, builds=[build(3, A, reused=True), build(4, B, JobState.RUNNING)]),
+    submission(
+        SubmissionState.RUNNING,
+        builds=[build(3, A, reused=True), build(4, B)],
+        runs=[run(JobState.QUEUED, queue_position=2)],
+    ),
+    submission(
+        SubmissionState.RUNNING,
+        builds=[build(3, A, reused=True), build(4, B)],
+        runs=[
+            run(
+                JobState.RUNNING,
+                [
+                    boot(1, 0, 0, A),
+                    boot(2, 0, 1, B),
+                    boot(3, 1, 0, B, outcome=Outcome.FAILED, failure=PANIC, valid=False),
+                    boot(4, 1, 0, B, attempt=1, started_at=at(260), finished_at=at(318)),
+                    boot(5, 1, 1, A, BootState.MEASURING, attempt=1),
+                ],
+                blocks_completed=1,
+                progress="block 2 of 3, attempt 2: measuring\x1b[2J repetition 2 of 3",
+                findings=[
+                    FindingView(
+                        kind=FindingKind.PANIC,
+                        arm=B,
+                        block=1,
+                        attempt=0,
+                        title="Kernel panic - not syncing: pool lock held",
+                        excerpt="[   12.3] Kernel panic",
+                        console_offset=4000,
+                        fatal=True,
+                    )
+                ],
+            )
+        ],
+        eta=Eta(finish_at=at(700), what="measuring", done_boots=4, total_boots=6),
+    ),
+    submission(
+        SubmissionState.FINISHED,
+        builds=[build(3, A, reused=True), build(4, B)],
+        runs=[
+            run(
+                JobState.FINISHED,
+                [
+                    boot(1, 0, 0, A),
+                    boot(2, 0, 1, B),
+                    boot(3, 1, 0, B, outcome=Outcome.FAILED, failure=PANIC, valid=False),
+                    boot(4, 1, 0, B, attempt=1, started_at=at(260), finished_at=at(318)),
+                    boot(5, 1, 1, A, attempt=1, started_at=at(320), finished_at=at(378)),
+                    boot(6, 2, 0, A, started_at=at(380), finished_at=at(428)),
+                    boot(7, 2, 1, B, started_at=at(430), finished_at=at(478)),
+                ],
+                blocks_completed=3,
+            )
+        ],
+        verdicts={Verdict.IMPROVEMENT: 1, Verdict.EQUIVALENT: 2},
+    ),
+]

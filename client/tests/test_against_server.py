@@ -1,4 +1,4 @@
-"""The command against the real server on a real database, with a worker that reports what a test wants."""
+"""The command against the real server and database, with a worker whose results each test chooses."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from xml.etree import ElementTree
 
 import pytest
 import uvicorn
-from commandline import Ended, Wqlab
+from commandline import CommandResult, Wqlab
 
 from wqlab_client import Client, RequestRefused
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import Arm, EventKind, Outcome
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # the server's tests bring a database up and play a worker
+sys.path.insert(0, str(Path(__file__).parents[2]))  # for the fixtures of the server's tests
 
 from server.tests.conftest import (  # noqa: F401 - fixtures
     data_dir,
@@ -42,7 +42,7 @@ SERIES = ("--git", "https://git.example.org/dev/linux.git", "--ref", "flush-lock
 
 
 class Serving(uvicorn.Server):
-    """Says when it accepts connections."""
+    """Server that sets `up` when it accepts connections."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -66,24 +66,24 @@ def url(real_lab: LabUnderTest) -> Iterator[str]:  # noqa: F811
         thread.join(10)
 
 
-class Asked(Protocol):
-    def __call__(self, *arguments: str) -> Ended: ...
+class Command(Protocol):
+    def __call__(self, *arguments: str) -> CommandResult: ...
 
 
 @pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Asked:  # noqa: F811
-    """The command on the real server, as the user dev."""
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:  # noqa: F811
+    """Run the command on the real server as the user dev."""
     return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
 
 
-def ask_json(ask: Asked, *arguments: str) -> Any:
+def ask_json(ask: Command, *arguments: str) -> Any:
     ended = ask(*arguments, "--json")
     assert ended.code == 0, ended.err
     return json.loads(ended.out)
 
 
-def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) -> Ended:
-    """`wqlab submit --wait` in a process of its own, while this one does the lab's work."""
+def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) -> CommandResult:
+    """Run `wqlab submit --wait` in another process, while this process does the lab's work."""
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "WQLAB_URL": url, "WQLAB_TOKEN": lab.token}
     process = subprocess.Popen(
         [sys.executable, "-c", "from wqlab_client.cli import main; main()", "submit", *arguments, "--wait"],
@@ -95,16 +95,16 @@ def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) ->
     assert process.stderr is not None
     first = process.stderr.readline()
     assert first == f"submission 1 at {url}\n", first + process.stderr.read()
-    lab.all_good()
+    lab.mark_all_good()
     lab.until_idle()
     out, err = process.communicate(timeout=60)
-    return Ended(process.returncode, out, first + err)
+    return CommandResult(process.returncode, out, first + err)
 
 
-def test_a_submission_from_submit_to_report(
+def test_submission_from_submit_to_report(
     real_lab: LabUnderTest,  # noqa: F811
     url: str,
-    ask: Asked,
+    ask: Command,
     home: Path,
     tmp_path: Path,
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_submission_from_submit_to_report(
     assert (last.code, last.out) == (0, "")
 
 
-def test_a_series_that_does_not_compile_ends_with_3(
+def test_series_that_does_not_compile_exits_with_3(
     real_lab: LabUnderTest,  # noqa: F811
     url: str,
     home: Path,
@@ -179,14 +179,14 @@ def test_a_series_that_does_not_compile_ends_with_3(
     assert "does not compile" in ended.out
 
 
-def test_a_slower_candidate_ends_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+def test_slower_candidate_exits_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
     real_lab.worker.value = lambda arm, *_: 97.0 if arm is Arm.CANDIDATE else 33.0
     ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@device")
     assert ended.code == 1, ended.err
     assert "primary comparisons: regression 1" in ended.err
 
 
-def test_a_settings_study_with_its_own_settings(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+def test_settings_study_runs_the_given_settings(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
     ended = submit_and_wait(
         real_lab, url, home, "--settings-only", "--tree", "lab-tree", "--target", "affinity@single",
         "--setting", "scope=cache", "--setting", "scope=system", "--blocks", "2",
@@ -196,15 +196,15 @@ def test_a_settings_study_with_its_own_settings(real_lab: LabUnderTest, url: str
     assert real_lab.runs(1)[0].id
 
 
-def test_a_request_with_mistakes_is_refused_with_each_of_them(ask: Asked) -> None:
+def test_refused_request_names_each_mistake(ask: Command) -> None:
     ended = ask("submit", *SERIES[:4], "--tree", "linux", "--target", "lock@device", "--target", "locks@bord")
     assert ended.code == 2
     lines = ended.err.splitlines()
-    assert lines[0] == "wqlab: error: submit: the server refuses it, 3 mistakes"
+    assert lines[0] == "wqlab: error: submit: the server refused the request: 3 mistakes"
     assert [line.split(":")[0] for line in lines[1:]] == ["  /tree", "  /targets/0/plan", "  /targets/1/device_type"]
 
 
-def test_repeating_a_submit_under_its_key_makes_one_submission(ask: Asked) -> None:
+def test_repeated_idempotency_key_creates_one_submission(ask: Command) -> None:
     again = [ask("submit", *SERIES, "--target", "locks@device", "--idempotency-key", "job-1") for _ in range(3)]
     assert {ended.out for ended in again} == {"submission 1\n"}
     other = ask("submit", *SERIES, "--target", "locks@single", "--idempotency-key", "job-1")
@@ -213,7 +213,7 @@ def test_repeating_a_submit_under_its_key_makes_one_submission(ask: Asked) -> No
     assert ask("submit", *SERIES, "--target", "locks@device").out == "submission 2\n"
 
 
-def test_cancel_and_retry(ask: Asked, real_lab: LabUnderTest) -> None:  # noqa: F811
+def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:  # noqa: F811
     assert ask("submit", *SERIES, "--target", "locks@device").code == 0
     assert ask("retry", "1").code == 2
     assert ask("cancel", "1").code == 0
@@ -227,8 +227,16 @@ def test_cancel_and_retry(ask: Asked, real_lab: LabUnderTest) -> None:  # noqa: 
     assert "no submission 99" in ended.err
 
 
-def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:  # noqa: F811
-    assert ask("devices").out.splitlines()[0].split() == ["NAME", "TYPE", "LAB", "HEALTH", "CHECKED", "DOES", "REASON"]
+def test_lab_commands_show_devices_plans_and_trees(ask: Command, url: str, real_lab: LabUnderTest) -> None:  # noqa: F811
+    assert ask("devices").out.splitlines()[0].split() == [
+        "NAME",
+        "TYPE",
+        "LAB",
+        "HEALTH",
+        "CHECKED",
+        "ACTIVITY",
+        "REASON",
+    ]
     names = {device["name"] for device in ask_json(ask, "devices")}
     assert names == {"device-1", "device-2", "single-1"}
     assert ask("devices", "quarantine", "single-1", "--reason", "console mute").out.startswith("single-1: quarantined")
@@ -244,7 +252,7 @@ def test_the_lab_as_it_is(ask: Asked, url: str, real_lab: LabUnderTest) -> None:
             client.device("device-9")
 
 
-def test_a_wrong_token_says_how_to_log_in(wqlab: Wqlab, url: str) -> None:
+def test_wrong_token_error_names_login(wqlab: Wqlab, url: str) -> None:
     ended = wqlab("--url", url, "--token", "wql_wrong", "list")
     assert ended.code == 2
     assert "wqlab login" in ended.err

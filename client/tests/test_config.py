@@ -27,7 +27,7 @@ def values(environment: dict[str, str], **flags: str) -> tuple[str | None, str |
     return (found.url.value if found.url else None, found.token.value if found.token else None)
 
 
-def test_flags_win_over_the_environment_and_that_over_the_file(environment: dict[str, str]) -> None:
+def test_flags_override_environment_which_overrides_file(environment: dict[str, str]) -> None:
     assert values(environment) == (None, None)
     path = write(environment, 'url = "https://file.example"\ntoken = "from-file"\n')
     assert values(environment) == ("https://file.example", "from-file")
@@ -40,12 +40,12 @@ def test_flags_win_over_the_environment_and_that_over_the_file(environment: dict
     assert resolve(environment).url.origin == str(path)  # type: ignore[union-attr]
 
 
-def test_the_file_is_where_xdg_says(tmp_path: Path) -> None:
+def test_config_path_follows_xdg(tmp_path: Path) -> None:
     assert config_path({"HOME": "/h", "XDG_CONFIG_HOME": str(tmp_path)}) == tmp_path / "wqlab/config.toml"
     assert config_path({"HOME": "/h", "XDG_CONFIG_HOME": "relative"}) == Path("/h/.config/wqlab/config.toml")
 
 
-def test_a_token_goes_only_to_the_server_it_belongs_to(environment: dict[str, str]) -> None:
+def test_token_is_sent_only_to_its_server(environment: dict[str, str]) -> None:
     write(environment, 'url = "https://mine.example"\ntoken = "secret"\n')
     found = resolve(environment, url="https://other.example")
     assert found.token is None
@@ -55,17 +55,19 @@ def test_a_token_goes_only_to_the_server_it_belongs_to(environment: dict[str, st
     assert values(environment, url="https://other.example") == ("https://other.example", None)
 
 
-def test_a_token_that_others_can_read_is_warned_about(environment: dict[str, str]) -> None:
+def test_readable_token_file_causes_a_warning(environment: dict[str, str]) -> None:
     text = 'url = "https://mine.example"\ntoken = "secret"\n'
     write(environment, text, 0o600)
     assert resolve(environment).warnings == ()
     path = write(environment, text, 0o640)
-    assert resolve(environment).warnings == (f"{path} holds a token and others can read it: chmod 600 {path}",)
+    assert resolve(environment).warnings == (
+        f"{path} contains a token and other users can read it: run chmod 600 {path}",
+    )
     write(environment, 'url = "https://mine.example"\n', 0o644)
     assert resolve(environment).warnings == ()
 
 
-def test_a_token_over_plain_http_is_warned_about_except_on_this_machine(environment: dict[str, str]) -> None:
+def test_token_over_plain_http_causes_a_warning_except_on_loopback(environment: dict[str, str]) -> None:
     assert "plain http" in resolve(environment, url="http://lab.example", token="t").warnings[0]
     for url in ("http://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080", "https://lab.example"):
         assert resolve(environment, url=url, token="t").warnings == ()
@@ -81,7 +83,7 @@ def test_a_token_over_plain_http_is_warned_about_except_on_this_machine(environm
         ('url = "ftp://lab.example"', "is not an http"),
     ],
 )
-def test_mistakes_in_the_file_name_the_file(environment: dict[str, str], text: str, message: str) -> None:
+def test_file_errors_name_the_file(environment: dict[str, str], text: str, message: str) -> None:
     path = write(environment, text)
     with pytest.raises(UsageError) as error:
         resolve(environment)
@@ -89,17 +91,17 @@ def test_mistakes_in_the_file_name_the_file(environment: dict[str, str], text: s
     assert str(path) in str(error.value)
 
 
-def test_a_named_file_has_to_exist(environment: dict[str, str], tmp_path: Path) -> None:
+def test_named_file_must_exist(environment: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no configuration file"):
         resolve(environment, path=tmp_path / "none.toml")
 
 
-def test_no_server_at_all_says_what_to_do(environment: dict[str, str]) -> None:
+def test_missing_server_error_names_the_fix(environment: dict[str, str]) -> None:
     with pytest.raises(UsageError, match=r"no lab is configured.*WQLAB_URL.*wqlab login URL"):
         resolve(environment).server()
 
 
-def test_a_token_file_is_read_and_excludes_a_token(environment: dict[str, str], tmp_path: Path) -> None:
+def test_token_file_is_read_and_excludes_token(environment: dict[str, str], tmp_path: Path) -> None:
     secret = tmp_path / "token"
     secret.write_text("  abc\n")
     found = resolve(environment, token_file=secret)

@@ -1,9 +1,9 @@
-"""`wqlab device check` against a lab that tells its steps one by one."""
+"""`wqlab device check` against a lab that reports steps one at a time."""
 
 from __future__ import annotations
 
 from commandline import Wqlab
-from fakelab import FakeLab, Reply, Seen, at
+from fakelab import FakeLab, Reply, Request, at
 
 from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.enums import DeviceStep, ErrorKind, Outcome, StepOutcome
@@ -39,22 +39,22 @@ def check(
 POWER = step(DeviceStep.POWER, StepOutcome.OK, "switched off and on")
 
 
-def served(lab: FakeLab, *tellings: DeviceCheck) -> list[str]:
-    """Answers the questions for more in turn; the list of what was known at each."""
-    asked: list[str] = []
+def serve_checks(lab: FakeLab, *states: DeviceCheck) -> list[str]:
+    """Answer each request with the next state; return the list that collects the `seen` of each request."""
+    requested: list[str] = []
 
-    def answer(seen: Seen) -> Reply:
-        asked.append(seen.query["seen"])
-        return Reply(body=tellings[len(asked) - 1])
+    def answer(request: Request) -> Reply:
+        requested.append(request.query["seen"])
+        return Reply(body=states[len(requested) - 1])
 
     lab.serve("/devices/ryzen-1/check", check(changes=0), "POST", status=202)
     lab.answers[("GET", "/api/v1/devices/ryzen-1/checks/4")] = answer
-    return asked
+    return requested
 
 
-def test_each_step_is_printed_once_as_it_ends(wqlab: Wqlab, lab: FakeLab) -> None:
+def test_each_step_is_printed_once_when_it_ends(wqlab: Wqlab, lab: FakeLab) -> None:
     noise = step(DeviceStep.NOISE, StepOutcome.OK, "no difference seen: noise floor 0.2 %")
-    asked = served(
+    requested = serve_checks(
         lab,
         check(POWER, changes=3),
         check(POWER, changes=4),
@@ -65,15 +65,15 @@ def test_each_step_is_printed_once_as_it_ends(wqlab: Wqlab, lab: FakeLab) -> Non
     assert result.out == (
         "ok      power          switched off and on\n"
         "ok      noise          no difference seen: noise floor 0.2 %\n"
-        "ryzen-1 is fit for work\n"
+        "ryzen-1 passed the check\n"
     )
-    assert asked == ["0", "3", "4"], "it asks for what is newer than it knows"
+    assert requested == ["0", "3", "4"], "each request asks for changes after the last one seen"
 
 
-def test_a_failed_step_has_its_kind_and_fix_and_the_exit_code_of_infrastructure(wqlab: Wqlab, lab: FakeLab) -> None:
+def test_failed_step_prints_kind_and_fix_and_exits_with_infrastructure(wqlab: Wqlab, lab: FakeLab) -> None:
     failed = step(DeviceStep.KEXEC, StepOutcome.FAILED, SILENT.summary, SILENT)
     skipped = step(DeviceStep.TOPOLOGY, StepOutcome.SKIPPED, "needs kexec")
-    served(lab, check(POWER, failed, skipped, changes=5, outcome=Outcome.FAILED, failure=SILENT))
+    serve_checks(lab, check(POWER, failed, skipped, changes=5, outcome=Outcome.FAILED, failure=SILENT))
     result = wqlab("device", "check", "ryzen-1")
     assert result.code == 4
     assert result.out == (
@@ -81,22 +81,22 @@ def test_a_failed_step_has_its_kind_and_fix_and_the_exit_code_of_infrastructure(
         "failed  kexec          infrastructure: the variant did not come up\n"
         f"        fix            {FIX}\n"
         "skipped topology       needs kexec\n"
-        "ryzen-1 is not fit for work: kexec\n"
+        "ryzen-1 failed the check: kexec\n"
     )
 
 
-def test_a_walk_that_was_cut_short_is_no_answer(wqlab: Wqlab, lab: FakeLab) -> None:
-    why = Failure(kind=ErrorKind.CANCELED, summary="ryzen-1 was quarantined: smoke (dev)")
-    served(lab, check(POWER, changes=5, outcome=Outcome.CANCELED, failure=why))
+def test_canceled_check_has_no_result(wqlab: Wqlab, lab: FakeLab) -> None:
+    reason = Failure(kind=ErrorKind.CANCELED, summary="ryzen-1 was quarantined: smoke (dev)")
+    serve_checks(lab, check(POWER, changes=5, outcome=Outcome.CANCELED, failure=reason))
     result = wqlab("device", "check", "ryzen-1")
     assert result.code == 4
-    assert result.out.endswith("did not come to an answer: ryzen-1 was quarantined: smoke (dev)\n")
+    assert result.out.endswith("ended without a result: ryzen-1 was quarantined: smoke (dev)\n")
 
 
-def test_json_is_one_document_at_the_end(wqlab: Wqlab, lab: FakeLab) -> None:
+def test_json_prints_one_document_at_the_end(wqlab: Wqlab, lab: FakeLab) -> None:
     ended = check(POWER, changes=5, outcome=Outcome.PASSED)
-    served(lab, ended)
+    serve_checks(lab, ended)
     assert DeviceCheck.model_validate_json(wqlab("device", "check", "ryzen-1", "--json").out) == ended
-    lab.seen.clear()
-    assert "ordered" in wqlab("device", "check", "ryzen-1", "--no-wait").out
-    assert [seen.method for seen in lab.seen] == ["POST"]
+    lab.requests.clear()
+    assert "is queued" in wqlab("device", "check", "ryzen-1", "--no-wait").out
+    assert [request.method for request in lab.requests] == ["POST"]

@@ -1,4 +1,4 @@
-"""What the options of `wqlab submit` become, and what is refused before anything is sent."""
+"""`wqlab submit`: conversion of its options to a request, and refusals before anything is sent."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from commandline import Wqlab
 from fakelab import FakeLab, Reply, submission
 
-from wqlab_client.cli.submit import number_or_text
-from wqlab_contracts.api.submissions import SubmissionRequest, TreeView
+from wqlab_client.cli.submit import parse_parameter
+from wqlab_contracts.api.plans import TreeView
+from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import SubmissionState
 from wqlab_contracts.specs import Tree
 
@@ -27,7 +28,7 @@ def request(wqlab: Wqlab, *arguments: str) -> dict[str, Any]:
     return json.loads(ended.out)
 
 
-def test_settings_and_parameters_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) -> None:
+def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) -> None:
     sent = request(
         wqlab, *GIT, "--blocks", "8", "--priority", "60", "--recipe", "debug", "--backend", "lava",
         "--target", "xfs-fsync@xeon-2s",
@@ -61,10 +62,10 @@ def test_settings_and_parameters_belong_to_the_target_before_them(wqlab: Wqlab, 
         "recipe": "debug",
         "backend": "lava",
     }
-    assert lab.seen == [], "a dry run sends nothing"
+    assert lab.requests == [], "a dry run sends nothing"
 
 
-def test_those_before_the_first_target_belong_to_every_target(wqlab: Wqlab) -> None:
+def test_options_before_the_first_target_belong_to_all(wqlab: Wqlab) -> None:
     sent = request(
         wqlab, *GIT, "--param", "fio_runtime=5", "--param", "jobs=2", "--setting", "scope=cpu",
         "--target", "a@x", "--param", "jobs=4", "--target", "b@y", "--setting", "scope=numa", "--setting", "scope=cpu",
@@ -88,13 +89,13 @@ def test_values_that_look_like_options_are_values(wqlab: Wqlab) -> None:
     [("5", 5), ("-3", -3), ("0.50", 0.5), ("0", 0), ("007", "007"), ("32k", "32k"), ("1e3", "1e3"), ("", ""),
      ("nan", "nan"), ("1.", "1."), ("²", "²"), ("--1", "--1")],
 )  # fmt: skip
-def test_parameters_are_numbers_only_when_nothing_is_lost(text: str, value: object) -> None:
-    found = number_or_text(text)
+def test_parameters_become_numbers_only_without_loss(text: str, value: object) -> None:
+    found = parse_parameter(text)
     assert (found, type(found)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (("--target", "a@x"), "nothing to test is given pass one of --git"),
         (("--mbox", "x", "--settings-only", "--target", "a@x"), "--mbox and --settings-only exclude each other"),
@@ -120,18 +121,20 @@ def test_parameters_are_numbers_only_when_nothing_is_lost(text: str, value: obje
         (("--settings-only", "--trget", "a@x"), "No such option: --trget"),
     ],
 )
-def test_mistakes_name_the_option_and_end_with_2(
-    wqlab: Wqlab, lab: FakeLab, arguments: tuple[str, ...], says: str
+def test_mistakes_name_the_option_and_exit_with_2(
+    wqlab: Wqlab, lab: FakeLab, arguments: tuple[str, ...], message: str
 ) -> None:
     ended = wqlab("submit", "--tree", "t", *arguments)
     assert ended.code == 2
     assert ended.out == ""
-    assert says in " ".join(ended.err.split())
+    assert message in " ".join(ended.err.split())
     assert "Traceback" not in ended.err
-    assert lab.seen == []
+    assert lab.requests == []
 
 
-def test_an_mbox_from_a_file_or_standard_input(wqlab: Wqlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mbox_is_read_from_file_or_standard_input(
+    wqlab: Wqlab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     series = "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] wörkqueue\n\n--- a/x\r\n"
     file = tmp_path / "series.mbox"
     file.write_bytes(series.encode())
@@ -139,11 +142,11 @@ def test_an_mbox_from_a_file_or_standard_input(wqlab: Wqlab, tmp_path: Path, mon
     assert request(wqlab, "submit", "--mbox", str(file), *rest)["series"]["mbox"]["text"] == series
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(series.encode())))
     assert request(wqlab, "submit", "--mbox", "-", *rest)["series"]["mbox"]["text"] == series
-    for data, says in ((b"", "is empty"), (b"caf\xe9", "is not UTF-8 (byte 3)")):
+    for data, message in ((b"", "is empty"), (b"caf\xe9", "is not UTF-8 (byte 3)")):
         file.write_bytes(data)
         ended = wqlab("submit", "--mbox", str(file), *rest)
         assert ended.code == 2
-        assert says in ended.err
+        assert message in ended.err
 
 
 def tree(name: str, default: bool = False) -> TreeView:
@@ -151,9 +154,7 @@ def tree(name: str, default: bool = False) -> TreeView:
     return TreeView(tree=Tree(name=name, summary="", url=url), base_commit=None, default=default)
 
 
-def test_the_tree_may_be_left_out_when_there_is_no_choice(
-    wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tree_may_be_omitted_if_unambiguous(wqlab: Wqlab, lab: FakeLab, monkeypatch: pytest.MonkeyPatch) -> None:
     study = ("submit", "--settings-only", "--target", "a@x", "--dry-run")
     lab.serve("/trees", [tree("linux-6.12")])
     assert request(wqlab, *study)["tree"] == "linux-6.12"
@@ -175,12 +176,12 @@ def test_submit_sends_the_request_and_prints_the_number(wqlab: Wqlab, lab: FakeL
     ended = wqlab(*arguments, "--target", "xfs-fsync@xeon-2s", "--idempotency-key", "job-1")
     assert (ended.code, ended.out) == (0, "submission 12\n")
     assert ended.err == "watch it with `wqlab watch 12`, cancel it with `wqlab cancel 12`\n"
-    assert lab.seen[0].headers["idempotency-key"] == "job-1"
-    assert json.loads(lab.seen[0].body) == request(wqlab, *GIT, "--target", "xfs-fsync@xeon-2s")
+    assert lab.requests[0].headers["idempotency-key"] == "job-1"
+    assert json.loads(lab.requests[0].body) == request(wqlab, *GIT, "--target", "xfs-fsync@xeon-2s")
     assert json.loads(wqlab(*arguments, "--target", "xfs-fsync@xeon-2s", "--json").out)["id"] == 12
 
 
-def test_a_refused_request_shows_every_mistake(wqlab: Wqlab, lab: FakeLab) -> None:
+def test_refused_request_prints_every_mistake(wqlab: Wqlab, lab: FakeLab) -> None:
     errors = [
         {"pointer": "/targets/0/plan", "detail": "no plan 'xfs'; there is xfs-fsync"},
         {"pointer": "/tree", "detail": "no tree 'linux'; there is linux-6.12"},
@@ -191,7 +192,7 @@ def test_a_refused_request_shows_every_mistake(wqlab: Wqlab, lab: FakeLab) -> No
     ended = wqlab(*arguments, "--target", "xfs@xeon-2s")
     assert ended.code == 2
     assert ended.err == (
-        "wqlab: error: submit: the server refuses it, 2 mistakes\n"
+        "wqlab: error: submit: the server refused the request: 2 mistakes\n"
         "  /targets/0/plan: no plan 'xfs'; there is xfs-fsync\n"
         "  /tree: no tree 'linux'; there is linux-6.12\n"
     )

@@ -1,4 +1,4 @@
-"""The Python client: one method per thing the REST interface can do, typed by the models of `wqlab_contracts.api`."""
+"""Python client of the REST interface: one method per endpoint, typed by the models of `wqlab_contracts.api`."""
 
 from __future__ import annotations
 
@@ -16,36 +16,30 @@ from types import TracebackType
 from typing import Self, TypedDict, TypeVar, Unpack, cast
 from urllib.parse import quote
 
+import httpx
 from pydantic import ValidationError
 
+from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRequest
 from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabView
+from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.api.submissions import (
-    BuildView,
-    DeviceTypeView,
-    DeviceView,
-    Page,
-    PlanView,
-    QuarantineRequest,
-    RunView,
-    SampleRow,
-    SubmissionRequest,
-    SubmissionSummary,
-    SubmissionView,
-    TreeView,
-)
+from wqlab_contracts.api.runs import RunView, SampleRow
+from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
 
 from . import sse
 from .errors import LabUnavailable, StreamSilent, UsageError
+from .follow import follow
 from .transport import ONCE, Params, Retry, Transport, decode
 
 T = TypeVar("T")
 API = "/api/v1"
 CHECK_WAIT_S = 20
-"""How long the lab may hold a question for news of a check; the most that it takes."""
+"""Seconds for which the server may hold a request for a check's progress (long polling); its maximum."""
 
 
 class ReportFormat(StrEnum):
@@ -58,7 +52,7 @@ class ReportFormat(StrEnum):
 
 
 class SubmissionFilter(TypedDict, total=False):
-    """What a submission must be to be listed; `q` is text to search for."""
+    """Filters of a submission list; `q` is text to search for."""
 
     state: SubmissionState | None
     outcome: Outcome | None
@@ -78,8 +72,8 @@ class Client:
     ...     print(lab.report_text(done.id, ReportFormat.TEXT))
 
     Every method raises RequestRefused when the server refuses the request and LabUnavailable when there is no usable
-    answer. Calls that may be repeated without harm are, with back-off, when the connection fails or the server answers
-    429, 502, 503 or 504; `on_retry` is told why nothing happens meanwhile.
+    answer. Idempotent requests are retried with back-off when the connection fails or the server answers 429, 502, 503
+    or 504; `on_retry` is called with the reason before each wait.
     """
 
     def __init__(
@@ -122,8 +116,8 @@ class Client:
     def submit(self, request: SubmissionRequest, idempotency_key: str | None = None) -> SubmissionView:
         """Create a submission.
 
-        The request carries an Idempotency-Key, so that repeating it after a lost answer never makes a second one. Pass
-        a key of your own (a CI job's id) to make a rerun of that job find the submission it made before.
+        The request carries an Idempotency-Key, so that repeating it after a lost answer never creates a second
+        submission. Pass your own key (such as a CI job's id) so that a rerun of that job returns the same submission.
         """
         return self._post(
             SubmissionView,
@@ -134,7 +128,7 @@ class Client:
         )
 
     def submissions(self, *, page_size: int = 50, **filters: Unpack[SubmissionFilter]) -> Iterator[SubmissionSummary]:
-        """All submissions that match, newest first, fetched page by page as they are consumed."""
+        """Yield all submissions that match, newest first; pages are fetched as they are consumed."""
         cursor = None
         while True:
             page = self.submissions_page(limit=page_size, cursor=cursor, **filters)
@@ -146,8 +140,9 @@ class Client:
     def submissions_page(
         self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[SubmissionFilter]
     ) -> Page[SubmissionSummary]:
-        wanted = cast("dict[str, str | None]", filters)
-        params: dict[str, str | int | None] = {**wanted, "cursor": cursor, "limit": limit}
+        """Return one page of the submissions that match, newest first; `cursor` is the `next` of the page before."""
+        chosen = cast("dict[str, str | None]", filters)
+        params: dict[str, str | int | None] = {**chosen, "cursor": cursor, "limit": limit}
         return self._get(Page[SubmissionSummary], f"{API}/submissions", "list submissions", params)
 
     def submission(self, submission_id: int, *, retry: Retry | None = None) -> SubmissionView:
@@ -159,7 +154,7 @@ class Client:
         return self._post(SubmissionView, f"{path}/cancel", f"cancel {what}")
 
     def retry(self, submission_id: int) -> SubmissionView:
-        """Submit the same request again; the answer is the new submission. Not repeated when the answer is lost."""
+        """Submit the same request again and return the new submission. Not retried when the answer is lost."""
         path, what = _submission(submission_id)
         return self._post(SubmissionView, f"{path}/retry", f"retry {what}", repeatable=False)
 
@@ -173,16 +168,28 @@ class Client:
         on_connected: Callable[[], None] | None = None,
         stop: threading.Event | None = None,
     ) -> Iterator[Event]:
-        """The submission's events with `seq` above `after`, as they happen, each once; ends when it is finished.
+        """Yield the submission's events with `seq` above `after`, each once, until the submission is finished.
 
-        Survives lost connections and restarts of the server: it reconnects with back-off and resumes behind the last
-        event it gave. Raises LabUnavailable after `give_up_s` seconds without contact. `stop`, set from
-        another thread, ends it at the next sign of life of the server.
+        Survives lost connections and restarts of the server: it reconnects with back-off and resumes after the last
+        event that it yielded. A stream that is silent for `silence_s` seconds counts as lost. Raises LabUnavailable
+        after `give_up_s` seconds without contact. `stop`, set from another thread, ends the iteration at the next
+        bytes from the server.
         """
         path, what = _submission(submission_id)
+        received = False
         failures, lost_at = 0, None
+
+        def read_until_stopped(response: httpx.Response) -> Iterator[bytes]:
+            nonlocal received, failures
+            for chunk in response.iter_bytes():
+                if stop is not None and stop.is_set():
+                    return
+                if chunk.startswith(b":"):  # a comment, which the server sends to keep the connection alive
+                    received, failures = True, 0
+                yield chunk
+
         while True:
-            heard = False
+            received = False
             reason = "the event stream ended"
             try:
                 headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
@@ -192,29 +199,27 @@ class Client:
                     lost_at = None
                     if on_connected is not None:
                         on_connected()
-                    for message in sse.messages(response.iter_bytes()):
-                        heard, failures = True, 0
-                        if stop is not None and stop.is_set():
-                            return
-                        if message is None:
-                            continue
+                    for message in sse.parse_events(read_until_stopped(response)):
+                        received, failures = True, 0
                         event = Event.model_validate_json(message.data, extra="ignore")
                         if event.seq > after:
                             after = event.seq
                             yield event
-                # An orderly end means that there is nothing more to come, if the submission is finished.
+                if stop is not None and stop.is_set():
+                    return
+                # The server closes the stream when the submission is finished, but also when it shuts down.
                 if self.submission(submission_id, retry=ONCE).state is SubmissionState.FINISHED:
                     return
             except LabUnavailable as error:
                 reason = error.summary
             except (ValidationError, ValueError) as error:
                 raise LabUnavailable(
-                    f"events of {what}: the stream holds something that is no event ({error})",
+                    f"events of {what}: the stream contains an invalid event ({error})",
                     "check that client and server have the same version",
                 ) from None
             if stop is not None and stop.is_set():
                 return
-            failures += 0 if heard else 1
+            failures += 0 if received else 1
             now = time.monotonic()
             lost_at = now if lost_at is None else lost_at
             if now - lost_at > give_up_s:
@@ -225,7 +230,7 @@ class Client:
             self._transport.wait(self._transport.retry.wait_s(max(failures, 1)), reason)
 
     def wait(self, submission_id: int, *, timeout_s: float | None = None) -> SubmissionView:
-        """The submission once it is finished. Raises TimeoutError when it is not after `timeout_s` seconds."""
+        """Wait until the submission is finished and return it. Raises TimeoutError after `timeout_s` seconds."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         with closing(self.follow(submission_id, tick_s=1.0)) as views:
             for view in views:
@@ -238,9 +243,7 @@ class Client:
     def follow(
         self, submission_id: int, *, tick_s: float | None = None, give_up_s: float = 600.0
     ) -> Generator[SubmissionView, None, None]:
-        """The submission now, and again after every change until it is finished (see `follow.follow`)."""
-        from .follow import follow
-
+        """Yield the submission now and after every change until it is finished (see `follow.follow`)."""
         return follow(self, submission_id, tick_s=tick_s, give_up_s=give_up_s)
 
     # --- reports ------------------------------------------------------------------------------------------------
@@ -250,7 +253,7 @@ class Client:
         return self._get(Report, f"{path}/report", f"report of {what}", {"format": ReportFormat.JSON})
 
     def report_text(self, submission_id: int, report_format: ReportFormat) -> str:
-        """The report as the server renders it."""
+        """Return the report as the server renders it."""
         path, what = _submission(submission_id)
         response = self._transport.call(
             "GET",
@@ -273,7 +276,7 @@ class Client:
         return response.content.decode("utf-8", errors="replace")
 
     def build_config(self, build_id: int) -> str:
-        """The kernel's .config as it was built."""
+        """Return the .config that the kernel was built with."""
         response = self._transport.call(
             "GET",
             f"{API}/builds/{build_id}/config",
@@ -283,7 +286,7 @@ class Client:
         return response.content.decode("utf-8", errors="replace")
 
     def series(self, submission_id: int) -> str:
-        """The series under test as an mbox: what `git am` takes on top of the base commit."""
+        """Return the series under test as an mbox, which `git am` applies on top of the base commit."""
         path, what = _submission(submission_id)
         response = self._transport.call(
             "GET", f"{path}/series", what=f"series of {what}", headers={"Accept": "text/plain"}
@@ -291,7 +294,10 @@ class Client:
         return response.content.decode("utf-8", errors="surrogateescape")
 
     def download(self, build_id: int, artifact: Artifact, target: Path) -> None:
-        """Save one of a build's artifacts under `target`, which appears only when size and SHA-256 are right."""
+        """Save a build's artifact as `target`, which is created only when size and SHA-256 match.
+
+        Raises LabUnavailable if they do not match.
+        """
         what = f"artifact {artifact.name} of build {build_id}"
         staged = target.with_name(f".{target.name}.{os.getpid()}.part")
         digest, size = hashlib.sha256(), 0
@@ -307,7 +313,9 @@ class Client:
                     digest.update(chunk)
                     file.write(chunk)
             if size != artifact.size or digest.hexdigest() != artifact.sha256:
-                raise LabUnavailable(f"{what}: what arrived is not what the server announced", "download it again")
+                raise LabUnavailable(
+                    f"{what}: the downloaded file does not match the announced size and SHA-256", "download it again"
+                )
             staged.replace(target)
         finally:
             staged.unlink(missing_ok=True)
@@ -324,7 +332,7 @@ class Client:
         follow: bool = False,
         give_up_s: float = 600.0,
     ) -> Iterator[bytes]:
-        """A boot's console from byte `offset`; with `follow`, until the boot ends, over lost connections."""
+        """Yield a boot's console from byte `offset`; with `follow`, until the boot ends, across lost connections."""
         what = f"console of run {run_id}, boot {boot_id}"
         failures, lost_at = 0, None
         while True:
@@ -338,7 +346,7 @@ class Client:
                 return
             except LabUnavailable as error:
                 if follow and isinstance(error, StreamSilent):
-                    continue  # a device may well say nothing for a minute
+                    continue  # a device may print nothing for a minute
                 failures += 1
                 now = time.monotonic()
                 lost_at = now if lost_at is None else lost_at
@@ -372,7 +380,9 @@ class Client:
         path = f"{API}/runs/{run_id}/artifacts/{artifact.sha256}"
         response = self._transport.call("GET", path, what=what, headers={"Accept": "*/*"})
         if hashlib.sha256(response.content).hexdigest() != artifact.sha256:
-            raise LabUnavailable(f"{what}: what arrived is not what the server announced", "try again")
+            raise LabUnavailable(
+                f"{what}: the downloaded file does not match the announced size and SHA-256", "try again"
+            )
         return response.content
 
     # --- the lab ------------------------------------------------------------------------------------------------
@@ -389,21 +399,21 @@ class Client:
             request = QuarantineRequest(reason=reason)
         except ValidationError:
             raise UsageError(
-                "a quarantine needs a reason of 1 to 500 characters", "say what is wrong with it"
+                "a quarantine needs a reason of 1 to 500 characters", "describe what is wrong with the device"
             ) from None
         path = f"{API}/devices/{quote(name, safe='')}/quarantine"
         return self._post(DeviceView, path, f"quarantine {name}", body=request.model_dump_json().encode())
 
     def release(self, name: str) -> DeviceView:
-        """Put a quarantined device back into the pool; a health check comes before its first run."""
+        """Put a quarantined device back into the pool; a health check precedes its first run."""
         return self._post(DeviceView, f"{API}/devices/{quote(name, safe='')}/release", f"release {name}")
 
     def check_device(self, name: str) -> DeviceCheck:
-        """Have a device walked through, or join the walk that is under way. For maintainers."""
+        """Start a check of a device, or return the one in progress. For maintainers."""
         return self._post(DeviceCheck, f"{API}/devices/{quote(name, safe='')}/check", f"check of {name}")
 
     def await_device_check(self, known: DeviceCheck) -> DeviceCheck:
-        """The check when more is told of it than in `known`; after a while also when there is not."""
+        """Wait for news of a check, at most CHECK_WAIT_S seconds, and return the check; `known` is what was seen."""
         path = f"{API}/devices/{quote(known.device, safe='')}/checks/{known.id}"
         params: Params = {"seen": known.changes, "wait_s": CHECK_WAIT_S}
         return self._get(DeviceCheck, path, f"check {known.id} of {known.device}", params)
@@ -412,12 +422,15 @@ class Client:
         return self._get(list[LabView], f"{API}/labs", "list labs")
 
     def invite_lab(self, name: str, *, valid_s: int, again: bool = False) -> LabInvited:
-        """A token by which one host joins as this lab. For administrators."""
-        asked = LabInvitation(valid_s=valid_s, again=again).model_dump_json().encode()
-        return self._post(LabInvited, f"{API}/labs/{quote(name, safe='')}/invite", f"invite lab {name}", body=asked)
+        """Create a token with which one host joins as this lab. For administrators.
+
+        `valid_s`: seconds until the token expires; `again`: replace a host that has joined.
+        """
+        body = LabInvitation(valid_s=valid_s, again=again).model_dump_json().encode()
+        return self._post(LabInvited, f"{API}/labs/{quote(name, safe='')}/invite", f"invite lab {name}", body=body)
 
     def remove_lab(self, name: str) -> None:
-        """End its credentials and quarantine its devices. For administrators."""
+        """Revoke a lab's credentials and quarantine its devices. For administrators."""
         self._transport.call(
             "DELETE", f"{API}/labs/{quote(name, safe='')}", what=f"remove lab {name}", repeatable=False
         )
@@ -431,7 +444,7 @@ class Client:
     def trees(self) -> list[TreeView]:
         return self._get(list[TreeView], f"{API}/trees", "list trees")
 
-    # --- plumbing -----------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------
 
     def _get(self, model: type[T], path: str, what: str, params: Params | None = None, retry: Retry | None = None) -> T:
         return decode(model, self._transport.call("GET", path, what=what, params=params, retry=retry), what)

@@ -1,10 +1,10 @@
-"""Which lab to talk to and who is asking: flags, then environment, then the configuration file.
+"""Resolve server, token and tree from flags, the environment and the configuration file, in this order.
 
 The file is `$XDG_CONFIG_HOME/wqlab/config.toml` (by default `~/.config/wqlab/config.toml`):
 
     url = "https://lab.example.org"
     token = "wql_..."
-    tree = "linux-6.12"     # optional: the tree that `wqlab submit` uses when none is named
+    tree = "linux-6.12"     # optional: the default tree of `wqlab submit`
 
 A token belongs to one server. The one in the file is only ever sent to the URL in the same file, and the one in
 the environment is not combined with another URL's token.
@@ -30,13 +30,17 @@ _PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 
 @dataclass(frozen=True)
 class Setting:
+    """Value of the configuration with its origin."""
+
     value: str
     origin: str
-    """Where the value comes from, in words: `--url`, `WQLAB_URL` or the path of the file."""
+    """`--url`, `WQLAB_URL`, the path of the file or similar."""
 
 
 @dataclass(frozen=True)
 class Config:
+    """Resolved configuration of one command."""
+
     path: Path
     url: Setting | None
     token: Setting | None
@@ -44,7 +48,7 @@ class Config:
     warnings: tuple[str, ...] = ()
 
     def server(self) -> str:
-        """The server's URL. Raises UsageError when none is configured."""
+        """Return the server's URL. Raises UsageError if none is configured."""
         if self.url is None:
             raise UsageError(
                 "no lab is configured",
@@ -67,13 +71,13 @@ def resolve(
     token_file: Path | None = None,
     path: Path | None = None,
 ) -> Config:
-    """Flags (the keyword arguments) over environment over file.
+    """Resolve the configuration: flags (the keyword arguments) override the environment, which overrides the file.
 
     Raises UsageError for a file that cannot be read, is not TOML or holds an unknown key, and for a bad URL.
     """
-    explicit = path is not None
+    must_exist = path is not None
     path = path or config_path(environment)
-    stored, warnings = _read(path, explicit)
+    stored, warnings = _read(path, must_exist)
 
     def pick(key: str, flag: str | None, variable: str) -> Setting | None:
         if flag:
@@ -94,16 +98,16 @@ def resolve(
     if chosen and secret and secret.origin == str(path) and not _same_server(chosen.value, stored.get("url", "")):
         warnings.append(
             f"the token in {path} is for {stored.get('url') or 'a server that the file does not name'}; "
-            f"it is not sent to {chosen.value} (set WQLAB_TOKEN for that one)"
+            f"it is not sent to {chosen.value} (set WQLAB_TOKEN for that server)"
         )
         secret = None
     if chosen and secret and _is_clear_text(chosen.value):
-        warnings.append(f"{chosen.value} is plain http: anyone on the way can read the token; use https")
+        warnings.append(f"{chosen.value} is plain http: others on the network can read the token; use https")
     return Config(path, chosen, secret, pick("tree", None, "WQLAB_TREE"), tuple(warnings))
 
 
 def check_url(url: str, origin: str) -> str:
-    """The URL without a trailing slash. Raises UsageError unless it is http(s)://host[:port][/path]."""
+    """Return the URL without a trailing slash. Raises UsageError unless it is http(s)://host[:port][/path]."""
     try:
         parsed = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -114,7 +118,7 @@ def check_url(url: str, origin: str) -> str:
 
 
 def store(path: Path, values: Mapping[str, str]) -> None:
-    """Write `values` over what the file holds, readable by its owner only; comments in the file are not kept."""
+    """Update the file with `values`; only its owner can read it, and comments in it are not kept."""
     stored, _ = _read(path, False)
     merged = {key: value for key in KEYS if (value := values.get(key, stored.get(key)))}
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -148,7 +152,7 @@ def _read(path: Path, must_exist: bool) -> tuple[dict[str, str], list[str]]:
             raise UsageError(f"{path}: {key} is not a string", f'write {key} = "..."')
     warnings = []
     if "token" in content and mode & (stat.S_IRWXG | stat.S_IRWXO):
-        warnings.append(f"{path} holds a token and others can read it: chmod 600 {path}")
+        warnings.append(f"{path} contains a token and other users can read it: run chmod 600 {path}")
     return dict(content), warnings
 
 

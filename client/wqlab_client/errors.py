@@ -1,15 +1,15 @@
-"""What can go wrong between a user and a lab, each with the exit code it ends a command with."""
+"""Errors of the client, each with the exit code of the command that it ends."""
 
 from __future__ import annotations
 
-from wqlab_contracts.api.submissions import Problem
+from wqlab_contracts.api.base import Problem
 from wqlab_contracts.enums import ExitCode
 
 
 class WqlabError(Exception):
-    """Base of every error that this package raises on purpose.
+    """Base class of the errors that this package raises.
 
-    `summary` names the thing that is wrong, `fix` what to do about it.
+    `summary` names what is wrong, `fix` says what to do about it.
     """
 
     exit_code = ExitCode.USAGE
@@ -21,7 +21,7 @@ class WqlabError(Exception):
 
 
 class UsageError(WqlabError):
-    """The command, a file it was given or the configuration makes no sense."""
+    """The command line, an input file or the configuration is invalid."""
 
 
 class RequestRefused(WqlabError):
@@ -29,9 +29,9 @@ class RequestRefused(WqlabError):
 
     def __init__(self, what: str, problem: Problem, fix: str = "") -> None:
         self.mistakes = [_mistake(entry) for entry in problem.errors]
-        """One line for each field that is wrong: where it is, and what is wrong with it."""
+        """One line for each invalid field: its location and what is wrong with it."""
         if len(self.mistakes) > 1:
-            detail = f"the server refuses it, {len(self.mistakes)} mistakes"
+            detail = f"the server refused the request: {len(self.mistakes)} mistakes"
         else:
             detail = self.mistakes[0] if self.mistakes else problem.detail or problem.title
         super().__init__(f"{what}: {detail}", fix)
@@ -43,13 +43,13 @@ class RequestRefused(WqlabError):
 
 
 class LabUnavailable(WqlabError):
-    """No usable answer: the server cannot be reached, is overloaded or broken. Nothing is known about the series."""
+    """The server cannot be reached, is overloaded or failed. Nothing is known about the series."""
 
     exit_code = ExitCode.INFRASTRUCTURE
 
 
 class StreamSilent(LabUnavailable):
-    """A stream was open and brought nothing for longer than allowed: lost, or just nothing to say."""
+    """An open stream carried no byte for longer than allowed: the connection is lost, or nothing happened."""
 
 
 def _mistake(entry: dict[str, str]) -> str:

@@ -1,7 +1,7 @@
-"""Watch a submission: the event stream says *when* to look, the submission itself says *what* is so.
+"""Follow a submission until it is finished.
 
-Reading state instead of adding up events means that a watcher who joins late, reconnects or misses something still
-shows the truth.
+The event stream only says when to fetch the submission again. Because the state is fetched instead of being added up
+from events, a follower that joins late, reconnects or misses an event still shows the current state.
 """
 
 from __future__ import annotations
@@ -9,22 +9,35 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterator
+from typing import Protocol
 
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import SubmissionState
+from wqlab_contracts.messages import Event
 
 from .errors import LabUnavailable, WqlabError
-from .transport import ONCE
+from .transport import ONCE, Retry
 
-if TYPE_CHECKING:
-    from .client import Client
+MIN_FETCH_INTERVAL_S = 0.5
+"""The submission is fetched at most once in this time, however many events arrive."""
+REFETCH_S = 30.0
+"""A failed fetch is repeated after this time even without an event."""
 
-CALM_S = 0.5
-"""At most one look per this many seconds, however many events arrive."""
-SETTLE_S = 30.0
-"""A look that failed is repeated after this time even without an event."""
+
+class SubmissionSource(Protocol):
+    """The two methods of `Client` that following needs."""
+
+    def submission(self, submission_id: int, *, retry: Retry | None = None) -> SubmissionView: ...
+
+    def events(
+        self,
+        submission_id: int,
+        *,
+        give_up_s: float = ...,
+        on_connected: Callable[[], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> Iterator[Event]: ...
 
 
 class _Ended:
@@ -32,49 +45,49 @@ class _Ended:
 
 
 class _Changed:
-    """Something happened, or contact was regained."""
+    """An event arrived, or the connection was established again."""
 
 
-_Note = _Ended | _Changed | WqlabError
+_Signal = _Ended | _Changed | WqlabError
 
 
 def follow(
-    client: Client, submission_id: int, *, tick_s: float | None = None, give_up_s: float = 600.0
+    source: SubmissionSource, submission_id: int, *, tick_s: float | None = None, give_up_s: float = 600.0
 ) -> Generator[SubmissionView, None, None]:
     """Yield the submission now and after every change; the last one yielded is finished.
 
-    `tick_s`: also yield the last known one again when nothing happened for that long (for clocks on a screen).
+    `tick_s`: also yield the last known state again when nothing happened for that long (to update clocks on a screen).
     Raises RequestRefused (no such submission, token revoked) and LabUnavailable (no contact for `give_up_s`).
     """
-    view = client.submission(submission_id)
+    view = source.submission(submission_id)
     if view.state is SubmissionState.FINISHED:
         yield view
         return
-    notes: queue.SimpleQueue[_Note] = queue.SimpleQueue()
+    signals: queue.SimpleQueue[_Signal] = queue.SimpleQueue()
     stop = threading.Event()
     threading.Thread(
-        target=_listen, args=(client, submission_id, give_up_s, notes, stop), name="wqlab-events", daemon=True
+        target=_listen, args=(source, submission_id, give_up_s, signals, stop), name="wqlab-events", daemon=True
     ).start()
-    looked_at, stale, ended = time.monotonic(), False, False
+    fetched_at, stale, ended = time.monotonic(), False, False
     try:
         yield view
         while True:
-            note = _next(notes, tick_s if not stale else min(tick_s or SETTLE_S, SETTLE_S))
-            while note is not None:
-                if isinstance(note, WqlabError):
-                    raise note
+            signal = _next_signal(signals, tick_s if not stale else min(tick_s or REFETCH_S, REFETCH_S))
+            while signal is not None:
+                if isinstance(signal, WqlabError):
+                    raise signal
                 stale = True
-                ended = ended or isinstance(note, _Ended)
-                # Gather what arrives within the calm time: one look covers all of it.
-                wait_s = 0.0 if ended else max(0.0, looked_at + CALM_S - time.monotonic())
-                note = None if ended else _next(notes, wait_s)
+                ended = ended or isinstance(signal, _Ended)
+                # Collect the signals of the minimum interval: one fetch covers all of them.
+                wait_s = 0.0 if ended else max(0.0, fetched_at + MIN_FETCH_INTERVAL_S - time.monotonic())
+                signal = None if ended else _next_signal(signals, wait_s)
             if stale:
-                looked_at = time.monotonic()
+                fetched_at = time.monotonic()
                 try:
-                    view = client.submission(submission_id, retry=None if ended else ONCE)
+                    view = source.submission(submission_id, retry=None if ended else ONCE)
                     stale = False
                 except LabUnavailable:
-                    # While it lives, the listener notices too and decides when to give up.
+                    # While the listener runs, it notices the failure too and decides when to give up.
                     if ended:
                         raise
             yield view
@@ -84,30 +97,30 @@ def follow(
         stop.set()
 
 
-def _next(notes: queue.SimpleQueue[_Note], timeout_s: float | None) -> _Note | None:
+def _next_signal(signals: queue.SimpleQueue[_Signal], timeout_s: float | None) -> _Signal | None:
     try:
-        return notes.get(timeout=timeout_s)
+        return signals.get(timeout=timeout_s)
     except queue.Empty:
         return None
 
 
 def _listen(
-    client: Client,
+    source: SubmissionSource,
     submission_id: int,
     give_up_s: float,
-    notes: queue.SimpleQueue[_Note],
+    signals: queue.SimpleQueue[_Signal],
     stop: threading.Event,
 ) -> None:
-    def changed() -> None:
-        notes.put(_Changed())
+    def signal_change() -> None:
+        signals.put(_Changed())
 
     try:
-        for _ in client.events(submission_id, give_up_s=give_up_s, on_connected=changed, stop=stop):
-            changed()
-        notes.put(_Ended())
+        for _ in source.events(submission_id, give_up_s=give_up_s, on_connected=signal_change, stop=stop):
+            signal_change()
+        signals.put(_Ended())
     except WqlabError as error:
-        notes.put(error)
+        signals.put(error)
     except RuntimeError:
-        # The follower went away and closed the client under the stream.
+        # The follower ended and closed the client while the stream was being read.
         if not stop.is_set():
             raise

@@ -1,4 +1,4 @@
-"""A lab host's folder, as `wqlab lab join` writes it: secrets that only its owner reads, and what supervisord runs.
+"""Write the folder of a lab host for `wqlab lab join`: private credentials and the supervisord configuration.
 
 A lab host runs three programs: labgrid's coordinator and exporter, and the worker that drives the devices.
 """
@@ -25,18 +25,20 @@ from .errors import RequestRefused, UsageError
 from .transport import refusal, unreachable
 
 _PRIVATE = 0o600
-_WHAT = "join the lab"
+_ACTION = "join the lab"
 
 
 @dataclass(frozen=True)
 class JoinToken:
+    """Token with which one host joins a lab, once."""
+
     secret: str
     ca_sha256: str
-    """Of the server's private CA; empty where the system's certificates do."""
+    """SHA-256 of the server's private CA; empty if the system's certificates verify the server."""
 
     @classmethod
-    def read(cls, text: str) -> JoinToken:
-        """Raises UsageError for what is no join token."""
+    def parse(cls, text: str) -> JoinToken:
+        """Parse a join token. Raises UsageError if `text` is not one."""
         secret, _, ca_sha256 = text.strip().partition(".")
         if not secret.startswith(JOIN_PREFIX) or not secret.isascii() or (ca_sha256 and len(ca_sha256) != 64):
             raise UsageError(
@@ -47,13 +49,15 @@ class JoinToken:
 
 @dataclass(frozen=True)
 class LabHost:
-    """A folder to be written; `bin` has the programs that it starts."""
+    """Folder of a lab host."""
 
     folder: Path
     coordinator: str
+    """Address of labgrid's coordinator, `host:port`."""
     devices: int
-    """How many are driven at once."""
+    """Number of devices that are driven at once."""
     bin: Path = Path(sys.executable).parent
+    """Folder of the programs that supervisord starts."""
 
     @property
     def environment_file(self) -> Path:
@@ -64,10 +68,13 @@ class LabHost:
         return self.folder / "supervisord.conf"
 
     def check(self, *, again: bool) -> None:
-        """Raises UsageError where joining would end badly, before the join token is spent."""
+        """Check that joining can succeed, before the join token is used.
+
+        Raises UsageError if the folder has joined (unless `again`), a program is missing or the folder is not writable.
+        """
         if self.environment_file.exists() and not again:
             raise UsageError(
-                f"{self.folder} holds a lab that has joined already",
+                f"{self.folder} contains a lab that has joined already",
                 "choose another --folder, or pass --again to put new credentials there",
             )
         for program in ("celery", "labgrid-coordinator", "labgrid-exporter"):
@@ -84,6 +91,7 @@ class LabHost:
             raise UsageError(f"cannot write to {self.folder}: {error.strerror}", "choose another --folder") from None
 
     def write(self, url: str, joined: LabJoined, ca: str | None) -> None:
+        """Write credentials, the supervisord configuration and, unless they exist, exporter.yaml and the SSH key."""
         for name in ("cache", "keys", "labgrid", "log/sessions"):
             (self.folder / name).mkdir(parents=True, exist_ok=True, mode=0o700)
         ca_file = self.folder / "ca.crt"
@@ -100,7 +108,7 @@ class LabHost:
             **({"WQLAB_CA_FILE": str(ca_file)} if ca is not None else {}),
         }
         text = "".join(f"{name}={shlex.quote(value)}\n" for name, value in environment.items())
-        _write(self.environment_file, f"# Lab {joined.lab}'s credentials. Keep them to yourself.\n{text}")
+        _write(self.environment_file, f"# Credentials of lab {joined.lab}. Keep them secret.\n{text}")
         _write(self.configuration, self._supervisord(joined.lab))
         exporter = self.folder / "labgrid" / "exporter.yaml"
         if not exporter.exists():
@@ -146,7 +154,7 @@ serverurl=unix://{self.folder}/supervisor.sock
         ]
         for name, (folder, (program, *arguments)) in programs.items():
             command = shlex.join([str(self.bin / program), *arguments])
-            # The secrets stay in one file, which a shell reads: no process list and no second file shows them.
+            # A shell reads the secrets from one file, so no process list and no other file contains them.
             script = f"set -a; . {shlex.quote(str(self.environment_file))}; exec {command}"
             sections.append(
                 f"""[program:{name}]
@@ -168,22 +176,22 @@ stdout_logfile_backups=1
 
 
 def join(url: str, token: JoinToken) -> tuple[LabJoined, str | None]:
-    """The lab's credentials, and the CA that its server is checked with. Spends the token.
+    """Use the token to get the lab's credentials, and the CA that verifies the server (None: the system's).
 
-    Raises RequestRefused, LabUnavailable; UsageError for a server whose CA is not the one that the token names.
+    Raises RequestRefused and LabUnavailable, and UsageError for a server whose CA is not the one in the token.
     """
-    ca = _ca_of(url, token.ca_sha256) if token.ca_sha256 else None
+    ca = _download_ca(url, token.ca_sha256) if token.ca_sha256 else None
     try:
-        # Once only: a token whose answer was lost is spent, and trying again would only say so.
-        with httpx.Client(verify=_trusting(ca), timeout=30) as http:
+        # Not retried: a token can be used once, even if the answer was lost.
+        with httpx.Client(verify=_tls_verification(ca), timeout=30) as http:
             body = LabJoin(token=token.secret).model_dump_json()
             answer = http.post(f"{url}/api/v1/labs/join", content=body, headers={"Content-Type": "application/json"})
     except httpx.TransportError as error:
-        raise unreachable(url, _WHAT, error) from None
+        raise unreachable(url, _ACTION, error) from None
     if not answer.is_success:
-        problem = refusal(url, _WHAT, answer, answer.content)
+        problem = refusal(url, _ACTION, answer, answer.content)
         if isinstance(problem, RequestRefused):
-            problem.fix = ""  # the server's words say who helps; a token with another scope does not
+            problem.fix = ""  # the server's message already names the fix; another API token would not help
         raise problem
     try:
         return TypeAdapter(LabJoined).validate_json(answer.content, extra="ignore"), ca
@@ -191,28 +199,28 @@ def join(url: str, token: JoinToken) -> tuple[LabJoined, str | None]:
         raise UsageError(f"{url} does not answer as a wqlab server", "check the URL") from None
 
 
-def _trusting(ca: str | None) -> ssl.SSLContext | bool:
+def _tls_verification(ca: str | None) -> ssl.SSLContext | bool:
     return True if ca is None else ssl.create_default_context(cadata=ca)
 
 
-def _ca_of(url: str, sha256: str) -> str:
-    """The CA's certificate, asked of a server that cannot be checked yet: its hash in the join token is the check."""
+def _download_ca(url: str, sha256: str) -> str:
+    """Download the CA's certificate without TLS verification, and check it against the hash in the join token."""
     try:
         answer = httpx.get(f"{url}/api/v1/labs/ca", verify=False, timeout=30)  # noqa: S501
     except httpx.TransportError as error:
-        raise unreachable(url, _WHAT, error) from None
+        raise unreachable(url, _ACTION, error) from None
     if not answer.is_success:
-        raise refusal(url, _WHAT, answer, answer.content)
+        raise refusal(url, _ACTION, answer, answer.content)
     if hashlib.sha256(answer.content).hexdigest() != sha256:
         raise UsageError(
-            f"{url} has another CA than the join token says: it is not the server that gave the token out",
-            "check the URL, and that nothing on the way takes TLS apart",
+            f"{url} has another CA than the join token names: it is not the server that issued the token",
+            "check the URL, and that no proxy intercepts TLS",
         )
     return answer.text
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole, and never readable by others, not even for a moment."""
+    """Replace the file atomically; it is never readable by other users."""
     staged = path.with_name(f".{path.name}.new")
     staged.unlink(missing_ok=True)
     with os.fdopen(os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE), "w") as file:

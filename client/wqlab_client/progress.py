@@ -1,4 +1,4 @@
-"""What to tell a person who waits: the strip of blocks, and the milestones behind a submission. Pure."""
+"""Describe a submission's progress: block strips, milestones and the current activity. Pure functions."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ from datetime import datetime
 
 from rich.text import Text
 
-from wqlab_contracts.api.submissions import ApplyView, BootView, BuildView, FindingView, RunView, SubmissionView
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.runs import BootView, FindingView, RunView
+from wqlab_contracts.api.submissions import ApplyView, SubmissionView
 from wqlab_contracts.enums import BootState, JobState, Outcome, SubmissionState
 
-from .wording import ARM_LETTER, duration, ending, eta_line, failure_line, how_it_stands, one_line
+from .formatting import ARM_LETTER, duration, eta_line, failure_line, one_line, outcome_text, status_text
 
 LEGEND = "A baseline, B candidate; lower case: now, x: failed, .: to do"
 
 
 def boots_per_block(view: SubmissionView) -> int:
-    """A settings study has no candidate, hence one boot a block."""
+    """Return the number of boots of a block: 1 for a settings study, which has no candidate, else 2."""
     return 1 if view.request.series is None else 2
 
 
 def block_strip(run: RunView, per_block: int, width: int) -> Text:
-    """One letter a boot in the order they were booted, `A B  B A  A .`; at most `width` columns.
+    """Format a run's boots as letters in boot order, `A B  B A  A .`, in at most `width` columns.
 
-    Of a block that was run again, only the latest attempt shows. When the blocks do not fit, those in the middle of the
-    story are shown, with `..` where some are left out.
+    Of a repeated block only the latest attempt is shown. If not all blocks fit, those around the current one are shown,
+    with `..` for the ones left out.
     """
     blocks = [_block(run, block, per_block) for block in range(run.blocks_planned)]
     blocks_width = max((len(block) for block in blocks), default=0)
-    fitting = max(1, (width + 2) // (blocks_width + 2))
-    if len(blocks) <= fitting:
+    count = max(1, (width + 2) // (blocks_width + 2))
+    if len(blocks) <= count:
         return Text("  ").join(blocks)
-    fitting = max(1, (width - 8 + 2) // (blocks_width + 2))
-    busy = next((n for n, block in enumerate(blocks) if "." in block.plain or block.plain.islower()), len(blocks) - 1)
-    first = min(max(0, busy - fitting + 1), len(blocks) - fitting)
-    shown = blocks[first : first + fitting]
-    before, after = first > 0, first + fitting < len(blocks)
+    count = max(1, (width - 8 + 2) // (blocks_width + 2))
+    current = next(
+        (n for n, block in enumerate(blocks) if "." in block.plain or block.plain.islower()), len(blocks) - 1
+    )
+    first = min(max(0, current - count + 1), len(blocks) - count)
+    shown = blocks[first : first + count]
+    before, after = first > 0, first + count < len(blocks)
     return Text("  ").join([*([Text("..")] if before else []), *shown, *([Text("..")] if after else [])])
 
 
@@ -58,7 +62,7 @@ def _letter(boot: BootView | None) -> Text:
 
 
 def apply_text(apply: ApplyView) -> str:
-    """What applying the series came to, without the word for its state."""
+    """Describe the result of applying the series, without its state."""
     if apply.failure is not None:
         return failure_line(apply.failure)
     if apply.state is not JobState.FINISHED:
@@ -74,6 +78,7 @@ def apply_text(apply: ApplyView) -> str:
 
 
 def checkpatch_counts(apply: ApplyView) -> str:
+    """Format the number of findings by severity, or `clean`."""
     counts = []
     for severity in ("error", "warning", "check"):
         found = sum(finding.severity == severity for finding in apply.checkpatch)
@@ -88,6 +93,7 @@ def build_name(build: BuildView) -> str:
 
 
 def build_text(build: BuildView) -> str:
+    """Describe a build's activity or result, without its state."""
     if build.failure is not None:
         return failure_line(build.failure)
     if build.state is not JobState.FINISHED:
@@ -102,14 +108,14 @@ def run_name(run: RunView) -> str:
 
 
 def run_text(run: RunView) -> str:
-    """What a run is doing or came to, without the word for its state."""
+    """Describe a run's activity or result, without its state."""
     if run.failure is not None:
         return failure_line(run.failure)
     if run.state is JobState.WAITING:
-        return "waits for its kernels"
+        return "waiting for its kernels"
     if run.state is JobState.QUEUED:
-        place = f", {run.queue_position} in front" if run.queue_position else ""
-        return f"waits for a device{place}"
+        place = f", {run.queue_position} ahead in the queue" if run.queue_position else ""
+        return f"waiting for a device{place}"
     if run.state is JobState.RUNNING:
         again = f" (attempt {run.attempt})" if run.attempt > 1 else ""
         return f"on {run.device or 'a device'}{again}" + (f": {one_line(run.progress)}" if run.progress else "")
@@ -121,16 +127,16 @@ def run_text(run: RunView) -> str:
 
 @dataclass(frozen=True)
 class Milestone:
-    """Something that happened and stays true; `key` tells it from every other one."""
+    """Step of a submission that was reached; `key` identifies it."""
 
     key: tuple[object, ...]
     at: datetime | None
-    """None where the server keeps no time for it."""
+    """None if the server records no time for it."""
     text: Text
 
 
 def milestones(view: SubmissionView) -> list[Milestone]:
-    """All that has happened so far, in pipeline order; a later view has these and more."""
+    """Return the milestones reached so far, in pipeline order; a later view has these and more."""
     return list(_milestones(view))
 
 
@@ -149,14 +155,14 @@ def _milestones(view: SubmissionView) -> Iterator[Milestone]:
     for run in view.runs:
         yield from _run(run, boots_per_block(view))
     if view.state is SubmissionState.FINISHED:
-        yield Milestone(("finished",), view.finished_at, Text("finished: ").append_text(ending(view)))
+        yield Milestone(("finished",), view.finished_at, Text("finished: ").append_text(outcome_text(view)))
 
 
 def _job(
     key: tuple[object, ...], name: str, state: JobState, outcome: Outcome | None, text: str
 ) -> Iterator[Milestone]:
     if state in {JobState.RUNNING, JobState.FINISHED}:
-        line = Text(f"{name}: ").append_text(how_it_stands(state, outcome))
+        line = Text(f"{name}: ").append_text(status_text(state, outcome))
         yield Milestone((*key, state), None, line.append(f", {text}" if text else ""))
 
 
@@ -180,14 +186,14 @@ def _run(run: RunView, per_block: int) -> Iterator[Milestone]:
         line = Text(f"run {run.id}: {run.blocks_completed}/{run.blocks_planned} blocks  ").append_text(strip)
         yield Milestone(("blocks", run.id, run.blocks_completed), at, line)
     if run.state is JobState.FINISHED:
-        line = Text(f"{name}: ").append_text(how_it_stands(run.state, run.outcome)).append(f", {run_text(run)}")
+        line = Text(f"{name}: ").append_text(status_text(run.state, run.outcome)).append(f", {run_text(run)}")
         yield Milestone(("run", run.id, "finished"), run.finished_at, line)
 
 
 def _boot(run: RunView, boot: BootView) -> Milestone:
     again = f", attempt {boot.attempt + 1}" if boot.attempt else ""
     line = Text(f"run {run.id}, block {boot.block + 1}/{run.blocks_planned}{again}: {boot.arm} ")
-    line.append_text(how_it_stands(boot.state, boot.outcome))
+    line.append_text(status_text(boot.state, boot.outcome))
     if boot.failure is not None:
         line.append(f", {failure_line(boot.failure)}")
     elif boot.golden_s is not None and boot.kexec_s is not None and boot.workload_s is not None:
@@ -196,21 +202,21 @@ def _boot(run: RunView, boot: BootView) -> Milestone:
 
 
 def _finding(run: RunView, finding: FindingView, at: datetime | None) -> Milestone:
-    weight = "stopped the boot" if finding.fatal else "the boot went on"
+    effect = "stopped the boot" if finding.fatal else "the boot continued"
     return Milestone(
         ("finding", run.id, finding.block, finding.attempt, finding.arm, finding.kind, finding.console_offset),
         at,
         Text(
             f"run {run.id}, block {finding.block + 1}, {finding.arm}: {finding.kind.replace('_', ' ')} on the console: "
-            f"{one_line(finding.title)} ({weight})"
+            f"{one_line(finding.title)} ({effect})"
         ),
     )
 
 
-def still_working(view: SubmissionView, now: datetime) -> str:
-    """One line for a log that has been quiet: what is happening and what is left."""
-    happening = [f"{build_name(b)}: {build_text(b)}" for b in view.builds if b.state is JobState.RUNNING]
-    happening += [f"{run_name(r)}: {run_text(r)}" for r in view.runs if r.state is JobState.RUNNING]
-    text = "; ".join(part.rstrip(": ") for part in happening) or one_line(view.eta.what) or str(view.state)
-    left = eta_line(view.eta, now)
-    return f"{text} [{left}]" if left else text
+def activity_line(view: SubmissionView, now: datetime) -> str:
+    """Describe the current activity and the remaining time in one line."""
+    activities = [f"{build_name(b)}: {build_text(b)}" for b in view.builds if b.state is JobState.RUNNING]
+    activities += [f"{run_name(r)}: {run_text(r)}" for r in view.runs if r.state is JobState.RUNNING]
+    text = "; ".join(part.rstrip(": ") for part in activities) or one_line(view.eta.what) or str(view.state)
+    remaining = eta_line(view.eta, now)
+    return f"{text} [{remaining}]" if remaining else text

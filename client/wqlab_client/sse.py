@@ -1,53 +1,40 @@
-"""Server-sent events (the `text/event-stream` format of the HTML standard), read from chunks of bytes."""
+"""Read server-sent events (the `text/event-stream` format of the HTML standard) from chunks of bytes.
+
+httpx-sse parses the format. It does not limit what a server can make it buffer, so the limit is applied here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
-LINE_LIMIT = 4_000_000
+import httpx
+from httpx_sse import EventSource, ServerSentEvent
 
-
-@dataclass(frozen=True)
-class ServerEvent:
-    id: str | None
-    """The stream position to resume after, if this message carried one."""
-    name: str
-    data: str
+EVENT_LIMIT = 4_000_000
+"""Bytes of one event, and so of one line."""
+_EVENT_END = re.compile(rb"\n\r?\n|\r\r")
 
 
-def lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Lines without their end. Only LF and CRLF end a line: JSON may hold U+2028 and its like unescaped.
+def parse_events(chunks: Iterable[bytes]) -> Iterator[ServerSentEvent]:
+    """Yield the complete events that carry data.
 
-    An unfinished last line is dropped, as the format asks. Raises ValueError for a line over LINE_LIMIT bytes.
+    Comment lines are skipped, and an unfinished last event is dropped, as the format requires.
+    Raises ValueError for an event over EVENT_LIMIT bytes.
     """
-    rest = b""
+    response = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=_limit_event_size(chunks))
+    for event in EventSource(response).iter_sse():
+        if event.data:
+            yield event
+
+
+def _limit_event_size(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    size, tail = 0, b""
     for chunk in chunks:
-        *complete, rest = (rest + chunk).split(b"\n")
-        if len(rest) > LINE_LIMIT:
-            raise ValueError(f"a line of the event stream is longer than {LINE_LIMIT} bytes")
-        for line in complete:
-            yield line.removesuffix(b"\r").decode("utf-8", errors="replace")
-
-
-def messages(chunks: Iterable[bytes]) -> Iterator[ServerEvent | None]:
-    """Complete messages; None for each comment line, which servers send to keep a connection alive."""
-    event_id: str | None = None
-    name, data = "message", list[str]()
-    for line in lines(chunks):
-        if line == "":
-            if data:
-                yield ServerEvent(event_id, name, "\n".join(data))
-            event_id, name, data = None, "message", []
-            continue
-        if line.startswith(":"):
-            yield None
-            continue
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            data.append(value)
-        elif field == "event":
-            name = value
-        elif field == "id" and "\0" not in value:
-            event_id = value
+        recent = tail + chunk
+        ends = [match.end() for match in _EVENT_END.finditer(recent)]
+        size = len(recent) - ends[-1] if ends else size + len(chunk)
+        if size > EVENT_LIMIT:
+            raise ValueError(f"an event of the stream is longer than {EVENT_LIMIT} bytes")
+        tail = recent[-2:]
+        yield chunk

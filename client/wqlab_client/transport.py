@@ -1,4 +1,4 @@
-"""HTTP to one lab: authorisation, retries with back-off, and answers turned into models or errors."""
+"""HTTP requests to one server: authorization, retries with back-off, and decoding of answers and errors."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from typing import Any, TypeVar
 import httpx
 from pydantic import TypeAdapter, ValidationError
 
-from wqlab_contracts.api.submissions import Problem
+from wqlab_contracts.api.base import Problem
 
 from .errors import LabUnavailable, RequestRefused, StreamSilent, UsageError, WqlabError
 
 T = TypeVar("T")
 Params = Mapping[str, str | int | None]
 
-BUSY = frozenset({429, 502, 503, 504})
-"""Answers that a repetition may cure."""
-REFUSED_UNSEEN = frozenset({429, 503})
-"""Of those, the ones which say that the request was not acted upon."""
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+"""Statuses after which an idempotent request is sent again."""
+NOT_PROCESSED_STATUSES = frozenset({429, 503})
+"""Statuses which say that the request was not processed, so that any request may be sent again."""
 ERROR_BODY_LIMIT = 1_000_000
 
 
 @dataclass(frozen=True)
 class Retry:
-    """How long to keep trying. The wait doubles from `first_wait_s` up to `longest_wait_s`, with jitter."""
+    """Retry policy. The wait doubles from `first_wait_s` up to `longest_wait_s` seconds, with jitter."""
 
     attempts: int = 6
     first_wait_s: float = 0.5
     longest_wait_s: float = 15.0
 
     def wait_s(self, attempt: int, retry_after: str | None = None) -> float:
-        """Seconds before attempt number `attempt` + 1; a Retry-After in seconds wins, up to a minute."""
+        """Return the seconds to wait before attempt `attempt` + 1; a Retry-After in seconds wins, up to a minute."""
         if retry_after is not None and retry_after.isdigit():
             return min(float(retry_after), 60.0)
         longest = min(self.first_wait_s * 2.0 ** min(attempt - 1, 30), self.longest_wait_s)
@@ -45,7 +45,10 @@ ONCE = Retry(attempts=1)
 
 
 class Transport:
-    """Thread-safe. `sleep` and `on_retry` exist for tests and for telling people why nothing happens."""
+    """HTTP connection to one server; thread-safe.
+
+    `on_retry` is called with the reason before each wait; `sleep` waits (tests replace it).
+    """
 
     def __init__(
         self,
@@ -61,13 +64,13 @@ class Transport:
         headers = {"User-Agent": user_agent}
         if token:
             if not token.isascii() or not token.isprintable():
-                raise UsageError("the API token holds characters no token has", "copy it again, without line breaks")
+                raise UsageError("the API token contains invalid characters", "copy it again, without line breaks")
             headers["Authorization"] = f"Bearer {token}"
         self.url = url.rstrip("/")
         self.retry = retry
         self._sleep = sleep
         self._on_retry = on_retry
-        # No redirects: the token must not follow one to another host.
+        # Redirects are not followed: the token must not be sent to another host.
         self._http = httpx.Client(
             headers=headers, timeout=httpx.Timeout(timeout_s, connect=10.0), follow_redirects=False
         )
@@ -75,10 +78,10 @@ class Transport:
     def close(self) -> None:
         self._http.close()
 
-    def wait(self, seconds: float, why: str) -> None:
-        """Tell `on_retry`, then sleep."""
+    def wait(self, seconds: float, reason: str) -> None:
+        """Call `on_retry`, then sleep."""
         if self._on_retry is not None:
-            self._on_retry(f"{why}; next try in {seconds:.1f} s")
+            self._on_retry(f"{reason}; next try in {seconds:.1f} s")
         self._sleep(seconds)
 
     def call(
@@ -93,37 +96,37 @@ class Transport:
         repeatable: bool | None = None,
         retry: Retry | None = None,
     ) -> httpx.Response:
-        """A successful response.
+        """Send a request and return the successful response.
 
-        `what` names the attempt in errors ("cancel submission 3"). `repeatable`: doing it twice does no harm (by
-        default true for GET); otherwise it is repeated only where the server cannot have acted on it.
-        Raises RequestRefused for 4xx, LabUnavailable for everything else that is not an answer.
+        `what` names the request in errors ("cancel submission 3"). `repeatable`: the request is idempotent (by default
+        true for GET); another one is retried only if the server cannot have processed it.
+        Raises RequestRefused for 4xx, LabUnavailable for every other failure.
         """
         retry = retry or self.retry
-        safe = method == "GET" if repeatable is None else repeatable
+        repeatable = method == "GET" if repeatable is None else repeatable
         sent = {"Accept": "application/json", **(headers or {})}
         if body is not None:
             sent["Content-Type"] = "application/json"
         attempt = 0
         while True:
             attempt += 1
-            after = None
+            retry_after = None
             try:
                 response = self._http.request(
                     method, self.url + path, params=_present(params), content=body, headers=sent
                 )
             except httpx.TransportError as error:
                 problem: WqlabError = unreachable(self.url, what, error)
-                again = safe or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
+                may_retry = repeatable or isinstance(error, httpx.ConnectError | httpx.ConnectTimeout)
             else:
                 if response.is_success:
                     return response
                 problem = refusal(self.url, what, response, response.content)
-                again = response.status_code in (BUSY if safe else REFUSED_UNSEEN)
-                after = response.headers.get("retry-after")
-            if not again or attempt >= retry.attempts:
+                may_retry = response.status_code in (RETRY_STATUSES if repeatable else NOT_PROCESSED_STATUSES)
+                retry_after = response.headers.get("retry-after")
+            if not may_retry or attempt >= retry.attempts:
                 raise problem
-            self.wait(retry.wait_s(attempt, after), problem.summary)
+            self.wait(retry.wait_s(attempt, retry_after), problem.summary)
 
     @contextmanager
     def stream(
@@ -135,9 +138,10 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         silence_s: float = 60.0,
     ) -> Iterator[httpx.Response]:
-        """One streamed GET, not repeated; `silence_s` without a byte ends it.
+        """Stream the response of one GET, without retries.
 
-        Raises as `call` does; transport errors while the body is read become LabUnavailable too.
+        Raises StreamSilent after `silence_s` seconds without a byte, and otherwise the errors of `call`, also for
+        transport errors while the body is read.
         """
         timeout = httpx.Timeout(silence_s, connect=10.0)
         try:
@@ -154,9 +158,9 @@ class Transport:
 
 
 def decode(model: type[T], response: httpx.Response, what: str) -> T:
-    """The body as `model`. Fields that a newer server adds are ignored.
+    """Decode the body as `model`. Fields that a newer server adds are ignored.
 
-    Raises LabUnavailable when the body is something else: the other end is no wqlab server, or one of another age.
+    Raises LabUnavailable if the body does not match: the URL is no wqlab server, or the server has another version.
     """
     try:
         return TypeAdapter(model).validate_json(response.content, extra="ignore")
@@ -170,6 +174,7 @@ def decode(model: type[T], response: httpx.Response, what: str) -> T:
 
 
 def unreachable(url: str, what: str, error: httpx.TransportError) -> LabUnavailable:
+    """Return the error for a server that cannot be reached."""
     reason = str(error) or type(error).__name__
     if isinstance(error, httpx.TimeoutException):
         reason = "no answer in time"
@@ -179,7 +184,7 @@ def unreachable(url: str, what: str, error: httpx.TransportError) -> LabUnavaila
 
 
 def refusal(url: str, what: str, response: httpx.Response, body: bytes) -> WqlabError:
-    """The error that a response with an error status and this body stands for."""
+    """Return the error for a response with an error status."""
     status = response.status_code
     problem = _problem(response, body)
     if status in {400, 409, 413, 422}:
@@ -193,11 +198,11 @@ def refusal(url: str, what: str, response: httpx.Response, body: bytes) -> Wqlab
     if 300 <= status < 400:
         target = response.headers.get("location", "elsewhere")
         return RequestRefused(what, problem, f"the server redirects to {target}: use that URL if you trust it")
-    if 400 <= status < 500 and status not in BUSY:
+    if 400 <= status < 500 and status not in RETRY_STATUSES:
         return RequestRefused(what, problem)
     return LabUnavailable(
         f"{what}: {url} answered {status} {problem.title}" + (f" ({problem.detail})" if problem.detail else ""),
-        "try again later; if it stays, the lab's operator has to look",
+        "try again later; if it persists, tell the lab's operator",
     )
 
 
@@ -211,13 +216,13 @@ def _problem(response: httpx.Response, body: bytes) -> Problem:
 
 
 def _bounded_body(response: httpx.Response) -> bytes:
-    """The start of a streamed error answer: an endless one must not fill the memory."""
-    kept = b""
+    """Read at most ERROR_BODY_LIMIT bytes of a streamed error response, so that it cannot fill the memory."""
+    body = b""
     for chunk in response.iter_bytes():
-        kept += chunk
-        if len(kept) > ERROR_BODY_LIMIT:
+        body += chunk
+        if len(body) > ERROR_BODY_LIMIT:
             break
-    return kept[:ERROR_BODY_LIMIT]
+    return body[:ERROR_BODY_LIMIT]
 
 
 def _present(params: Params | None) -> dict[str, Any] | None:

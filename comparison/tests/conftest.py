@@ -1,3 +1,5 @@
+"""Test settings of the comparison."""
+
 import sys
 from pathlib import Path
 
@@ -5,6 +7,6 @@ from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-# A busy machine is no reason to fail.
+# Without deadlines, tests do not fail on a busy machine.
 settings.register_profile("no-deadline", deadline=None)
 settings.load_profile("no-deadline")

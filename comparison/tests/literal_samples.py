@@ -1,4 +1,4 @@
-"""Samples for tests: literal arrays in, a table out; and a plan that they could come from."""
+"""Build samples from literal arrays, and a matching plan, for tests."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, compare
-from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.enums import Arm
+from wqlab_contracts.api.report import ArmSummary, Comparison
+from wqlab_contracts.enums import Arm, Direction, Evidence, Question, Role, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
 
 DEFAULTS: dict[str, Any] = {
@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def paired(baseline: Sequence[float], candidate: Sequence[float], **columns: Any) -> Samples:
-    """One sample per boot; block i holds baseline[i] and candidate[i]."""
+    """Return one sample per boot; block i holds baseline[i] and candidate[i]."""
     arms = ["baseline"] * len(baseline) + ["candidate"] * len(candidate)
     return Samples.from_columns(
         **{
@@ -45,7 +45,7 @@ def paired(baseline: Sequence[float], candidate: Sequence[float], **columns: Any
 
 
 def studied(settings: dict[str, Sequence[float]], **columns: Any) -> Samples:
-    """A settings study: boot i of the baseline kernel gave settings[name][i] under each setting."""
+    """Return samples of a settings study: boot i of the baseline kernel has the value settings[name][i]."""
     names = [name for name, values in settings.items() for _ in values]
     boots = [index for values in settings.values() for index in range(len(values))]
     return Samples.from_columns(
@@ -62,13 +62,13 @@ def studied(settings: dict[str, Sequence[float]], **columns: Any) -> Samples:
 
 
 def one(baseline: Sequence[float], candidate: Sequence[float], **columns: Any) -> Comparison:
-    """The only comparison of one metric."""
+    """Return the only comparison of one metric."""
     (comparison,) = compare(paired(baseline, candidate, **columns))
     return comparison
 
 
 def with_moments(mean: float, deviation: float, shape: Sequence[float]) -> list[float]:
-    """Values with exactly this mean and sample standard deviation, spread as `shape` is."""
+    """Return values with exactly this mean and sample standard deviation, distributed like `shape`."""
     z = np.array(shape, float)
     z = (z - z.mean()) / z.std(ddof=1)
     return [float(value) for value in mean + deviation * z]
@@ -112,7 +112,7 @@ PLAN = TestPlan.model_validate(
 
 
 def target(**changes: Any) -> TargetFacts:
-    """PLAN on the device type that samples have by default: a settings study, unless `changes` say otherwise."""
+    """Return facts of PLAN on the default device type: a settings study unless `changes` replace that."""
     facts: dict[str, Any] = {
         "plan": PLAN,
         "device_type": "ryzen-3900x",
@@ -121,3 +121,33 @@ def target(**changes: Any) -> TargetFacts:
         "settings": ["scope=system", "scope=cache", "scope=cache_shard"],
     }
     return TargetFacts(**{**facts, **changes})
+
+
+def cell(
+    scenario: str = "HIGH",
+    setting: str = "scope=cache",
+    metric: str = "l3_share",
+    reason: str = "too few",
+    **more: Any,
+) -> Comparison:
+    """Return an inconclusive comparison of two settings; `more` replaces fields."""
+    values = {
+        "plan": "plan",
+        "device_type": "type",
+        "scenario": scenario,
+        "setting": setting,
+        "question": Question.SETTING,
+        "reference": "scope=system",
+        "kernel": Arm.BASELINE,
+        "metric": metric,
+        "unit": "locks",
+        "scale": Scale.DIFFERENCE,
+        "direction": Direction.LOWER_IS_BETTER,
+        "role": Role.PRIMARY,
+        "evidence": Evidence.MECHANISM,
+        "baseline": ArmSummary(mean=34, stddev=0, n=2),
+        "candidate": ArmSummary(mean=4, stddev=0, n=2),
+        "verdict": Verdict.INCONCLUSIVE,
+        "reason": reason,
+    }
+    return Comparison.model_validate({**values, **more})

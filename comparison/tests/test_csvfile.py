@@ -1,3 +1,5 @@
+"""CSV files of samples: reading, writing and error messages."""
+
 import io
 
 import pytest
@@ -28,7 +30,7 @@ def file(tmp_path):
     return write
 
 
-def test_a_minimal_file_takes_the_defaults(file):
+def test_minimal_file_gets_the_defaults(file):
     (comparison,) = compare(read_csv(file(HEADER, *ROWS)))
     assert comparison.verdict is Verdict.IMPROVEMENT
     assert (comparison.scale, comparison.role, comparison.evidence) == ("ratio", "primary", "performance")
@@ -44,7 +46,7 @@ def test_shares_are_differences_by_default(file):
     assert comparison.effect == pytest.approx(100)
 
 
-def test_blank_lines_spreadsheet_marks_and_column_order_do_not_matter(file):
+def test_blank_lines_bom_and_column_order_are_ignored(file):
     order = [8, 0, 1, 2, 3, 4, 5, 6, 7]
     shuffled = [",".join(line.split(",")[i] for i in order) for line in (HEADER, *ROWS)]
     one = read_csv(file(shuffled[0], *shuffled[1:10], "", *shuffled[10:], "", encoding="utf-8-sig"))
@@ -62,7 +64,7 @@ texts = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_
     st.booleans(),
     st.sampled_from([None, 0.5, 2.0]),
 )
-def test_what_is_written_is_read_back(tmp_path_factory, baseline, candidate, scenario, unit, warmup, delta):
+def test_written_file_is_read_back_unchanged(tmp_path_factory, baseline, candidate, scenario, unit, warmup, delta):
     samples = paired(baseline, candidate, scenario=scenario, unit=unit, warmup=warmup, delta=delta)
     text = io.StringIO()
     write_csv(samples, text)
@@ -74,7 +76,7 @@ def test_what_is_written_is_read_back(tmp_path_factory, baseline, candidate, sce
     assert text.getvalue().splitlines()[0] == ",".join(COLUMNS)
 
 
-def test_an_export_gives_the_same_comparisons(tmp_path):
+def test_exported_file_gives_the_same_comparisons(tmp_path):
     samples = Samples.concatenate(
         [
             studied({"a=1": [1.5, 2, 3], "a=2": [2, 3.25, 4]}, evidence="none", role="explanatory"),
@@ -108,7 +110,7 @@ def changed(row, column, text):
         ("value", "1,2", "10 cells where the header has 9"),
     ],
 )
-def test_a_bad_cell_is_named_by_file_line_and_column(file, column, text, complaint):
+def test_bad_cell_is_reported_with_file_line_and_column(file, column, text, complaint):
     path = file(HEADER, *ROWS[:4], "", changed(ROWS[4], column, text), *ROWS[5:])
     with pytest.raises(CsvError) as error:
         read_csv(path)
@@ -129,19 +131,19 @@ def test_a_bad_cell_is_named_by_file_line_and_column(file, column, text, complai
         ([HEADER, '1,"baseline'], "not CSV"),
     ],
 )
-def test_a_bad_file_says_what_to_do(file, lines, complaint):
+def test_bad_file_is_rejected_with_advice(file, lines, complaint):
     with pytest.raises(CsvError, match=complaint):
         read_csv(file(*lines))
 
 
-def test_an_empty_file(tmp_path):
+def test_empty_file_is_rejected(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(b"")
     with pytest.raises(CsvError, match="empty file"):
         read_csv(path)
 
 
-def test_not_text(tmp_path):
+def test_file_that_is_not_utf8_is_rejected(tmp_path):
     path = tmp_path / "x.csv"
     path.write_bytes(HEADER.encode() + b"\n\xff\xfe\x00")
     with pytest.raises(CsvError, match="not UTF-8"):

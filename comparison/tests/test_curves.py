@@ -1,4 +1,4 @@
-"""Curves over an ordered quantity: what is drawn, and which crossings are claimed."""
+"""Curves over an ordered quantity: points and crossings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plan(scale: str = "difference") -> TestPlan:
             "summary": "s",
             "script": "run.sh",
             "parser": "values",
-            # Not in the order of their places: those are measured.
+            # Not ordered by position, which is measured.
             "scenarios": [{"name": name, "summary": name} for name in sorted(POINTS)],
             "axes": [{"name": "scope", "values": ["system", "cache", "cpu"]}],
             "reference_setting": "scope=system",
@@ -39,8 +39,10 @@ def plan(scale: str = "difference") -> TestPlan:
 
 
 def measured(metric: str, by_setting: dict[str, list[float]], boots: int = 6) -> list[BootValue]:
-    """A value per boot around each setting's level at each point; what a boot adds is the same for all settings, save
-    a little that is the setting's own."""
+    """Return a value per boot around each setting's level at each point.
+
+    The deviation of a boot is the same for all settings, except for a small part per setting.
+    """
     found = []
     for at, (scenario, x) in enumerate(POINTS.items()):
         for number, (setting, levels) in enumerate(by_setting.items()):
@@ -53,7 +55,7 @@ def measured(metric: str, by_setting: dict[str, list[float]], boots: int = 6) ->
     return found
 
 
-def test_lines_rise_along_the_measured_quantity() -> None:
+def test_points_are_ordered_by_the_measured_quantity() -> None:
     (curve,) = curves(plan(), True, measured("share", {"system": [10, 20, 30, 40]}))
     assert (curve.metric, curve.over, curve.kernel, curve.crossings, curve.says) == (
         "share",
@@ -67,7 +69,7 @@ def test_lines_rise_along_the_measured_quantity() -> None:
     assert line.points[0].mean == pytest.approx(10, abs=0.1)
 
 
-def test_a_crossing_lies_between_the_points_where_the_sign_is_certain() -> None:
+def test_crossing_lies_between_points_with_certain_sign() -> None:
     (curve,) = curves(plan(), True, measured("share", {"system": [10, 10, 20, 30], "cache": [20, 20, 10, 10]}))
     (crossing,) = curve.crossings
     assert (crossing.first, crossing.second) == ("scope=cache", "scope=system")
@@ -78,7 +80,7 @@ def test_a_crossing_lies_between_the_points_where_the_sign_is_certain() -> None:
     ]
 
 
-def test_points_that_are_not_certain_widen_it() -> None:
+def test_uncertain_points_widen_the_crossing() -> None:
     (curve,) = curves(plan(), True, measured("share", {"system": [10, 10, 10.0, 30], "cache": [20, 10, 10.0, 10]}))
     (crossing,) = curve.crossings
     assert (crossing.low, crossing.high) == (1, 64)
@@ -89,16 +91,16 @@ def test_lines_that_only_touch_do_not_cross() -> None:
     levels = {"system": [10, 10, 10, 10], "cache": [20, 10, 10, 20], "cpu": [30, 30, 30, 30]}
     (curve,) = curves(plan(), True, measured("share", levels))
     assert curve.crossings == []
-    assert curve.says == ["3 pairs of settings without a change of sign that is certain"]
+    assert curve.says == ["3 pairs of settings without a certain change of sign"]
 
 
-def test_few_boots_are_drawn_and_cross_nothing() -> None:
+def test_few_boots_are_drawn_without_crossings() -> None:
     (curve,) = curves(plan(), True, measured("share", {"system": [1, 1, 9, 9], "cache": [5, 5, 5, 5]}, boots=5))
     assert [len(line.points) for line in curve.lines] == [4, 4]
-    assert (curve.crossings, curve.says) == ([], ["no crossing can be told with 5 boots: an interval needs 6"])
+    assert (curve.crossings, curve.says) == ([], ["no crossing can be determined with 5 boots: an interval needs 6"])
 
 
-def test_there_and_back_are_two_crossings() -> None:
+def test_two_sign_changes_are_two_crossings() -> None:
     (curve,) = curves(plan(), True, measured("share", {"system": [10, 30, 30, 10], "cache": [20, 20, 20, 20]}))
     assert [(each.second, each.low, each.high) for each in curve.crossings] == [
         ("scope=system", 1, 4),
@@ -106,7 +108,7 @@ def test_there_and_back_are_two_crossings() -> None:
     ]
 
 
-def test_ratios_cross_where_the_ratio_is_one_and_have_none_for_zeros() -> None:
+def test_ratios_cross_at_one_and_zeros_have_no_crossing() -> None:
     levels = {"system": [100, 100, 400, 400], "cache": [200, 200, 200, 200]}
     (curve,) = curves(plan("ratio"), True, measured("share", levels))
     assert curve.crossings[0].estimate == pytest.approx(8, rel=0.02)
@@ -115,7 +117,7 @@ def test_ratios_cross_where_the_ratio_is_one_and_have_none_for_zeros() -> None:
     assert curves(plan("ratio"), True, zeros + places)[0].crossings == []
 
 
-def test_what_is_no_evidence_has_no_curve() -> None:
+def test_metric_without_evidence_has_no_curve() -> None:
     values = measured("bandwidth", {"system": [1, 1, 9, 9], "cache": [5, 5, 5, 5]})
     assert curves(plan(), True, values) == []
     assert without_evidence(plan(), True) == ["bandwidth"]
@@ -123,7 +125,7 @@ def test_what_is_no_evidence_has_no_curve() -> None:
     assert [curve.metric for curve in curves(plan(), False, values)] == ["bandwidth"]
 
 
-def test_points_without_a_place_and_plans_without_a_curve_have_none() -> None:
+def test_points_without_position_and_plans_without_curve_give_no_curve() -> None:
     values = measured("share", {"system": [1, 2, 3, 4]})
     assert curves(plan(), True, [each for each in values if each.metric != "issuers"]) == []
     assert curves(plan().model_copy(update={"curve": None}), True, values) == []

@@ -1,5 +1,7 @@
-"""Seeded simulations through the shipped comparison: how often it says something when there is nothing, and something
-when there is. The model: each boot has an offset of its own, repetitions vary around it, and the machine drifts."""
+"""Seeded simulations of the comparison: false positive rates and power.
+
+Model: each boot has an offset, repetitions vary around it, and the machine drifts.
+"""
 
 import math
 
@@ -16,7 +18,10 @@ CLAIMS = {Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD}
 
 
 def data_set(rng, blocks, effect=0.0, boot=BOOT_DEVIATION, run=RUN_DEVIATION, drift=0.0, scenarios=1):
-    """Half of the blocks baseline first, shuffled; `effect`, deviations and `drift` per boot in percent."""
+    """Return samples of one run. Half of the blocks, in random order, boot the baseline first.
+
+    `effect`, deviations and `drift` per boot are in percent.
+    """
     candidate_first = rng.permutation(np.arange(blocks) % 2 == 1)
     position = np.stack([candidate_first, ~candidate_first], axis=1)  # of baseline, of candidate
     time = 2 * np.arange(blocks)[:, None] + position
@@ -37,12 +42,14 @@ def data_set(rng, blocks, effect=0.0, boot=BOOT_DEVIATION, run=RUN_DEVIATION, dr
     )
 
 
-def share(rng, sets, wanted, **how):
+def count_verdicts(rng, sets, verdicts, **how):
+    """Return the number of data sets with one of `verdicts`, and the number of data sets."""
     found = [compare(data_set(rng, **how)) for _ in range(sets)]
-    return sum(any(comparison.verdict in wanted for comparison in one) for one in found), sets
+    return sum(any(comparison.verdict in verdicts for comparison in one) for one in found), sets
 
 
 def wilson_upper(hits, sets, z=1.96):
+    """Return the upper bound of the Wilson interval for hits / sets."""
     p = hits / sets
     middle, half = p + z * z / (2 * sets), z * math.sqrt(p * (1 - p) / sets + z * z / (4 * sets * sets))
     return (middle + half) / (1 + z * z / sets)
@@ -57,40 +64,42 @@ def wilson_upper(hits, sets, z=1.96):
         (4, {"blocks": 8, "scenarios": 6, "drift": 0.15}),  # six chances of a false claim, one family
     ],
 )
-def test_nothing_is_found_where_nothing_is(seed, how):
-    hits, sets = share(np.random.default_rng(seed), 1200 if how.get("scenarios", 1) == 1 else 500, CLAIMS, **how)
+def test_false_positive_rate_is_at_most_five_percent(seed, how):
+    hits, sets = count_verdicts(
+        np.random.default_rng(seed), 1200 if how.get("scenarios", 1) == 1 else 500, CLAIMS, **how
+    )
     assert hits / sets <= 0.05
     assert wilson_upper(hits, sets) < 0.075
 
 
 @pytest.mark.parametrize(("seed", "blocks", "published"), [(21, 8, 0.78), (22, 10, 0.89)])
-def test_a_real_percent_is_found_as_often_as_published(seed, blocks, published):
-    hits, sets = share(np.random.default_rng(seed), 300, CLAIMS, blocks=blocks, effect=1.0)
+def test_power_for_one_percent_agrees_with_the_published_one(seed, blocks, published):
+    hits, sets = count_verdicts(np.random.default_rng(seed), 300, CLAIMS, blocks=blocks, effect=1.0)
     assert hits / sets == pytest.approx(published, abs=0.07)
 
 
-def test_two_percent_are_called_by_their_name():
+def test_effect_of_two_percent_is_an_improvement():
     rng = np.random.default_rng(23)
-    hits, sets = share(rng, 100, {Verdict.IMPROVEMENT}, blocks=8, effect=2.0)
+    hits, sets = count_verdicts(rng, 100, {Verdict.IMPROVEMENT}, blocks=8, effect=2.0)
     assert hits / sets >= 0.9
-    assert share(rng, 100, {Verdict.REGRESSION}, blocks=8, effect=2.0)[0] == 0
+    assert count_verdicts(rng, 100, {Verdict.REGRESSION}, blocks=8, effect=2.0)[0] == 0
 
 
-def test_equivalence_is_claimed_when_the_spread_allows_it_and_rarely_when_it_is_wrong():
+def test_equivalence_is_found_with_little_spread_and_rarely_wrong():
     rng = np.random.default_rng(24)
-    quiet, sets = share(rng, 100, {Verdict.EQUIVALENT}, blocks=8, boot=0.15, run=0.1)
+    quiet, sets = count_verdicts(rng, 100, {Verdict.EQUIVALENT}, blocks=8, boot=0.15, run=0.1)
     assert quiet / sets >= 0.85
-    wrong, sets = share(rng, 400, {Verdict.EQUIVALENT}, blocks=8, effect=1.0)
+    wrong, sets = count_verdicts(rng, 400, {Verdict.EQUIVALENT}, blocks=8, effect=1.0)
     assert wilson_upper(wrong, sets) < 0.075
 
 
-def test_the_blocks_it_asks_for_are_about_enough():
+def test_recommended_blocks_usually_decide():
     rng = np.random.default_rng(25)
-    asked = []
+    recommended = []
     for _ in range(60):
         (comparison,) = compare(data_set(rng, 6, effect=0.0, boot=0.5))
         if comparison.verdict is Verdict.INCONCLUSIVE and comparison.blocks_needed is not None:
-            asked.append(6 + comparison.blocks_needed)
-    blocks = round(float(np.median(asked)))
-    decided, sets = share(rng, 100, set(Verdict) - {Verdict.INCONCLUSIVE}, blocks=blocks, boot=0.5)
+            recommended.append(6 + comparison.blocks_needed)
+    blocks = round(float(np.median(recommended)))
+    decided, sets = count_verdicts(rng, 100, set(Verdict) - {Verdict.INCONCLUSIVE}, blocks=blocks, boot=0.5)
     assert decided / sets >= 0.6

@@ -1,4 +1,4 @@
-"""Boots that failed are no figures. Where they follow one arm, what is left proves nothing in that arm's favour."""
+"""Failed boots have no figures. If one arm fails more often, verdicts in its favour are withheld."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from literal_samples import one, paired, studied, target, with_moments
 from scipy.special import ndtri
 
 from wqlab_comparison import Samples, compare, conclude
-from wqlab_comparison.survivors import leans
+from wqlab_comparison.survivors import is_imbalanced
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Arm, Evidence, Question, Verdict
 
@@ -37,13 +37,13 @@ COUNT: dict[str, Any] = {"evidence": "mechanism", "direction": "lower_is_better"
         (100_100, 100_000, 0.4117),
     ],
 )
-def test_a_lean_is_what_a_coin_would_not_do(more: int, fewer: int, p: float | None) -> None:
-    """p: P(X >= more) of Binomial(more + fewer, 1/2), from a table; the large ones by the normal approximation."""
-    assert leans(more, fewer) is (p is not None and p <= 0.25)
+def test_imbalance_follows_the_exact_sign_test(more: int, fewer: int, p: float | None) -> None:
+    """`p` is P(X >= more) of Binomial(more + fewer, 1/2), from a table (large counts: normal distribution)."""
+    assert is_imbalanced(more, fewer) is (p is not None and p <= 0.25)
 
 
 def measured(values: list[float], **lost: int) -> Comparison:
-    """The bandwidth of a run on hardware that discarded blocks: `candidate=3`."""
+    """Return the bandwidth comparison of a run on hardware with discarded blocks per arm: `candidate=3`."""
     samples = paired(BANDWIDTH, values, setting="scope=cache")
     discarded = {Arm(arm): number for arm, number in lost.items()}
     facts = target(
@@ -71,31 +71,33 @@ HARDLY = with_moments(1005, 1, ODD8)
         (HARDLY, Verdict.BELOW_THRESHOLD, Verdict.INCONCLUSIVE, Verdict.INCONCLUSIVE),
     ],
 )
-def test_a_verdict_that_losses_flatter_is_withheld(
+def test_verdict_favoured_by_discards_is_withheld(
     values: list[float], alone: Verdict, to_candidate: Verdict, to_baseline: Verdict
 ) -> None:
     assert measured(values).verdict is alone
-    assert measured(values, candidate=1).verdict is alone, "one loss is chance"
-    assert measured(values, candidate=2, baseline=2).verdict is alone, "both lose: that is the lab"
+    assert measured(values, candidate=1).verdict is alone, "one discarded block can be chance"
+    assert measured(values, candidate=2, baseline=2).verdict is alone, "both arms fail alike"
     assert measured(values, candidate=2).verdict is to_candidate
     assert measured(values, baseline=2).verdict is to_baseline
 
 
-def test_the_reason_says_it_in_words_and_the_figures_stay() -> None:
+def test_withheld_verdict_has_a_reason_and_keeps_its_figures() -> None:
     alone, found = measured(BETTER), measured(BETTER, candidate=3)
     assert found.reason == (
-        "discards lean to the candidate: 3 blocks lost to its boots, 0 to the baseline's; what is left may be its "
-        f"better boots, which alone would say improvement: {alone.reason}"
+        "discards are imbalanced against the candidate: 3 blocks discarded for its boots, 0 for the baseline's; "
+        f"the remaining boots may be its better ones, which alone would give improvement: {alone.reason}"
     )
-    assert found.blocks_needed is None, "more of the same would not decide"
+    assert found.blocks_needed is None, "more blocks would not decide"
     assert found.blocks_discarded == 3
     assert (found.effect, found.ci95, found.p_adjusted) == (alone.effect, alone.ci95, alone.p_adjusted)
     mirrored = measured(WORSE, baseline=4, candidate=1)
-    assert mirrored.reason.startswith("discards lean to the baseline: 4 blocks lost to its boots, 1 to the candidate's")
-    assert "would say regression: p " in mirrored.reason
+    assert mirrored.reason.startswith(
+        "discards are imbalanced against the baseline: 4 blocks discarded for its boots, 1 for the candidate's"
+    )
+    assert "would give regression: p " in mirrored.reason
 
 
-def test_a_value_without_evidence_stays_one_and_infers_nothing_from_losses() -> None:
+def test_value_without_evidence_is_not_affected_by_discards() -> None:
     samples = paired([1.0, 2.0], [3.0, 4.0], setting="scope=cache", evidence="none", role="explanatory")
     facts = target(arms=list(Arm), settings=["scope=cache"], discarded={Arm.CANDIDATE: 9}, blocks_discarded=9)
     found = next(c for c in compare(samples, [facts]) if c.baseline)
@@ -103,7 +105,7 @@ def test_a_value_without_evidence_stays_one_and_infers_nothing_from_losses() -> 
 
 
 class TestTables:
-    """What a CSV can show: blocks in which one arm is missing."""
+    """Tables without discarded blocks show a failed boot as a block with one arm missing."""
 
     @pytest.mark.parametrize(
         ("baseline", "candidate", "verdict"),
@@ -120,13 +122,14 @@ class TestTables:
         found = one(baseline, candidate, **COUNT)
         assert (found.verdict, found.exact) == (verdict, True)
 
-    def test_the_headline_does_not_claim_what_was_withheld(self) -> None:
+    def test_headline_omits_a_withheld_verdict(self) -> None:
         found = conclude([one([33, 33, 33, 33], [3, 3], **COUNT)])
         assert found.verdict is Verdict.INCONCLUSIVE
-        assert found.headline.startswith("bandwidth: discards lean to the candidate: 2 blocks lost to its boots")
+        start = "bandwidth: discards are imbalanced against the candidate: 2 blocks discarded for its boots"
+        assert found.headline.startswith(start)
         assert "the same in every boot" not in found.headline
 
-    def test_losses_of_table_and_run_add_up(self) -> None:
+    def test_missing_blocks_and_discarded_blocks_add_up(self) -> None:
         samples = paired(BANDWIDTH, BETTER[:7], setting="scope=cache")
         facts = target(
             emulated=False,
@@ -142,14 +145,14 @@ class TestTables:
 class TestSettings:
     share: dict[str, Any] = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
 
-    def test_a_setting_that_boots_lack_is_not_called_better(self) -> None:
+    def test_setting_missing_in_boots_is_no_improvement(self) -> None:
         boots = {"scope=system": [25.0] * 8, "scope=cache": [80.0] * 6}
         (found,) = compare(studied(boots, **self.share), references="scope=system")
         assert found.verdict is Verdict.INCONCLUSIVE
-        told = "missing figures lean to scope=cache: 2 boots without it, 0 without scope=system; what is left"
-        assert found.reason.startswith(told)
+        imbalance = "missing figures are imbalanced against scope=cache: 2 boots without it, 0 without scope=system;"
+        assert found.reason.startswith(imbalance)
 
-    def test_a_lost_boot_takes_every_setting_with_it(self) -> None:
+    def test_discarded_boot_does_not_affect_setting_comparisons(self) -> None:
         boots = {"scope=system": [25.0] * 6, "scope=cache": [80.0] * 6}
         facts = target(
             emulated=True,
@@ -161,16 +164,16 @@ class TestSettings:
         assert [(c.question, c.verdict) for c in found] == [(Question.SETTING, Verdict.IMPROVEMENT)]
 
 
-# --- how often --------------------------------------------------------------------------------------------------------
+# --- simulations ------------------------------------------------------------------------------------------------------
 
 
-def a_run(
-    rng: np.random.Generator, blocks: int, fails: dict[Arm, float], slow_ones_die: bool = False
+def simulate_run(
+    rng: np.random.Generator, blocks: int, fails: dict[Arm, float], slow_boots_fail: bool = False
 ) -> tuple[Samples, dict[Arm, int]]:
-    """The figures of a run whose failed blocks were repeated until all are whole, and the blocks lost per arm.
+    """Return the samples of a run, in which failed blocks are repeated until all are complete, and its discards by arm.
 
-    The arms do not differ: both draw from one distribution. Any boot of an arm fails with probability `fails`; with
-    `slow_ones_die` those do that would have been its slowest.
+    Both arms have the same distribution. A boot of an arm fails with probability `fails[arm]`; with `slow_boots_fail`
+    the slowest boots fail.
     """
     values: dict[Arm, list[float]] = {arm: [] for arm in Arm}
     lost = dict.fromkeys(Arm, 0)
@@ -178,9 +181,11 @@ def a_run(
         drawn = dict(zip(Arm, rng.normal(size=2).tolist(), strict=True))
         chance = dict(zip(Arm, rng.random(2).tolist(), strict=True))
         order = list(Arm) if rng.random() < 0.5 else list(Arm)[::-1]
-        died = [arm for arm in order if (drawn[arm] < ndtri(fails[arm]) if slow_ones_die else chance[arm] < fails[arm])]
-        if died:
-            lost[died[0]] += 1
+        failed = [
+            arm for arm in order if (drawn[arm] < ndtri(fails[arm]) if slow_boots_fail else chance[arm] < fails[arm])
+        ]
+        if failed:
+            lost[failed[0]] += 1
             continue
         for arm, value in drawn.items():
             values[arm].append(1000 * float(np.exp(0.02 * value)))
@@ -198,11 +203,11 @@ def verdict_of(samples: Samples, lost: dict[Arm, int]) -> Verdict | None:
     return next(c.verdict for c in compare(samples, [facts]) if c.metric == "bandwidth" and c.baseline)
 
 
-def test_survivors_of_a_candidate_that_loses_its_slow_boots_are_no_improvement() -> None:
-    """Two equal kernels; the slower half of the candidate's boots dies. The figures alone call that better."""
+def test_candidate_that_loses_its_slow_boots_is_no_improvement() -> None:
+    """The kernels are equal; the slower half of the candidate's boots fails, so the figures alone look better."""
     rng = np.random.default_rng(31)
     fails = {Arm.BASELINE: 0.0, Arm.CANDIDATE: 0.5}
-    runs = [a_run(rng, 10, fails, slow_ones_die=True) for _ in range(150)]
+    runs = [simulate_run(rng, 10, fails, slow_boots_fail=True) for _ in range(150)]
     by_figures = sum(verdict_of(samples, {}) is Verdict.IMPROVEMENT for samples, _ in runs)
     claimed = sum(verdict_of(samples, lost) is Verdict.IMPROVEMENT for samples, lost in runs)
     assert by_figures >= 30
@@ -211,8 +216,8 @@ def test_survivors_of_a_candidate_that_loses_its_slow_boots_are_no_improvement()
 
 @pytest.mark.parametrize(("fails", "expected"), [(0.02, 0.016), (0.05, 0.059)])
 def test_chance_withholds_few_verdicts(fails: float, expected: float) -> None:
-    """Of runs of 10 blocks on devices that fail either arm's boots alike; docs/comparison.md gives the exact shares."""
+    """Runs of 10 blocks whose arms fail equally often; docs/comparison.md gives the exact shares."""
     rng = np.random.default_rng(32)
-    runs = [a_run(rng, 10, dict.fromkeys(Arm, fails)) for _ in range(3000)]
-    share = sum(leans(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)
+    runs = [simulate_run(rng, 10, dict.fromkeys(Arm, fails)) for _ in range(3000)]
+    share = sum(is_imbalanced(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)
     assert share == pytest.approx(expected, abs=0.013)

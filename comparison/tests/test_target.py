@@ -1,13 +1,13 @@
-from dataclasses import replace
+"""Verdict and headline of one target."""
+
 from datetime import UTC, datetime
 
 import pytest
-from literal_samples import one, paired, studied, target
+from literal_samples import one, studied
 
-from wqlab_comparison import Samples, Stated, compare, conclude, summarise
-from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.api.submissions import FindingView
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Question, Role, Verdict
+from wqlab_comparison import Stated, compare, conclude, summarise
+from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,17 +46,17 @@ def finding(
         ([], Verdict.INCONCLUSIVE),
     ],
 )
-def test_the_worst_that_is_certain(comparisons, verdict):
+def test_verdict_of_a_target_is_the_most_severe_significant_one(comparisons, verdict):
     assert conclude(comparisons).verdict is verdict
 
 
-def test_the_headline_carries_the_figures():
+def test_headline_contains_the_figures():
     assert conclude([FEWER]).headline == "locks falls from 33 to 3, the same in every boot (n=3)"
     assert conclude([FEWER, UNSURE]).headline.startswith("fewer: locks falls from 33 to 3")
     assert "of the others 1 inconclusive" in conclude([FEWER, UNSURE]).headline
 
 
-def test_all_targets_in_a_sentence():
+def test_summary_covers_all_targets_in_one_sentence():
     def on(device_type, verdict, plan="xfs-fsync", emulated=False, study=False, failure=None):
         return Stated(plan, device_type, emulated, verdict, study, failure)
 
@@ -87,13 +87,13 @@ def test_all_targets_in_a_sentence():
 class TestKernelFailures:
     boots = {Arm.BASELINE: 3, Arm.CANDIDATE: 3}
 
-    def test_a_candidate_that_died_once_of_three_failed_and_says_so(self):
+    def test_one_panic_in_three_boots_fails_the_candidate(self):
         found = conclude([FEWER], [finding()], boots=self.boots)
         assert found.verdict is Verdict.FAILED
         assert "panic in 1 of 3 boots" in found.headline
         assert "falls from 33 to 3" in found.headline
 
-    def test_what_the_baseline_does_too_is_not_held_against_the_candidate(self):
+    def test_failure_of_both_arms_does_not_count_against_the_candidate(self):
         findings = [finding(), finding(arm=Arm.BASELINE)]
         assert conclude([FEWER], findings, boots=self.boots).verdict is Verdict.IMPROVEMENT
 
@@ -102,7 +102,7 @@ class TestKernelFailures:
         assert found.verdict is Verdict.FAILED
         assert [each.excerpt for each in found.accused] == ["trace of WARNING: at a.c:1 f+0x1/0x2"]
 
-    def test_another_warning_of_the_baseline_does_not_excuse_it(self):
+    def test_different_warning_of_the_baseline_does_not_excuse_the_candidate(self):
         def warning(arm, title):
             return finding(arm=arm, kind=FindingKind.WARNING, fatal=False, title=title)
 
@@ -112,14 +112,14 @@ class TestKernelFailures:
         assert conclude([FEWER], [old, same]).verdict is Verdict.IMPROVEMENT
         assert conclude([FEWER], [old, same, other]).verdict is Verdict.FAILED
 
-    def test_a_stall_of_any_task_on_the_baseline_excuses_one_of_the_candidate(self):
+    def test_stall_of_any_task_on_the_baseline_excuses_a_candidate_stall(self):
         stalls = [
             finding(arm=arm, kind=FindingKind.HUNG_TASK, block=block, title=f"INFO: task {task}:7 blocked")
             for arm, block, task in ((Arm.BASELINE, 0, "fio"), (Arm.CANDIDATE, 0, "sync"), (Arm.CANDIDATE, 1, "sync"))
         ]
         assert conclude([FEWER], stalls).verdict is Verdict.IMPROVEMENT
 
-    def test_one_stall_on_an_emulated_device_proves_nothing(self):
+    def test_single_stall_on_an_emulated_device_is_ignored(self):
         stall = finding(kind=FindingKind.RCU_STALL)
         again = finding(kind=FindingKind.RCU_STALL, block=1)
         assert conclude([FEWER], [stall], emulated=True).verdict is Verdict.IMPROVEMENT
@@ -127,7 +127,7 @@ class TestKernelFailures:
         assert conclude([FEWER], [stall, again], emulated=True).verdict is Verdict.FAILED
         assert conclude([FEWER], [stall], emulated=False).verdict is Verdict.FAILED
 
-    def test_infrastructure_is_named_as_such(self):
+    def test_infrastructure_failure_is_named_in_the_headline(self):
         failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="no console")
         found = conclude([], failure=failure)
         assert (found.verdict, found.headline) == (Verdict.FAILED, "not measured (infrastructure): no console")
@@ -140,103 +140,17 @@ class TestStudies:
     def study(self, **settings):
         return compare(studied({f"scope={k}": v for k, v in settings.items()}, **self.share), references="scope=ref")
 
-    def test_a_worse_setting_is_no_regression_while_another_is_better(self):
+    def test_worse_setting_is_no_regression_if_another_is_better(self):
         found = conclude(self.study(ref=[50.0] * 3, better=[90.0] * 3, worse=[10.0] * 3))
         assert found.verdict is Verdict.IMPROVEMENT
         assert found.headline == (
             "HIGH: l3_share from 50 % at scope=ref: +40.0 points with scope=better, -40.0 points with scope=worse"
         )
 
-    def test_all_settings_the_same(self):
+    def test_equal_settings_are_equivalent(self):
         assert conclude(self.study(ref=[50.0] * 3, other=[50.0] * 3)).verdict is Verdict.EQUIVALENT
 
-    def test_a_kernel_that_dies_in_a_study_fails_it(self):
+    def test_kernel_panic_fails_a_settings_study(self):
         found = conclude(self.study(ref=[50.0] * 3, other=[50.0] * 3), [finding(arm=Arm.BASELINE)])
         assert found.verdict is Verdict.FAILED
         assert found.headline.startswith("the kernel showed panic in 1 boot")
-
-
-class TestNothingIsDropped:
-    def samples(self):
-        share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
-        return studied({"scope=system": [24.0, 25.0], "scope=cache": [80.0, 81.5]}, **share)
-
-    def test_every_planned_cell_answers(self):
-        lack = UnsupportedView(
-            scenario="HIGH", setting="scope=cache_shard", metric=None, arm=Arm.BASELINE, reason="Linux 6.12 lacks it"
-        )
-        found = compare(self.samples(), [target(unsupported=[lack])])
-        cells = {(c.scenario, c.setting, c.metric): c for c in found}
-        assert len(cells) == 2 * 2 * 2
-        assert [c.scenario for c in found] == ["HIGH"] * 4 + ["LOW"] * 4
-        unsupported = cells["HIGH", "scope=cache_shard", "l3_share"]
-        assert (unsupported.verdict, unsupported.reason) == (Verdict.UNSUPPORTED, "Linux 6.12 lacks it")
-        assert unsupported.baseline.n == 2
-        assert unsupported.candidate is None
-        missing = cells["LOW", "scope=cache", "l3_share"]
-        assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "not measured")
-        assert cells["HIGH", "scope=cache", "bandwidth"].verdict is Verdict.NO_EVIDENCE
-        assert cells["HIGH", "scope=cache", "bandwidth"].role is Role.EXPLANATORY
-
-    def test_one_kernel_without_samples_is_no_verdict_and_named(self):
-        lack = UnsupportedView(
-            scenario="LOW",
-            setting="scope=cache",
-            metric=None,
-            arm=Arm.CANDIDATE,
-            reason="not measured: fio moved no data",
-        )
-        told = "candidate kernel: not measured: fio moved no data"
-        facts = target(arms=[Arm.BASELINE, Arm.CANDIDATE], unsupported=[lack])
-        share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
-        both = paired([50.0] * 6, [50.0] * 6, setting="scope=cache", scenario="HIGH", **share)
-        alone = paired([50.0] * 6, [], setting="scope=cache", scenario="LOW", **share)
-        for samples, verdict in (([both, alone], Verdict.INCONCLUSIVE), ([both], Verdict.UNSUPPORTED)):
-            cells = compare(Samples.concatenate(samples), [facts])
-            (low,) = [
-                cell
-                for cell in cells
-                if (cell.question, cell.scenario, cell.setting, cell.metric)
-                == (Question.KERNEL, "LOW", "scope=cache", "l3_share")
-            ]
-            assert (low.verdict, low.reason) == (verdict, told)
-            primaries = [cell for cell in cells if cell.setting == "scope=cache"]
-            assert (conclude(primaries).verdict is Verdict.EQUIVALENT) == (verdict is Verdict.UNSUPPORTED)
-        lacks = replace(facts, unsupported=[lack.model_copy(update={"reason": "no such scope"})])
-        found = compare(Samples.concatenate([both, alone]), [lacks])
-        assert "candidate kernel: no such scope" in {c.reason for c in found if c.verdict is Verdict.UNSUPPORTED}
-
-    def test_a_failed_run_fails_what_it_did_not_measure(self):
-        failure = Failure(kind=ErrorKind.KERNEL, summary="candidate panicked in both boots")
-        found = compare(None, [target(arms=list(Arm), failure=failure)])
-        primaries = [c for c in found if c.role is Role.PRIMARY]
-        assert primaries
-        assert {c.verdict for c in primaries} == {Verdict.FAILED}
-        assert {c.reason for c in primaries} == {"kernel: candidate panicked in both boots"}
-
-    def test_a_candidate_that_lost_a_setting_is_named(self):
-        lack = UnsupportedView(scenario="*", setting="scope=cache", metric=None, arm=Arm.CANDIDATE, reason="gone")
-        found = compare(None, [target(arms=list(Arm), settings=["scope=cache"], unsupported=[lack])])
-        kernel = next(c for c in found if c.question == "kernel")
-        assert (kernel.verdict, kernel.reason) == (Verdict.UNSUPPORTED, "candidate kernel: gone")
-
-    def test_a_study_that_a_kernel_cannot_do_says_why_first(self):
-        lacks = [
-            UnsupportedView(scenario="*", setting=each, metric=None, arm=Arm.BASELINE, reason="Linux 6.1 has no scopes")
-            for each in ("scope=system", "scope=cache")
-        ]
-        found = compare(None, [target(settings=["scope=system", "scope=cache"], unsupported=lacks)])
-        concluded = conclude(found, boots={Arm.BASELINE: 1})
-        assert concluded.verdict is Verdict.UNSUPPORTED
-        assert concluded.headline.endswith("scope=cache unsupported; Linux 6.1 has no scopes")
-
-    def test_discarded_blocks_are_told(self):
-        found = compare(self.samples(), [target(blocks_discarded=2)])
-        assert {c.blocks_discarded for c in found} == {2}
-
-
-def test_a_dead_candidate_leaves_its_baseline_in_the_table():
-    samples = Samples.concatenate([paired([1.0, 2.0], [3.0]), paired([1.0, 2.0], [], scenario="LOW")])
-    low = next(c for c in compare(samples) if c.scenario == "LOW")
-    assert (low.baseline.n, low.candidate, low.verdict) == (2, None, Verdict.INCONCLUSIVE)
-    assert low.blocks_discarded == 2

@@ -1,4 +1,4 @@
-"""From samples to one value per boot, and from boots to pairs."""
+"""Reduce samples to one value per boot, and pair boots."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .samples import Samples, SamplesError, group
 
 
 class Cell(NamedTuple):
-    """What one figure is about."""
+    """Key of one figure."""
 
     plan: str
     device_type: str
@@ -36,7 +36,7 @@ class Boot(NamedTuple):
 
 @dataclass(frozen=True)
 class MetricFacts:
-    """What the samples say of a metric on one device type."""
+    """Description of a metric on one device type, as given by the samples."""
 
     unit: str
     scale: Scale
@@ -59,7 +59,7 @@ class BootTable:
 
 
 class Lost(NamedTuple):
-    """Pairs (blocks, or boots for settings) that are no figures, by the side that failed or is missing."""
+    """Number of pairs (blocks, or boots for settings) without a figure, by the side that failed or is missing."""
 
     reference: int = 0
     candidate: int = 0
@@ -71,17 +71,17 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Values that were measured side by side, in block order; `reference[i]` and `candidate[i]` belong together."""
+    """Paired values in block order; `reference[i]` and `candidate[i]` belong together."""
 
     reference: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
     lost: Lost = field(default_factory=Lost)
-    """Left out because the other half is missing."""
+    """Pairs left out because one side is missing."""
 
 
 def boot_table(samples: Samples) -> BootTable:
-    """Reduce repetitions to boots. Raises SamplesError when a metric is described in two ways, when a repetition is
-    given twice, or when one block holds two boots of one arm."""
+    """Reduce repetitions to boots. Raises SamplesError if a metric is described in two ways, if a repetition is
+    given twice, or if one block holds two boots of one arm."""
     measured = samples.take(~samples.warmup) if samples.warmup.any() else samples
     key = group(
         measured.plan,
@@ -98,16 +98,16 @@ def boot_table(samples: Samples) -> BootTable:
     starts = np.flatnonzero(np.diff(key[order], prepend=key[order][:1] - 1)) if len(order) else np.zeros(0, np.intp)
     medians = _medians(measured.value[order], starts)
     first = measured.take(order[starts])
-    _refuse_repeats(measured, key)
+    _reject_repeats(measured, key)
     cells: dict[Cell, dict[Boot, float]] = defaultdict(dict)
     for cell, boot, value in zip(_cells(first), _boots(first), medians.tolist(), strict=True):
         cells[cell][boot] = value
-    _refuse_two_boots(cells)
+    _reject_two_boots(cells)
     return BootTable(dict(cells), _metric_facts(samples))
 
 
 def block_pairs(boots: dict[Boot, float]) -> Pairs:
-    """Baseline with candidate of the same block on the same device."""
+    """Pair baseline and candidate of the same block on the same device."""
     blocks: dict[tuple[str, int], dict[Arm, float]] = defaultdict(dict)
     for boot, value in boots.items():
         blocks[boot.device, boot.block][boot.arm] = value
@@ -120,7 +120,7 @@ def block_pairs(boots: dict[Boot, float]) -> Pairs:
 
 
 def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], arm: Arm) -> Pairs:
-    """The reference setting with another one, measured in the same boot of `arm`."""
+    """Pair the reference setting with another one, measured in the same boot of `arm`."""
     boots = sorted(boot for boot in reference.keys() | candidate.keys() if boot.arm is arm)
     both = [boot for boot in boots if boot in reference and boot in candidate]
     lost = Lost(sum(boot not in reference for boot in boots), sum(boot not in candidate for boot in boots))
@@ -129,7 +129,7 @@ def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], ar
 
 
 def boot_values(samples: Samples) -> list[BootValue]:
-    """Every boot's value, for figures; of one plan on one device type."""
+    """Return every boot's value, for figures; the samples must be of one plan on one device type."""
     table = boot_table(samples)
     return [
         BootValue(
@@ -166,7 +166,7 @@ def _boots(rows: Samples) -> Iterator[Boot]:
         yield Boot(rows.device.words[device], block, arms[arm], rows.boot.words[name])
 
 
-def _refuse_repeats(rows: Samples, key: np.ndarray) -> None:
+def _reject_repeats(rows: Samples, key: np.ndarray) -> None:
     _, compact = np.unique(key, return_inverse=True)
     lowest = int(rows.repetition.min(initial=0))
     span = int(rows.repetition.max(initial=0)) - lowest + 1
@@ -182,7 +182,7 @@ def _refuse_repeats(rows: Samples, key: np.ndarray) -> None:
         )
 
 
-def _refuse_two_boots(cells: dict[Cell, dict[Boot, float]]) -> None:
+def _reject_two_boots(cells: dict[Cell, dict[Boot, float]]) -> None:
     for cell, boots in cells.items():
         seen: dict[tuple[str, int, Arm], str] = {}
         for boot in boots:

@@ -1,7 +1,7 @@
-"""The comparison of one submission: every cell measured, families adjusted, verdicts given.
+"""Compare all cells of one submission: measure, adjust p values over families, decide verdicts.
 
 `compare` is the whole method: boots from samples, pairs from boots, an effect per cell, p values adjusted over their
-family, a verdict per cell. docs/comparison.md says it in prose.
+family, a verdict per cell. docs/comparison.md describes it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from wqlab_contracts.specs import Metric, TestPlan
 
 from . import significance
 from .boots import Boot, BootTable, Cell, Lost, MetricFacts, Pairs, block_pairs, boot_table, setting_pairs
-from .judge import Decision, Measured, decide, measure, summary, value_only
+from .judge import Decision, Measured, decide, measure, summarise_arm, without_deviation
 from .power import LEAST_BLOCKS
 from .samples import Samples
-from .survivors import withheld
+from .survivors import withhold_verdict
 
 BASELINE = "baseline"
 """`Comparison.reference` of the question about the kernel."""
@@ -29,7 +29,7 @@ CANDIDATE = "candidate"
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What was meant to be measured of one plan on one device type, so that nothing missing goes unsaid."""
+    """Planned measurements of one plan on one device type, so that missing cells are reported."""
 
     plan: TestPlan
     device_type: str
@@ -39,7 +39,7 @@ class TargetFacts:
     settings: Sequence[str]
     unsupported: Sequence[UnsupportedView] = ()
     failure: Failure | None = None
-    """Why the run ended early, if it did."""
+    """Failure that ended the run early, if any."""
     discarded: Mapping[Arm, int] = field(default_factory=dict)
     """Blocks discarded because a boot of this arm failed; not in the samples, even when they were repeated."""
     blocks_discarded: int = 0
@@ -48,7 +48,7 @@ class TargetFacts:
 
 @dataclass(frozen=True)
 class _Question:
-    """One cell of the answer: what is compared with what, and the pairs that tell."""
+    """One comparison to make: the cell, its reference and the measured pairs."""
 
     cell: Cell
     question: Question
@@ -56,8 +56,8 @@ class _Question:
     kernel: Arm | None
     facts: MetricFacts
     pairs: Pairs
-    alone: Pairs
-    """Boots of either side without regard to pairs: shown when there is no pair."""
+    unpaired: Pairs
+    """All boots of each side, paired or not: shown if there is no pair."""
 
 
 def compare(
@@ -65,10 +65,10 @@ def compare(
     targets: Sequence[TargetFacts] = (),
     references: Mapping[str, str] | str | None = None,
 ) -> list[Comparison]:
-    """Compare everything in one submission; call it once with all runs, since they make the families.
+    """Compare everything in one submission; call it once with all runs, since families span runs.
 
-    `samples` holds valid boots only (None: there are none). `targets` says what was planned, and gives unmeasured
-    cells their verdict and the answer its order; without it the samples speak for themselves. `references` is the
+    `samples` holds valid boots only (None: there are none). `targets` states what was planned: it gives unmeasured
+    cells a verdict and the result its order; without it only the samples count. `references` is the
     reference setting, of all plans or by plan name; by default the plan's own, and without one settings are not
     compared with each other. The order of the samples makes no difference. Raises SamplesError for samples that
     contradict themselves.
@@ -80,16 +80,16 @@ def compare(
         chosen = {cell.plan: references for cell in table.cells} | dict.fromkeys(chosen, references)
     elif references is not None:
         chosen |= references
-    asked = sorted(_questions(table, known, chosen), key=lambda question: _place(question, known))
-    measured = [measure(question.cell.metric, question.facts, question.pairs) for question in asked]
-    adjusted = _adjust(asked, measured)
+    questions = sorted(_questions(table, known, chosen), key=lambda question: _sort_key(question, known))
+    measured = [measure(question.cell.metric, question.facts, question.pairs) for question in questions]
+    adjusted = _adjust(questions, measured)
     return [
-        _answer(question, figures, p, size, known.get((question.cell.plan, question.cell.device_type)))
-        for question, figures, (p, size) in zip(asked, measured, adjusted, strict=True)
+        _comparison(question, figures, p, size, known.get((question.cell.plan, question.cell.device_type)))
+        for question, figures, (p, size) in zip(questions, measured, adjusted, strict=True)
     ]
 
 
-# --- what is asked ------------------------------------------------------------------------------------------------
+# --- questions ----------------------------------------------------------------------------------------------------
 
 
 def _questions(
@@ -110,16 +110,16 @@ def _questions(
         where = (cell.plan, cell.device_type)
         boots = table.cells.get(cell, {})
         if len(arms[where]) == 2:
-            alone = Pairs(_of_arm(boots, Arm.BASELINE), _of_arm(boots, Arm.CANDIDATE))
-            yield _Question(cell, Question.KERNEL, BASELINE, None, facts, block_pairs(boots), alone)
+            unpaired = Pairs(_of_arm(boots, Arm.BASELINE), _of_arm(boots, Arm.CANDIDATE))
+            yield _Question(cell, Question.KERNEL, BASELINE, None, facts, block_pairs(boots), unpaired)
         reference = references.get(cell.plan)
         if reference is None or cell.setting == reference or reference not in settings[where]:
             continue
         others = table.cells.get(cell._replace(setting=reference), {})
         for arm in sorted(arms[where]):
-            alone = Pairs(_of_arm(others, arm), _of_arm(boots, arm))
+            unpaired = Pairs(_of_arm(others, arm), _of_arm(boots, arm))
             pairs = setting_pairs(others, boots, arm)
-            yield _Question(cell, Question.SETTING, reference, arm, facts, pairs, alone)
+            yield _Question(cell, Question.SETTING, reference, arm, facts, pairs, unpaired)
 
 
 def _of_arm(boots: Mapping[Boot, float], arm: Arm) -> list[float]:
@@ -135,14 +135,14 @@ def _planned(target: TargetFacts) -> Iterator[tuple[Cell, MetricFacts]]:
 
 
 def facts_of(metric: Metric, emulated: bool) -> MetricFacts:
-    """A plan's metric as it stands on real or emulated devices."""
+    """Return a plan metric's role, evidence and delta on real or emulated devices."""
     return MetricFacts(
         metric.unit, metric.scale, metric.direction, metric.role(emulated), metric.evidence(emulated), metric.delta
     )
 
 
-def _place(question: _Question, known: Mapping[tuple[str, str], TargetFacts]) -> tuple[object, ...]:
-    """Where an answer stands: as in the plan where there is one, by name otherwise."""
+def _sort_key(question: _Question, known: Mapping[tuple[str, str], TargetFacts]) -> tuple[object, ...]:
+    """Return the sort key of a comparison: the plan's order if there is a plan, otherwise by name."""
     cell = question.cell
     target = known.get((cell.plan, cell.device_type))
     scenarios = [scenario.name for scenario in target.plan.scenarios] if target else []
@@ -164,18 +164,18 @@ def _rank(name: str, order: list[str]) -> tuple[int, str]:
 # --- families ---------------------------------------------------------------------------------------------------
 
 
-def _adjust(asked: Sequence[_Question], measured: Sequence[Measured]) -> list[tuple[float | None, int]]:
-    """Adjusted p and family size of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
+def _adjust(questions: Sequence[_Question], measured: Sequence[Measured]) -> list[tuple[float | None, int]]:
+    """Return adjusted p and family size of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
 
     A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
     on one kernel), over all plans, topologies, scenarios and settings of the submission. Exact counts have no p and
     belong to none.
     """
     families: dict[tuple[Question, Arm | None, Role], list[int]] = defaultdict(list)
-    for index, (question, figures) in enumerate(zip(asked, measured, strict=True)):
+    for index, (question, figures) in enumerate(zip(questions, measured, strict=True)):
         if figures.p is not None and question.facts.role is not Role.EXPLANATORY:
             families[question.question, question.kernel, question.facts.role].append(index)
-    adjusted: list[tuple[float | None, int]] = [(None, 1)] * len(asked)
+    adjusted: list[tuple[float | None, int]] = [(None, 1)] * len(questions)
     for (_, _, role), members in families.items():
         ps = [p for index in members if (p := measured[index].p) is not None]
         primary = role is Role.PRIMARY
@@ -185,24 +185,27 @@ def _adjust(asked: Sequence[_Question], measured: Sequence[Measured]) -> list[tu
     return adjusted
 
 
-# --- what is answered ---------------------------------------------------------------------------------------------
+# --- comparisons --------------------------------------------------------------------------------------------------
 
 
-def _answer(
+def _comparison(
     question: _Question, figures: Measured, p_adjusted: float | None, family: int, target: TargetFacts | None
 ) -> Comparison:
     cell, facts = question.cell, question.facts
     explanatory = facts.role is Role.EXPLANATORY
     reference, candidate = figures.reference, figures.candidate
     if figures.n == 0:
-        reference, candidate = summary(question.alone.reference), summary(question.alone.candidate)
+        reference, candidate = summarise_arm(question.unpaired.reference), summarise_arm(question.unpaired.candidate)
         if facts.evidence is Evidence.NONE:
-            reference, candidate = reference and value_only(reference), candidate and value_only(candidate)
+            reference, candidate = (
+                reference and without_deviation(reference),
+                candidate and without_deviation(candidate),
+            )
         decision = _unmeasured(question, target)
     else:
         decision = decide(facts, figures, p_adjusted, family)
         other = CANDIDATE if question.question is Question.KERNEL else cell.setting
-        decision = withheld(decision, _lost(question, target), question.question, question.reference, other)
+        decision = withhold_verdict(decision, _lost(question, target), question.question, question.reference, other)
     if explanatory and decision.verdict not in {Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}:
         text = "" if figures.n else decision.reason
         decision = Decision(None, text)
@@ -237,8 +240,10 @@ def _answer(
 
 
 def _lost(question: _Question, target: TargetFacts | None) -> Lost:
-    """Blocks without one of their halves, here and in the whole run. A boot that failed took every setting with it, so
-    between settings only the figures that a boot lacks count."""
+    """Return the lost pairs of the cell plus the discarded blocks of the run.
+
+    A failed boot loses every setting, so between settings only figures missing within a boot count.
+    """
     lost = question.pairs.lost
     if target is None or question.question is Question.SETTING:
         return lost
@@ -247,12 +252,12 @@ def _lost(question: _Question, target: TargetFacts | None) -> Lost:
 
 
 def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
-    """The verdict of a cell without a single pair."""
+    """Return the verdict of a cell without any pair."""
     if target:
-        for lack in target.unsupported:
-            if _lacks(lack, question):
-                other = "" if lack.arm is question.kernel else f"{lack.arm} kernel: "
-                return Decision(_of_lack(lack, question), f"{other}{lack.reason}")
+        for entry in target.unsupported:
+            if _is_affected(entry, question):
+                other = "" if entry.arm is question.kernel else f"{entry.arm} kernel: "
+                return Decision(_verdict_of_unsupported(entry, question), f"{other}{entry.reason}")
         if target.failure and target.failure.kind is not ErrorKind.CANCELED:
             return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
     if question.facts.evidence is Evidence.NONE:
@@ -262,21 +267,23 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
     return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)
 
 
-def _of_lack(lack: UnsupportedView, question: _Question) -> Verdict:
-    """A workload that gives figures on one side and none on the other has told something, and nobody knows what: it is
-    not the same as what a kernel lacks, which says nothing against the rest."""
-    one_sided = question.alone.reference or question.alone.candidate
-    if one_sided and lack.reason.startswith(NOT_MEASURED) and question.facts.evidence is not Evidence.NONE:
+def _verdict_of_unsupported(entry: UnsupportedView, question: _Question) -> Verdict:
+    """Return `inconclusive` if only one side was measured, else `unsupported`.
+
+    A workload that fails to measure on one side only is an unexplained difference, not a missing feature.
+    """
+    one_sided = question.unpaired.reference or question.unpaired.candidate
+    if one_sided and entry.reason.startswith(NOT_MEASURED) and question.facts.evidence is not Evidence.NONE:
         return Verdict.INCONCLUSIVE
     return Verdict.UNSUPPORTED
 
 
-def _lacks(lack: UnsupportedView, question: _Question) -> bool:
+def _is_affected(entry: UnsupportedView, question: _Question) -> bool:
     cell = question.cell
     settings = {cell.setting} if question.question is Question.KERNEL else {cell.setting, question.reference}
     return (
-        lack.scenario in {"", "*", cell.scenario}
-        and lack.setting in settings
-        and lack.metric in {None, "*", cell.metric}
-        and (question.kernel is None or lack.arm is question.kernel)
+        entry.scenario in {"", "*", cell.scenario}
+        and entry.setting in settings
+        and entry.metric in {None, "*", cell.metric}
+        and (question.kernel is None or entry.arm is question.kernel)
     )

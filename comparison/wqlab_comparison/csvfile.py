@@ -1,4 +1,5 @@
-"""Samples as CSV: what the lab exports and what `wqlab compare` reads from anyone.
+"""Read and write samples as CSV: the lab's export and the input of `wqlab compare`.
+
 
     device_type,device,plan,scenario,setting,block,position,arm,boot,repetition,warmup,metric,unit,scale,direction,role,evidence,delta,value
 
@@ -21,6 +22,7 @@ from typing import TextIO, TypeVar
 import numpy as np
 
 from wqlab_contracts.enums import Arm, Direction, Evidence, Role, Scale
+from wqlab_contracts.units import PERCENT_UNITS
 
 from .samples import Labels, Samples, SamplesError
 
@@ -38,7 +40,7 @@ DEFAULTS = {
     "evidence": Evidence.PERFORMANCE.value,
     "delta": "",
 }
-SHARE_UNITS = frozenset({"%", "percent", "point", "points", "pp"})
+SHARE_UNITS = PERCENT_UNITS | {"point", "points", "pp"}
 """Units of shares and utilisation, which can be zero and are compared as differences."""
 
 WHOLE = ("block", "position", "repetition")
@@ -56,7 +58,7 @@ T = TypeVar("T")
 
 
 class CsvError(SamplesError):
-    """A file that is not what it should be: names file, line, column and the fix."""
+    """Malformed CSV file; the message names file, line, column and the fix."""
 
 
 class _Codebook(dict[str | tuple[str, ...], int]):
@@ -68,7 +70,7 @@ class _Codebook(dict[str | tuple[str, ...], int]):
 
 
 def read_csv(path: Path) -> Samples:
-    """Read a whole file. Raises CsvError; OSError when the file cannot be opened."""
+    """Read a whole file. Raises CsvError if it is malformed; OSError if the file cannot be opened."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         try:
             return _read(file, path)
@@ -127,15 +129,19 @@ def _plain(texts: Sequence[str | tuple[str, ...]]) -> list[str]:
 
 
 def _spans(header: list[str]) -> list[range]:
-    """The columns in runs that are read as one piece of text: a million samples are twenty million cells, but all
-    columns beside `repetition` and `value` say the same for many rows."""
+    """Return spans of columns that are read as one text each.
+
+    A million samples are twenty million cells, but all columns except `repetition` and `value` repeat in many rows.
+    """
     starts = [i for i, name in enumerate(header) if i == 0 or {name, header[i - 1]} & {"repetition", "value"}]
     return [range(start, stop) for start, stop in zip(starts, [*starts[1:], len(header)], strict=True)]
 
 
 def _chunks(file: TextIO, header: list[str], path: Path) -> Iterator[list[Sequence[str | tuple[str, ...]]]]:
-    """Some thousand rows at a time, one list per span; a part is its text, or its cells where the csv module had to
-    read because of a quote, a blank line or a mistake."""
+    """Yield some thousand rows at a time, as one list per span.
+
+    An item is the text of a span, or its cells if quotes, blank lines or mistakes require the csv module.
+    """
     spans, cell = _spans(header), r'[^,\n"]*+'
     line = re.compile(rf"^{','.join('(' + ','.join([cell] * len(span)) + ')' for span in spans)}$", re.MULTILINE)
     before = 0
@@ -271,7 +277,7 @@ def _at(column: Labels, code: int, name: str, path: Path, text: str) -> CsvError
 
 
 def _line_of(path: Path, row: int) -> int:
-    """The line of the file on which data row `row` (from 0, blank lines not counted) ends."""
+    """Return the line of the file on which data row `row` (from 0, blank lines not counted) ends."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, strict=True)
         next(reader)

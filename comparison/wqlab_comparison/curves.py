@@ -1,4 +1,4 @@
-"""Metrics over an ordered quantity, a line for each setting, and where two settings change places.
+"""Compute curves of metrics over an ordered quantity, and the crossings of two settings.
 
 A crossing is claimed only between two points at which the sign of the difference is certain, each with its own 95 %
 interval (effect.py); points in between whose interval holds zero widen it. The intervals are not adjusted for the
@@ -20,7 +20,7 @@ from wqlab_contracts.enums import Arm, Evidence, Scale
 from wqlab_contracts.specs import Metric, TestPlan
 
 from . import effect, words
-from .judge import summary
+from .judge import summarise_arm
 from .power import LEAST_BLOCKS
 
 Boots = Mapping[tuple[str, str], Mapping[int, float]]
@@ -29,16 +29,16 @@ Boots = Mapping[tuple[str, str], Mapping[int, float]]
 
 @dataclass(frozen=True)
 class _Difference:
-    """The second setting against the first at one point, on the scale where effects add."""
+    """Difference of the second setting from the first at one point, on the additive scale of `effect.differences`."""
 
     x: float
     estimate: float
     sign: int
-    """Of the whole interval; 0 when it holds zero or there are too few boots for one."""
+    """Sign of the whole interval; 0 if it contains zero or there are too few boots for an interval."""
 
 
 def curves(plan: TestPlan, emulated: bool, values: Sequence[BootValue]) -> list[MetricCurve]:
-    """Of every metric of the plan's curve that is evidence on this device, for each kernel."""
+    """Return a curve per kernel and curve metric that is evidence on this device."""
     if plan.curve is None:
         return []
     found = []
@@ -49,7 +49,9 @@ def curves(plan: TestPlan, emulated: bool, values: Sequence[BootValue]) -> list[
             boots = _boots(values, arm, metric.name)
             if metric.evidence(emulated) is not Evidence.NONE and (lines := _lines(boots, places)):
                 crossings = list(_crossings(boots, places, metric.scale))
-                said = [_in_words(crossing, over) for crossing in crossings] + _of_the_others(boots, places, crossings)
+                descriptions = [_describe(crossing, over) for crossing in crossings] + _explain_missing(
+                    boots, places, crossings
+                )
                 found.append(
                     MetricCurve(
                         metric=metric.name,
@@ -60,14 +62,14 @@ def curves(plan: TestPlan, emulated: bool, values: Sequence[BootValue]) -> list[
                         over_unit=over.unit,
                         lines=lines,
                         crossings=crossings,
-                        says=said,
+                        says=descriptions,
                     )
                 )
     return found
 
 
 def without_evidence(plan: TestPlan, emulated: bool) -> list[str]:
-    """Metrics of the plan's curve that have none on this device."""
+    """Return the curve metrics that are no evidence on this device."""
     names = plan.curve.metrics if plan.curve else []
     return [name for name in names if plan.metric(name).evidence(emulated) is Evidence.NONE]
 
@@ -81,7 +83,7 @@ def _boots(values: Sequence[BootValue], arm: Arm, metric: str) -> Boots:
 
 
 def _places(over: Boots) -> dict[str, float]:
-    """Scenario -> x, the median of what its boots reported, by rising x. Zero has no place on a logarithmic axis."""
+    """Return scenario -> x, the median reported by its boots, sorted by x. Omit x <= 0: the axis is logarithmic."""
     reported: dict[str, list[float]] = {}
     for (scenario, _), boots in over.items():
         reported.setdefault(scenario, []).extend(boots.values())
@@ -94,7 +96,7 @@ def _lines(boots: Boots, places: Mapping[str, float]) -> list[CurveLine]:
     for setting in dict.fromkeys(setting for _, setting in boots):
         points = []
         for scenario, x in places.items():
-            if found := summary(list(boots.get((scenario, setting), {}).values())):
+            if found := summarise_arm(list(boots.get((scenario, setting), {}).values())):
                 points.append(CurvePoint(scenario=scenario, x=x, mean=found.mean, stddev=found.stddev, n=found.n))
         if points:
             lines.append(CurveLine(setting=setting, points=points))
@@ -129,7 +131,7 @@ def _differences(
 
 
 def _zero(differences: Sequence[_Difference]) -> float:
-    """Where the estimates first change their sign, linear over log x. The first and the last differ in sign."""
+    """Return x where the estimates first change sign, linear over log x. The first and last must differ in sign."""
     for one, other in pairwise(differences):
         if one.estimate == 0:
             return one.x
@@ -139,7 +141,7 @@ def _zero(differences: Sequence[_Difference]) -> float:
     return differences[-1].x
 
 
-def _in_words(crossing: Crossing, over: Metric) -> str:
+def _describe(crossing: Crossing, over: Metric) -> str:
     low, high, estimate = (words.number(round(x, 1)) for x in (crossing.low, crossing.high, crossing.estimate))
     return (
         f"{crossing.second} overtakes {crossing.first} between {low} and {high} {over.unit} "
@@ -147,14 +149,14 @@ def _in_words(crossing: Crossing, over: Metric) -> str:
     )
 
 
-def _of_the_others(boots: Boots, places: Mapping[str, float], crossings: Sequence[Crossing]) -> list[str]:
-    """Why the other pairs have none: no change of sign that is certain, or too few boots to be certain of any."""
+def _explain_missing(boots: Boots, places: Mapping[str, float], crossings: Sequence[Crossing]) -> list[str]:
+    """Return why the other pairs have no crossing: no certain change of sign, or too few boots."""
     settings = len({setting for _, setting in boots})
     pairs = settings * (settings - 1) // 2
     if not pairs:
         return []
     most = max((len(blocks) for (scenario, _), blocks in boots.items() if scenario in places), default=0)
     if most < LEAST_BLOCKS:
-        return [f"no crossing can be told with {words.count(most, 'boot')}: an interval needs {LEAST_BLOCKS}"]
+        return [f"no crossing can be determined with {words.count(most, 'boot')}: an interval needs {LEAST_BLOCKS}"]
     left = pairs - len({frozenset((each.first, each.second)) for each in crossings})
-    return [f"{words.count(left, 'pair')} of settings without a change of sign that is certain"] if left else []
+    return [f"{words.count(left, 'pair')} of settings without a certain change of sign"] if left else []

@@ -1,4 +1,4 @@
-"""The size of a paired effect: the Hodges-Lehmann estimate and its distribution-free interval.
+"""Estimate a paired effect: the Hodges-Lehmann estimate and its distribution-free interval.
 
 Source: M. Hollander, D. A. Wolfe, E. Chicken, Nonparametric Statistical Methods, 3rd ed. (2014), sections 3.2 and 3.3
 (estimate: J. L. Hodges, E. L. Lehmann 1963; interval: J. W. Tukey 1949): the Walsh averages (d_i + d_j)/2, i <= j, of
@@ -20,15 +20,15 @@ from wqlab_contracts.enums import Scale
 Floats = NDArray[np.float64]
 
 _ALL_WALSH = 400
-"""Up to this many pairs all Walsh averages are formed; beyond, the wanted ones are found by bisection."""
+"""Up to this many pairs all Walsh averages are formed; beyond, the needed ones are found by bisection."""
 _EXACT_RANKS = 100
 """Up to this many pairs the signed-rank distribution is exact; beyond, its normal approximation."""
 
 
 def differences(reference: Floats, candidate: Floats, scale: Scale) -> Floats | None:
-    """One difference per pair, on the scale where effects add: log(candidate/reference) or candidate - reference.
+    """Return one difference per pair, on the additive scale: log(candidate/reference) or candidate - reference.
 
-    None when the scale has no meaning for the values: zero or negative ones have no ratio, and a result beyond
+    Returns None if the scale has no meaning for the values: zero or negative ones have no ratio, and a result beyond
     floating point is no number.
     """
     if scale is Scale.RATIO:
@@ -40,30 +40,30 @@ def differences(reference: Floats, candidate: Floats, scale: Scale) -> Floats | 
     return result if np.isfinite(result).all() else None
 
 
-def shown(effect: float, scale: Scale) -> float:
-    """An effect as people read it: percent for `ratio`, the metric's unit for `difference`."""
+def to_display(effect: float, scale: Scale) -> float:
+    """Convert an effect from the additive scale: percent for `ratio`, the metric's unit for `difference`."""
     return float(np.expm1(min(effect, 700.0)) * 100) if scale is Scale.RATIO else effect
 
 
 def bounds(delta: float, scale: Scale) -> tuple[float, float]:
-    """+-delta (percent or units) on the scale of `differences`."""
+    """Convert +-delta (percent or the metric's unit) to the scale of `differences`."""
     if scale is Scale.DIFFERENCE:
         return -delta, delta
     return (math.log1p(-delta / 100) if delta < 100 else -math.inf), math.log1p(delta / 100)
 
 
 def hodges_lehmann(d: Floats) -> float:
-    """Median of the Walsh averages. At least one difference."""
+    """Return the median of the Walsh averages. Needs at least one difference."""
     return estimate(d)[0]
 
 
 def interval(d: Floats, level: float = 0.95) -> tuple[float, float] | None:
-    """Interval of at least `level` confidence; None when so few pairs cannot give it (under 6 for 95 %)."""
+    """Return an interval of at least `level` confidence; None with too few pairs (under 6 for 95 %)."""
     return estimate(d, level)[1]
 
 
 def estimate(d: Floats, level: float = 0.95) -> tuple[float, tuple[float, float] | None]:
-    """Hodges-Lehmann estimate and interval, from one list of Walsh averages."""
+    """Return the Hodges-Lehmann estimate and interval, from one list of Walsh averages."""
     count = len(d) * (len(d) + 1) // 2
     inward = _count_in(len(d), level)
     ranks = [(count + 1) // 2, count // 2 + 1, *([inward, count + 1 - inward] if inward else [])]
@@ -73,7 +73,7 @@ def estimate(d: Floats, level: float = 0.95) -> tuple[float, tuple[float, float]
 
 
 def _walsh(d: Floats, ranks: list[int]) -> list[float]:
-    """The Walsh averages of these ranks, counted from 1."""
+    """Return the Walsh averages of these ranks, counted from 1."""
     if len(d) <= _ALL_WALSH:
         half = np.sort(d) / 2
         averages = np.sort((half[:, None] + half)[_upper(len(d))])
@@ -88,7 +88,7 @@ def _upper(n: int) -> NDArray[np.bool_]:
 
 
 def _walsh_by_bisection(x: Floats, rank: int) -> float:
-    """The same from sorted x in O(n log n) steps and O(n) memory, to one part in 2**48 of the range."""
+    """Return one Walsh average from sorted x in O(n log n) steps and O(n) memory, to one part in 2**48 of the range."""
     low, high = float(x[0]), float(x[-1])
     places = np.arange(len(x))
     for _ in range(48):
@@ -101,7 +101,8 @@ def _walsh_by_bisection(x: Floats, rank: int) -> float:
 
 @lru_cache(maxsize=1024)
 def _count_in(n: int, level: float) -> int:
-    """The largest K with P(T+ <= K - 1) <= (1 - level)/2 for the signed-rank statistic T+ of n pairs; 0 if none."""
+    """Return the largest K with P(T+ <= K - 1) <= (1 - level)/2 for the signed-rank statistic T+ of n pairs; 0 if
+    none."""
     tail = (1 - level) / 2
     if n > _EXACT_RANKS:
         mean, variance = n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24

@@ -1,6 +1,6 @@
-"""One cell: from pairs of boot values to an effect, then to a verdict.
+"""Measure the effect of one cell from its pairs of boot values, then decide its verdict.
 
-`measure` looks at one cell alone. Adjusted p values need the whole family, so `decide` comes after it.
+`measure` uses one cell alone. `decide` follows separately because adjusted p values need all cells of the family.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import numpy as np
 
 from wqlab_contracts.api.report import ArmSummary
 from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
+from wqlab_contracts.units import effect_unit
 
 from . import effect, power, significance
 from .boots import MetricFacts, Pairs
 from .csvfile import SHARE_UNITS
-from .words import count, number, p_value
+from .words import amount, count, number, p_value
 
 EXACT_BLOCKS = 2
-"""Blocks from which equal counts in every boot are a result."""
+"""Number of blocks from which equal counts in every boot are a result."""
 TIME_UNITS = frozenset({"s", "ms", "us", "µs", "ns", "sec", "msec", "usec", "nsec", "seconds"})
 DEFAULT_DELTA_SHARE = 0.5
 DEFAULT_DELTA_LATENCY = 5.0
@@ -28,34 +29,36 @@ DEFAULT_DELTA_RATIO = 1.0
 
 @dataclass(frozen=True)
 class Measured:
-    """What the pairs of one cell say, before its family is known."""
+    """Statistics of the pairs of one cell, before its p value is adjusted over the family."""
 
     n: int
     reference: ArmSummary | None = None
     candidate: ArmSummary | None = None
     differences: effect.Floats | None = None
     counts: tuple[float, float] | None = None
-    """The integers that every boot of each arm gave, where they did: they are the result."""
+    """The integer of each arm, if every boot of the arm gave the same one: the two integers are the result."""
     effect: float | None = None
-    """Percent or units."""
+    """Percent for scale `ratio`, the metric's unit for `difference`."""
     ci95: tuple[float, float] | None = None
     p: float | None = None
     p_signflip: float | None = None
     delta: float = 0.0
     undecidable: str = ""
-    """Why no test can be made of these values, however many blocks there are."""
+    """Reason why no number of blocks permits a test of these values; empty otherwise."""
 
 
 @dataclass(frozen=True)
 class Decision:
+    """Verdict of one cell, with its reason."""
+
     verdict: Verdict | None
     reason: str
     blocks_needed: int | None = None
-    """More blocks, beyond those there are."""
+    """Blocks needed in addition to the measured ones; None if no number would decide, or none is needed."""
 
 
-def summary(values: list[float]) -> ArmSummary | None:
-    """Over boots. None for no boot."""
+def summarise_arm(values: list[float]) -> ArmSummary | None:
+    """Return mean and standard deviation over boots; None without a boot."""
     if not values:
         return None
     mean, deviation = significance.mean_and_deviation(np.array(values))
@@ -63,26 +66,27 @@ def summary(values: list[float]) -> ArmSummary | None:
 
 
 def default_delta(metric: str, facts: MetricFacts, reference: float) -> float:
-    """The smallest effect worth attention where the metric states none, in percent (ratio) or units (difference)."""
+    """Return the smallest relevant effect of a metric that states none: percent (ratio) or the metric's unit
+    (difference)."""
     if facts.scale is Scale.RATIO:
-        slow = facts.direction is Direction.LOWER_IS_BETTER and facts.unit.lower() in TIME_UNITS
-        return DEFAULT_DELTA_LATENCY if slow or "latency" in metric.lower() else DEFAULT_DELTA_RATIO
+        is_time = facts.direction is Direction.LOWER_IS_BETTER and facts.unit.lower() in TIME_UNITS
+        return DEFAULT_DELTA_LATENCY if is_time or "latency" in metric.lower() else DEFAULT_DELTA_RATIO
     if facts.unit.lower() in SHARE_UNITS:
         return DEFAULT_DELTA_SHARE
     return abs(reference) / 100
 
 
 def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
-    """Effect, interval and p values of one cell. Without evidence: the two means and nothing else."""
+    """Return effect, interval and p values of one cell; only the two means for a metric that is no evidence."""
     n = len(pairs.reference)
-    reference, candidate = summary(pairs.reference), summary(pairs.candidate)
+    reference, candidate = summarise_arm(pairs.reference), summarise_arm(pairs.candidate)
     if reference is None or candidate is None:
         return Measured(0)
     if facts.evidence is Evidence.NONE:
-        return Measured(n, value_only(reference), value_only(candidate))
+        return Measured(n, without_deviation(reference), without_deviation(candidate))
     a, b = np.array(pairs.reference), np.array(pairs.candidate)
     delta = default_delta(metric, facts, reference.mean) if facts.delta is None else facts.delta
-    if _exact(a, b, facts.evidence):
+    if _is_constant_count(a, b, facts.evidence):
         counts = (float(a[0]), float(b[0]))
         size = _count_effect(*counts, facts.scale)
         any_difference = facts.delta is None and facts.evidence is Evidence.MECHANISM
@@ -96,7 +100,7 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         )
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
     middle, ends = effect.estimate(d)
-    estimate = effect.shown(middle, facts.scale)
+    estimate = effect.to_display(middle, facts.scale)
     if not math.isfinite(estimate):
         text = f"the ratio of {metric} is too large for a number"
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
@@ -108,7 +112,9 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         candidate,
         differences=d,
         effect=estimate,
-        ci95=None if ends is None or flat else (effect.shown(ends[0], facts.scale), effect.shown(ends[1], facts.scale)),
+        ci95=None
+        if ends is None or flat
+        else (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
         p=p,
         p_signflip=None if flat or n < EXACT_BLOCKS else significance.sign_flip(d),
         delta=delta,
@@ -119,15 +125,16 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
     )
 
 
-def value_only(arm: ArmSummary) -> ArmSummary:
-    """A figure that is no evidence is shown without a spread: one could read significance into it."""
+def without_deviation(arm: ArmSummary) -> ArmSummary:
+    """Return the arm without its standard deviation, which could suggest significance for a figure that is no
+    evidence."""
     return ArmSummary(mean=arm.mean, stddev=None, n=arm.n)
 
 
 def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, family: int) -> Decision:
-    """The verdict of one cell that was measured. `family`: how many tests the primaries' level is shared by."""
+    """Return the verdict of a measured cell. `family` is the number of tests that share the significance level."""
     if facts.evidence is Evidence.NONE:
-        return Decision(Verdict.NO_EVIDENCE, "emulated device: its clock is not hardware, so this is a value only")
+        return Decision(Verdict.NO_EVIDENCE, "value only: the clock of an emulated device is not hardware")
     if measured.counts:
         return _decide_counts(facts, measured, *measured.counts)
     if measured.undecidable:
@@ -136,7 +143,7 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     if d is None or measured.effect is None:
         return Decision(Verdict.INCONCLUSIVE, "no block was measured in both arms", power.LEAST_BLOCKS)
     if measured.n < power.LEAST_BLOCKS:
-        return _too_few(facts, measured, d)
+        return _decide_too_few_blocks(facts, measured, d)
     if (
         measured.p is None or measured.p_signflip is None
     ):  # every boot the same in both arms: no difference was ever seen
@@ -146,10 +153,10 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     mean, deviation = significance.mean_and_deviation(d)
     same_way = mean * measured.effect > 0
     if same_way and adjusted <= significance.ALPHA and measured.p_signflip <= significance.ALPHA:
-        return _different(facts, measured.effect, measured.delta, tested)
+        return _decide_difference(facts, measured.effect, measured.delta, tested)
     low, high = effect.bounds(measured.delta, facts.scale)
     ends = significance.t_interval(d, 0.90)
-    limit = _amount(measured.delta, facts)
+    limit = _format_amount(measured.delta, facts)
     if low < ends[0] and ends[1] < high:
         return Decision(Verdict.EQUIVALENT, f"90 % interval of the mean within ±{limit}")
     total = power.blocks_that_decide(measured.n, mean, deviation, (low, high), significance.ALPHA / family)
@@ -161,10 +168,10 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
     return Decision(Verdict.INCONCLUSIVE, text, more)
 
 
-def _exact(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
-    """Whether every boot of each arm gave the same integer.
+def _is_constant_count(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
+    """Return True if every boot of each arm gave the same integer.
 
-    Figures taken with a clock can agree by rounding, so for them it takes as many blocks as any test does.
+    Figures taken with a clock can agree by rounding, so they need LEAST_BLOCKS blocks instead of EXACT_BLOCKS.
     """
     needed = EXACT_BLOCKS if evidence is Evidence.MECHANISM else power.LEAST_BLOCKS
     constant = bool((a == a[0]).all() and (b == b[0]).all())
@@ -172,7 +179,7 @@ def _exact(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
 
 
 def _count_effect(before: float, after: float, scale: Scale) -> float | None:
-    """None where percent mean nothing: from zero, or across it."""
+    """Return the effect between two counts; None if a percentage is undefined (from zero, or across zero)."""
     if scale is Scale.DIFFERENCE:
         return after - before
     if before == after:
@@ -182,31 +189,34 @@ def _count_effect(before: float, after: float, scale: Scale) -> float | None:
 
 
 def _decide_counts(facts: MetricFacts, measured: Measured, before: float, after: float) -> Decision:
+    """Return the verdict of a constant count per arm, which needs no test."""
     boots = f"in every boot ({measured.n} of each)"
     if before == after:
         return Decision(Verdict.EQUIVALENT, f"exactly {number(before)} {boots}")
     text = f"exactly {number(before)} and {number(after)} {boots}"
     if measured.effect is not None and abs(measured.effect) < measured.delta:
-        return Decision(Verdict.BELOW_THRESHOLD, f"{text}; less than {_amount(measured.delta, facts)}")
-    return Decision(_better(facts.direction, after - before), text)
+        return Decision(Verdict.BELOW_THRESHOLD, f"{text}; less than {_format_amount(measured.delta, facts)}")
+    return Decision(_verdict_of_change(facts.direction, after - before), text)
 
 
-def _different(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
-    limit = _amount(delta, facts)
+def _decide_difference(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
+    """Return the verdict of a significant difference. `tested` lists the p values."""
+    limit = _format_amount(delta, facts)
     if abs(size) < delta:
-        return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; real, but less than {limit}")
-    verdict = _better(facts.direction, size)
+        return Decision(Verdict.BELOW_THRESHOLD, f"{tested}; significant, but less than {limit}")
+    verdict = _verdict_of_change(facts.direction, size)
     if verdict is None:
         return Decision(None, f"{tested}; it changed, but neither direction of this metric is better")
     return Decision(verdict, f"{tested}; at least {limit}")
 
 
-def _too_few(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decision:
+def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decision:
+    """Return `inconclusive` with the number of blocks that would probably decide."""
     more = power.LEAST_BLOCKS - measured.n
     if facts.evidence is Evidence.MECHANISM and measured.n < EXACT_BLOCKS:
-        text = "one block proves nothing: one more if this is a constant count, otherwise"
+        text = "one block is not enough: one more block decides a constant count, otherwise"
         return Decision(Verdict.INCONCLUSIVE, f"{text} {more} more", more)
-    text = f"n too small: {count(measured.n, 'block')}, no test can say p <= .05 under {power.LEAST_BLOCKS}"
+    text = f"n too small: {count(measured.n, 'block')}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
     if measured.n >= EXACT_BLOCKS and measured.p is not None:
         mean, deviation = significance.mean_and_deviation(d)
         limits = effect.bounds(measured.delta, facts.scale)
@@ -217,13 +227,13 @@ def _too_few(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decisi
     return Decision(Verdict.INCONCLUSIVE, f"{text}; {count(more, 'more block')} would probably decide", more)
 
 
-def _better(direction: Direction, change: float) -> Verdict | None:
+def _verdict_of_change(direction: Direction, change: float) -> Verdict | None:
+    """Return improvement or regression; None if neither direction is better."""
     if direction is Direction.NONE:
         return None
     rises = change > 0
     return Verdict.IMPROVEMENT if rises == (direction is Direction.HIGHER_IS_BETTER) else Verdict.REGRESSION
 
 
-def _amount(size: float, facts: MetricFacts) -> str:
-    unit = "%" if facts.scale is Scale.RATIO else "points" if facts.unit in {"%", "percent"} else facts.unit
-    return f"{size:.3g} {unit}"
+def _format_amount(size: float, facts: MetricFacts) -> str:
+    return amount(size, effect_unit(facts.scale, facts.unit))

@@ -1,4 +1,4 @@
-"""The table that every comparison starts from: one row per sample, text columns dictionary-encoded.
+"""Table of samples, the input of every comparison: one row per sample, text columns dictionary-encoded.
 
 The server fills it from database rows, `csvfile` from a file; both get the same answers from it.
 """
@@ -102,14 +102,14 @@ class Samples:
 
     @classmethod
     def concatenate(cls, parts: Sequence[Samples]) -> Samples:
-        """All rows of all parts, in order. At least one part."""
+        """Return all rows of all parts, in order. Needs at least one part."""
         joined: dict[str, Any] = {
             field.name: _joined([getattr(part, field.name) for part in parts]) for field in fields(cls)
         }
         return cls(**joined)
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Samples:
-        """The chosen rows, in the chosen order."""
+        """Return the chosen rows, in the chosen order."""
         chosen: dict[str, Any] = {
             field.name: column.take(rows) if isinstance(column := getattr(self, field.name), Labels) else column[rows]
             for field in fields(self)
@@ -151,7 +151,7 @@ def _joined(columns: list[Any]) -> Labels | NDArray[np.generic]:
 
 
 def group(*columns: Labels | Integers) -> Integers:
-    """A number per row, equal exactly for rows that agree in every column."""
+    """Return a number per row, equal exactly for rows that agree in every column."""
     key = np.zeros(len(columns[0].codes if isinstance(columns[0], Labels) else columns[0]), np.int64)
     distinct = 1
     for column in columns:

@@ -1,4 +1,4 @@
-"""Is there a difference at all? The paired t test, the exact sign-flip test, and families of tests."""
+"""Test for a difference: paired t test, exact sign-flip test, and adjustment over families of tests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEED = 20_210
 
 
 def mean_and_deviation(d: Floats) -> tuple[float, float]:
-    """Mean and sample standard deviation (n - 1); scaled first, so that huge and tiny values do not overflow."""
+    """Return mean and sample standard deviation (n - 1); scaled first, so that huge and tiny values do not overflow."""
     size = float(np.abs(d).max(initial=0.0))
     if size == 0:
         return 0.0, 0.0 if len(d) > 1 else math.nan
@@ -35,7 +35,8 @@ def mean_and_deviation(d: Floats) -> tuple[float, float]:
 
 
 def paired_t(d: Floats) -> float | None:
-    """Two-sided p of Student's t test that the mean difference is zero; None without spread or with one pair."""
+    """Return the two-sided p of Student's t test that the mean difference is zero; None without spread or with one
+    pair."""
     mean, deviation = mean_and_deviation(d)
     if len(d) < 2 or deviation <= _resolution(d):
         return None
@@ -43,14 +44,14 @@ def paired_t(d: Floats) -> float | None:
 
 
 def t_interval(d: Floats, level: float) -> tuple[float, float]:
-    """Student's interval for the mean difference. At least two pairs."""
+    """Return Student's interval for the mean difference. Needs at least two pairs."""
     mean, deviation = mean_and_deviation(d)
     half = float(stdtrit(len(d) - 1, (1 + level) / 2)) * deviation / math.sqrt(len(d))
     return mean - half, mean + half
 
 
 def sign_flip(d: Floats) -> float:
-    """Two-sided p of the exact sign-flip test on the sum (E. J. G. Pitman 1937; R. A. Fisher 1935).
+    """Return the two-sided p of the exact sign-flip test on the sum (E. J. G. Pitman 1937; R. A. Fisher 1935).
 
     If the arms do not differ, each difference could as well have had the other sign: p is the share of all 2**n sign
     patterns with a sum at least as far from zero. Exact up to EXACT_PAIRS, by meeting in the middle: the sums of both
@@ -74,7 +75,7 @@ def sign_flip(d: Floats) -> float:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjusted p values that hold the chance of any false positive in the family (S. Holm 1979)."""
+    """Return adjusted p values that bound the chance of any false positive in the family (S. Holm 1979)."""
     order = sorted(range(len(ps)), key=ps.__getitem__)
     adjusted = [1.0] * len(ps)
     highest = 0.0
@@ -85,7 +86,8 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
-    """Adjusted p values that hold the share of false positives among the positives (Y. Benjamini, Y. Hochberg 1995)."""
+    """Return adjusted p values that bound the share of false positives among the positives (Y. Benjamini, Y.
+    Hochberg 1995)."""
     order = sorted(range(len(ps)), key=ps.__getitem__, reverse=True)
     adjusted = [1.0] * len(ps)
     lowest = 1.0
@@ -103,5 +105,5 @@ def _all_sums(x: Floats) -> Floats:
 
 
 def _resolution(d: Floats) -> float:
-    """Spread below this is rounding of the arithmetic, not noise between boots."""
+    """Return the spread below which differences are rounding of the arithmetic, not noise between boots."""
     return float(np.abs(d).max(initial=0.0)) * 1e-9

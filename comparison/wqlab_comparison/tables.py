@@ -1,6 +1,7 @@
-"""Comparisons as plain text tables, in the style of tables in kernel mail: at most 78 columns, the verdict in words.
+"""Format comparisons as plain text tables, in the style of tables in kernel mail: at most 78 columns, the verdict in
+words.
 
-Used by the text report and by `wqlab compare`, so that both say the same. Lines are not escaped: callers strip control
+Used by the text report and by `wqlab compare`, so that both agree. Lines are not escaped: callers strip control
 characters from names that strangers chose.
 """
 
@@ -19,7 +20,7 @@ from .reasons import reasons
 
 WIDTH = 76
 _WIDEST = 78
-"""Tables may be a little wider than prose."""
+"""Maximum width of tables, a little wider than prose."""
 NOTHING = "n/a"
 _GAP = "  "
 _INTERVAL = "95 % interval"
@@ -28,32 +29,34 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def kernel_tables(comparisons: Sequence[Comparison]) -> list[str]:
-    """Candidate against baseline: one table per metric that was measured, a row per scenario and setting."""
-    asked = [comparison for comparison in comparisons if comparison.question is Question.KERNEL]
+    """Format candidate against baseline: one table per metric that was measured, a row per scenario and setting."""
+    selected = [comparison for comparison in comparisons if comparison.question is Question.KERNEL]
     lines: list[str] = []
-    judged = [c for c in asked if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
+    judged = [c for c in selected if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
     for _, group in _by_metric(judged):
         lines += ["", *_kernel_table(group)] if any(map(_has_figures, group)) else []
-    explaining = [c for c in asked if c.role is Role.EXPLANATORY and words.is_evidence(c) and _has_figures(c)]
+    explaining = [c for c in selected if c.role is Role.EXPLANATORY and words.is_evidence(c) and _has_figures(c)]
     if explaining:
         lines += ["", "Explanatory (no verdict):", *_plain_table(explaining)]
-    values = [c for c in asked if not words.is_evidence(c) and _has_figures(c)]
+    values = [c for c in selected if not words.is_evidence(c) and _has_figures(c)]
     if values:
         lines += ["", "No evidence (values only; an emulated clock is not hardware):", *_plain_table(values)]
     return lines[1:]
 
 
 def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, str] | None = None) -> list[str]:
-    """Settings against the reference setting, per kernel and scenario: a row per setting, as in the mail on affinity
-    scopes that this lab grew out of. `summaries` says what each scenario is."""
-    asked = [comparison for comparison in comparisons if comparison.question is Question.SETTING]
-    if not any(map(_has_figures, asked)):
+    """Format settings against the reference setting, per kernel and scenario: a row per setting.
+
+    `summaries` describes each scenario.
+    """
+    selected = [comparison for comparison in comparisons if comparison.question is Question.SETTING]
+    if not any(map(_has_figures, selected)):
         return []
     lines: list[str] = []
-    kernels = {comparison.kernel for comparison in asked}
-    order = {(c.kernel, c.scenario): index for index, c in reversed(list(enumerate(asked)))}
-    asked.sort(key=lambda c: order[c.kernel, c.scenario])
-    groups = groupby(asked, key=lambda c: (c.kernel, c.scenario))
+    kernels = {comparison.kernel for comparison in selected}
+    order = {(c.kernel, c.scenario): index for index, c in reversed(list(enumerate(selected)))}
+    selected.sort(key=lambda c: order[c.kernel, c.scenario])
+    groups = groupby(selected, key=lambda c: (c.kernel, c.scenario))
     for number, ((kernel, scenario), group) in enumerate(groups, 1):
         rows = list(group)
         boots = max((c.candidate.n for c in rows if c.candidate), default=0)
@@ -71,13 +74,15 @@ def setting_tables(comparisons: Sequence[Comparison], summaries: Mapping[str, st
 
 
 def notes(comparisons: Sequence[Comparison]) -> list[str]:
-    """Why each verdict, or the lack of one, is what it is; one bullet per reason."""
+    """Format the reasons of verdicts, one bullet per reason."""
     return [line for reason in reasons(comparisons) for line in wrapped(reason, "* ")]
 
 
 def setting_labels(settings: Sequence[str]) -> tuple[str, dict[str, str]]:
-    """A column heading and the name of each setting under it: `scope,strict` over `cache,1` where all settings turn
-    the same knobs, the whole setting otherwise."""
+    """Return a column heading and the name of each setting in that column.
+
+    If all settings have the same knobs: `scope,strict` and `cache,1`; otherwise no heading and the whole setting.
+    """
     pairs = {setting: [pair.partition("=") for pair in setting.split(",")] for setting in settings}
     knobs = {tuple(knob for knob, _, _ in each) for each in pairs.values()}
     if len(knobs) != 1 or not all(knobs):
@@ -88,8 +93,11 @@ def setting_labels(settings: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 
 def wrapped(text: str, bullet: str = "", indent: str | None = None, width: int = WIDTH) -> list[str]:
-    """A paragraph of at most `width` columns, `bullet` before its first line and `indent` before the others. A figure
-    keeps its unit. A word that is longer than a line is cut, except one that would be useless in pieces: a URL."""
+    """Wrap a paragraph to lines of at most `width` columns.
+
+    `bullet` precedes the first line and `indent` the others. A figure and its unit stay on one line. A word that is
+    longer than a line is cut, except a URL.
+    """
     rest = " " * len(bullet) if indent is None else indent
     lines: list[str] = []
     line, begun = bullet, False
@@ -110,7 +118,7 @@ def wrapped(text: str, bullet: str = "", indent: str | None = None, width: int =
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """Aligned columns under a rule; the columns in `left` are flush left, the others right."""
+    """Format aligned columns under a rule; the columns in `left` are flush left, the others right."""
     body = [list(row) for row in rows]
     widths = [max(len(row[i]) for row in [list(header), *body]) for i in range(len(header))]
 
@@ -122,8 +130,10 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[i
 
 
 def fitted(header: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> list[str]:
-    """A table of at most 78 columns. When it is too wide, row names stand on lines of their own, then intervals do,
-    and at last every row is a paragraph."""
+    """Format a table of at most 78 columns.
+
+    If the table is too wide, row names are moved to separate lines, then intervals; at last each row is a paragraph.
+    """
     candidates = [table(header, rows, left), _names_above(header, rows, left), _intervals_below(header, rows, left)]
     for lines in candidates:
         if lines and max(map(len, lines)) <= _WIDEST:
@@ -169,7 +179,7 @@ def _title(first: Comparison, boots: Iterable[int]) -> str:
     n = "" if not seen else f", n={seen[0]}" if len(seen) == 1 else f", n={seen[0]}-{seen[-1]}"
     role = "" if first.role is Role.PRIMARY else f", {first.role}"
     difference = first.scale is Scale.DIFFERENCE and bool(first.unit)
-    change = f", change in {words.unit_of_effect(first)}" if difference else ""
+    change = f", change in {first.effect_unit}" if difference else ""
     delta = f", threshold {f'{first.delta:.3g}' if difference else words.threshold(first)}" if first.delta else ""
     return f"{first.metric}{unit}{n}: {words.DIRECTION[first.direction]}{role}{change}{delta}"
 
@@ -215,7 +225,7 @@ def _setting_table(cells: list[Comparison]) -> list[str]:
 
 
 def _side_by_side(cells: Sequence[Comparison], title: str) -> list[str]:
-    """Several metrics as columns, as many as fit; settings as rows. Values only."""
+    """Format several metrics as columns, as many as fit; settings as rows. Values only."""
     metrics = [(name, group) for name, group in _by_metric(cells) if any(_has_figures(cell) for cell in group)]
     lines: list[str] = []
     while metrics:
@@ -289,13 +299,15 @@ def _has_figures(cell: Comparison) -> bool:
 
 
 def verdict_lines(name: str, verdict: Verdict, headline: str) -> list[str]:
-    """`xfs-fsync on xeon-2s: IMPROVEMENT`, and the sentence with the figures under it."""
+    """Format `xfs-fsync on xeon-2s: IMPROVEMENT` and the sentence with the figures under it."""
     return [*wrapped(f"{name}: {words.VERDICT[verdict].upper()}", indent="  "), *wrapped(headline, "  ")]
 
 
 def printable(text: str) -> str:
-    """One line without control and formatting characters, which could repaint a terminal, reorder a line or begin
-    another; tabs and line ends become blanks."""
+    """Return one line without control and formatting characters.
+
+    Such characters could repaint a terminal, reorder a line or start another. Tabs and line ends become blanks.
+    """
     return "".join(_shown(character) for character in text)
 
 

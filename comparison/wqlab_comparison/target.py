@@ -1,4 +1,4 @@
-"""The verdict of one target (a plan on a device type) and the sentence that says it."""
+"""Conclude the verdict of one target (a plan on a device type) and format it as a sentence."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wqlab_contracts.api.report import Comparison
-from wqlab_contracts.api.submissions import FindingView
-from wqlab_contracts.defects import defect
-from wqlab_contracts.enums import STALLS, Arm, ErrorKind, FindingKind, Question, Role, Verdict
+from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.enums import STALLS, VERDICT_ORDER, Arm, ErrorKind, FindingKind, Question, Role, Verdict
+from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
 from . import words
 
-_SLOW = STALLS | {FindingKind.HANG}
-"""On an emulated device these also come from overcommitted host cores, so there one alone proves nothing."""
-_CERTAIN = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.BELOW_THRESHOLD)
-_NAMED = 3
-"""How many comparisons a headline spells out."""
+_STALLS = STALLS | {FindingKind.HANG}
+"""Kinds that overcommitted host cores also cause on an emulated device, so a single one there is not counted."""
+_SIGNIFICANT = (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.BELOW_THRESHOLD)
+_MAX_NAMED = 3
+"""Maximum number of comparisons in a headline."""
 
 
 @dataclass(frozen=True)
@@ -33,22 +33,24 @@ class Accusation:
 
 @dataclass(frozen=True)
 class Conclusion:
+    """Verdict of one target with its headline."""
+
     verdict: Verdict
     headline: str
     accused: Sequence[Accusation] = ()
-    """What the console showed against the variant; with any, the verdict is `failed`."""
+    """Kernel failures that count against the variant; with any, the verdict is `failed`."""
 
 
 @dataclass(frozen=True)
 class Stated:
-    """One target's verdict, to be said beside those of others."""
+    """Verdict of one target, as input of `summarise`."""
 
     plan: str
     device_type: str
     emulated: bool
     verdict: Verdict
     study: bool
-    """Settings were asked about, not a series."""
+    """True for a settings study, False for a series."""
     failure: Failure | None = None
 
 
@@ -56,26 +58,26 @@ _OF_A_SERIES = {
     Verdict.FAILED: "fails on",
     Verdict.REGRESSION: "regresses",
     Verdict.IMPROVEMENT: "improves",
-    Verdict.BELOW_THRESHOLD: "changes less than matters on",
+    Verdict.BELOW_THRESHOLD: "changes less than the threshold on",
     Verdict.EQUIVALENT: "no change on",
     Verdict.INCONCLUSIVE: "can't tell on",
     Verdict.UNSUPPORTED: "not supported on",
     Verdict.NO_EVIDENCE: "no evidence from",
 }
-"""In the order in which they are said: the worst that is certain first."""
+"""Phrase for each verdict on a series."""
 _OF_SETTINGS = _OF_A_SERIES | {
     Verdict.REGRESSION: "no setting is better, some are worse on",
     Verdict.IMPROVEMENT: "a setting improves",
-    Verdict.BELOW_THRESHOLD: "settings differ less than matters on",
+    Verdict.BELOW_THRESHOLD: "settings differ less than the threshold on",
     Verdict.EQUIVALENT: "settings make no difference on",
 }
 _NOT_MEASURED = "not measured on"
 
 
 def summarise(targets: Sequence[Stated]) -> str:
-    """`improves xeon-2s and ryzen-3900x, can't tell on tiny (emulated)`; plan by plan where there are several."""
+    """Format all verdicts as `improves xeon-2s and ryzen-3900x, can't tell on tiny (emulated)`, grouped by plan."""
     by_plan: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
-    for target in sorted(targets, key=lambda target: list(_OF_A_SERIES).index(target.verdict)):
+    for target in sorted(targets, key=lambda target: VERDICT_ORDER.index(target.verdict)):
         phrase = (_OF_SETTINGS if target.study else _OF_A_SERIES)[target.verdict]
         if target.verdict is Verdict.FAILED and target.failure and target.failure.kind is not ErrorKind.KERNEL:
             phrase = _NOT_MEASURED
@@ -97,62 +99,68 @@ def conclude(
     emulated: bool = False,
     boots: Mapping[Arm, int] | None = None,
 ) -> Conclusion:
-    """Of the primary metric over all scenarios: the worst that is certain.
+    """Return the verdict of the primary metric over all scenarios: the most severe significant one.
 
-    A kernel failure of the candidate, which the baseline is free of, comes before any figure. Then a regression
-    anywhere, then an improvement anywhere; `equivalent` needs every primary to be equivalent. With no second kernel
-    the settings are the question, and the best setting gives the verdict: a setting worse than the reference is an
-    answer, not a regression. `boots` is how many boots of each planned arm were tried.
+    A kernel failure that only the candidate showed precedes any figure. Next is a regression in any cell, then an
+    improvement in any cell; `equivalent` needs every primary to be equivalent. Without a second kernel the settings are
+    compared and the best setting gives the verdict: a setting worse than the reference is no regression. `boots` is
+    the number of attempted boots of each planned arm.
     """
     if boots:
         study = Arm.CANDIDATE not in boots
     else:
         study = not any(comparison.question is Question.KERNEL for comparison in comparisons)
-    accused = against(findings, emulated, Arm.BASELINE if study and _only_baseline(findings) else Arm.CANDIDATE)
+    accused = failures_against(
+        findings, emulated, Arm.BASELINE if study and _only_baseline(findings) else Arm.CANDIDATE
+    )
     primaries = [
         comparison
         for comparison in comparisons
         if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
     ]
-    figures = _of_settings(primaries) if study else _of_kernels(primaries)
+    figures = _conclude_settings(primaries) if study else _conclude_kernels(primaries)
     if failure and failure.kind is ErrorKind.KERNEL and not accused:
-        return Conclusion(Verdict.FAILED, _joined(failure.summary, _beside(figures)))
+        return Conclusion(Verdict.FAILED, _join(failure.summary, _surviving_figures(figures)))
     if accused:
-        return Conclusion(Verdict.FAILED, _joined(_accuse(accused, study, boots or {}), _beside(figures)), accused)
+        return Conclusion(
+            Verdict.FAILED, _join(_describe_failures(accused, study, boots or {}), _surviving_figures(figures)), accused
+        )
     if failure and figures.verdict in {Verdict.INCONCLUSIVE, Verdict.FAILED, Verdict.NO_EVIDENCE}:
         return Conclusion(Verdict.FAILED, f"not measured ({failure.kind}): {failure.summary}")
     if failure:
-        return Conclusion(figures.verdict, _joined(figures.headline, f"the run ended early ({failure.kind})"))
+        return Conclusion(figures.verdict, _join(figures.headline, f"the run ended early ({failure.kind})"))
     return figures
 
 
-def against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
-    """What the console of `arm` showed that counts against it: not what the other arm showed too, and on an emulated
-    device no stall that came only once."""
-    other = {_defect(finding) for finding in findings if finding.arm is not arm}
+def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
+    """Return the kernel failures that count against `arm`.
+
+    Failures that the other arm showed too are left out, and on an emulated device stalls that occurred only once.
+    """
+    other = {_finding_key(finding) for finding in findings if finding.arm is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
     first: dict[FindingKind, FindingView] = {}
     for finding in findings:
-        if finding.arm is arm and _defect(finding) not in other and (arm is Arm.CANDIDATE or finding.fatal):
+        if finding.arm is arm and _finding_key(finding) not in other and (arm is Arm.CANDIDATE or finding.fatal):
             boots[finding.kind].add((finding.block, finding.attempt))
             first.setdefault(finding.kind, finding)
     return [
         Accusation(kind, len(seen), first[kind].title, first[kind].excerpt)
         for kind, seen in boots.items()
-        if not (emulated and kind in _SLOW and len(seen) < 2)
+        if not (emulated and kind in _STALLS and len(seen) < 2)
     ]
 
 
-def _defect(finding: FindingView) -> tuple[FindingKind, str]:
-    """Equal for the same defect. A stall hits whichever task was running, so its kind says all that can be compared."""
-    return finding.kind, "" if finding.kind in _SLOW else defect(finding.title)
+def _finding_key(finding: FindingView) -> tuple[FindingKind, str]:
+    """Return a key that is equal for the same defect. A stall hits any running task, so only its kind is compared."""
+    return finding.kind, "" if finding.kind in _STALLS else defect_key(finding.title)
 
 
 def _only_baseline(findings: Sequence[FindingView]) -> bool:
     return all(finding.arm is Arm.BASELINE for finding in findings)
 
 
-def _accuse(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, int]) -> str:
+def _describe_failures(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, int]) -> str:
     arm = Arm.BASELINE if study else Arm.CANDIDATE
     name = "the kernel" if study else "the candidate"
     total = boots.get(arm, 0)
@@ -165,25 +173,27 @@ def _accuse(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, int]
     return "; ".join(texts) + ("" if study else "; the baseline did not")
 
 
-def _of_kernels(primaries: Sequence[Comparison]) -> Conclusion:
+def _conclude_kernels(primaries: Sequence[Comparison]) -> Conclusion:
     verdict = _worst(primaries)
     if verdict is None:
         return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")
     settings = {comparison.setting for comparison in primaries}
     carrying = [comparison for comparison in primaries if comparison.verdict is verdict]
     carrying.sort(key=lambda comparison: -abs(comparison.effect or 0.0))
-    texts = [_phrase(comparison, len(primaries) > 1, len(settings) > 1) for comparison in carrying[:_NAMED]]
-    if len(carrying) > _NAMED:
-        texts.append(f"{len(carrying) - _NAMED} more like it")
+    texts = [
+        _describe_comparison(comparison, len(primaries) > 1, len(settings) > 1) for comparison in carrying[:_MAX_NAMED]
+    ]
+    if len(carrying) > _MAX_NAMED:
+        texts.append(f"{len(carrying) - _MAX_NAMED} more like it")
     others: dict[Verdict, int] = defaultdict(int)
     for comparison in primaries:
         if comparison.verdict not in {verdict, None}:
             others[comparison.verdict or verdict] += 1
     rest = ", ".join(f"{number} {words.VERDICT[other]}" for other, number in others.items())
-    return Conclusion(verdict, _joined("; ".join(texts), f"of the others {rest}" if rest else ""))
+    return Conclusion(verdict, _join("; ".join(texts), f"of the others {rest}" if rest else ""))
 
 
-def _of_settings(primaries: Sequence[Comparison]) -> Conclusion:
+def _conclude_settings(primaries: Sequence[Comparison]) -> Conclusion:
     if not primaries:
         return Conclusion(Verdict.INCONCLUSIVE, "no primary metric was measured")
     by_setting: dict[str, list[Comparison]] = defaultdict(list)
@@ -196,22 +206,22 @@ def _of_settings(primaries: Sequence[Comparison]) -> Conclusion:
     scenario = next((c.scenario for c in primaries if c.verdict is best), first.scenario)
     shown = [c for c in primaries if c.scenario == scenario and c.kernel is first.kernel]
     shown.sort(key=lambda c: -abs(c.effect or 0.0))
-    parts = [_of_setting(c, words.VERDICT[c.verdict or best]) for c in shown[:_NAMED]]
-    more = f", {len(shown) - _NAMED} more" if len(shown) > _NAMED else ""
+    parts = [_describe_setting(c, words.VERDICT[c.verdict or best]) for c in shown[:_MAX_NAMED]]
+    more = f", {len(shown) - _MAX_NAMED} more" if len(shown) > _MAX_NAMED else ""
     start = f" from {words.number(shown[0].baseline.mean)} {first.unit}" if shown[0].baseline else ""
     text = f"{scenario}: {first.metric}{start} at {first.reference}: {', '.join(parts)}{more}"
-    untold = best in {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}
-    return Conclusion(best, _joined(text, shown[0].reason if untold else ""))
+    has_no_figure = best in {Verdict.INCONCLUSIVE, Verdict.UNSUPPORTED}
+    return Conclusion(best, _join(text, shown[0].reason if has_no_figure else ""))
 
 
-def _of_setting(of: Comparison, verdict: str) -> str:
+def _describe_setting(of: Comparison, verdict: str) -> str:
     effect = words.effect(of)
     return f"{effect} with {of.setting}" if effect else f"{of.setting} {verdict}"
 
 
 def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
     verdicts = [comparison.verdict for comparison in comparisons if comparison.verdict is not None]
-    for verdict in (Verdict.FAILED, *_CERTAIN):
+    for verdict in (Verdict.FAILED, *_SIGNIFICANT):
         if verdict in verdicts:
             return verdict
     judged = [verdict for verdict in verdicts if verdict is not Verdict.UNSUPPORTED]
@@ -221,7 +231,7 @@ def _worst(comparisons: Sequence[Comparison]) -> Verdict | None:
     return Verdict.UNSUPPORTED if verdicts else None
 
 
-def _phrase(comparison: Comparison, scenario: bool, setting: bool) -> str:
+def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) -> str:
     where = " ".join(
         part for part in (comparison.scenario if scenario else "", comparison.setting if setting else "") if part
     )
@@ -237,14 +247,14 @@ def _phrase(comparison: Comparison, scenario: bool, setting: bool) -> str:
         )
     if comparison.verdict is Verdict.EQUIVALENT:
         return f"{metric} is the same within {words.threshold(comparison)}"
-    if comparison.verdict in _CERTAIN:
+    if comparison.verdict in _SIGNIFICANT:
         return f"{metric} {words.effect(comparison)} {words.ci(comparison)}".strip()
     return f"{metric}: {comparison.reason}"
 
 
-def _beside(figures: Conclusion) -> str:
-    return f"figures of the boots that lived: {figures.headline}" if figures.verdict in _CERTAIN else ""
+def _surviving_figures(figures: Conclusion) -> str:
+    return f"figures of the boots that finished: {figures.headline}" if figures.verdict in _SIGNIFICANT else ""
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return "; ".join(part for part in parts if part)

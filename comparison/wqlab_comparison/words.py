@@ -1,4 +1,7 @@
-"""Figures as text, the same in every report and on the terminal."""
+"""Format figures as text, the same in every report and on the terminal.
+
+`contracts/tests/golden/numbers.json` holds the expected texts; the pages are tested against the same table.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ VERDICT = {
     Verdict.UNSUPPORTED: "unsupported",
     Verdict.FAILED: "FAILED",
 }
+"""Label of each verdict."""
 SIGN = {
     Verdict.IMPROVEMENT: "+",
     Verdict.REGRESSION: "\u2212",
@@ -28,7 +32,8 @@ SIGN = {
     Verdict.UNSUPPORTED: "/",
     Verdict.FAILED: "!",
 }
-"""Beside the word, for those who see no colour: the same wherever a verdict is shown, see docs/glossary.md."""
+"""Sign shown beside the label, for readers who see no colour: the same wherever a verdict is shown, see
+docs/glossary.md."""
 DIRECTION = {
     Direction.HIGHER_IS_BETTER: "higher is better",
     Direction.LOWER_IS_BETTER: "lower is better",
@@ -38,7 +43,7 @@ VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its 
 
 
 def places(values: Iterable[float]) -> int:
-    """Decimal places that give the largest of `values` about four digits, the same for a whole column."""
+    """Return the decimal places for a column: about four significant digits for the largest of `values`."""
     finite = [abs(value) for value in values if math.isfinite(value)]
     largest = max(finite, default=0.0)
     if largest == 0 or all(value == int(value) and value < 1e15 for value in finite):
@@ -47,7 +52,7 @@ def places(values: Iterable[float]) -> int:
 
 
 def decimals(arms: Iterable[ArmSummary | None]) -> int:
-    """Decimal places of a column of figures: none behind a mean that varies by tens."""
+    """Return the decimal places for a column of means and standard deviations: 0 if all deviations are at least 10."""
     known = [arm for arm in arms if arm is not None]
     deviations = [arm.stddev for arm in known if arm.stddev]
     if deviations and min(deviations) >= 10:
@@ -56,48 +61,42 @@ def decimals(arms: Iterable[ArmSummary | None]) -> int:
 
 
 def number(value: float, decimals: int | None = None) -> str:
-    """A plain number; huge ones in exponent form."""
+    """Format a number; in exponent form from 1e12. A value that rounds to zero has no sign."""
     if abs(value) >= 1e12:
-        return f"{value:.4g}"
-    return f"{value:.{places([value]) if decimals is None else decimals}f}"
+        return f"{value:.3e}"
+    return f"{value:z.{places([value]) if decimals is None else decimals}f}"
 
 
 def spread(summary: ArmSummary, decimals: int) -> str:
-    """`1159.40 ±1.34`; without a deviation just the mean."""
+    """Format a mean with its standard deviation, if there is one: `1159.40 ±1.34`."""
     mean = number(summary.mean, decimals)
     return mean if summary.stddev is None else f"{mean} ±{number(summary.stddev, decimals)}"
 
 
 def figure(summary: ArmSummary, exact: bool) -> str:
-    """One arm's figure where it stands alone, not in a column; a count has no spread."""
+    """Format one arm's figure outside a column. An exact count has no spread."""
     return number(summary.mean) if exact else spread(summary, decimals([summary]))
 
 
-def unit_of_effect(comparison: Comparison) -> str:
-    if comparison.scale is Scale.RATIO:
-        return "%"
-    return "points" if comparison.unit in {"%", "percent"} else comparison.unit
-
-
 def effect(comparison: Comparison) -> str:
-    """`+1.24 %`, `-12.5 points`; empty where there is none to show."""
+    """Format an effect with its unit: `+1.24 %`, `-12.5 points`; empty without an effect."""
     if comparison.effect is None:
         return ""
-    return f"{change(comparison)} {unit_of_effect(comparison)}".rstrip()
+    return f"{change(comparison)} {comparison.effect_unit}".rstrip()
 
 
 def change(comparison: Comparison) -> str:
-    """The effect without its unit: between two counts a whole number, otherwise three digits that matter."""
+    """Format an effect without its unit: an integer between exact counts, otherwise three significant digits."""
     if comparison.effect is None:
         return ""
-    counts = comparison.exact and comparison.scale is Scale.DIFFERENCE and unit_of_effect(comparison) != "points"
+    counts = comparison.exact and comparison.scale is Scale.DIFFERENCE and comparison.effect_unit != "points"
     if counts and abs(comparison.effect) < 1e12:
         return f"{comparison.effect:+.0f}" if comparison.effect else "0"
     return signed(comparison.effect)
 
 
 def signed(value: float) -> str:
-    """With a sign; three digits that matter."""
+    """Format a number with its sign and three significant digits."""
     size = abs(value)
     if size == 0:
         return "0.00"
@@ -107,19 +106,25 @@ def signed(value: float) -> str:
     return f"{value:+.{decimals}f}"
 
 
+def amount(size: float, unit: str) -> str:
+    """Format an unsigned size in the unit of an effect, with three significant digits: `0.5 points`."""
+    return f"{size:.3g} {unit}".rstrip()
+
+
 def ci(comparison: Comparison) -> str:
-    """`[+0.81, +1.52]`; empty where there is none to show."""
+    """Format the 95 % interval: `[+0.81, +1.52]`; empty without an interval."""
     if comparison.ci95 is None:
         return ""
     return f"[{signed(comparison.ci95[0])}, {signed(comparison.ci95[1])}]"
 
 
 def p_value(p: float) -> str:
+    """Format a p value: `.0031`; `<.0001` for smaller ones."""
     return "<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1"
 
 
 def tests(comparison: Comparison) -> str:
-    """`p .0031, adjusted .0062, sign-flip .0313`; empty where no test was made."""
+    """Format the p values: `p .0031, adjusted .0062, sign-flip .0313`; empty if no test was made."""
     parts = []
     for name, p in (
         ("p", comparison.p),
@@ -132,14 +137,15 @@ def tests(comparison: Comparison) -> str:
 
 
 def threshold(comparison: Comparison) -> str:
-    if comparison.delta is None:
-        return ""
-    return f"{comparison.delta:.3g} {unit_of_effect(comparison)}".rstrip()
+    """Format delta, the smallest relevant effect, with its unit; empty without a delta."""
+    return "" if comparison.delta is None else amount(comparison.delta, comparison.effect_unit)
 
 
 def count(number_of: int, noun: str) -> str:
+    """Format a count with its noun: `1 block`, `3 blocks`."""
     return f"{number_of} {noun}" if number_of == 1 else f"{number_of} {noun}s"
 
 
 def is_evidence(comparison: Comparison) -> bool:
+    """Return True if the metric is evidence on this device."""
     return comparison.evidence is not Evidence.NONE

@@ -1,6 +1,6 @@
-"""Every message's wire shape, pinned as JSON: a change shows in a diff, and old senders can be judged by it.
+"""Golden JSON schema of each message and resource, to detect changes of the wire format.
 
-After a wanted change: WQLAB_WRITE_GOLDEN=1 pytest contracts/tests/test_golden.py, and read the diff.
+After an intended change run WQLAB_WRITE_GOLDEN=1 pytest contracts/tests/test_golden.py and read the diff.
 """
 
 from __future__ import annotations
@@ -14,26 +14,40 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from wqlab_contracts import cpu_layout, enums, messages, specs
-from wqlab_contracts.api import accounts, quotes, steps
-from wqlab_contracts.api import curves as api_curves
-from wqlab_contracts.api import queue as api_lab
-from wqlab_contracts.api import report as api_report
-from wqlab_contracts.api import series as api_series
-from wqlab_contracts.api import submissions as api
+from wqlab_contracts.api import (
+    accounts,
+    base,
+    builds,
+    curves,
+    devices,
+    plans,
+    queue,
+    quotes,
+    report,
+    runs,
+    series,
+    steps,
+    submissions,
+)
 from wqlab_contracts.messages import lookups
 
 MODULES = (
     messages,
     lookups,
-    api,
-    api_curves,
-    api_lab,
-    quotes,
-    api_report,
-    api_series,
-    steps,
-    cpu_layout,
     accounts,
+    base,
+    builds,
+    curves,
+    devices,
+    plans,
+    queue,
+    quotes,
+    report,
+    runs,
+    series,
+    steps,
+    submissions,
+    cpu_layout,
     specs,
 )
 
@@ -42,7 +56,7 @@ WRITE = os.environ.get("WQLAB_WRITE_GOLDEN") == "1"
 
 
 def models() -> list[type[BaseModel]]:
-    """Every concrete message and resource that the contracts define."""
+    """Return all concrete messages and resources of the contracts."""
     found = {
         value
         for module in MODULES
@@ -50,7 +64,7 @@ def models() -> list[type[BaseModel]]:
         if isinstance(value, type)
         and issubclass(value, BaseModel)
         and f"{value.__module__}.".startswith(f"{module.__name__}.")
-        and value not in (messages.Message, specs.Strict, api.Page)
+        and value not in (messages.Message, specs.Strict, base.ComputedResource, base.Page)
     }
     return sorted(found, key=lambda model: model.__name__)
 
@@ -61,16 +75,18 @@ def check(name: str, content: Any) -> None:
     if WRITE:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    assert path.exists(), f"no {path.name}: WQLAB_WRITE_GOLDEN=1 writes it"
-    assert text == path.read_text(), f"the wire shape of {name} changed; is that wanted, and do all sides know?"
+    assert path.exists(), f"no {path.name}; create it with WQLAB_WRITE_GOLDEN=1"
+    assert text == path.read_text(), (
+        f"the wire format of {name} changed; if intended, update both sides and the golden file"
+    )
 
 
 @pytest.mark.parametrize("model", models(), ids=lambda model: model.__name__)
 def test_schema(model: type[BaseModel]) -> None:
     schema = model.model_json_schema(ref_template="{model}")
-    # What a model is made of has a file of its own; descriptions are prose.
+    # Nested models have their own files; descriptions are not part of the wire format.
     schema.pop("$defs", None)
-    check(f"schema/{model.__name__}", _without_prose(schema))
+    check(f"schema/{model.__name__}", _without_descriptions(schema))
 
 
 def test_enums() -> None:
@@ -84,7 +100,7 @@ def test_enums() -> None:
     check("enums", vocabularies)
 
 
-def test_no_golden_file_is_left_over() -> None:
+def test_golden_files_match_the_models() -> None:
     assert {path.stem for path in (GOLDEN / "schema").glob("*.json")} == {model.__name__ for model in models()}
 
 
@@ -92,29 +108,31 @@ EXAMPLES = sorted((GOLDEN / "examples").glob("*.json"))
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example_survives_a_round_trip(path: Path) -> None:
-    """A recorded message reads back and is written as it was, to the byte."""
+def test_example_is_unchanged_by_a_round_trip(path: Path) -> None:
+    """A recorded message is parsed and serialised to the same content."""
     model = getattr(messages, path.stem.partition("-")[0])
     message = TypeAdapter(model).validate_json(path.read_text())
     assert json.loads(message.model_dump_json(by_alias=True)) == json.loads(path.read_text())
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_an_unknown_field_is_refused(path: Path) -> None:
+def test_unknown_field_is_rejected(path: Path) -> None:
     model = getattr(messages, path.stem.partition("-")[0])
     content = json.loads(path.read_text()) | {"surprise": 1}
     with pytest.raises(ValidationError, match="surprise"):
         TypeAdapter(model).validate_python(content)
 
 
-def test_there_is_an_example_of_every_job_and_result() -> None:
+def test_jobs_and_results_have_examples() -> None:
     have = {path.stem.partition("-")[0] for path in EXAMPLES}
     assert {"ApplyJob", "ApplyResult", "BuildJob", "BuildResult", "RunJob", "RunResult", "Samples", "Finding"} <= have
 
 
-def _without_prose(schema: Any) -> Any:
+def _without_descriptions(schema: Any) -> Any:
     if isinstance(schema, dict):
-        return {key: _without_prose(value) for key, value in schema.items() if key not in ("description", "title")}
+        return {
+            key: _without_descriptions(value) for key, value in schema.items() if key not in ("description", "title")
+        }
     if isinstance(schema, list):
-        return [_without_prose(value) for value in schema]
+        return [_without_descriptions(value) for value in schema]
     return schema

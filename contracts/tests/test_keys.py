@@ -1,8 +1,8 @@
-"""What makes two builds the same build, and what does not."""
+"""Build keys and defect keys."""
 
 import pytest
 
-from wqlab_contracts.keys import build_key, fragment_names, in_merge_order
+from wqlab_contracts.keys import build_key, defect_key, fragment_names, in_merge_order
 from wqlab_contracts.specs import KernelRecipe
 
 RECIPE = KernelRecipe(
@@ -16,29 +16,29 @@ FRAGMENTS = {"workloads": "A", "base": "B", "x86_64": "C", "emulated": "D"}
 KEY = build_key("1" * 40, RECIPE, "x86_64", FRAGMENTS, "gcc 12")
 
 
-def test_the_key_is_pinned() -> None:
-    """Another key for the same content makes every cached kernel of every lab useless: never by accident."""
+def test_build_key_is_stable() -> None:
+    """A changed key invalidates all cached kernels of all labs, so it must not change by accident."""
     assert KEY == "ed043f403c0b590141d3bd3cf56969509277322ea417575d3f02e17e993c84a1"
 
 
-def test_the_key_survives_a_store_that_reorders_mappings() -> None:
+def test_build_key_does_not_depend_on_mapping_order() -> None:
     assert build_key("1" * 40, RECIPE, "x86_64", dict(sorted(FRAGMENTS.items())), "gcc 12") == KEY
     assert build_key("1" * 40, RECIPE, "x86_64", dict(reversed(FRAGMENTS.items())), "gcc 12") == KEY
 
 
-def test_merge_order_is_the_recipes() -> None:
+def test_fragments_are_in_the_recipes_merge_order() -> None:
     names = [name for name, _ in in_merge_order(RECIPE, "x86_64", dict(sorted(FRAGMENTS.items())))]
     assert names == fragment_names(RECIPE, "x86_64", True) == ["workloads", "base", "x86_64", "emulated"]
     hardware = {name: text for name, text in FRAGMENTS.items() if name != "emulated"}
     assert [name for name, _ in in_merge_order(RECIPE, "x86_64", hardware)] == fragment_names(RECIPE, "x86_64", False)
 
 
-def test_prose_does_not_count() -> None:
+def test_build_key_ignores_name_and_summary() -> None:
     renamed = RECIPE.model_copy(update={"name": "other", "summary": "y", "figures": False})
     assert build_key("1" * 40, renamed, "x86_64", FRAGMENTS, "gcc 12") == KEY
 
 
-def test_everything_else_counts() -> None:
+def test_build_key_depends_on_all_inputs() -> None:
     swapped = RECIPE.model_copy(update={"fragments": ["base", "workloads"]})
     allno = RECIPE.model_copy(update={"base_config": "allnoconfig"})
     without = {name: text for name, text in FRAGMENTS.items() if name != "emulated"}
@@ -53,7 +53,7 @@ def test_everything_else_counts() -> None:
     assert len(others | {KEY}) == 7
 
 
-def test_a_module_counts_by_its_text() -> None:
+def test_build_key_depends_on_module_sources() -> None:
     recipe = RECIPE.model_copy(update={"modules": ["load", "probe"]})
     modules = {"load": {"Kbuild": "obj-m := load.o", "load.c": "1"}, "probe": {"Kbuild": "obj-m := probe.o"}}
     edited = modules | {"load": modules["load"] | {"load.c": "2"}}
@@ -64,6 +64,12 @@ def test_a_module_counts_by_its_text() -> None:
     assert key(dict(reversed(modules.items()))) == key(modules) != key(edited) != KEY
 
 
-def test_modules_that_are_not_the_recipes_are_refused() -> None:
+def test_modules_missing_in_the_recipe_are_rejected() -> None:
     with pytest.raises(ValueError, match=r"recipe measure has modules \[\], not \['load'\]"):
         build_key("1" * 40, RECIPE, "x86_64", FRAGMENTS, "gcc 12", {"load": {}})
+
+
+def test_defect_key_masks_what_varies_between_boots() -> None:
+    first = defect_key("WARNING: CPU: 0 PID: 12 at kernel/a.c:10 a+0x1/0x20")
+    assert first == defect_key("WARNING: CPU: 3 PID: 99 at kernel/a.c:12 a+0x4/0x24")
+    assert first != defect_key("WARNING: CPU: 0 PID: 12 at kernel/a.c:10 b+0x1/0x20")

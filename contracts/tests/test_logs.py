@@ -1,4 +1,4 @@
-"""What a program's log says of an exception."""
+"""Log lines of exceptions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def stream() -> Iterator[io.StringIO]:
     structlog.configure(**before)
 
 
-def test_an_exception_is_a_line_with_its_traceback_and_without_variables(stream: io.StringIO) -> None:
+def test_exception_is_logged_as_one_line_without_variables(stream: io.StringIO) -> None:
     token = "".join(["wql", "_secret"])
     try:
         raise LookupError("no such device")
@@ -28,6 +28,6 @@ def test_an_exception_is_a_line_with_its_traceback_and_without_variables(stream:
         structlog.get_logger().exception("tick_item_failed", item=7)
     assert token not in stream.getvalue()
     (line,) = stream.getvalue().splitlines()
-    said = json.loads(line)
-    assert said["event"] == "tick_item_failed" and said["level"] == "error" and said["item"] == 7
-    assert said["exception"].startswith("Traceback") and "LookupError: no such device" in said["exception"]
+    record = json.loads(line)
+    assert record["event"] == "tick_item_failed" and record["level"] == "error" and record["item"] == 7
+    assert record["exception"].startswith("Traceback") and "LookupError: no such device" in record["exception"]

@@ -1,4 +1,4 @@
-"""Mail is read the same way by everyone, and no mail takes long or fails."""
+"""Parsing of patch mails, including hostile ones."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def mail(subject: str, body: str = DIFF, **headers: str) -> str:
         ("sched: [not a prefix] at all", 1, None, "sched: [not a prefix] at all", False),
     ],
 )
-def test_what_a_subject_says(
+def test_subject_is_parsed(
     subject: str, version: int, counter: tuple[int, int] | None, title: str, reply: bool
 ) -> None:
-    (read,) = mbox.mails_of(mail(subject))
+    (read,) = mbox.parse_mails(mail(subject))
     assert (read.version, read.title, read.is_reply) == (version, title, reply)
     assert counter is None or read.counter == counter
 
 
-def test_text_in_every_usual_encoding() -> None:
+def test_usual_encodings_are_decoded() -> None:
     name = "Björn <b@example.org>"
     plain = mail("[PATCH] x", "by Björn\n" + DIFF, From=name)
     quoted = mail(
@@ -49,27 +49,27 @@ def test_text_in_every_usual_encoding() -> None:
         Content_Transfer_Encoding="quoted-printable", Content_Type="text/plain; charset=iso-8859-1",
     )  # fmt: skip
     for text in (plain, quoted, latin):
-        (read,) = mbox.mails_of(text)
+        (read,) = mbox.parse_mails(text)
         assert read.author == name
         assert read.subject == "[PATCH] x"
         assert read.body.startswith("by Björn\n")
         assert read.has_patch
 
 
-def test_a_patch_in_an_attachment() -> None:
+def test_patch_in_an_attachment_is_found() -> None:
     body = f"--B\nContent-Type: text/plain\n\nsee there\n--B\nContent-Type: text/x-patch\n\n{DIFF}\n--B--\n"
-    (read,) = mbox.mails_of(mail("[PATCH] x", body, Content_Type='multipart/mixed; boundary="B"'))
+    (read,) = mbox.parse_mails(mail("[PATCH] x", body, Content_Type='multipart/mixed; boundary="B"'))
     assert read.has_patch
     assert "see there" in read.body
 
 
-def test_a_mail_of_nothing_but_containers_has_no_body() -> None:
+def test_mail_with_too_many_mime_containers_has_no_body() -> None:
     nested = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(5_000))
-    (read,) = mbox.mails_of(FROM + "Subject: [PATCH] x\n" + nested + DIFF)
+    (read,) = mbox.parse_mails(FROM + "Subject: [PATCH] x\n" + nested + DIFF)
     assert not read.readable
     assert not read.has_patch
     forwarded = "".join("Content-Type: message/rfc822\n\n" for _ in range(5_000))
-    assert not mbox.mails_of(FROM + forwarded)[0].readable
+    assert not mbox.parse_mails(FROM + forwarded)[0].readable
 
 
 @pytest.mark.parametrize(
@@ -86,32 +86,32 @@ def test_a_mail_of_nothing_but_containers_has_no_body() -> None:
         "\n" * 3_000_000,
     ],
 )
-def test_hostile_mail_is_read_like_any_other(hostile: str) -> None:
-    """A pattern that is worse than linear would take hours over these three million characters."""
-    for read in mbox.mails_of(FROM + hostile):
+def test_hostile_mail_is_parsed_in_linear_time(hostile: str) -> None:
+    """A pattern that takes more than linear time would need hours for these three million characters."""
+    for read in mbox.parse_mails(FROM + hostile):
         assert len(read.subject) <= mbox.HEADER_LIMIT
         _ = (read.version, read.counter, read.title, read.is_reply, read.has_patch)
-    mbox.first_of(FROM + hostile)
+    mbox.parse_first_headers(FROM + hostile)
 
 
 @given(st.text(max_size=300))
-def test_any_text_can_be_asked(text: str) -> None:
-    for read in mbox.mails_of(FROM + text):
+def test_any_text_is_parsed_without_errors(text: str) -> None:
+    for read in mbox.parse_mails(FROM + text):
         assert isinstance(read.has_patch, bool)
-    first = mbox.first_of(text)
+    first = mbox.parse_first_headers(text)
     assert first is None or first.body == ""
 
 
-def test_what_is_missing() -> None:
-    mails = mbox.mails_of(mail("[PATCH 1/4] a") + mail("[PATCH 4/4] d"))
+def test_missing_patches_are_listed() -> None:
+    mails = mbox.parse_mails(mail("[PATCH 1/4] a") + mail("[PATCH 4/4] d"))
     assert mbox.missing(mails) == ["2/4", "3/4"]
-    assert mbox.missing(mbox.mails_of(mail("[PATCH] a"))) == []
+    assert mbox.missing(mbox.parse_mails(mail("[PATCH] a"))) == []
 
 
-def test_the_first_mail_is_named_without_reading_the_rest() -> None:
-    first = mbox.first_of(
+def test_first_headers_are_parsed_without_the_rest() -> None:
+    first = mbox.parse_first_headers(
         "\n" + mail("[PATCH v2 0/2] wq:\n more", "text", From="A <a@example.org>") + mail("[PATCH] b")
     )
     assert first is not None
     assert (first.subject, first.author, first.version) == ("[PATCH v2 0/2] wq: more", "A <a@example.org>", 2)
-    assert mbox.first_of("no mail at all") is None
+    assert mbox.parse_first_headers("no mail at all") is None

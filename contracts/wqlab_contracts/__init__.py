@@ -1,1 +1,1 @@
-"""What server, worker and client agree on."""
+"""Data formats shared by server, worker and client."""

@@ -1,4 +1,4 @@
-"""`bench.json`: where the devices of a lab are. Written by the bench, read by whoever needs to find them."""
+"""Read and write `bench.json`, the addresses of a lab's emulated devices, written by the bench."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ Accelerator = Literal["kvm", "tcg"]
 
 
 class PublishedDevice(BaseModel):
+    """Addresses of one emulated device."""
+
     model_config = ConfigDict(extra="forbid")
 
     index: int
-    """The outlet's number."""
+    """Number of the power outlet."""
     console: str
     """host:port of the raw TCP console."""
     ssh_port: int
@@ -26,29 +28,33 @@ class PublishedDevice(BaseModel):
 
 
 class Published(BaseModel):
+    """Content of `bench.json`."""
+
     model_config = ConfigDict(extra="forbid")
 
     http: str
     capacity: int
-    """How many devices may run at once."""
+    """Maximum number of devices that run at the same time."""
     accelerator: Accelerator
     emulator: str = ""
-    """The same in words, for reports: `QEMU 7.2.22, tcg, one host thread`."""
+    """Emulator description for reports: `QEMU 7.2.22, tcg, one host thread`."""
     devices: dict[str, PublishedDevice]
     refused: dict[str, str] = {}
-    """Device type -> why the bench cannot build its devices."""
+    """Device type -> reason why the bench cannot emulate it."""
 
 
 def path(state: Path) -> Path:
+    """Return the path of `bench.json` in a state folder."""
     return state / "bench" / "bench.json"
 
 
 def read(state: Path) -> Published:
-    """Raises FileNotFoundError if no bench is running."""
+    """Read the addresses. Raises FileNotFoundError if no bench is running."""
     return Published.model_validate_json(path(state).read_text())
 
 
 def write(state: Path, published: Published) -> None:
+    """Write the addresses atomically."""
     target = path(state)
     partial = target.with_suffix(".partial")
     partial.write_text(published.model_dump_json(indent=1))

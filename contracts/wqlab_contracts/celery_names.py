@@ -1,12 +1,12 @@
-"""The only place that knows Celery queue and task names.
+"""Celery queue names, task names and configuration.
 
-A message carries one id and nothing else: it nudges a worker to look, and PostgreSQL decides what there is to do.
+A message carries one id only: it prompts a worker to ask the server, and PostgreSQL decides what is due.
 """
 
 SERVER_QUEUE = "server"
 BUILD_QUEUE = "build"
 LOOKUP_QUEUE = "lookup"
-"""Apart from builds: somebody sits in front of a form, and a build takes minutes."""
+"""Separate from builds, because a user waits for a lookup and a build takes minutes."""
 
 TICK = "wqlab.tick"
 ADVANCE = "wqlab.advance"
@@ -17,6 +17,7 @@ LOOKUP = "wqlab.lookup"
 
 
 def lab_queue(lab: str) -> str:
+    """Return the queue name of a lab."""
     return f"lab.{lab}"
 
 
@@ -26,13 +27,15 @@ LAB_USER = "lab-"
 
 
 def lab_user(lab: str) -> str:
-    """The Redis user of a lab host that is not the server's own machine."""
+    """Return the Redis user of a lab host that is not the server's own machine."""
     return f"{LAB_USER}{lab}"
 
 
 def lab_grants(lab: str) -> tuple[str, ...]:
-    """All that this user may do, as Redis's ACL rules: take messages from its own queue. No other key, no channel, no
-    script, nothing that writes. `LAB_CELERY_CONFIG` is what a worker needs to be content with it."""
+    """Return the Redis ACL rules of that user: take messages from its own queue only.
+
+    No other key, channel, script or write. A worker needs `LAB_CELERY_CONFIG` to run with these rights.
+    """
     return ("resetkeys", f"~{lab_queue(lab)}", "resetchannels", "-@all", "+ping", "+brpop")
 
 
@@ -40,27 +43,27 @@ LAB_CELERY_CONFIG: dict[str, object] = {
     # Commands to workers travel through keys and channels that every worker shares.
     "worker_enable_remote_control": False,
     "broker_transport_options": {
-        # Kombu would keep a copy of each message under keys that every worker shares. A lost message is said again.
+        # Kombu would keep a copy of each message under keys that every worker shares. A lost message is sent again.
         "ack_emulation": False,
-        # One key a queue, not one for each priority.
+        # One key per queue, not one per priority.
         "priority_steps": [0],
-        # A line that went silent is noticed within a minute.
+        # Notice a dead connection within a minute.
         "health_check_interval": 10,
         "socket_connect_timeout": 10.0,
         "socket_keepalive": True,
     },
 }
-"""What a lab worker with a broker user of its own adds to `CELERY_CONFIG`. Its command line also needs
-`--without-mingle --without-gossip --without-heartbeat`: those talk to all workers."""
+"""Additions to `CELERY_CONFIG` for a lab worker with its own broker user. Its command line also needs
+`--without-mingle --without-gossip --without-heartbeat`, because those contact all workers."""
 
 
 CELERY_CONFIG: dict[str, object] = {
     "task_serializer": "json",
     "accept_content": ["json"],
-    # A message is done with when it is received: what a lost worker leaves is found by its claim, not by its message.
-    # An unacknowledged one ends the worker when Redis goes away: kombu 5.7 puts it back through a closed connection.
+    # Acknowledge on receipt: the work of a lost worker is found by its expired claim, not by its message. With
+    # unacknowledged messages the worker ends when Redis goes away: kombu 5.7 requeues through a closed connection.
     "task_acks_late": False,
-    # Nobody keeps a message for later that another worker could take now.
+    # No worker holds back a message that another worker could take now.
     "worker_prefetch_multiplier": 1,
     "worker_disable_prefetch": True,
     "task_ignore_result": True,

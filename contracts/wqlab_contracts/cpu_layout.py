@@ -1,4 +1,4 @@
-"""A device's CPUs as they can be drawn: one shape for what a device type describes and for what a device reported."""
+"""CPU layout for drawing, either as a device type declares it or as a device's kernel reported it."""
 
 from __future__ import annotations
 
@@ -10,36 +10,41 @@ from .specs import LastLevel, Topology
 
 
 class LayoutBasis(StrEnum):
+    """Source of a layout."""
+
     DESCRIBED = "described"
-    """As the device type's file says."""
+    """The device type's file."""
     MEASURED = "measured"
-    """As the kernel of the device's last health check reported."""
+    """The kernel of the device's last health check."""
 
 
 class CpuLayout(Message):
-    """Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole device."""
+    """CPU layout of a device. Each list has one entry per CPU, in CPU order.
+
+    Group numbers start at 0 and are unique within the device.
+    """
 
     basis: LayoutBasis
     cpus: int
     numbers: list[int] | None = None
-    """The CPUs' own numbers; null when they are 0 to cpus - 1."""
+    """CPU numbers; null if they are 0 to cpus - 1."""
     package: list[int]
     node: list[int]
     """NUMA node."""
     l3: list[int]
-    """Last-level cache domain, whichever level that is."""
+    """Last-level cache domain; `last_level` is its level."""
     last_level: LastLevel = "L3"
     cluster: list[int] | None = None
-    """CPUs that share an L2 or a mid-level bus; null when the device tells of none."""
+    """Cluster (CPUs that share an L2 or a mid-level bus); null if the device reports none."""
     core: list[int]
     thread: list[int]
-    """Place among the SMT siblings of its core, from 0."""
+    """Index among the SMT siblings of the core, from 0."""
     capacity: list[int] | None = None
-    """How much a CPU gets done, the strongest 1024 (big and LITTLE); null when they are alike or nothing is known."""
+    """CPU capacity, 1024 for the strongest (big.LITTLE); null if all CPUs are alike or their capacity is unknown."""
 
 
 def described(topology: Topology) -> CpuLayout:
-    """The layout that a device type declares."""
+    """Return the layout that a device type declares."""
     cores = topology.cores
     if topology.numbering == "smt_last":
         core = [cpu % cores for cpu in range(topology.cpus)]
@@ -63,12 +68,12 @@ def described(topology: Topology) -> CpuLayout:
 
 
 def _spread(sizes: list[int]) -> list[int]:
-    """[2, 1] -> [0, 0, 1]: the group of each member, from the sizes of the groups."""
+    """Return the group of each member, given the group sizes: [2, 1] -> [0, 0, 1]."""
     return [group for group, size in enumerate(sizes) for _ in range(size)]
 
 
 def measured(topology: MeasuredTopology) -> CpuLayout:
-    """The layout that a booted kernel reported."""
+    """Return the layout that a booted kernel reported."""
     capacity = topology.capacity
     return CpuLayout(
         basis=LayoutBasis.MEASURED,

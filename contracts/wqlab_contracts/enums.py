@@ -1,25 +1,27 @@
-"""The closed vocabularies that server, worker and client share.
+"""Enumerations shared by server, worker and client.
 
-A *state* says where something is, an *outcome* how it ended; an outcome is only set in the terminal state, and a
-terminal state never changes.
+A *state* is the current stage, an *outcome* the result. An outcome is set only in the terminal state, and a terminal
+state never changes.
 """
 
 from enum import IntEnum, StrEnum
 
 
 class ErrorKind(StrEnum):
-    """Who has to act on a failure."""
+    """Kind of a failure, by who has to act on it."""
 
     USER = "user"
-    """The submission: a series that does not apply or compile, a request that makes no sense."""
+    """Fault of the submission: the series does not apply or compile, or the request is invalid."""
     KERNEL = "kernel"
-    """The kernel under test: panic, oops, hang, lockdep, wrong result. Counts against the variant that showed it."""
+    """Fault of the kernel under test: panic, oops, hang, lockdep, wrong result. Counts against its variant."""
     INFRASTRUCTURE = "infrastructure"
-    """The lab: power, console, network, broker. Retried with a bound, never held against a kernel."""
+    """Fault of the lab: power, console, network, broker. Retried up to a limit; counts against no kernel."""
     CANCELED = "canceled"
 
 
 class SubmissionState(StrEnum):
+    """State of a submission."""
+
     APPLYING = "applying"
     BUILDING = "building"
     RUNNING = "running"
@@ -28,19 +30,19 @@ class SubmissionState(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where an apply, a build or a run is."""
+    """State of an apply, a build or a run."""
 
     WAITING = "waiting"
-    """Its inputs are not there yet."""
+    """Its inputs are not ready."""
     QUEUED = "queued"
-    """A worker (for a run also: a device) may take it."""
+    """Ready for a worker; a run also needs a free device."""
     RUNNING = "running"
-    """A worker has claimed it and its claim has not expired."""
+    """Claimed by a worker; the claim has not expired."""
     FINISHED = "finished"
 
 
 class Outcome(StrEnum):
-    """How a submission, apply, build or run ended."""
+    """Result of a submission, apply, build or run."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -48,35 +50,43 @@ class Outcome(StrEnum):
 
 
 class Arm(StrEnum):
+    """Arm of a comparison."""
+
     BASELINE = "baseline"
     CANDIDATE = "candidate"
 
 
 class BootState(StrEnum):
+    """State of a boot."""
+
     BOOTING = "booting"
     MEASURING = "measuring"
     FINISHED = "finished"
 
 
 class DeviceHealth(StrEnum):
+    """Health of a device."""
+
     UNKNOWN = "unknown"
-    """Never checked since it was added or released; a health check comes before its first run."""
+    """Not checked since it was added or released; a health check precedes its first run."""
     GOOD = "good"
     SUSPECT = "suspect"
-    """Its last run failed by infrastructure; a health check decides."""
+    """Its last run failed with an infrastructure failure; a health check decides."""
     QUARANTINED = "quarantined"
-    """Out of the pool, with a reason, until a maintainer releases it."""
+    """Not used until a maintainer releases it; the reason is recorded."""
 
 
 class RunPurpose(StrEnum):
+    """Purpose of a run."""
+
     MEASURE = "measure"
     HEALTH_CHECK = "health_check"
     NOISE = "noise"
-    """Two arms of one kernel: what the lab measures where there is no difference."""
+    """Both arms use the same kernel, to measure the noise of the device."""
 
 
 class DeviceStep(StrEnum):
-    """What a check of a device looks at, in this order: each needs those before it."""
+    """Step of a device check, in order; each step needs the steps before it."""
 
     POWER = "power"
     CONSOLE = "console"
@@ -85,39 +95,47 @@ class DeviceStep(StrEnum):
     TOPOLOGY = "topology"
     DETECTORS = "detectors"
     FITNESS = "fitness"
-    """The conditions that the type requires, clock, memory, and a small verified workload."""
+    """Required conditions of the device type, clock, memory, and a small verified workload."""
     SCRATCH = "scratch"
     NOISE = "noise"
 
 
 class StepOutcome(StrEnum):
+    """Result of a step of a device check."""
+
     OK = "ok"
     FAILED = "failed"
     SKIPPED = "skipped"
 
 
 class Direction(StrEnum):
+    """Direction in which a metric improves."""
+
     HIGHER_IS_BETTER = "higher_is_better"
     LOWER_IS_BETTER = "lower_is_better"
     NONE = "none"
 
 
 class Scale(StrEnum):
+    """Scale of a metric's effect."""
+
     RATIO = "ratio"
-    """Effect is log(candidate/baseline), shown in percent."""
+    """The effect is log(candidate/baseline), shown in percent."""
     DIFFERENCE = "difference"
-    """Effect is candidate - baseline, in the metric's unit."""
+    """The effect is candidate - baseline, in the metric's unit."""
 
 
 class MetricClass(StrEnum):
+    """Class of a metric."""
+
     MECHANISM = "mechanism"
-    """What the kernel did (counts, shares): evidence on emulated devices too."""
+    """Behaviour of the kernel (counts, shares): evidence on emulated devices too."""
     PERFORMANCE = "performance"
-    """How fast it did it: evidence on real hardware only."""
+    """Speed: evidence on real hardware only."""
 
 
 class Evidence(StrEnum):
-    """What a figure proves on the device where it was taken."""
+    """Kind of evidence that a figure is on the device where it was measured."""
 
     MECHANISM = "mechanism"
     PERFORMANCE = "performance"
@@ -126,12 +144,16 @@ class Evidence(StrEnum):
 
 
 class Role(StrEnum):
+    """Role of a metric in a plan."""
+
     PRIMARY = "primary"
     SECONDARY = "secondary"
     EXPLANATORY = "explanatory"
 
 
 class Question(StrEnum):
+    """Kind of a comparison."""
+
     KERNEL = "kernel"
     """Candidate kernel against baseline kernel, same setting."""
     SETTING = "setting"
@@ -139,6 +161,8 @@ class Question(StrEnum):
 
 
 class Verdict(StrEnum):
+    """Verdict of a comparison; docs/comparison.md defines each."""
+
     IMPROVEMENT = "improvement"
     REGRESSION = "regression"
     EQUIVALENT = "equivalent"
@@ -149,15 +173,28 @@ class Verdict(StrEnum):
     FAILED = "failed"
 
 
+VERDICT_ORDER = (
+    Verdict.FAILED,
+    Verdict.REGRESSION,
+    Verdict.IMPROVEMENT,
+    Verdict.BELOW_THRESHOLD,
+    Verdict.EQUIVALENT,
+    Verdict.INCONCLUSIVE,
+    Verdict.UNSUPPORTED,
+    Verdict.NO_EVIDENCE,
+)
+"""Order in which verdicts are listed: most severe first."""
+
+
 class TraceMode(StrEnum):
-    """Which kind of repetition a metric is taken from: tracing costs time, so neither kind serves both."""
+    """Kind of repetition that a metric is measured in. Tracing costs time, so timed metrics are untraced."""
 
     TRACED = "traced"
     UNTRACED = "untraced"
 
 
 class FindingKind(StrEnum):
-    """What a detector can see on a kernel's console."""
+    """Kind of kernel report that a detector finds on a console, or of a failure that the lab detects."""
 
     PANIC = "panic"
     OOPS = "oops"
@@ -170,17 +207,18 @@ class FindingKind(StrEnum):
     RCU_STALL = "rcu_stall"
     KASAN = "kasan"
     HANG = "hang"
-    """No answer and no console output within the time allowed."""
+    """No answer and no console output within the time limit."""
     WRONG_RESULT = "wrong_result"
-    """A workload's own verification failed."""
+    """The verification of a workload failed."""
 
 
 STALLS = frozenset({FindingKind.HUNG_TASK, FindingKind.LOCKUP, FindingKind.WORKQUEUE_STALL, FindingKind.RCU_STALL})
-"""What the kernel reports of tasks and CPUs that do not get on; HANG is the lab's own word for a silent device."""
+"""Kernel reports of tasks or CPUs that make no progress. HANG is not among them: the lab reports it for a silent
+device."""
 
 
 class EventKind(StrEnum):
-    """What can appear in a submission's event stream."""
+    """Kind of an event in a submission's event stream."""
 
     SUBMISSION_STATE = "submission_state"
     APPLY_STATE = "apply_state"
@@ -199,6 +237,8 @@ class EventKind(StrEnum):
 
 
 class ArtifactKind(StrEnum):
+    """Kind of an artifact."""
+
     SERIES = "series"
     BUNDLE = "bundle"
     KERNEL = "kernel"
@@ -206,21 +246,21 @@ class ArtifactKind(StrEnum):
     SYSTEM_MAP = "system_map"
     CONFIG = "config"
     MODULES = "modules"
-    """The kernel's own, as they would be installed."""
+    """Modules of the kernel itself, as `make modules_install` installs them."""
     MODULE = "module"
-    """One of the lab's (kernels/modules), built against the kernel."""
+    """One of the lab's modules (kernels/modules), built against the kernel."""
     BUILD_LOG = "build_log"
     METADATA = "metadata"
     CONSOLE = "console"
     RAW_OUTPUT = "raw_output"
     WORKQUEUE_LAYOUT = "workqueue_layout"
-    """Of a build: where its kernel keeps its workqueues' counters."""
+    """Of a build: offsets of the workqueue counters in the kernel's memory."""
     WORKQUEUE_SERIES = "workqueue_series"
-    """Of a boot: those counters once a second, as `workqueues.write` makes them."""
+    """Of a boot: the workqueue counters once a second, as written by `workqueue_series.write`."""
 
 
 class Scope(StrEnum):
-    """What an API token may do; each role holds its own scope and those before it. `worker` stands apart."""
+    """Rights of an API token. Each scope includes those before it, except `worker`, which is separate."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -230,7 +270,7 @@ class Scope(StrEnum):
 
 
 class UserRole(StrEnum):
-    """What a user may do: the scope of the same meaning, and those before it."""
+    """Role of a user: grants the corresponding scope and those before it."""
 
     VIEWER = "viewer"
     SUBMITTER = "submitter"

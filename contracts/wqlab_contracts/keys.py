@@ -1,14 +1,17 @@
-"""Content keys: two things with the same key are the same thing."""
+"""Compute keys: equal content of a kernel build, or the same kernel defect, gives an equal key."""
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from .specs import CpuArch, KernelRecipe
 
+_VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 
-def build_key(  # noqa: PLR0917 - what decides a kernel, in the order of its making
+
+def build_key(  # noqa: PLR0917 - the inputs of a build
     tree_oid: str,
     recipe: KernelRecipe,
     arch: CpuArch,
@@ -16,12 +19,11 @@ def build_key(  # noqa: PLR0917 - what decides a kernel, in the order of its mak
     toolchain: str,
     modules: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
 ) -> str:
-    """SHA-256 over everything that decides a kernel's bytes, and its modules': source tree, configuration, compiler.
+    """Return the SHA-256 of all inputs that determine a kernel and its modules: source, configuration, compiler.
 
-    `fragments` is name -> text, so an edited fragment file makes another key; the recipe says in which order they are
-    merged, whatever order a store of mappings gave them back in. The recipe's prose and the place the source came from
-    do not count. `modules` is name -> file -> text of the recipe's modules. Raises ValueError when fragments or modules
-    are not the recipe's.
+    `fragments` is name -> text, so editing a fragment file changes the key. The recipe defines the merge order; the
+    order of the mapping has no effect. Neither have the recipe's summary and the origin of the source. `modules` is
+    name -> file -> text of the recipe's modules. Raises ValueError if fragments or modules are not the recipe's.
     """
     if modules.keys() != set(recipe.modules):
         raise ValueError(f"recipe {recipe.name} has modules {sorted(recipe.modules)}, not {sorted(modules)}")
@@ -38,7 +40,7 @@ def build_key(  # noqa: PLR0917 - what decides a kernel, in the order of its mak
 
 
 def fragment_names(recipe: KernelRecipe, arch: CpuArch, emulated: bool) -> list[str]:
-    """The recipe's fragments in merge order: later ones win."""
+    """Return the recipe's fragments in merge order: later ones override earlier ones."""
     return [
         *recipe.fragments,
         *recipe.arch_fragments.get(arch, []),
@@ -47,11 +49,20 @@ def fragment_names(recipe: KernelRecipe, arch: CpuArch, emulated: bool) -> list[
 
 
 def in_merge_order(recipe: KernelRecipe, arch: CpuArch, fragments: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Name and text of each of `fragments` in the order in which the recipe merges them.
+    """Return name and text of `fragments` in the recipe's merge order.
 
-    Raises ValueError for a fragment that the recipe does not have.
+    Raises ValueError if the recipe lacks one of the fragments.
     """
     order = fragment_names(recipe, arch, emulated=True)
     if unknown := sorted(fragments.keys() - set(order)):
         raise ValueError(f"recipe {recipe.name} has no fragment {', '.join(unknown)}")
     return [(name, fragments[name]) for name in order if name in fragments]
+
+
+def defect_key(text: str) -> str:
+    """Return a report title or failure summary with everything masked that varies between boots of one defect.
+
+    Masked are addresses, CPUs, PIDs, times, and line numbers, which a series moves. Worker, server and comparison use
+    this one definition of the same defect.
+    """
+    return _VARYING.sub("#", text)

@@ -1,14 +1,14 @@
-"""Reads the data folder: device types, kernel trees and recipes, test plans.
+"""Read and validate the data folder: device types, kernel trees and recipes, test plans.
 
-    device-types/<type>.yaml       one type each; the file's stem is its name
+    device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
     device-types/lava/<boot>.yaml.jinja2   definition of a LAVA job, for types with `lava: {boot: <boot>}`
     kernels/trees.yaml             `default:` and the list `trees:`
     kernels/recipes/<recipe>.yaml
     kernels/fragments/<name>.config
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
-    testplans/<plan>/plan.yaml     beside the files that go to the device; `files_of:` adds another plan's
-    testplans/common/              files that go to the device with every plan (optional)
+    testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
+    testplans/common/              files sent to the device with every plan (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -25,7 +25,7 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from .specs import DeviceType, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
-from .yamlfile import DataError, Document, Location, Problem, known_or_hint
+from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
 
@@ -35,7 +35,7 @@ COMMON = "common"
 LAVA_TEMPLATE = ".yaml.jinja2"
 
 README = "README.md"
-"""A plan's own text for people; it is never lent to another plan."""
+"""Documentation of a plan; not among the files that `files_of` takes from another plan."""
 
 _OPTION = re.compile(r"(?:(CONFIG_\w+)=(?:[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"]*\")|# (CONFIG_\w+) is not set)\Z")
 
@@ -44,13 +44,13 @@ M = TypeVar("M", bound=BaseModel)
 
 class _Trees(Strict):
     default: Name
-    """The tree that a submission is for unless it says otherwise; the golden kernel is built from it."""
+    """Tree of submissions that name none; the golden kernel is built from it."""
     trees: list[Tree]
 
 
 @dataclass(frozen=True)
 class DataFolder:
-    """Everything under the data folder, validated, by name."""
+    """Validated content of the data folder, by name."""
 
     path: Path
     device_types: Mapping[str, DeviceType]
@@ -66,20 +66,23 @@ class DataFolder:
     _files: Mapping[str, Mapping[str, str]]
 
     def fragment(self, name: str) -> str:
-        """Text of kernels/fragments/<name>.config. Raises KeyError for a name that no recipe could use."""
+        """Return the text of kernels/fragments/<name>.config. Raises KeyError if there is no such file."""
         return self.fragments[name]
 
     def modules_of(self, recipe: KernelRecipe) -> dict[str, dict[str, str]]:
-        """Name -> file -> text of the recipe's modules. Raises KeyError for a recipe that is not of this folder."""
+        """Return name -> file -> text of the recipe's modules. Raises KeyError if this folder lacks a module."""
         return {name: dict(self.modules[name]) for name in recipe.modules}
 
     def plan_files(self, plan: str) -> dict[str, str]:
-        """What goes to the device with `plan`: name relative to the plan's folder -> text. Raises KeyError."""
+        """Return the files sent to the device with `plan`: name relative to the plan's folder -> text.
+
+        Raises KeyError if there is no such plan.
+        """
         return dict(self._files[plan])
 
 
 def load_data(data_dir: Path) -> DataFolder:
-    """Reads and validates the data folder. Raises DataError with every problem in it."""
+    """Read and validate the data folder. Raises DataError with all problems in it."""
     reader = _Reader(data_dir.resolve())
     folder = reader.read()
     if reader.problems or folder is None:
@@ -89,7 +92,7 @@ def load_data(data_dir: Path) -> DataFolder:
 
 @dataclass
 class _Loaded:
-    """The documents of one kind: those that are valid, and the names of all, valid or not."""
+    """All documents of one kind by name, valid or not."""
 
     documents: dict[str, Document] = field(default_factory=dict)
 
@@ -142,7 +145,7 @@ class _Reader:
     def _load(
         self, folder: str, paths: Mapping[str, Path], model: type[M], defaults: Document | None = None
     ) -> tuple[_Loaded, dict[str, M]]:
-        """Every document under its file's name, and the models of those that are valid."""
+        """Read and validate the files in `paths`. Return all documents, and the models of the valid ones, by name."""
         loaded, models = _Loaded(), {}
         for name, path in paths.items():
             document = Document.read(path, str(path.relative_to(self.root)))
@@ -178,7 +181,7 @@ class _Reader:
                 self._add(document, ("trees", index, "name"), f"{tree.name} is defined twice")
             trees[tree.name] = tree
         if value.default not in trees:
-            self._add(document, ("default",), f"no tree {value.default!r}; {known_or_hint(value.default, trees)}")
+            self._add(document, ("default",), f"no tree {value.default!r}; {suggest_name(value.default, trees)}")
         return value.default, trees
 
     def _fragments(self) -> dict[str, str]:
@@ -197,7 +200,7 @@ class _Reader:
             files = self._files_under(folder)
             if f"{folder.name}.o" not in files.get("Kbuild", ""):
                 where = f"kernels/modules/{folder.name}/Kbuild"
-                self.problems.append(Problem(where, 0, "", f"must be there and say obj-m := {folder.name}.o"))
+                self.problems.append(Problem(where, 0, "", f"the file must exist and contain obj-m := {folder.name}.o"))
             modules[folder.name] = files
         return modules
 
@@ -210,11 +213,11 @@ class _Reader:
         shared = self._files_under(self.root / "testplans" / COMMON)
         own = {name: self._files_under(self.root / "testplans" / name) for name in names}
 
-        def lent(name: str) -> dict[str, str]:
+        def borrowed(name: str) -> dict[str, str]:
             lender = plans[name].files_of if name in plans else None
             return {file: text for file, text in own.get(lender or "", {}).items() if file != README}
 
-        return {name: shared | lent(name) | own[name] for name in names}
+        return {name: shared | borrowed(name) | own[name] for name in names}
 
     def _files_under(self, folder: Path) -> dict[str, str]:
         texts: dict[str, str] = {}
@@ -250,11 +253,11 @@ class _Reader:
                 used += [(("arch_fragments", arch, i), each) for i, each in enumerate(names)]
             for location, fragment in used:
                 if fragment not in fragments:
-                    hint = known_or_hint(fragment, fragments)
+                    hint = suggest_name(fragment, fragments)
                     self._add(loaded.documents[name], location, f"no kernels/fragments/{fragment}.config; {hint}")
             for index, module in enumerate(recipe.modules):
                 if module not in modules:
-                    hint = known_or_hint(module, modules)
+                    hint = suggest_name(module, modules)
                     self._add(loaded.documents[name], ("modules", index), f"no folder kernels/modules/{module}; {hint}")
 
     def _check_plans(
@@ -263,10 +266,10 @@ class _Reader:
         for name, plan in plans.items():
             lender = plan.files_of
             if lender is not None and (lender == name or lender not in files):
-                hint = known_or_hint(lender, files.keys() - {name})
+                hint = suggest_name(lender, files.keys() - {name})
                 self._add(loaded.documents[name], ("files_of",), f"no other plan {lender!r}; {hint}")
             elif plan.script not in files[name]:
-                hint = known_or_hint(plan.script, set(files[name]))
+                hint = suggest_name(plan.script, set(files[name]))
                 self._add(loaded.documents[name], ("script",), f"no testplans/{name}/{plan.script}; {hint}")
 
     def _check_device_types(
@@ -281,18 +284,18 @@ class _Reader:
         for name, device_type in device_types.items():
             document = loaded.documents[name]
             if device_type.recipe not in recipes:
-                hint = known_or_hint(device_type.recipe, recipes)
+                hint = suggest_name(device_type.recipe, recipes)
                 self._add(document, ("recipe",), f"no kernels/recipes/{device_type.recipe}.yaml; {hint}")
             check = device_type.health_check
             if check not in plan_names:
-                hint = known_or_hint(check, plan_names)
+                hint = suggest_name(check, plan_names)
                 self._add(document, ("health_check",), f"no testplans/{check}/plan.yaml; {hint}")
             elif check in plans and not plans[check].checks_health:
-                self._add(document, ("health_check",), f"plan {check} does not say checks_health: true")
+                self._add(document, ("health_check",), f"plan {check} needs checks_health: true to be a health check")
             self._check_irq_affinity(document, device_type)
             noise = device_type.noise_plan
             if noise is not None and noise not in plan_names:
-                hint = known_or_hint(noise, plan_names)
+                hint = suggest_name(noise, plan_names)
                 self._add(document, ("noise_plan",), f"no testplans/{noise}/plan.yaml; {hint}")
             for index, unit in enumerate(device_type.units):
                 if unit.name in owner:
@@ -303,7 +306,7 @@ class _Reader:
 
     def _check_irq_affinity(self, document: Document, device_type: DeviceType) -> None:
         text, cpus = device_type.conditions.irq_affinity, device_type.topology.cpus
-        # Without SMT, machines that number siblings one after another have gaps in the numbers that are left.
+        # Without SMT, machines with adjacent siblings have gaps in the CPU numbers that stay online.
         if text is None or device_type.conditions.smt is False:
             return
         if (last := int(re.split("[,-]", text)[-1])) >= cpus:
@@ -313,18 +316,18 @@ class _Reader:
     def _check_lava(
         self, loaded: _Loaded, device_types: Mapping[str, DeviceType], templates: Mapping[str, str]
     ) -> None:
-        reached: dict[str, Unit] = {}
+        first_of_lab: dict[str, Unit] = {}
         for name, device_type in device_types.items():
             for index, unit in enumerate(device_type.units):
-                other = reached.setdefault(unit.lab, unit)
+                other = first_of_lab.setdefault(unit.lab, unit)
                 if other.backend != unit.backend:
                     self._add(
                         loaded.documents[name], ("units", index, "lab"),
-                        f"{unit.name} is reached by {unit.backend}, {other.name} of the same lab {unit.lab} by "
-                        f"{other.backend}: one worker drives a lab in one way, give them labs of their own",
+                        f"{unit.name} has backend {unit.backend}, {other.name} of the same lab {unit.lab} has "
+                        f"{other.backend}: a lab has one backend, so give each backend a lab of its own",
                     )  # fmt: skip
             if device_type.lava and device_type.lava.boot not in templates:
-                hint = known_or_hint(device_type.lava.boot, templates)
+                hint = suggest_name(device_type.lava.boot, templates)
                 where = f"device-types/lava/{device_type.lava.boot}{LAVA_TEMPLATE}"
                 self._add(loaded.documents[name], ("lava", "boot"), f"no {where}; {hint}")
 
@@ -333,7 +336,10 @@ class _Reader:
 
 
 def _fragment_problems(file: str, text: str) -> Iterator[Problem]:
-    """Every line is blank, prose after `#`, or one option; no option twice."""
+    """Yield the problems of a configuration fragment.
+
+    Each line must be blank, a comment after `#`, or one option; no option may be set twice.
+    """
     first_line: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         match = _OPTION.match(line)
@@ -348,7 +354,10 @@ def _fragment_problems(file: str, text: str) -> Iterator[Problem]:
 
 
 def main() -> None:
-    """`python -m wqlab_contracts.loading FOLDER`: every mistake in a data folder, one a line; status 1 if any."""
+    """Check a data folder: `python -m wqlab_contracts.loading FOLDER`.
+
+    Prints the problems, one per line, and exits with status 1 if there are any.
+    """
     try:
         folder = load_data(Path(sys.argv[1] if len(sys.argv) > 1 else "."))
     except DataError as error:

@@ -1,4 +1,4 @@
-"""How API, server and workers log: a JSON object a line, an exception's traceback in it as text."""
+"""Configure logging of API, server and workers: one JSON object per line, with tracebacks as text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import structlog
 
 
 def configure(stream: TextIO | None = None) -> None:
-    """From now on, to `stream` (None: standard output). A traceback shows no variables: tokens are among them."""
+    """Configure structlog to write to `stream` (None: standard output).
+
+    Tracebacks show no variables, since those may hold tokens.
+    """
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,

@@ -1,7 +1,7 @@
-"""A series as mail: which messages carry patches, which version they are, what they say they are based on.
+"""Parse a patch series in mbox form: patches, versions, cover letter, base commit and change-id.
 
-Pure text work on hostile text, for the worker that applies a series and the server that shows it first. Every pattern
-here takes time linear in its input; what could take longer (headers, nested MIME parts) is bounded before.
+Used by the worker that applies a series and by the server that previews it. The input is untrusted: every pattern
+here takes time linear in its input, and headers and nested MIME parts, which could take longer, are limited first.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from email.parser import Parser
 PATCH_LIMIT = 250
 MAIL_LIMIT = 2_000
 HEADER_LIMIT = 2_000
-"""Characters of a header that are read; a longer one is cut."""
+"""Maximum number of characters read of a header; the rest is cut off."""
 PART_LIMIT = 50
-"""MIME containers in one mail. The parser recurses into them, and tries every line against the boundaries of all."""
+"""Maximum number of MIME containers in a mail. The parser recurses into them and compares each line with all
+boundaries."""
 
 _FROM_LINE = re.compile(r"^From \S+ +\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}.*$", re.MULTILINE)
 _HEADER = re.compile(r"^[A-Za-z][A-Za-z0-9-]*:", re.MULTILINE)
@@ -34,23 +35,25 @@ _CONTAINER = re.compile(r"^content-type:\s*(?:multipart|message)/", re.MULTILINE
 _CHARSET = re.compile(
     r"us-ascii|utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5"
 )
-"""Those that mail is written in; Python knows others that take quadratic time."""
+"""Character sets used in mail; Python has others whose decoders take quadratic time."""
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 
 
 @dataclass(frozen=True)
 class Mail:
+    """One message of an mbox."""
+
     subject: str
     author: str
     text: str
-    """The whole message, headers included, without the mbox `From ` line."""
+    """The whole message with headers, without the mbox `From ` line."""
     body: str
     message_id: str | None = None
     in_reply_to: str | None = None
     date: str = ""
-    """As the header has it."""
+    """Text of the Date header."""
     readable: bool = True
-    """False: its MIME structure is not one that a mail program makes, and it has no body here."""
+    """False if the message has more than PART_LIMIT MIME containers; `body` is then empty."""
 
     @property
     def has_patch(self) -> bool:
@@ -58,40 +61,40 @@ class Mail:
 
     @property
     def is_reply(self) -> bool:
-        """By its subject, as b4 tells replies from patches."""
+        """Return True if the subject is that of a reply, by the rule of b4."""
         return _REPLY.match(self.subject) is not None
 
     @property
     def counter(self) -> tuple[int, int] | None:
-        """(2, 3) for `[PATCH v2 2/3] ...`; None without a counter."""
+        """Return (2, 3) for `[PATCH v2 2/3] ...`; None without a counter."""
         match = _COUNTER.match(self.subject)
         return (int(match[1]), int(match[2])) if match else None
 
     @property
     def version(self) -> int:
-        """2 for `[PATCH v2 2/3] ...`; 1 when the subject names none."""
+        """Return 2 for `[PATCH v2 2/3] ...`; 1 if the subject names no version."""
         prefixes = _PREFIXES.match(self.subject)
         named = _VERSION.search(prefixes[0]) if prefixes else None
         return int(named[1]) if named else 1
 
     @property
     def title(self) -> str:
-        """The subject without `[PATCH v2 2/3]`."""
-        return without_prefix(self.subject)
+        """Return the subject without `[PATCH v2 2/3]`."""
+        return strip_prefix(self.subject)
 
     @property
-    def known_as(self) -> str:
-        """Its Message-ID, or the one that `with_message_ids` gives it."""
+    def effective_message_id(self) -> str:
+        """Return the Message-ID, or the one that `add_message_ids` generates."""
         return self.message_id or hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:32] + "@wqlab.invalid"
 
 
-def mails_of(text: str) -> list[Mail]:
-    """The messages of an mbox, or of a single raw message; empty when it is neither."""
+def parse_mails(text: str) -> list[Mail]:
+    """Parse an mbox or a single raw message. Return an empty list for other text."""
     return [_mail(part) for part in split(text)]
 
 
-def first_of(text: str) -> Mail | None:
-    """The first message's headers, with no body read; None when there is none."""
+def parse_first_headers(text: str) -> Mail | None:
+    """Parse the headers of the first message, without its body. Return None if there is no message."""
     head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0]
     if head.startswith("From "):
         head = head.partition("\n")[2]
@@ -99,7 +102,10 @@ def first_of(text: str) -> Mail | None:
 
 
 def split(text: str) -> list[str]:
-    """Each message's own text. As git's mailsplit: people join files without the blank line that mbox wants."""
+    """Split an mbox into the texts of its messages.
+
+    Like git mailsplit, this needs no blank line between messages, since people concatenate files without one.
+    """
     text = text.replace("\r\n", "\n")
     starts = list(_FROM_LINE.finditer(text))
     if not starts:
@@ -108,14 +114,15 @@ def split(text: str) -> list[str]:
     return [text[match.end() + 1 : end] for match, end in zip(starts, ends, strict=True)]
 
 
-def with_message_ids(mails: list[Mail]) -> str:
-    """The mbox with a Message-ID in every message: b4 needs them, and `git format-patch` writes none by default.
+def add_message_ids(mails: list[Mail]) -> str:
+    """Return an mbox in which every message has a Message-ID.
 
-    Messages without one become replies to the first, in the order they came.
+    b4 needs them, and `git format-patch` writes none by default. Messages without one become replies to the first
+    message, in their order.
     """
     parts, first = [], ""
     for mail in mails:
-        own = f"<{mail.known_as}>"
+        own = f"<{mail.effective_message_id}>"
         head = "" if mail.message_id else f"Message-ID: {own}\n" + (f"In-Reply-To: {first}\n" if first else "")
         first = first or own
         body = re.sub(r"^(>*From )", r">\1", mail.text, flags=re.MULTILINE)
@@ -123,14 +130,14 @@ def with_message_ids(mails: list[Mail]) -> str:
     return "".join(parts)
 
 
-def of_one_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
-    """The mails of `received` that are the version `patches` were taken from: its cover letter, then its patches.
+def select_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
+    """Return the mails in `received` of the version that `patches` belong to: the cover letter, then the patches.
 
-    A thread holds older versions, with bases and cover letters of their own, and replies. A re-sent part of a series
-    takes the missing patches from the version before; what they say counts last.
+    A thread also contains replies and older versions with other base commits and cover letters. If only a part of a
+    series was sent again, the other patches are of the version before; they come last.
     """
-    taken = {mail.known_as for mail in patches}
-    chosen = [mail for mail in received if mail.known_as in taken]
+    taken = {mail.effective_message_id for mail in patches}
+    chosen = [mail for mail in received if mail.effective_message_id in taken]
     version = max(mail.version for mail in chosen or patches)
     chosen = chosen or [mail for mail in received if mail.has_patch and mail.version == version]
     # Of two cover letters with one version, b4 takes the later.
@@ -139,12 +146,15 @@ def of_one_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
 
 
 def base_commit(texts: list[str]) -> str | None:
-    """The `base-commit:` that the series names."""
+    """Return the first `base-commit:` in `texts`, or None."""
     return next((match[1] for text in texts if (match := _BASE.search(text))), None)
 
 
 def change_id(texts: list[str]) -> str | None:
-    """The series' change-id, from a trailer or from b4's tracking data; the same in every version."""
+    """Return the change-id of a series, from a trailer or from b4's tracking data, or None.
+
+    All versions of a series have the same change-id.
+    """
     for text in texts:
         if match := _CHANGE_ID.search(text) or _TRACKED_CHANGE_ID.search(text):
             return match[1]
@@ -152,18 +162,19 @@ def change_id(texts: list[str]) -> str | None:
 
 
 def missing(mails: list[Mail]) -> list[str]:
-    """`2/3` for each patch that [PATCH 1/N] ... [PATCH N/N] lack; empty for a series without counters."""
+    """Return `2/3` for each patch missing from [PATCH 1/N] ... [PATCH N/N]; empty without counters."""
     counters = [mail.counter for mail in mails if mail.counter and mail.has_patch]
     total = max((total for _, total in counters), default=0)
     return [f"{number}/{total}" for number in sorted(set(range(1, total + 1)) - {number for number, _ in counters})]
 
 
 def cover_letter(mails: list[Mail]) -> Mail | None:
-    """[PATCH 0/N], when the series has one."""
+    """Return the cover letter [PATCH 0/N], or None."""
     return next((mail for mail in mails if mail.counter and mail.counter[0] == 0 and not mail.has_patch), None)
 
 
-def without_prefix(subject: str) -> str:
+def strip_prefix(subject: str) -> str:
+    """Return a subject without its bracketed prefixes."""
     prefixes = _PREFIXES.match(subject)
     return subject[prefixes.end() :] if prefixes else subject.strip()
 
@@ -173,7 +184,7 @@ def _mail(text: str) -> Mail:
     message = Parser().parsestr(head)
     readable = True
     if message.get_content_maintype() not in ("multipart", "message"):
-        # By hand: the parser would make a list of a mail's lines, which costs twenty times its size.
+        # Not by the parser: its list of the mail's lines needs twenty times the memory of the mail.
         message.set_payload("\n\n".join(part for part in (str(message.get_payload()), rest) if part))
     elif len(_CONTAINER.findall(text)) <= PART_LIMIT:
         message = Parser().parsestr(text)

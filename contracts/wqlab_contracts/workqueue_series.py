@@ -1,7 +1,7 @@
-"""What the workqueues of a boot did, once a second: a file that the worker writes and the server draws.
+"""Write and read the workqueue series of a boot: workqueue counters sampled once a second.
 
-A CSV table with one line for each workqueue and second in which something changed. Counters count from the start of
-their repetition; a cell is empty where that device or kernel could not tell.
+The worker writes the file and the server draws it. It is a CSV table with one line per workqueue and second in which a
+value changed. Counters start at 0 with their repetition; a cell is empty if the device or kernel has no such value.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .messages.events import BootKey
 
 COUNTERS = ("started", "completed", "cpu_us", "cpu_intensive", "cm_wakeups", "repatriated", "mayday", "rescued")
 GAUGES = ("in_flight", "queued")
-"""As they are at that moment, not since the start."""
+"""Values at that moment, not counted from the start."""
 COLUMNS = ("scenario", "setting", "repetition", "phase", "source", "seconds", "workqueue", *COUNTERS, *GAUGES, "note")
 ROW_LIMIT = 50_000
 
@@ -25,7 +25,7 @@ _CELL_LIMIT = 300
 
 
 class Row(Message):
-    """One workqueue at one moment; with `note`, what could not be measured then, and `workqueue` is empty."""
+    """Values of one workqueue at one moment. With `note`: what was not measured; `workqueue` is then empty."""
 
     scenario: str
     setting: str
@@ -33,20 +33,21 @@ class Row(Message):
     phase: str
     """`warmup` or `traced`."""
     source: str
-    """`stats`: the kernel's own counters; `tracepoints`."""
+    """`stats` (counters in the kernel) or `tracepoints`."""
     seconds: float = Field(ge=0, le=1e6)
     workqueue: str = Field(max_length=_CELL_LIMIT)
     values: dict[str, int] = Field(default_factory=dict)
-    """Of COUNTERS and GAUGES, those that are known."""
+    """Known values, keyed by the names in COUNTERS and GAUGES."""
     note: str = Field(default="", max_length=_CELL_LIMIT)
 
 
 def file_name(boot: BootKey) -> str:
+    """Return the artifact name of a boot's series."""
     return f"workqueues-block{boot.block}-{boot.position}-{boot.arm.value}-attempt{boot.attempt}.csv"
 
 
 def write(rows: Iterable[Row]) -> str:
-    """At most ROW_LIMIT rows."""
+    """Format rows as CSV; at most ROW_LIMIT rows are written."""
     text = io.StringIO()
     table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
@@ -56,10 +57,10 @@ def write(rows: Iterable[Row]) -> str:
 
 
 def read(text: str) -> Iterator[Row]:
-    """Raises ValueError for what `write` did not write."""
+    """Parse the CSV text. Raises ValueError if `write` cannot have written it."""
     table = csv.DictReader(io.StringIO(text), strict=True)
     if tuple(table.fieldnames or ()) != COLUMNS:
-        raise ValueError("not a table of workqueues: its columns are others")
+        raise ValueError("not a workqueue table: the columns differ")
     try:
         for number, line in enumerate(table):
             if number >= ROW_LIMIT:
@@ -67,4 +68,4 @@ def read(text: str) -> Iterator[Row]:
             values = {name: line.pop(name) for name in (*COUNTERS, *GAUGES)}
             yield Row.model_validate({**line, "values": {name: value for name, value in values.items() if value}})
     except (csv.Error, ValidationError) as error:
-        raise ValueError(f"not a table of workqueues: {error}") from error
+        raise ValueError(f"not a workqueue table: {error}") from error

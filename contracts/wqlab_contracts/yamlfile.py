@@ -1,7 +1,8 @@
-"""YAML with places: every value remembers the file and line it came from, so that an error can point at it.
+"""Read YAML files and report errors with file, line and key.
 
-A document is read into PyYAML's node tree (which has marks), checked for what plain loading hides (a key written
-twice), turned into plain values, and validated by a pydantic model; each violation is mapped back to its node.
+A document is read into PyYAML's node tree, which has line marks. It is checked for mistakes that plain loading hides,
+such as duplicate keys, converted to plain values and validated by a pydantic model. Each violation is mapped back to
+its node.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ Location = tuple[str | int, ...]
 
 @dataclass(frozen=True, order=True)
 class Problem:
-    """One thing wrong in one file. `line` counts from 1; 0 when the whole file is meant."""
+    """One mistake in one file. `line` counts from 1; 0 stands for the whole file."""
 
     file: str
     line: int
     key: str
-    """Dotted path of the value, such as `units[1].name`; empty for the document."""
+    """Dotted path of the value, such as `units[1].name`; empty for the whole document."""
     message: str
 
     def __str__(self) -> str:
@@ -38,7 +39,7 @@ class Problem:
 
 
 class DataError(ValueError):
-    """The data folder has problems; all of them are listed, in file and line order."""
+    """The data folder has problems; the message lists all of them by file and line."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = sorted(set(problems))
@@ -46,7 +47,7 @@ class DataError(ValueError):
 
 
 class _Loader(yaml.CSafeLoader):
-    """With YAML 1.2's booleans: `on`, `off`, `yes` and `no` are words, not truth values."""
+    """YAML loader with the booleans of YAML 1.2: `on`, `off`, `yes` and `no` are strings."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -57,11 +58,11 @@ _Loader.yaml_implicit_resolvers = {
 
 class _Stream(io.StringIO):
     name: str
-    """What the parser's marks say of where they are."""
+    """File name in the parser's marks."""
 
 
 class Document:
-    """One YAML file (or several merged), its problems so far, and the place of each value."""
+    """One YAML file (or several merged), with its problems and the location of each value."""
 
     def __init__(self, file: str, root: yaml.Node | None, problems: list[Problem]) -> None:
         self.file = file
@@ -70,7 +71,7 @@ class Document:
 
     @classmethod
     def read(cls, path: Path, file: str) -> Document:
-        """Never raises for bad content: `problems` says what is wrong. `file` is the name used in problems."""
+        """Read a file. Bad content raises nothing, it is listed in `problems`. `file` is the name used there."""
         try:
             stream = _Stream(path.read_text(encoding="utf-8"))
             stream.name = file
@@ -87,24 +88,25 @@ class Document:
         return cls(file, root, list(_structural_problems(file, root, (), set())))
 
     def over(self, defaults: Document) -> Document:
-        """This document with `defaults` filled in under it: mappings merge key by key, everything else replaces.
+        """Return this document merged over `defaults`: mappings merge key by key, other values replace the default.
 
-        Defaults with problems of their own fill nothing in."""
+        Defaults that have problems are ignored.
+        """
         if self.root is None or defaults.root is None or defaults.problems:
             return self
         return Document(self.file, _merge(defaults.root, self.root), self.problems)
 
     def problem(self, location: Location, message: str) -> Problem:
-        """A problem at the value that `location` names, or at the nearest enclosing value that exists."""
+        """Return a problem at the value at `location`, or at the nearest enclosing value that exists."""
         mark = self._mark(location)
         return Problem(mark.name, mark.line + 1, dotted(location), message)
 
     def plain(self) -> Any:
-        """Plain Python values. Only for documents without structural problems."""
+        """Return the content as plain Python values. Only for documents without structural problems."""
         return _plain(self.root) if self.root is not None else None
 
     def validate_as(self, model: type[M]) -> M | None:
-        """The model, or None with the reasons added to `problems`."""
+        """Return the validated model, or None after adding the violations to `problems`."""
         if self.problems or self.root is None:
             return None
         try:
@@ -145,7 +147,7 @@ class Document:
             and violation["input"] is not None
             and isinstance(node := self._node(location), yaml.ScalarNode)
         ):
-            # As it is written: 6.10 is the number 6.1.
+            # The text of the node, because YAML reads 6.10 as the number 6.1.
             message = f"must be text: write it in quotes ('{node.value}')"
         elif violation["type"] == "value_error":
             location = self._quoted(location, message)
@@ -160,13 +162,13 @@ class Document:
         return node
 
     def _quoted(self, location: Location, message: str) -> Location:
-        """The place, at or under `location`, of the first scalar that a model's own check quotes in its message."""
+        """Return the location, at or under `location`, of the first scalar quoted in the message of a model's check."""
         node = self._node(location)
         found = _scalars(node, location) if node is not None else iter(())
-        return next((place for place, text in found if repr(text) in message), location)
+        return next((quoted for quoted, text in found if repr(text) in message), location)
 
     def _existing(self, location: Location, kind: str) -> Location:
-        """`location` without trailing steps that name no value of the document."""
+        """Return `location` without trailing steps that name no value of the document."""
         node, depth = self.root, 0
         while depth < len(location) and node is not None:
             node = _child(node, location[depth])
@@ -175,7 +177,7 @@ class Document:
 
 
 def dotted(location: Location) -> str:
-    """('units', 1, 'name') -> 'units[1].name'."""
+    """Format a location: ('units', 1, 'name') -> 'units[1].name'."""
     text = ""
     for step in location:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step
@@ -218,7 +220,9 @@ def _structural_problems(file: str, node: yaml.Node, location: Location, seen: s
                 continue
             here = (*location, key.value)
             if key.value in first_line:
-                yield Problem(file, key_line, dotted(here), f"written twice; first on line {first_line[key.value]}")
+                yield Problem(
+                    file, key_line, dotted(here), f"key is written twice; first on line {first_line[key.value]}"
+                )
             first_line.setdefault(key.value, key_line)
             yield from _structural_problems(file, value, here, seen)
     elif isinstance(node, yaml.SequenceNode):
@@ -227,7 +231,7 @@ def _structural_problems(file: str, node: yaml.Node, location: Location, seen: s
     else:
         try:
             _plain(node)
-        except Exception:  # PyYAML's constructors raise what they come upon: ValueError, KeyError, AttributeError
+        except Exception:  # PyYAML's constructors raise ValueError, KeyError, AttributeError ...
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             message = f"{node.value!r} cannot be read as {tag}; if it is text, write it in quotes"
             yield Problem(file, line, dotted(location), message)
@@ -254,7 +258,7 @@ def _plain(node: yaml.Node) -> Any:
 
 
 def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
-    """Names that the model expects at `location`; empty where no model is."""
+    """Return the field names of the model at `location`; empty if there is no model."""
     kinds: list[Any] = [model]
     for step in location:
         kinds = [inner for kind in kinds for inner in _step(kind, step)]
@@ -262,7 +266,7 @@ def _fields_at(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def _step(kind: Any, step: str | int) -> list[Any]:
-    """The types a value of type `kind` can have at key or index `step`."""
+    """Return the types that a value of type `kind` can have at key or index `step`."""
     if _is_model(kind):
         for name, field in kind.model_fields.items():
             if step in (name, field.alias):
@@ -286,7 +290,7 @@ def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
-def known_or_hint(name: str, known: Mapping[str, object] | set[str]) -> str:
-    """`no such thing` message tail: the closest known name, else all of them."""
+def suggest_name(name: str, known: Mapping[str, object] | set[str]) -> str:
+    """Return the end of an error message on an unknown name: the closest known name, or all of them."""
     close = difflib.get_close_matches(name, list(known), n=1)
     return f"did you mean {close[0]}?" if close else f"there are: {', '.join(sorted(known)) or 'none'}"

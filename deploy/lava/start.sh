@@ -1,8 +1,8 @@
 #!/bin/bash
-# wqlab-lava PORT [DEVICE...]: LAVA on 127.0.0.1:PORT, with these QEMU devices; ends when one of its processes ends.
-# What it keeps is in /var/lib/lava. PORT to PORT+3 are its own.
+# wqlab-lava PORT [DEVICE...]: run LAVA on 127.0.0.1:PORT with these QEMU devices; exit when one of its processes ends.
+# Its data is in /var/lib/lava. It uses the ports PORT to PORT+3.
 #
-# It starts as root, as LAVA's dispatcher needs to; its web server and database run as users of their own.
+# It starts as root, which LAVA's dispatcher needs; its web server and database run as other users.
 set -eu
 port=$1
 shift
@@ -21,7 +21,7 @@ database() {
     install -d -o postgres -m 755 /run/postgresql
     if [ ! -e $kept/postgres/PG_VERSION ]; then
         as_postgres "$bin/initdb" -D $kept/postgres -A peer -E UTF8 --locale=C.UTF-8 --no-instructions
-        # LAVA's programs run as root or lavaserver, and are the role lavaserver in its database.
+        # LAVA's programs run as root or lavaserver, and use the role lavaserver of the database.
         sed -i '1i local lavaserver lavaserver peer map=lava' $kept/postgres/pg_hba.conf
         printf 'lava root lavaserver\nlava lavaserver lavaserver\n' >> $kept/postgres/pg_ident.conf
     fi
@@ -94,7 +94,7 @@ gunicorn3 lava_server.wsgi --log-level WARNING -u lavaserver -g lavaserver --wor
     --bind "127.0.0.1:$port" &
 lava-server manage lava-publisher --level WARN --log-file - --host 127.0.0.1 --port $publisher &
 lava-server manage lava-scheduler --level WARN --log-file - --event-url "tcp://127.0.0.1:$events" &
-until curl -sf $api/system/version/ > /dev/null; do sleep 0.5; done
+until curl -sf "$api/system/version/" > /dev/null; do sleep 0.5; done
 lava-worker --level WARN --log-file - --name worker-01 --url "http://127.0.0.1:$port/" \
     --ws-url "http://127.0.0.1:$publisher/ws/" --token "$worker_token" --ping-interval 1 --job-log-interval 1 &
 wait -n

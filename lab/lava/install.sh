@@ -1,5 +1,5 @@
 #!/bin/sh
-# Inside LAVA's root, once: the database with everything that does not depend on where LAVA will listen.
+# Run once in LAVA's root: create the database with everything that does not depend on LAVA's addresses.
 set -eu
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8
 bin=$(echo /usr/lib/postgresql/*/bin)
@@ -8,7 +8,7 @@ mkdir -p /srv/postgres
 chown postgres /srv/postgres
 as_postgres() { setpriv --reuid postgres --regid postgres --init-groups "$@"; }
 as_postgres "$bin/initdb" -D /srv/postgres -A trust --locale C.UTF-8 -E UTF8 --no-sync
-# Durability is worth nothing here, and costs seconds.
+# Durability is not needed here, and costs seconds.
 cat >> /srv/postgres/postgresql.conf <<Y
 listen_addresses = ''
 unix_socket_directories = '/run/postgresql'
@@ -32,5 +32,5 @@ lava-server manage drop_materialized_views
 lava-server manage refresh_queries --all
 lava-server manage device-types add qemu
 as_postgres "$bin/pg_ctl" -w -D /srv/postgres stop
-# Where nothing is known of it yet, a lock file of a stopped server would be in the way.
+# Remove the lock file of the stopped server, which would prevent a start elsewhere.
 rm -f /srv/postgres/postmaster.pid

@@ -1,4 +1,5 @@
-# Sourced in LAVA's namespace: with `tree`, the root to be entered. What programs expect of a running system.
+# shellcheck shell=sh disable=SC2154  # the script that sources this file sets `tree`
+# Sourced in LAVA's namespace: mount what programs expect of a running system in the root folder `tree`.
 mount --make-rprivate /
 mount -t proc proc "$tree/proc"
 mount --rbind /dev "$tree/dev"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# In LAVA's root: the QEMU of the machine around it, with its own libraries; the network card's ROM is LAVA's.
+# In LAVA's root: run the host machine's QEMU with the host's libraries; the network card's ROM is LAVA's.
 usr=/host/usr lib=/host/usr/lib/x86_64-linux-gnu
 export QEMU_MODULE_DIR=$lib/qemu
 exec $lib/ld-linux-x86-64.so.2 --library-path "$lib:$lib/pulseaudio" $usr/bin/qemu-system-x86_64 \

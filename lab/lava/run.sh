@@ -1,18 +1,19 @@
 #!/bin/sh
-# A real LAVA for tests and trials: server, database and dispatcher of Debian's packages in a root of their own, without
-# systemd, Docker or privileges (user namespaces, subordinate ids).
-#   run.sh root             prints the folder with the installed LAVA; makes it in the cache when it is not there (2 min)
-#   run.sh serve STATE PORT runs it in the foreground until killed: web and REST on 127.0.0.1:PORT, what changes in STATE;
-#                           writes STATE/ready when jobs can be submitted. PORT to PORT+3 must be free.
-#   run.sh remove STATE     removes STATE, whose files belong to subordinate ids
-# Environment: WQLAB_LAVA_OWN_QEMU=1 has its devices run by this machine's QEMU instead of LAVA's; WQLAB_CACHE; WQLAB_LAVA_MIRROR, where Debian sid is taken from (default: the machine's own).
+# Run a real LAVA for tests and trials: server, database and dispatcher from Debian packages in a separate root folder,
+# without systemd, Docker or privileges (user namespaces, subordinate ids).
+#   run.sh root             print the folder with the installed LAVA; create it in the cache if it is missing (2 min)
+#   run.sh serve STATE PORT run LAVA in the foreground until killed: web and REST on 127.0.0.1:PORT, data in STATE;
+#                           write STATE/ready when jobs can be submitted. PORT to PORT+3 must be free.
+#   run.sh remove STATE     remove STATE, whose files belong to subordinate ids
+# Environment: WQLAB_CACHE; WQLAB_LAVA_OWN_QEMU=1 runs the devices with this machine's QEMU instead of LAVA's;
+# WQLAB_LAVA_MIRROR is the mirror of Debian sid (default: the machine's own).
 set -eu
 cd "$(dirname "$0")"
-: "${WQLAB_CACHE:?is not set: run this by lab/as-user.sh}"
+: "${WQLAB_CACHE:?is not set: run this with lab/as-user.sh}"
 
 die() { printf 'lava: %s\n' "$*" >&2; exit 1; }
 
-# Root of a user namespace with all subordinate ids, in which LAVA's several users are kept apart.
+# Run a command as root of a user namespace with all subordinate ids, which separate LAVA's users.
 in_namespace() { unshare --map-auto --map-root-user --mount --pid --fork --kill-child "$@"; }
 
 can_make_namespaces() {
@@ -23,13 +24,13 @@ can_make_namespaces() {
 
 mirror() {
 	[ -z "${WQLAB_LAVA_MIRROR:-}" ] || { echo "$WQLAB_LAVA_MIRROR"; return; }
-	# Not a snapshot: those are of the machine's own release.
+	# Snapshots are excluded, because they contain only the machine's own release.
 	apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -v -e snapshot -e security | sort -u | head -n 1
 }
 
 make_root() {
 	can_make_namespaces
-	# Its files belong to the subordinate ids that made it.
+	# The key includes the subordinate ids, because the files belong to them.
 	key=$( (cat packages.txt install.sh mounts.sh && grep "^$(id -un):" /etc/subuid) | sha256sum | cut -c1-16)
 	root=$WQLAB_CACHE/lava/$key
 	if [ ! -e "$root/installed" ]; then
@@ -46,7 +47,7 @@ make_root() {
 			_ "$work/tree" >> "$work/log" 2>&1 ||
 			{ tail -n 5 "$work/log" >&2; die "LAVA could not be set up; the whole log is $work/log"; }
 		touch "$work/installed"
-		mv -T "$work" "$root" 2>/dev/null || in_namespace rm -rf "$work" # somebody else was first
+		mv -T "$work" "$root" 2>/dev/null || in_namespace rm -rf "$work" # another process was faster
 	fi
 	echo "$root/tree"
 }
@@ -58,7 +59,7 @@ serve)
 	state=$2 port=$3
 	mkdir -p "$state/upper" "$state/work" "$state/merged"
 	rm -f "$state/ready"
-	# What the installed root holds stays as it is; what this LAVA changes goes to its state.
+	# The installed root stays unchanged: this LAVA's changes go to its state folder.
 	exec unshare --map-auto --map-root-user --mount --pid --fork --kill-child sh -c '
 		root=$1 state=$2 port=$3 tree=$2/merged
 		mount -t overlay overlay -o "lowerdir=$root,upperdir=$state/upper,workdir=$state/work,userxattr" "$tree"

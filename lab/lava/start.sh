@@ -1,7 +1,7 @@
 #!/bin/bash
-# Inside LAVA's root: start.sh PORT. Starts everything and stays until one of it ends. /state is the caller's folder; it
-# holds `devices`, one QEMU device's name a line, and gets `token` (of the user wqlab), `other-token` (of another user),
-# `ready` and logs.
+# start.sh PORT, in LAVA's root: start all of LAVA's processes and run until one of them ends. /state is the caller's
+# folder. It contains `devices`, a QEMU device's name on each line, and receives `token` (of the user wqlab),
+# `other-token` (of another user), `ready` and logs.
 set -eu
 port=$1
 publisher=$((port + 1)) events=$((port + 2)) overlays=$((port + 3))
@@ -31,7 +31,7 @@ if [ ! -e /state/token ]; then
 		printf "{%% extends 'qemu.jinja2' %%}\n{%% set no_kvm = True %%}\n" >$devices/"$name".jinja2
 	done </state/devices
 	chown -R lavaserver:lavaserver /etc/lava-server
-	# All in one process: each start of lava-server takes seconds.
+	# One process does everything, because each start of lava-server takes seconds.
 	lava-server manage shell >/dev/null </register.shell
 fi
 mkdir -p /var/log/lava-server /var/lib/lava-server/default/media/job-output /var/lib/lava/dispatcher/tmp
@@ -46,7 +46,7 @@ lava-server manage lava-publisher --level INFO --log-file /var/log/lava-server/l
 lava-server manage lava-scheduler --level INFO --log-file /var/log/lava-server/lava-scheduler.log \
 	--event-url tcp://127.0.0.1:$events >$log/scheduler.out 2>&1 &
 api=http://127.0.0.1:$port/api/v0.2
-until_answered() { # GREP URL: waits for an answer; ends when something that was started has ended
+until_answered() { # PATTERN URL: wait for an answer that matches; exit if a started process has ended
 	until curl -s "$2" | grep -q "$1"; do
 		[ "$(jobs -pr | wc -l)" = "$(jobs -p | wc -l)" ] || {
 			tail -n 5 $log/*.out >&2
@@ -55,11 +55,11 @@ until_answered() { # GREP URL: waits for an answer; ends when something that was
 		sleep 0.2
 	done
 }
-until_answered version $api/system/version/
-# Without short intervals a job of seconds takes half a minute.
+until_answered version "$api/system/version/"
+# With the default intervals a job of seconds takes half a minute.
 lava-worker --level INFO --log-file $log/worker.log --name worker-01 --url http://127.0.0.1:"$port"/ \
 	--ws-url http://127.0.0.1:$publisher/ws/ --token "$worker_token" --ping-interval 1 --job-log-interval 1 >$log/worker.out 2>&1 &
-until_answered Online $api/workers/worker-01/
+until_answered Online "$api/workers/worker-01/"
 touch /state/ready
 wait -n
 echo "one of LAVA's processes has ended: see its log" >&2

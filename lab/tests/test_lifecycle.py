@@ -12,7 +12,7 @@ TOKEN = "wql_of-the-lab-that-listens"
 
 
 class ReadyLab(BaseHTTPRequestHandler):
-    """What another lab's API looks like from here."""
+    """API of another lab, which does not know this lab's token."""
 
     def do_GET(self) -> None:
         known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
@@ -20,7 +20,7 @@ class ReadyLab(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Quiet."""
+        """Print nothing."""
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def url() -> Iterator[str]:
         thread.join()
 
 
-def test_another_labs_api_is_not_taken_for_ones_own(url: str) -> None:
-    """Two labs that start at once may find the same port free."""
+def test_api_of_another_lab_is_detected(url: str) -> None:
+    """Two labs that start at the same time may choose the same port."""
     assert api_answers(url, TOKEN)
     with pytest.raises(PortTakenError, match=url):
         api_answers(url, "wql_of-this-lab")
 
 
-def test_an_api_that_does_not_listen_yet_is_waited_for() -> None:
+def test_api_that_does_not_listen_is_not_ready() -> None:
     assert not api_answers("http://127.0.0.1:1", TOKEN)

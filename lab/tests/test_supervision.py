@@ -1,4 +1,4 @@
-"""The lab's processes are ended by a real supervisord."""
+"""Stop programs with a real supervisord."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_lab.paths import Layout
+from wqlab_lab.paths import LabPaths
 from wqlab_lab.services import Service, supervisor_config
 from wqlab_lab.supervision import Supervisor, SupervisorError
 
-DEAF = "trap '' TERM"
+IGNORES_TERM = "trap '' TERM"
 SLOW = "trap 'sleep 0.2; echo slow >> ended; exit' TERM"
 QUICK = "trap 'echo quick >> ended; exit' TERM"
-MURDERER = "trap 'kill -9 $PPID' TERM"
+SUPERVISOR_KILLER = "trap 'kill -9 $PPID' TERM"
 
 
 class Programs:
-    """Under one supervisord."""
+    """Programs under one supervisord."""
 
     def __init__(self, folder: Path) -> None:
-        self.layout = Layout(folder, folder / "cache", folder / "state")
-        self.layout.create()
-        self.supervisor = Supervisor(self.layout.run / "supervisor.sock")
+        self.paths = LabPaths(folder, folder / "cache", folder / "state")
+        self.paths.create()
+        self.supervisor = Supervisor(self.paths.run / "supervisor.sock")
         self._ends: dict[str, int] = {}
 
     def start(self, stop_wait_s: int = 1000, **traps: str) -> None:
-        """Returns when every program has set its trap."""
-        state = self.layout.state
+        """Start the programs and wait until each has set its trap."""
+        state = self.paths.state
         programs = [
             Service(
                 name,
@@ -44,8 +44,8 @@ class Programs:
             )
             for name, trap in traps.items()
         ]
-        config = self.layout.run / "supervisord.conf"
-        config.write_text(supervisor_config(self.layout, programs))
+        config = self.paths.run / "supervisord.conf"
+        config.write_text(supervisor_config(self.paths, programs))
         subprocess.run(["supervisord", "-c", config], check=True, cwd=state)
         self._ends["supervisord"] = os.pidfd_open(self.supervisor.pid())
         for name in traps:
@@ -53,8 +53,8 @@ class Programs:
             self.supervisor.start(name)
             self._ends[name] = os.pidfd_open(int(ready.read_text()))
 
-    def left(self) -> set[str]:
-        """A signal that was just sent may be on its way to supervisord."""
+    def running(self) -> set[str]:
+        """Return the programs that still run, after waiting for supervisord to end."""
         select.select([self._ends["supervisord"]], [], [], 10)
         return self._ends.keys() - self._ended()
 
@@ -77,34 +77,34 @@ def programs() -> Iterator[Programs]:
         found.kill()
 
 
-def test_groups_end_one_after_the_other_and_supervisord_last(programs: Programs) -> None:
+def test_groups_end_in_order_and_supervisord_last(programs: Programs) -> None:
     programs.start(slow=SLOW, quick=QUICK)
     programs.supervisor.end(({"slow"}, {"quick"}), 30)
-    assert not programs.left()
-    assert (programs.layout.state / "ended").read_text() == "slow\nquick\n"
+    assert not programs.running()
+    assert (programs.paths.state / "ended").read_text() == "slow\nquick\n"
 
 
-def test_the_programs_of_a_group_end_side_by_side(programs: Programs) -> None:
+def test_programs_of_a_group_end_in_parallel(programs: Programs) -> None:
     programs.start(slow=SLOW, quick=QUICK)
     programs.supervisor.end(({"slow", "quick"},), 30)
-    assert (programs.layout.state / "ended").read_text() == "quick\nslow\n"
+    assert (programs.paths.state / "ended").read_text() == "quick\nslow\n"
 
 
-def test_what_does_not_hear_is_killed_by_supervisord(programs: Programs) -> None:
-    programs.start(stop_wait_s=1, deaf=DEAF)
-    programs.supervisor.end(({"deaf"},), 30)
-    assert not programs.left()
+def test_program_that_ignores_sigterm_is_killed(programs: Programs) -> None:
+    programs.start(stop_wait_s=1, ignoring=IGNORES_TERM)
+    programs.supervisor.end(({"ignoring"},), 30)
+    assert not programs.running()
 
 
-def test_a_program_that_does_not_end_is_named(programs: Programs) -> None:
-    programs.start(deaf=DEAF)
-    with pytest.raises(SupervisorError, match="deaf does not end"):
-        programs.supervisor.end(({"deaf"},), 0.1)
-    assert programs.left() == {"deaf"}, "and nobody starts it again"
+def test_program_that_does_not_end_is_named(programs: Programs) -> None:
+    programs.start(ignoring=IGNORES_TERM)
+    with pytest.raises(SupervisorError, match="ignoring does not end"):
+        programs.supervisor.end(({"ignoring"},), 0.1)
+    assert programs.running() == {"ignoring"}, "it is not restarted"
 
 
-def test_nobody_waits_for_a_supervisord_that_was_killed(programs: Programs) -> None:
-    programs.start(murderer=MURDERER)
+def test_killed_supervisord_is_not_waited_for(programs: Programs) -> None:
+    programs.start(killer=SUPERVISOR_KILLER)
     with pytest.raises(SupervisorError, match=r"supervisord (has been killed|does not answer)"):
-        programs.supervisor.end(({"murderer"},), 600)
-    assert programs.left() == {"murderer"}
+        programs.supervisor.end(({"killer"},), 600)
+    assert programs.running() == {"killer"}

@@ -8,13 +8,13 @@ import pytest
 
 from wqlab_lab import web
 
-PACKAGE = '{"name": "pages", "scripts": {"build": "%s", "hello": "cat ../server/openapi.json >../../said"}}'
+PACKAGE = '{"name": "pages", "scripts": {"build": "%s", "hello": "cat ../server/openapi.json >../../schema"}}'
 LOCK = '{"name": "pages", "lockfileVersion": 3, "packages": {"": {"name": "pages"}}}'
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A checkout whose pages need no package, so that no registry is asked."""
+    """Create a checkout whose pages need no package, so that no registry is used."""
     pages = tmp_path / "checkout" / "web"
     pages.mkdir(parents=True)
     (pages / "package.json").write_text(PACKAGE % "mkdir dist && cp page.html dist/index.html")
@@ -41,26 +41,26 @@ def test_pages_are_built_once_per_content(checkout: Path, tmp_path: Path) -> Non
     assert (second / "index.html").read_text() == "<h2>"
 
 
-def test_what_somebody_installed_or_built_in_the_checkout_changes_nothing(checkout: Path, tmp_path: Path) -> None:
+def test_installed_and_built_files_do_not_change_the_key(checkout: Path, tmp_path: Path) -> None:
     before = web.pages(tmp_path, checkout)
     for folder in ("node_modules", "dist"):
         (checkout / "web" / folder).mkdir()
         (checkout / "web" / folder / "x").write_text("x")
     assert web.pages(tmp_path, checkout) == before
-    with web.workplace(tmp_path / "cache", checkout) as place:
-        assert not (place / "dist").exists()
+    with web.working_copy(tmp_path / "cache", checkout) as copy:
+        assert not (copy / "dist").exists()
 
 
-def test_what_the_type_checker_found_out_is_there_the_next_time(checkout: Path, tmp_path: Path) -> None:
+def test_type_check_state_is_reused(checkout: Path, tmp_path: Path) -> None:
     made = PACKAGE.replace("cat ../server/openapi.json", "touch .tsbuildinfo; cat ../server/openapi.json")
     (checkout / "web" / "package.json").write_text(made % "true")
     for known in (False, True):
-        with web.workplace(tmp_path / "cache", checkout) as place:
-            assert (place / ".tsbuildinfo").exists() == known
-            web.npm(["run", "hello"], place)
+        with web.working_copy(tmp_path / "cache", checkout) as copy:
+            assert (copy / ".tsbuildinfo").exists() == known
+            web.npm(["run", "hello"], copy)
 
 
-def test_a_build_that_fails_says_why_and_leaves_nothing_behind(checkout: Path, tmp_path: Path) -> None:
+def test_failed_build_raises_its_output_and_leaves_no_files(checkout: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     (checkout / "web" / "package.json").write_text(PACKAGE % "mkdir dist && echo broken here && exit 3")
     with pytest.raises(web.WebError, match="broken here"):
@@ -69,20 +69,20 @@ def test_a_build_that_fails_says_why_and_leaves_nothing_behind(checkout: Path, t
     assert [path.name for path in (cache / "web").iterdir() if path.name.startswith("work-")] == []
 
 
-def test_a_script_sees_the_schema_and_not_the_checkout(checkout: Path, tmp_path: Path) -> None:
+def test_script_runs_in_a_copy_with_the_schema(checkout: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    with web.workplace(cache, checkout) as place:
-        assert checkout not in place.parents
-        web.npm(["run", "hello"], place)
-    assert (cache / "web" / "said").read_text() == "{}"
+    with web.working_copy(cache, checkout) as copy:
+        assert checkout not in copy.parents
+        web.npm(["run", "hello"], copy)
+    assert (cache / "web" / "schema").read_text() == "{}"
 
 
-def test_packages_that_nobody_uses_are_forgotten(checkout: Path, tmp_path: Path) -> None:
+def test_unused_packages_are_removed(checkout: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     for name, days in (("packages-old", 31), ("packages-recent", 29)):
         (cache / "web" / name).mkdir(parents=True)
         os.utime(cache / "web" / name, (0, time.time() - days * 86400))
-    with web.workplace(cache, checkout):
+    with web.working_copy(cache, checkout):
         pass
     kept = {path.name for path in (cache / "web").glob("packages-*")}
     assert "packages-old" not in kept

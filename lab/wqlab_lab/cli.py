@@ -6,11 +6,13 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
-from . import demo
+from . import demo, development
 from .lifecycle import Lab, LabError
-from .paths import ADMIN, Layout, LayoutError
+from .paths import ADMIN, LabPaths, LabPathsError
 from .prepare import PrepareError, prepare
+from .web import WebError
 
 
 def main() -> None:
@@ -18,18 +20,20 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, summary in (
         ("up", "prepare what is missing and start the lab"),
+        ("restart", "stop the lab and start it with changed code; the data stays"),
+        ("dev", "run the lab in the foreground with reload on change, and Vite's server for the pages"),
         ("arm64", "add emulated arm64 devices: build their golden system"),
-        ("status", "what runs, and where"),
-        ("password", "make a new password for the lab's administrator"),
-        ("stop", "stop every process, keep the data"),
-        ("down", "stop every process and remove the state folder"),
+        ("status", "list the lab's programs and its address"),
+        ("password", "create a new password for the lab's administrator"),
+        ("stop", "stop every program, keep the data"),
+        ("down", "stop every program and remove the state folder"),
         ("demo", "start the lab, submit the examples, print their reports"),
     ):
         commands.add_parser(name, help=summary)
     command = parser.parse_args().command
     try:
         sys.exit(_run(command))
-    except (LabError, LayoutError, PrepareError) as error:
+    except (LabError, LabPathsError, PrepareError, WebError) as error:
         print(f"wqlab-lab: {error}", file=sys.stderr)
         sys.exit(4)
     except subprocess.CalledProcessError as error:
@@ -42,80 +46,101 @@ def main() -> None:
 def _run(command: str) -> int:
     started = time.monotonic()
 
-    def say(text: str) -> None:
+    def report(text: str) -> None:
         elapsed = int(time.monotonic() - started)
         print(f"[{elapsed // 60:2d}:{elapsed % 60:02d}] {text}", flush=True)
 
-    layout = Layout.from_environment()
-    lab = Lab(layout, say)
+    paths = LabPaths.from_environment()
+    lab = Lab(paths, report, reload=command == "dev")
     if command == "status":
-        print(f"{layout.url}\n{lab.status()}" if lab.running() else "the lab is not running")
+        print(f"{paths.url}\n{lab.status()}" if lab.running() else "the lab is not running")
         return 0
     if command == "password":
-        print(_sign_in(layout, lab.new_password(ADMIN)))
+        print(_sign_in_text(paths, lab.new_password(ADMIN)))
         return 0
     if command == "stop":
         lab.stop()
-        print(f"stopped; its data stays in {layout.state}")
+        print(f"stopped; the data stays in {paths.state}")
         return 0
     if command == "down":
         lab.down()
-        print(f"stopped, {layout.state} removed; builds and images stay in {layout.cache}")
+        print(f"stopped, {paths.state} removed; builds and images stay in {paths.cache}")
         return 0
 
+    if command == "restart":
+        lab.restart()
+        report(f"the lab runs at {paths.url} with the current code")
+        return 0
+    if command == "dev":
+        return _develop(lab, report)
     if command == "arm64":
-        layout.create()
-        layout.add_architecture(command)
-        prepare(layout, say)
+        paths.create()
+        paths.add_architecture(command)
+        prepare(paths, report)
         if lab.running():
             lab.up()
-        say("the lab has emulated arm64 devices" if lab.running() else "`make up` starts a lab with arm64 devices")
+        report("the lab has emulated arm64 devices" if lab.running() else "`make up` starts a lab with arm64 devices")
         return 0
     if not lab.running():
-        prepare(layout, say)
-        say("starting the lab")
+        prepare(paths, report)
+        report("starting the lab")
     lab.up()
     if command == "up":
-        print(_how_to_use(layout))
+        print(_usage_text(paths))
         _print_first_password(lab)
         return 0
 
-    say(f"the lab runs at {layout.url}")
+    report(f"the lab runs at {paths.url}")
     _print_first_password(lab)
-    submissions = demo.submit_examples(layout)
+    submissions = demo.submit_examples(paths)
     worst = 0
     for submission in submissions:
-        say(f"submission {submission}")
-        worst = max(worst, demo.watch(layout, submission))
+        report(f"submission {submission}")
+        worst = max(worst, demo.watch(paths, submission))
     for submission in submissions:
         print()
-        demo.print_report(layout, submission)
+        demo.print_report(paths, submission)
     print()
-    say("done")
-    print(_how_to_use(layout))
+    report("done")
+    print(_usage_text(paths))
     return worst
+
+
+def _develop(lab: Lab, report: Callable[[str], None]) -> int:
+    """Run the lab with reload on change until Vite's server is interrupted, then stop it."""
+    prepare(lab.paths, report)
+    if lab.running():
+        report("stopping the running lab; its data stays")
+        lab.stop()
+    lab.up()
+    report(f"the API at {lab.paths.url}, workers and pages reload on change; Ctrl-C stops the lab")
+    _print_first_password(lab)
+    try:
+        return development.serve_pages(lab.paths.url)
+    finally:
+        lab.stop()
 
 
 def _print_first_password(lab: Lab) -> None:
     if lab.first_password is not None:
-        print(_sign_in(lab.layout, lab.first_password), flush=True)
+        print(_sign_in_text(lab.paths, lab.first_password), flush=True)
 
 
-def _sign_in(layout: Layout, password: str) -> str:
+def _sign_in_text(paths: LabPaths, password: str) -> str:
     return f"""
-Sign in at {layout.url}/sign-in (this password is shown only now; `make password` makes another one)
+Sign in at {paths.url}/sign-in (this password is shown only once; `make password` creates a new one)
 
     user      {ADMIN}
     password  {password}
 """
 
 
-def _how_to_use(layout: Layout) -> str:
+def _usage_text(paths: LabPaths) -> str:
     return f"""
-The lab runs at {layout.url} (interactive API: {layout.url}/docs)
+The lab runs at {paths.url} (documentation: {paths.url}/docs/)
 
-    export WQLAB_URL={layout.url}
-    export WQLAB_TOKEN={layout.token(ADMIN)}
+    export WQLAB_URL={paths.url}
+    export WQLAB_TOKEN={paths.token(ADMIN)}
     .venv/bin/wqlab list
 
-`make stop` stops it and keeps its data; `make down` stops it and removes {layout.state}."""
+`make stop` stops it and keeps its data; `make down` stops it and removes {paths.state}."""

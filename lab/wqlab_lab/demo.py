@@ -1,39 +1,39 @@
-"""The demo: what a newcomer runs first. It knows the lab only by the `wqlab` command, as any user does."""
+"""Submit the demo's examples and print their reports, with the `wqlab` command as any user would."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 
-from .paths import Layout
+from .paths import LabPaths
 
 EXAMPLE = "kernels/examples/flush-lock-runs.mbox"
 SERIES_TARGET = "xfs-fsync@xeon-2s"
 SETTINGS_TARGET = "dm-crypt-affinity@ryzen-3900x"
 
 
-def submit_examples(layout: Layout) -> list[int]:
-    """Submits the example series and a settings study; returns their submission ids."""
+def submit_examples(paths: LabPaths) -> list[int]:
+    """Submit the example series and a settings study; return their submission ids."""
     return [
-        # Six boots decide; one of the plan's three scenarios keeps each of them short.
-        _submit(layout, "--settings-only", "--target", SETTINGS_TARGET, "--scenario", "HIGH"),
-        _submit(layout, "--mbox", str(layout.data / EXAMPLE), "--target", SERIES_TARGET),
+        # Six boots are enough for verdicts; one of the plan's three scenarios keeps each boot short.
+        _submit(paths, "--settings-only", "--target", SETTINGS_TARGET, "--scenario", "HIGH"),
+        _submit(paths, "--mbox", str(paths.data / EXAMPLE), "--target", SERIES_TARGET),
     ]
 
 
-def watch(layout: Layout, submission: int) -> int:
-    """Live progress until the submission ends; returns its exit code."""
-    return subprocess.run(["wqlab", "watch", str(submission)], env=layout.user_environment(), check=False).returncode
+def watch(paths: LabPaths, submission: int) -> int:
+    """Show progress until the submission is finished; return its exit code."""
+    return subprocess.run(["wqlab", "watch", str(submission)], env=paths.user_environment(), check=False).returncode
 
 
-def print_report(layout: Layout, submission: int) -> None:
-    subprocess.run(["wqlab", "report", str(submission)], env=layout.user_environment(), check=True)
+def print_report(paths: LabPaths, submission: int) -> None:
+    subprocess.run(["wqlab", "report", str(submission)], env=paths.user_environment(), check=True)
 
 
-def _submit(layout: Layout, *arguments: str) -> int:
+def _submit(paths: LabPaths, *arguments: str) -> int:
     answer = subprocess.run(
         ["wqlab", "submit", "--json", *arguments],
-        env=layout.user_environment(),
+        env=paths.user_environment(),
         text=True,
         stdout=subprocess.PIPE,
         check=True,

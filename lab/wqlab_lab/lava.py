@@ -1,4 +1,4 @@
-"""A real LAVA beside a lab, for tests and trials: `lab/lava/run.sh` started and stopped."""
+"""Start and stop a real LAVA server for tests and trials, with `lab/lava/run.sh`."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from pathlib import Path
 from .paths import free_port
 
 RUN = Path(__file__).resolve().parents[1] / "lava" / "run.sh"
-START_S = 900.0
-"""Most of it is for making its root, the first time on a busy machine."""
-PORTS = 4
-"""That LAVA takes, from its web server's on."""
+START_TIMEOUT_S = 900.0
+"""Most of this time is for building its root filesystem, the first time on a busy machine."""
+PORT_COUNT = 4
+"""Number of consecutive ports that LAVA uses, starting with its web server's."""
 
 
 class LavaNotStarted(Exception):
-    """The text has LAVA's own last words."""
+    """LAVA did not start; the text has the end of its log."""
 
 
 class TrialLava:
-    """LAVA with QEMU devices of these names; what it keeps is in `state`, so that it can be stopped and started."""
+    """LAVA server with QEMU devices of the given names; its data in `state` survives a stop."""
 
     def __init__(self, state: Path, devices: Sequence[str]) -> None:
         state.mkdir(parents=True, exist_ok=True)
         (state / "devices").write_text("".join(f"{name}\n" for name in devices))
         self.state = state
-        self.port = _free_ports()
+        self.port = _first_free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -46,31 +46,31 @@ class TrialLava:
 
     @property
     def other_token(self) -> str:
-        """Of a LAVA user that has nothing to do with us."""
+        """Token of a LAVA user who is not the lab's."""
         return (self.state / "other-token").read_text().strip()
 
     def start(self) -> None:
-        """Returns at once; `wait` for it. Making its root takes two minutes the first time."""
+        """Start LAVA without waiting (see `wait`); the first start builds its root filesystem in about 2 minutes."""
         (self.state / "ready").unlink(missing_ok=True)
         with (self.state / "run.log").open("ab") as log:
             self._process = subprocess.Popen(
-                # Whatever becomes of this process, LAVA does not outlive it.
+                # LAVA ends with this process, however that ends.
                 ["setpriv", "--pdeathsig", "KILL", str(RUN), "serve", str(self.state), str(self.port)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Until jobs can be submitted. Raises LavaNotStarted."""
-        deadline = time.monotonic() + START_S
+        """Wait until jobs can be submitted. Raises LavaNotStarted."""
+        deadline = time.monotonic() + START_TIMEOUT_S
         while not (self.state / "ready").exists():
-            # Its start has no event for others: ask.
+            # LAVA sends no event when it has started, so poll.
             ended = self._process is None or self._process.poll() is not None
             if ended or time.monotonic() > deadline:
                 raise LavaNotStarted((self.state / "run.log").read_text(errors="replace")[-2000:])
             time.sleep(0.2)
 
     def stop(self) -> None:
-        """Like a machine that is switched off: everything of it ends at once, jobs too."""
+        """Kill all of LAVA's processes at once, jobs included, as switching off its machine would."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
@@ -81,12 +81,12 @@ class TrialLava:
         subprocess.run([str(RUN), "remove", str(self.state)], check=True)
 
 
-def _free_ports() -> int:
-    """The first of PORTS that follow each other."""
+def _first_free_port() -> int:
+    """Return the first of PORT_COUNT consecutive free ports."""
     while True:
         first = free_port(0)
         try:
-            if all(free_port(first + more) == first + more for more in range(1, PORTS)):
+            if all(free_port(first + more) == first + more for more in range(1, PORT_COUNT)):
                 return first
         except (OSError, OverflowError):
             continue

@@ -1,4 +1,4 @@
-"""Up, stop, down: one lab on this machine, under supervisord."""
+"""Start and stop one lab on this machine, under supervisord."""
 
 from __future__ import annotations
 
@@ -14,35 +14,39 @@ from pathlib import Path
 
 import httpx
 
-from . import supervision
-from .paths import ADMIN, LAB, Layout
-from .services import END_FIRST, POSTGRES_BIN, Service, services, stores, supervisor_config
+from . import development, supervision
+from .paths import ADMIN, LAB, LabPaths
+from .services import POSTGRES_BIN, STOP_FIRST, Service, services, stores, supervisor_config
 
 READY_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 60.0
 
 
 class LabError(Exception):
-    """The lab could not be started or stopped; the text says what failed and where its log is."""
+    """The lab could not be started or stopped; the text names the failure and the log file."""
 
 
 class PortTakenError(LabError):
-    """Another lab, started at the same time, listens where this one was to."""
+    """Another lab that started at the same time listens on this lab's port."""
 
 
 class Lab:
-    def __init__(self, layout: Layout, say: Callable[[str], None]) -> None:
-        self.layout = layout
-        self.say = say
+    """One lab on this machine."""
+
+    def __init__(self, paths: LabPaths, report: Callable[[str], None], *, reload: bool = False) -> None:
+        """Create a lab; `report` prints progress, and with `reload` programs restart when their code changes."""
+        self.paths = paths
+        self._reload = reload
+        self.report = report
         self.first_password: str | None = None
-        """Of the administrator that this `up` made; kept nowhere else."""
-        self._supervisor = supervision.Supervisor(layout.run / "supervisor.sock")
+        """Password of the administrator, if this `up` created that user; it is stored nowhere else."""
+        self._supervisor = supervision.Supervisor(paths.run / "supervisor.sock")
 
     # --- state ------------------------------------------------------------------------------------------------
 
     @property
     def config(self) -> Path:
-        return self.layout.run / "supervisord.conf"
+        return self.paths.run / "supervisord.conf"
 
     def running(self) -> bool:
         return self._supervisor.answers()
@@ -53,60 +57,64 @@ class Lab:
     # --- up ---------------------------------------------------------------------------------------------------
 
     def up(self) -> None:
-        """Starts what does not run. On a running lab: applies device types that were added or changed.
+        """Start what is not running. On a running lab, apply added and changed device types.
 
-        One that was cut short is done again: each step leaves alone what is there.
+        An interrupted start can be repeated: each step skips what exists. Raises LabError.
         """
-        layout = self.layout
-        layout.create()
-        if self.running() and self._seen_device_types.exists():
+        paths = self.paths
+        paths.create()
+        if self.running() and self._applied_device_types.exists():
             self._apply_device_types()
             return
-        self._seen_device_types.unlink(missing_ok=True)
+        self._applied_device_types.unlink(missing_ok=True)
         try:
             self._start_all()
         except PortTakenError as error:
-            self.say(f"{error}: starting again on a port of its own")
+            self.report(f"{error}: starting again on another port")
             self.stop()
-            layout.forget_ports()
+            paths.forget_ports()
             self._start_all()
 
     def _start_all(self) -> None:
-        layout = self.layout
+        paths = self.paths
         self._make_database()
         self._make_ssh_key()
-        redis = layout.run / "redis-server"
+        redis = paths.run / "redis-server"
         if not redis.is_symlink():
             redis.symlink_to("/usr/bin/redis-check-rdb")
         if not self.running():
-            self._write_config(stores(layout))
-            subprocess.run(["supervisord", "-c", self.config], check=True, env=layout.environment(), cwd=layout.state)
+            self._write_config(stores(paths))
+            subprocess.run(["supervisord", "-c", self.config], check=True, env=paths.environment(), cwd=paths.state)
         self._start("postgres")
         self._start("redis")
         self._wait("postgres", self._postgres_answers)
-        self._run(["createdb", "-h", str(layout.run), "wqlab"], already="already exists")
+        self._run(["createdb", "-h", str(paths.run), "wqlab"], already="already exists")
         self._run(["wqlab-server", "migrate"])
         self._make_token("worker", "worker")
-        self._write_config([*stores(layout), *services(layout, capacity=1)])
+        self._write_config([*stores(paths), *self._services(capacity=1)])
         self._start("bench")
-        self._wait("bench", layout.bench.exists)
-        # The bench knows how many devices this host can run at once: as many sessions may run.
-        programs = services(layout, self._capacity())
-        self._write_config([*stores(layout), *programs])
+        self._wait("bench", paths.bench.exists)
+        # The bench determines how many devices this host can run at once, which limits the device sessions.
+        programs = self._services(self._capacity())
+        self._write_config([*stores(paths), *programs])
         self._start("api")
-        self._wait("api", lambda: api_answers(layout.url, layout.token("worker")))
+        self._wait("api", lambda: api_answers(paths.url, paths.token("worker")))
         self._start("coordinator")
         self._export_devices()
         for program in programs:
             self._start(program.name)
-        if layout.serving:
-            self._wait("api-tls", lambda: listens(layout.port("api-tls")))
+        if paths.serving:
+            self._wait("api-tls", lambda: listens(paths.port("api-tls")))
         self._check_all_run()
         self._make_admin()
         self._remember_device_types()
 
+    def _services(self, capacity: int) -> list[Service]:
+        found = services(self.paths, capacity)
+        return development.reloading(found) if self._reload else found
+
     def _make_database(self) -> None:
-        data = self.layout.state / "postgres"
+        data = self.paths.state / "postgres"
         if (data / "PG_VERSION").exists():
             return
         self._run(
@@ -117,111 +125,121 @@ class Lab:
         )  # fmt: skip
 
     def _make_ssh_key(self) -> None:
-        key = self.layout.keys / "lab_ed25519"
+        key = self.paths.keys / "lab_ed25519"
         if not key.exists():
             self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
 
     def _make_token(self, name: str, scope: str) -> None:
-        path = self.layout.keys / f"{name}.token"
+        path = self.paths.keys / f"{name}.token"
         if not path.exists():
             token = self._run(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
             path.touch(mode=0o600)
             path.write_text(token.strip() + "\n")
 
     def _make_admin(self) -> None:
-        """The first user, for browsers, and a token of that user's for the `wqlab` command."""
-        made = self._run(["wqlab-server", "user", "create", "--name", ADMIN, "--role", "admin", "--unless-there"])
-        self.first_password = made.strip() or None
+        """Create the administrator, and this user's token for the `wqlab` command."""
+        password = self._run(["wqlab-server", "user", "create", "--name", ADMIN, "--role", "admin", "--unless-there"])
+        self.first_password = password.strip() or None
         self._make_token(ADMIN, "admin")
 
     def new_password(self, user: str) -> str:
         if not self.running():
-            raise LabError("the lab is not running: start it by `make up`")
+            raise LabError("the lab is not running; start it with `make up`")
         return self._run(["wqlab-server", "user", "password", "--name", user]).strip()
 
     def _export_devices(self) -> None:
-        """Tells labgrid which devices there are: the exporter's file, and a place for each."""
-        environment = self.layout.worker_environment()
+        """Write the exporter's file and create a labgrid place for each device."""
+        environment = self.paths.worker_environment()
         self._run(["wqlab-bench", "exporter"], environment=environment)
         self._start("exporter")
         self._run(["wqlab-bench", "places"], environment=environment)
 
     def _capacity(self) -> int:
-        return int(json.loads(self.layout.bench.read_text())["capacity"])
+        return int(json.loads(self.paths.bench.read_text())["capacity"])
 
     # --- device types added by hand ---------------------------------------------------------------------------
 
     def _device_types(self) -> str:
-        """All that decides which devices there are and what they boot."""
-        folder = self.layout.data / "device-types"
-        files = [*sorted(folder.glob("*.yaml")), self.layout.golden]
+        """Return the text that determines the devices and what they boot."""
+        folder = self.paths.data / "device-types"
+        files = [*sorted(folder.glob("*.yaml")), self.paths.golden]
         return "\n".join(f"{path.name} {path.read_text()}" for path in files)
 
     @property
-    def _seen_device_types(self) -> Path:
-        """What the running lab was started with; there is none until all of it runs."""
-        return self.layout.run / "device-types"
+    def _applied_device_types(self) -> Path:
+        """File with the device types that the running lab uses; created once all programs run."""
+        return self.paths.run / "device-types"
 
     def _remember_device_types(self) -> None:
-        self._seen_device_types.write_text(self._device_types())
+        self._applied_device_types.write_text(self._device_types())
 
     def _apply_device_types(self) -> None:
-        if self._seen_device_types.read_text() == self._device_types():
-            self.say("the lab is running; device types are unchanged")
+        if self._applied_device_types.read_text() == self._device_types():
+            self.report("the lab is running; device types are unchanged")
             return
-        self.say("device types changed: restarting the bench and labgrid's exporter (running devices are cut off)")
+        self.report("device types changed: restarting the bench and labgrid's exporter (running boots are interrupted)")
         for name in ("exporter", "bench"):
             self._supervisor.stop(name)
-        self.layout.bench.unlink(missing_ok=True)
+        self.paths.bench.unlink(missing_ok=True)
         self._start("bench")
-        self._wait("bench", self.layout.bench.exists)
+        self._wait("bench", self.paths.bench.exists)
         self._export_devices()
         self._remember_device_types()
 
     # --- down -------------------------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """Ends every process of this lab, those it left behind included."""
+        """Stop every process of this lab, including orphaned ones."""
         if self.running():
-            used = {store.name for store in stores(self.layout)}
+            used = {store.name for store in stores(self.paths)}
             every = self._supervisor.states().keys()
             try:
-                self._supervisor.end((every & END_FIRST, every - END_FIRST - used, every & used), END_TIMEOUT_S)
+                self._supervisor.end((every & STOP_FIRST, every - STOP_FIRST - used, every & used), END_TIMEOUT_S)
             except supervision.SupervisorError as error:
-                self.say(f"{error}: killing what is left")
+                self.report(f"{error}: killing the remaining processes")
         for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        self.layout.bench.unlink(missing_ok=True)
+        self.paths.bench.unlink(missing_ok=True)
+
+    def restart(self) -> None:
+        """Stop every program and start it with the current code, pages and documentation. The data stays.
+
+        Raises LabError if the lab does not run.
+        """
+        if not self.running():
+            raise LabError("the lab is not running; `make up` starts it")
+        self.stop()
+        self.up()
 
     def down(self) -> None:
         self.stop()
-        shutil.rmtree(self.layout.state, ignore_errors=True)
-        if self.layout.state.exists():  # the folder itself may belong to root
-            for left in self.layout.state.iterdir():
-                raise LabError(f"could not remove {left}")
+        shutil.rmtree(self.paths.state, ignore_errors=True)
+        if self.paths.state.exists():  # the folder itself may belong to root
+            for remaining in self.paths.state.iterdir():
+                raise LabError(f"could not remove {remaining}")
 
     def processes(self) -> list[int]:
-        """This lab's processes: they carry its state folder in their environment."""
-        mark = f"WQLAB_STATE={self.layout.state}".encode()
+        """Return the process ids of this lab, which have its state folder in their environment."""
+        mark = f"WQLAB_STATE={self.paths.state}".encode()
         found = []
         for entry in Path("/proc").iterdir():
-            if not entry.name.isdigit() or int(entry.name) in _own_ancestry():
+            if not entry.name.isdigit() or int(entry.name) in _ancestor_pids():
                 continue
             try:
                 environment = (entry / "environ").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if mark in environment and b"WQLAB_DATA_DIR=" + bytes(self.layout.data) in environment:
+            if mark in environment and b"WQLAB_DATA_DIR=" + bytes(self.paths.data) in environment:
                 found.append(int(entry.name))
         return found
 
     # --- helpers ----------------------------------------------------------------------------------------------
 
     def _write_config(self, programs: list[Service]) -> None:
-        self.config.write_text(supervisor_config(self.layout, programs))
+        self.config.write_text(supervisor_config(self.paths, programs))
         self.config.chmod(0o600)
         if self.running():
             self._supervisor.reload()
@@ -235,7 +253,7 @@ class Lab:
     def _check_all_run(self) -> None:
         for name, state in self._supervisor.states().items():
             if state not in {"RUNNING", "STARTING"}:
-                raise LabError(f"{name} does not run ({state}):\n{self._log_tail(name)}")
+                raise LabError(f"{name} is not running ({state}):\n{self._log_tail(name)}")
 
     def _wait(self, name: str, ready: Callable[[], bool]) -> None:
         deadline = time.monotonic() + READY_TIMEOUT_S
@@ -245,7 +263,7 @@ class Lab:
             time.sleep(0.05)
 
     def _postgres_answers(self) -> bool:
-        command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.layout.run)]
+        command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.paths.run)]
         return subprocess.run(command, check=False).returncode == 0
 
     def _run(self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None) -> str:
@@ -254,21 +272,21 @@ class Lab:
             check=False,
             text=True,
             capture_output=True,
-            env=environment or self.layout.server_environment(),
-            cwd=self.layout.state,
+            env=environment or self.paths.server_environment(),
+            cwd=self.paths.state,
         )
         if result.returncode and not (already and already in result.stderr):
             raise LabError(f"{' '.join(command)} failed:\n{result.stdout}{result.stderr}".strip())
         return result.stdout
 
     def _log_tail(self, name: str) -> str:
-        path = self.layout.log / f"{name}.log"
+        path = self.paths.log / f"{name}.log"
         lines = path.read_text(errors="replace").splitlines()[-15:] if path.exists() else []
         return "\n".join([*lines, f"(the whole log: {path})"])
 
 
 def api_answers(url: str, token: str) -> bool:
-    """Whether the API is ready. Raises PortTakenError when the one that answers does not know this lab's token."""
+    """Return True if the API is ready. Raises PortTakenError if the answering API does not know this lab's token."""
     try:
         with httpx.Client(base_url=url, timeout=5, trust_env=False) as api:
             if not api.get("/readyz").is_success:
@@ -277,17 +295,18 @@ def api_answers(url: str, token: str) -> bool:
     except httpx.TransportError:
         return False
     if answer.status_code == httpx.codes.UNAUTHORIZED:
-        raise PortTakenError(f"the API at {url} is another lab's")
+        raise PortTakenError(f"the API at {url} belongs to another lab")
     return answer.is_success
 
 
 def listens(port: int) -> bool:
+    """Return True if a program listens on this loopback port."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _own_ancestry() -> set[int]:
-    """This process and its parents: started by `make`, they may carry the same environment."""
+def _ancestor_pids() -> set[int]:
+    """Return the ids of this process and its parents, which may have the same environment when `make` started them."""
     pids, pid = set(), os.getpid()
     while pid > 1:
         pids.add(pid)

@@ -1,4 +1,4 @@
-"""Where one lab keeps its files, and the environment its processes get."""
+"""Files, ports and environment variables of one lab."""
 
 from __future__ import annotations
 
@@ -8,76 +8,83 @@ import socket
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import web
+from . import documentation, web
 
 LAB = "local"
 LAVA_LAB = "lava"
-"""To which units of the device-types folder belong that are devices of the LAVA server in WQLAB_LAVA_URL."""
+"""Lab of the units in device-types/ that are devices of the LAVA server at WQLAB_LAVA_URL."""
 ADMIN = "admin"
-"""The user that a new lab has."""
+"""Name of the administrator that a new lab has."""
 DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
-PASSED_ON = (
+PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_LEASE_S"),
     *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
-"""What an operator sets in the environment of `make up` and the lab's processes read in theirs."""
+"""Environment variables of `make up` that are passed to the lab's processes."""
 LAVA_SETTINGS = ("WQLAB_LAVA_LISTEN", "WQLAB_LAVA_WORKER_HOST")
 LOOPBACK = "127.0.0.1,localhost"
 LONGEST_SOCKET_PATH = 107
-"""sun_path of unix(7), less its terminating zero."""
+"""Bytes of sun_path in unix(7), without its terminating zero."""
 
 
-class LayoutError(Exception):
-    """A folder or variable that the lab cannot work with; the text names it and the fix."""
+class LabPathsError(Exception):
+    """A folder or environment variable is unusable; the text names it and the fix."""
 
 
 @dataclass(frozen=True)
 class Serving:
-    """How labs elsewhere reach this one: HTTPS for the API and TLS for the broker, beside what is local."""
+    """Access for labs on other machines: HTTPS for the API and TLS for the broker, in addition to local access."""
 
     host: str
-    """Name or address that they use; the certificate is for it."""
+    """Name or address of this machine, for which the certificate is valid."""
     tls: Path
     """Folder with ca.crt, server.crt and server.key."""
 
     @classmethod
     def from_environment(cls) -> Serving | None:
-        """Raises LayoutError for a folder without one of the files."""
+        """Read WQLAB_SERVE and WQLAB_TLS; None if not set. Raises LabPathsError if a certificate file is missing."""
         host = os.environ.get("WQLAB_SERVE")
         if not host:
             return None
-        found = cls(host, Path(os.environ.get("WQLAB_TLS") or "/etc/wqlab/tls").absolute())
+        serving = cls(host, Path(os.environ.get("WQLAB_TLS") or "/etc/wqlab/tls").absolute())
         for name in ("ca.crt", "server.crt", "server.key"):
-            if not os.access(found.tls / name, os.R_OK):
-                raise LayoutError(f"WQLAB_SERVE={host} needs {found.tls / name}, readable by this user: docs/labs.md")
-        return found
+            if not os.access(serving.tls / name, os.R_OK):
+                raise LabPathsError(
+                    f"WQLAB_SERVE={host} needs {serving.tls / name}, readable by this user: see docs/labs.md"
+                )
+        return serving
 
 
 @dataclass(frozen=True)
-class Layout:
+class LabPaths:
+    """Folders of one lab, with the ports, tokens and environment variables stored in them."""
+
     data: Path
-    """The folder with what an operator edits: device-types/, kernels/, testplans/."""
+    """Folder of the operator's files: device-types/, kernels/, testplans/."""
     cache: Path
+    """Folder of builds and images, which several labs may share."""
     state: Path
+    """Folder of this lab's data."""
     serving: Serving | None = None
 
     @classmethod
-    def from_environment(cls) -> Layout:
+    def from_environment(cls) -> LabPaths:
+        """Read WQLAB_CACHE, WQLAB_STATE and WQLAB_DATA_DIR. Raises LabPathsError if one is missing or unusable."""
         folders = {}
         for name in ("WQLAB_CACHE", "WQLAB_STATE"):
             if not os.environ.get(name):
-                raise LayoutError(f"{name} is not set: start the lab by `make up` or `make demo`")
+                raise LabPathsError(f"{name} is not set: start the lab with `make up` or `make demo`")
             folders[name] = Path(os.environ[name]).absolute()
         data = Path(os.environ.get("WQLAB_DATA_DIR") or Path(__file__).resolve().parents[2]).absolute()
         if not (data / "device-types").is_dir():
-            raise LayoutError(f"WQLAB_DATA_DIR={data} has no folder device-types")
-        layout = cls(data, folders["WQLAB_CACHE"], folders["WQLAB_STATE"], Serving.from_environment())
-        longest = str(layout.run / ".s.PGSQL.5432.lock")
+            raise LabPathsError(f"WQLAB_DATA_DIR={data} has no folder device-types")
+        paths = cls(data, folders["WQLAB_CACHE"], folders["WQLAB_STATE"], Serving.from_environment())
+        longest = str(paths.run / ".s.PGSQL.5432.lock")
         if len(longest) > LONGEST_SOCKET_PATH:
-            raise LayoutError(f"WQLAB_STATE is too long a path for a unix socket ({longest}): choose a shorter one")
-        return layout
+            raise LabPathsError(f"WQLAB_STATE is too long for a unix socket ({longest}): choose a shorter path")
+        return paths
 
     @property
     def run(self) -> Path:
@@ -97,24 +104,25 @@ class Layout:
 
     @property
     def golden(self) -> Path:
-        """What the golden system of each architecture boots: written by `prepare`, read when the bench starts."""
+        """File with kernel and root filesystem of each architecture's golden system, written by `prepare`."""
         return self.state / "golden.json"
 
     def architectures(self) -> list[str]:
-        """Of which the lab emulates devices: a second one costs a kernel build, so it is asked for (`make arm64`).
+        """Return the architectures of the emulated devices.
 
-        Kept in the cache, beside the kernel that was built for it. `WQLAB_ARCHITECTURES` says it for one lab alone.
+        `make arm64` adds one, because it costs a kernel build. The list is stored in the cache, as that kernel is;
+        `WQLAB_ARCHITECTURES` overrides it for one lab.
         """
-        asked = os.environ.get("WQLAB_ARCHITECTURES")
-        if asked is None:
-            kept = self.cache / "architectures"
-            asked = kept.read_text() if kept.exists() else ""
-        return ["x86_64", *asked.split()]
+        added = os.environ.get("WQLAB_ARCHITECTURES")
+        if added is None:
+            file = self.cache / "architectures"
+            added = file.read_text() if file.exists() else ""
+        return ["x86_64", *added.split()]
 
     def add_architecture(self, arch: str) -> None:
         if arch not in self.architectures():
-            with (self.cache / "architectures").open("a") as kept:
-                kept.write(f"{arch}\n")
+            with (self.cache / "architectures").open("a") as file:
+                file.write(f"{arch}\n")
 
     def create(self) -> None:
         for folder in ("postgres", "redis", "run", "log", "artifacts", "bench", "labgrid", "keys"):
@@ -122,15 +130,15 @@ class Layout:
         self.cache.mkdir(parents=True, exist_ok=True)
 
     def port(self, service: str) -> int:
-        """A free loopback port, the same one as long as the state folder lives."""
-        kept = self.run / f"{service}.port"
-        if not kept.exists():
-            kept.write_text(str(free_port(PREFERRED_PORTS[service])))
-        return int(kept.read_text())
+        """Return the service's loopback port, chosen at the first call and stored in the state folder."""
+        file = self.run / f"{service}.port"
+        if not file.exists():
+            file.write_text(str(free_port(PREFERRED_PORTS[service])))
+        return int(file.read_text())
 
     def forget_ports(self) -> None:
-        """Others are chosen at the next start."""
-        for service in ("api", "coordinator"):  # those that labs elsewhere were told stay
+        """Forget the local ports, so that the next start chooses others."""
+        for service in ("api", "coordinator"):  # remote labs are configured with the other ports
             (self.run / f"{service}.port").unlink(missing_ok=True)
 
     @property
@@ -141,8 +149,8 @@ class Layout:
         return (self.keys / f"{name}.token").read_text().strip()
 
     def environment(self) -> dict[str, str]:
-        """What every process of the lab is started with."""
-        passed = {name: os.environ[name] for name in PASSED_ON if os.environ.get(name)}
+        """Return the environment of every process of the lab."""
+        passed = {name: os.environ[name] for name in PASSED_VARIABLES if os.environ.get(name)}
         return {
             **passed,
             "no_proxy": _no_proxy(),
@@ -157,7 +165,7 @@ class Layout:
         }
 
     def broker_password(self) -> str:
-        """Of the server's own user, once others can reach the broker; made when it is first asked for."""
+        """Return the server's broker password, created on first use; needed when remote labs can reach the broker."""
         path = self.keys / "redis.password"
         if not path.exists():
             path.touch(mode=0o600)
@@ -183,9 +191,10 @@ class Layout:
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
             "WQLAB_PUBLIC_URL": self.url,
-            # It listens on this machine only; whoever opens it to others says whether they may read unasked.
+            # The server listens on loopback only; an operator who opens it to others decides on public reading.
             "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or "true",
             "WQLAB_WEB_DIR": str(web.pages(self.cache)),
+            "WQLAB_DOCS_DIR": str(documentation.site(self.cache)),
         }
 
     def worker_environment(self) -> dict[str, str]:
@@ -198,31 +207,36 @@ class Layout:
         }
 
     def lava_environment(self) -> dict[str, str]:
-        """For the worker of a LAVA lab; empty where there is none. Raises LayoutError."""
+        """Return the additional environment of a LAVA lab's worker; empty if there is no LAVA lab.
+
+        Raises LabPathsError if WQLAB_LAVA_TOKEN_FILE is missing or unreadable.
+        """
         if not os.environ.get("WQLAB_LAVA_URL"):
             return {}
         token = os.environ.get("WQLAB_LAVA_TOKEN_FILE", "")
         try:
             secret = Path(token).read_text().strip() if token else ""
         except OSError as error:
-            raise LayoutError(f"WQLAB_LAVA_TOKEN_FILE={token} cannot be read: {error.strerror}") from error
+            raise LabPathsError(f"WQLAB_LAVA_TOKEN_FILE={token} cannot be read: {error.strerror}") from error
         if not secret:
-            raise LayoutError("WQLAB_LAVA_URL is set: WQLAB_LAVA_TOKEN_FILE must name a file with a LAVA user's token")
+            raise LabPathsError(
+                "WQLAB_LAVA_URL is set: WQLAB_LAVA_TOKEN_FILE must name a file with a LAVA user's token"
+            )
         passed = {name: value for name in LAVA_SETTINGS if (value := os.environ.get(name))}
         return {"WQLAB_LAVA_URL": os.environ["WQLAB_LAVA_URL"], "WQLAB_LAVA_TOKEN": secret, **passed}
 
     def user_environment(self) -> dict[str, str]:
-        """For the `wqlab` command."""
+        """Return the environment of the `wqlab` command."""
         return {**os.environ, "no_proxy": _no_proxy(), "WQLAB_URL": self.url, "WQLAB_TOKEN": self.token(ADMIN)}
 
 
 def _no_proxy() -> str:
-    """The lab's own parts talk on loopback, where no proxy reaches them."""
+    """Exempt loopback, on which the lab's programs communicate, from proxies."""
     return ",".join(filter(None, (os.environ.get("no_proxy"), LOOPBACK)))
 
 
 def free_port(preferred: int) -> int:
-    """`preferred` if nobody listens there, else one the kernel chooses."""
+    """Return `preferred` if no program listens there, else a port that the kernel chooses."""
     for port in (preferred, 0):
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -231,4 +245,4 @@ def free_port(preferred: int) -> int:
             except OSError:
                 continue
             return int(probe.getsockname()[1])
-    raise LayoutError("no free TCP port on 127.0.0.1")
+    raise LabPathsError("no free TCP port on 127.0.0.1")

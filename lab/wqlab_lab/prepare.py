@@ -1,4 +1,4 @@
-"""What a lab needs before it can start: kernel tree, golden kernel, root filesystem. All of it is cached by content."""
+"""Prepare a lab's kernel tree, golden kernel and root filesystem; all are cached by content."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-from .paths import DEFAULT_TREE, Layout
+from .paths import DEFAULT_TREE, LabPaths
 
 
 class PrepareError(Exception):
     """A preparation step failed; the text has its output."""
 
 
-def prepare(layout: Layout, say: Callable[[str], None]) -> None:
-    """Writes `golden.json`: the kernel image and root filesystem that the golden system of each architecture boots."""
-    layout.create()
-    environment = layout.environment()
-    say(f"kernel tree {DEFAULT_TREE}")
+def prepare(paths: LabPaths, report: Callable[[str], None]) -> None:
+    """Write `golden.json` with kernel image and root filesystem of each architecture's golden system.
+
+    Raises PrepareError if a step fails.
+    """
+    paths.create()
+    environment = paths.environment()
+    report(f"kernel tree {DEFAULT_TREE}")
     _step(["python", "-m", "wqlab_worker.build.prepare", "tree", DEFAULT_TREE], environment)
-    golden = {arch: _golden(arch, environment, say) for arch in layout.architectures()}
-    layout.golden.write_text(json.dumps(golden))
+    golden = {arch: _golden(arch, environment, report) for arch in paths.architectures()}
+    paths.golden.write_text(json.dumps(golden))
 
 
-def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) -> dict[str, str]:
+def _golden(arch: str, environment: dict[str, str], report: Callable[[str], None]) -> dict[str, str]:
     # The root filesystem downloads while the kernel compiles.
     rootfs = subprocess.Popen(
         ["wqlab-bench", "rootfs", "--arch", arch],
@@ -34,7 +37,7 @@ def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) 
         stderr=subprocess.PIPE,
     )
     try:
-        say(f"golden kernel for {arch} (the recipe `measure`; about 10 minutes the first time, cached from then on)")
+        report(f"golden kernel for {arch} (recipe `measure`; the first build takes about 10 minutes)")
         kernel = json.loads(
             _step(
                 [
@@ -44,7 +47,7 @@ def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) 
                 environment,
             )
         )  # fmt: skip
-        say(f"root filesystem for {arch}")
+        report(f"root filesystem for {arch}")
         path, errors = rootfs.communicate()
         if rootfs.returncode:
             raise PrepareError(f"wqlab-bench rootfs failed:\n{errors}")
@@ -55,7 +58,7 @@ def _golden(arch: str, environment: dict[str, str], say: Callable[[str], None]) 
 
 
 def _step(command: list[str], environment: dict[str, str]) -> str:
-    """Runs a step whose progress goes to the terminal and whose answer comes on standard output."""
+    """Run a step with its progress on the terminal, and return its standard output."""
     result = subprocess.run(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=sys.stderr, check=False)
     if result.returncode:
         raise PrepareError(f"{' '.join(command)} failed with status {result.returncode}")
@@ -63,4 +66,4 @@ def _step(command: list[str], environment: dict[str, str]) -> str:
 
 
 if __name__ == "__main__":
-    prepare(Layout.from_environment(), lambda text: print(f"prepare: {text}", flush=True))
+    prepare(LabPaths.from_environment(), lambda text: print(f"prepare: {text}", flush=True))

@@ -1,4 +1,4 @@
-"""The lab's processes, as supervisord runs them."""
+"""Define the lab's programs and the supervisord configuration that runs them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .paths import LAB, LAVA_LAB, Layout
+from .paths import LAB, LAVA_LAB, LabPaths
 
-LAVA_RUNS = 4
-"""At once. They wait for LAVA nearly all the time; LAVA knows itself how many devices it has."""
-END_FIRST = {"devices", "lava", "build", "lookups", "server", "beat"}
-"""They tell the others how far they came."""
+LAVA_CAPACITY = 4
+"""LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
+STOP_FIRST = {"devices", "lava", "build", "lookups", "server", "beat"}
+"""Programs that are stopped first, because they report their progress to the others."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
 
 @dataclass(frozen=True)
 class Service:
+    """Program that supervisord runs."""
+
     name: str
     command: list[str]
     environment: Mapping[str, str]
@@ -27,11 +29,11 @@ class Service:
     summary: str = field(default="", compare=False)
 
 
-def services(layout: Layout, capacity: int) -> list[Service]:
-    """Every process in the order it is started. `capacity`: devices that run at once."""
-    run, state = layout.run, layout.state
-    server, worker = layout.server_environment(), layout.worker_environment()
-    coordinator = f"127.0.0.1:{layout.port('coordinator')}"
+def services(paths: LabPaths, capacity: int) -> list[Service]:
+    """Return the programs in start order, without the stores. `capacity`: devices that run at once."""
+    run, state = paths.run, paths.state
+    server, worker = paths.server_environment(), paths.worker_environment()
+    coordinator = f"127.0.0.1:{paths.port('coordinator')}"
 
     def celery(app: str, queue: str, concurrency: int, *more: str) -> list[str]:
         return [
@@ -42,13 +44,13 @@ def services(layout: Layout, capacity: int) -> list[Service]:
     found = [
         Service(
             "api",
-            ["wqlab-server", "api", "--host", "127.0.0.1", "--port", str(layout.port("api"))],
+            ["wqlab-server", "api", "--host", "127.0.0.1", "--port", str(paths.port("api"))],
             server,
             state,
             summary="REST API",
         ),
         Service(
-            "bench", ["wqlab-bench", "serve", "--golden", str(layout.golden)], worker, state, summary="virtual bench"
+            "bench", ["wqlab-bench", "serve", "--golden", str(paths.golden)], worker, state, summary="virtual bench"
         ),
         Service(
             "coordinator", ["labgrid-coordinator", "-l", coordinator], worker, state / "labgrid", summary="labgrid"
@@ -69,18 +71,18 @@ def services(layout: Layout, capacity: int) -> list[Service]:
             summary="tick",
         ),
         Service("build", celery("wqlab_worker.tasks", "build", 1), worker, state, summary="build worker"),
-        # In its one process: its tasks take seconds, and there is no second one to keep in memory.
+        # One process (pool `solo`) saves memory; its tasks take only seconds.
         Service(
             "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"
         ),
         Service("devices", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
-        *_for_labs_elsewhere(layout),
+        *_remote_lab_services(paths),
     ]
-    if lava := layout.lava_environment():
+    if lava := paths.lava_environment():
         found.append(
             Service(
                 "lava",
-                celery("wqlab_worker.tasks", f"lab.{LAVA_LAB}", LAVA_RUNS),
+                celery("wqlab_worker.tasks", f"lab.{LAVA_LAB}", LAVA_CAPACITY),
                 {**worker, "WQLAB_LAB": LAVA_LAB, **lava},
                 state,
                 summary="LAVA lab's worker",
@@ -89,80 +91,80 @@ def services(layout: Layout, capacity: int) -> list[Service]:
     return found
 
 
-def _for_labs_elsewhere(layout: Layout) -> list[Service]:
-    """The same API once more, by HTTPS and from everywhere."""
-    if layout.serving is None:
+def _remote_lab_services(paths: LabPaths) -> list[Service]:
+    """Return a second API process for labs on other machines, with HTTPS and on all addresses."""
+    if paths.serving is None:
         return []
-    tls = ["--tls-cert", str(layout.serving.tls / "server.crt"), "--tls-key", str(layout.serving.tls / "server.key")]
-    command = ["wqlab-server", "api", "--host", "0.0.0.0", "--port", str(layout.port("api-tls")), *tls]  # noqa: S104
-    return [Service("api-tls", command, layout.server_environment(), layout.state, summary="REST API for labs")]
+    tls = ["--tls-cert", str(paths.serving.tls / "server.crt"), "--tls-key", str(paths.serving.tls / "server.key")]
+    command = ["wqlab-server", "api", "--host", "0.0.0.0", "--port", str(paths.port("api-tls")), *tls]  # noqa: S104
+    return [Service("api-tls", command, paths.server_environment(), paths.state, summary="REST API for labs")]
 
 
-def _redis_for_labs_elsewhere(layout: Layout) -> list[str]:
-    if layout.serving is None:
+def _redis_tls_options(paths: LabPaths) -> list[str]:
+    if paths.serving is None:
         return []
-    password = layout.run / "redis.conf"  # not on the command line, which everybody can read
+    password = paths.run / "redis.conf"  # a command line would be readable by every user
     password.touch(mode=0o600)
-    password.write_text(f"requirepass {layout.broker_password()}\n")
-    tls = layout.serving.tls
+    password.write_text(f"requirepass {paths.broker_password()}\n")
+    tls = paths.serving.tls
     return [
-        str(password), "--tls-port", str(layout.port("redis-tls")), "--tls-auth-clients", "no",
+        str(password), "--tls-port", str(paths.port("redis-tls")), "--tls-auth-clients", "no",
         "--tls-cert-file", str(tls / "server.crt"), "--tls-key-file", str(tls / "server.key"),
         "--tls-ca-cert-file", str(tls / "ca.crt"),
     ]  # fmt: skip
 
 
-def stores(layout: Layout) -> list[Service]:
-    """PostgreSQL and Redis, reachable through sockets in the state folder only."""
-    environment = layout.environment()
+def stores(paths: LabPaths) -> list[Service]:
+    """Return PostgreSQL and Redis, which are reachable only through sockets in the state folder."""
+    environment = paths.environment()
     return [
         Service(
             "postgres",
-            [str(POSTGRES_BIN / "postgres"), "-D", str(layout.state / "postgres"), "-k", str(layout.run), "-h", ""],
+            [str(POSTGRES_BIN / "postgres"), "-D", str(paths.state / "postgres"), "-k", str(paths.run), "-h", ""],
             environment,
-            layout.state,
+            paths.state,
             stop_signal="INT",
         ),
         Service(
             "redis",
             [
-                str(layout.run / "redis-server"), *_redis_for_labs_elsewhere(layout),
-                "--port", "0", "--unixsocket", str(layout.run / "redis.sock"),
-                "--unixsocketperm", "700", "--dir", str(layout.state / "redis"), "--save", "", "--appendonly", "no",
+                str(paths.run / "redis-server"), *_redis_tls_options(paths),
+                "--port", "0", "--unixsocket", str(paths.run / "redis.sock"),
+                "--unixsocketperm", "700", "--dir", str(paths.state / "redis"), "--save", "", "--appendonly", "no",
             ],
             environment,
-            layout.state,
+            paths.state,
         ),
     ]  # fmt: skip
 
 
-def supervisor_config(layout: Layout, programs: list[Service]) -> str:
-    """supervisord.conf: nothing starts by itself, everything is restarted when it dies."""
+def supervisor_config(paths: LabPaths, programs: list[Service]) -> str:
+    """Return the text of supervisord.conf: no program starts automatically, each is restarted when it exits."""
     sections = [
         f"""[supervisord]
-logfile={layout.log}/supervisord.log
-pidfile={layout.run}/supervisord.pid
-childlogdir={layout.log}
+logfile={paths.log}/supervisord.log
+pidfile={paths.run}/supervisord.pid
+childlogdir={paths.log}
 nodaemon=false
 
 [unix_http_server]
-file={layout.run}/supervisor.sock
+file={paths.run}/supervisor.sock
 chmod=0700
 
 [rpcinterface:supervisor]
 supervisor.rpcinterface_factory = supervisor.rpcinterface:make_main_rpcinterface
 
 [supervisorctl]
-serverurl=unix://{_escaped(str(layout.run))}/supervisor.sock
+serverurl=unix://{_escape_percent(str(paths.run))}/supervisor.sock
 """
     ]
     for program in programs:
         command = shlex.join(program.command)
-        environment = ",".join(f'{name}="{_escaped(value)}"' for name, value in program.environment.items())
+        environment = ",".join(f'{name}="{_escape_percent(value)}"' for name, value in program.environment.items())
         sections.append(
             f"""[program:{program.name}]
-command={_escaped(command)}
-directory={_escaped(str(program.directory))}
+command={_escape_percent(command)}
+directory={_escape_percent(str(program.directory))}
 environment={environment}
 autostart=false
 autorestart=true
@@ -172,7 +174,7 @@ stopwaitsecs={program.stop_wait_s}
 stopasgroup={"false" if program.name == "postgres" else "true"}
 killasgroup=true
 redirect_stderr=true
-stdout_logfile={layout.log}/{program.name}.log
+stdout_logfile={paths.log}/{program.name}.log
 stdout_logfile_maxbytes=20MB
 stdout_logfile_backups=1
 """
@@ -180,5 +182,5 @@ stdout_logfile_backups=1
     return "\n".join(sections)
 
 
-def _escaped(text: str) -> str:
+def _escape_percent(text: str) -> str:
     return text.replace("%", "%%")

@@ -1,4 +1,4 @@
-"""supervisord's XML-RPC interface, over its unix socket: a call costs milliseconds, a `supervisorctl` half a second."""
+"""Control supervisord by XML-RPC over its unix socket: a call takes milliseconds, `supervisorctl` half a second."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ class SupervisorError(Exception):
 
 
 class Supervisor:
+    """Running supervisord."""
+
     def __init__(self, socket: Path) -> None:
         self._socket = socket
 
@@ -39,28 +41,28 @@ class Supervisor:
         return int(self._rpc.getPID())
 
     def states(self) -> dict[str, str]:
-        """Program -> supervisord's state name (RUNNING, STARTING, STOPPED, BACKOFF, FATAL ...)."""
+        """Return program -> supervisord's state name (RUNNING, STARTING, STOPPED, BACKOFF, FATAL ...)."""
         return {program["name"]: program["statename"] for program in self._rpc.getAllProcessInfo()}
 
     def start(self, name: str) -> None:
-        """Starts a program without waiting for it; one that runs already is left alone."""
-        _allowing(Faults.ALREADY_STARTED, name, lambda: self._rpc.startProcess(name, False))
+        """Start a program, unless it runs, without waiting for it. Raises SupervisorError."""
+        _call_ignoring_fault(Faults.ALREADY_STARTED, name, lambda: self._rpc.startProcess(name, False))
 
     def stop(self, name: str) -> None:
-        _allowing(Faults.NOT_RUNNING, name, lambda: self._rpc.stopProcess(name, True))
+        _call_ignoring_fault(Faults.NOT_RUNNING, name, lambda: self._rpc.stopProcess(name, True))
 
     def end(self, groups: Iterable[Collection[str]], timeout_s: float) -> None:
-        """Ends the programs, group after group, and supervisord itself, whose own shutdown takes a second for each.
+        """Stop the programs group by group, then supervisord, whose own shutdown takes a second for each program.
 
-        Raises SupervisorError when a group does not end in time, or supervisord ends before it; it has ended then, and
-        programs may be left.
+        Raises SupervisorError if a group does not end in time or supervisord ends first; supervisord has ended then,
+        and programs may remain.
         """
         own = os.pidfd_open(self.pid())
         try:
             for group in groups:
                 self._stop_together(group, own, timeout_s)
             self._rpc.shutdown()
-            _await_end("supervisord", own, timeout_s)
+            _wait_for_end("supervisord", own, timeout_s)
         except (OSError, http.client.HTTPException) as error:
             raise SupervisorError(f"supervisord does not answer ({error})") from error
         finally:
@@ -72,19 +74,21 @@ class Supervisor:
         ends: dict[str, int] = {}
         try:
             for program in self._rpc.getAllProcessInfo():
-                if program["name"] in names and (end := _end_of(program["pid"])) is not None:
+                if program["name"] in names and (end := _open_pidfd(program["pid"])) is not None:
                     ends[program["name"]] = end
             for name in names:
-                _allowing(Faults.NOT_RUNNING, name, partial(self._rpc.stopProcess, name, False))
+                _call_ignoring_fault(Faults.NOT_RUNNING, name, partial(self._rpc.stopProcess, name, False))
             deadline = time.monotonic() + timeout_s
             for name, end in ends.items():
-                _await_end(name, end, deadline - time.monotonic(), own)  # supervisord kills what does not end by itself
+                _wait_for_end(
+                    name, end, deadline - time.monotonic(), own
+                )  # supervisord kills a program that ignores SIGTERM
         finally:
             for end in ends.values():
                 os.close(end)
 
     def reload(self) -> None:
-        """Takes over what changed in the configuration file; a changed program is stopped, not started again."""
+        """Apply changes of the configuration file; a changed program is stopped but not started again."""
         added, changed, removed = self._rpc.reloadConfig()[0]
         for name in [*changed, *removed]:
             self.stop(name)
@@ -93,22 +97,22 @@ class Supervisor:
             self._rpc.addProcessGroup(name)
 
 
-def _end_of(pid: int) -> int | None:
-    """Readable once the process has ended; None when it has, or never was."""
+def _open_pidfd(pid: int) -> int | None:
+    """Return a pidfd, readable once the process has ended; None if there is no such process."""
     try:
         return os.pidfd_open(pid) if pid else None
     except ProcessLookupError:
         return None
 
 
-def _await_end(name: str, end: int, timeout_s: float, supervisord: int | None = None) -> None:
+def _wait_for_end(name: str, end: int, timeout_s: float, supervisord: int | None = None) -> None:
     watched = [end] if supervisord is None else [end, supervisord]
     ended = select.select(watched, [], [], max(timeout_s, 0))[0]
     if end not in ended:
         raise SupervisorError("supervisord has been killed" if ended else f"{name} does not end")
 
 
-def _allowing(fault: int, name: str, call: Callable[[], object]) -> None:
+def _call_ignoring_fault(fault: int, name: str, call: Callable[[], object]) -> None:
     try:
         call()
     except Fault as error:

@@ -1,7 +1,7 @@
-"""A private PostgreSQL (and Redis) for the tests that need one, started once per session on unix sockets.
+"""A private PostgreSQL and Redis for the tests that need them, started once per session on unix sockets.
 
-PostgreSQL refuses to run as root, so root drops to the lab's user or, without one, to `nobody`. The
-migrations make one database, and every test finds it as they left it.
+PostgreSQL refuses to run as root, so root drops to the lab's user or, without one, to `nobody`. The migrations run once
+for one database; before each test all its rows are deleted.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ from pwdlib import PasswordHash
 from pwdlib.hashers.argon2 import Argon2Hasher
 from sqlalchemy import Engine, create_engine, text
 
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
 from wqlab_server import migrations
 from wqlab_server.accounts import passwords
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, make_engine, make_factory
 
 from .support.datafolder import write_data_folder
-from .support.lab import LabUnderTest
+from .support.lab import LabUnderTest, RunSession
+from .support.live_server import app, client, live, scene, scene_data_dir, secrets
+
+__all__ = ["app", "client", "live", "scene", "scene_data_dir", "secrets"]
 
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
 
 def _unprivileged() -> pwd.struct_passwd | None:
-    """Whom root becomes; None for anyone else."""
+    """Return the user that root switches to; None if not running as root."""
     if os.geteuid() != 0:
         return None
     for name in ("wqlab", "nobody"):
@@ -45,7 +49,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
 
 @pytest.fixture(scope="session", autouse=True)
 def real_passwords() -> Iterator[PasswordHash]:
-    """How the server hashes them. The tests do with the least of work: a fifth of a second each otherwise."""
+    """Use a minimal Argon2 configuration in tests (otherwise 0.2 s per hash); the fixture's value is the real one."""
     with pytest.MonkeyPatch.context() as patch:
         real = passwords._argon2
         patch.setattr(passwords, "_argon2", PasswordHash((Argon2Hasher(time_cost=1, memory_cost=8, parallelism=1),)))
@@ -53,7 +57,7 @@ def real_passwords() -> Iterator[PasswordHash]:
 
 
 class Stores:
-    """The servers' folder and how to run programs there."""
+    """The folder of the database and broker servers, and a method to run programs as their user."""
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="wqlab-test-"))
@@ -87,7 +91,7 @@ def stores() -> Iterator[Stores]:
 
 @pytest.fixture(scope="session")
 def postgres(stores: Stores) -> Iterator[str]:
-    """SQLAlchemy URL, without a database name, of a server that nobody else uses: `{url}NAME?host=...` by `.format`."""
+    """SQLAlchemy URL of a private server; put the database name in with `.format(name)`."""
     data, log = stores.folder / "postgres", stores.folder / "postgres.log"
     stores.run(
         POSTGRES_BIN / "initdb", "-D", data, "-U", "wqlab", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"
@@ -100,7 +104,7 @@ def postgres(stores: Stores) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def redis(stores: Stores) -> Iterator[str]:
-    """Celery broker URL of a Redis that nobody else uses. redis-tools has the server under another name."""
+    """Celery broker URL of a private Redis. The package redis-tools contains the server under another name."""
     binary, socket = stores.folder / "redis-server", stores.folder / "redis.sock"
     binary.symlink_to("/usr/bin/redis-check-rdb")
     pidfile = stores.folder / "redis.pid"
@@ -114,7 +118,7 @@ def redis(stores: Stores) -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def migrated(postgres: str) -> Iterator[Engine]:
-    """A database that the migrations made. One engine for all tests: SQLAlchemy keeps with it what it has compiled."""
+    """A migrated database. All tests share one engine, which caches SQLAlchemy's compiled queries."""
     admin = create_engine(postgres.format("postgres"), isolation_level="AUTOCOMMIT")
     with admin.connect() as connection:
         connection.execute(text("CREATE DATABASE wqlab_test"))
@@ -125,14 +129,14 @@ def migrated(postgres: str) -> Iterator[Engine]:
     engine.dispose()
 
 
-# Deleting a test's few rows costs a twentieth of copying and dropping a database.
-AS_MIGRATED = """
+# Deleting a test's few rows takes a twentieth of the time of copying and dropping a database.
+DELETE_ALL_ROWS = """
 DO $$
 DECLARE name text;
 BEGIN
     PERFORM pg_terminate_backend(pid, 10000) FROM pg_stat_activity
       WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend';
-    SET LOCAL session_replication_role = replica;  -- no foreign keys: any order will do
+    SET LOCAL session_replication_role = replica;  -- disables foreign keys, so any order works
     FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename <> 'alembic_version' LOOP
         EXECUTE format('DELETE FROM %I', name);
     END LOOP;
@@ -144,9 +148,9 @@ END $$
 
 @pytest.fixture
 def engine(migrated: Engine) -> Iterator[Engine]:
-    """A migrated database without rows, and nobody else in it."""
+    """A migrated database without rows or other connections."""
     with migrated.begin() as connection:
-        connection.execute(text(AS_MIGRATED))
+        connection.execute(text(DELETE_ALL_ROWS))
     yield migrated
     migrated.dispose()
 
@@ -158,7 +162,7 @@ def database_url(engine: Engine) -> str:
 
 @pytest.fixture
 def data_dir(tmp_path: Path) -> Path:
-    """A data folder with the small types and plans that the tests speak of."""
+    """A data folder with the small device types and plans that the tests use."""
     folder = tmp_path / "data"
     write_data_folder(folder)
     return folder
@@ -182,9 +186,20 @@ def sessions(engine: Engine) -> SessionFactory:
 
 @pytest.fixture
 def lab(settings: Settings, engine: Engine) -> Iterator[LabUnderTest]:
-    """The real application on a real database, with messages kept in a list instead of a broker."""
-    # One event loop for all requests; without it the client makes one, and its threads, for each.
+    """The real application on a real database; messages are collected in a list instead of sent to a broker."""
+    # One event loop for all requests; otherwise the client creates one, with its threads, for each request.
     with start_blocking_portal() as portal:
         lab = LabUnderTest(settings, engine)
         lab.client.portal = portal
         yield lab
+
+
+@pytest.fixture
+def run(lab: LabUnderTest) -> RunSession:
+    """A run of `locks@single`, claimed by the scripted worker."""
+    lab.mark_all_good()
+    submission_id = lab.submit("locks@single")
+    lab.work(APPLY, BUILD, ADVANCE)
+    claimed = lab.worker.claim_run(lab.runs(submission_id)[0].id)
+    assert claimed is not None
+    return claimed

@@ -1,4 +1,4 @@
-"""`wqlab-server` makes users and tokens in a real database."""
+"""The `wqlab-server` command creates users and tokens in a real database."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ def password_of(sessions: SessionFactory, name: str) -> str:
         return session.scalars(select(User.password_hash).where(User.name == name)).one()
 
 
-def test_the_first_administrator_is_made_once(sessions: SessionFactory) -> None:
+def test_first_administrator_is_created_once(sessions: SessionFactory) -> None:
     first = ("user", "create", "--name", "admin", "--role", "admin", "--unless-there")
     password = command(*first)
     assert passwords.matches(password, password_of(sessions, "admin"))
     assert command(*first) == ""
     assert passwords.matches(password, password_of(sessions, "admin"))
-    assert "there is a user admin already" in command(*first[:-1], code=2)
-    assert "no user name" in command("user", "create", "--name", "The Admin", "--role", "admin", code=2)
+    assert "user admin already exists" in command(*first[:-1], code=2)
+    assert "not a valid user name" in command("user", "create", "--name", "The Admin", "--role", "admin", code=2)
 
 
-def test_a_lost_password_is_replaced(sessions: SessionFactory) -> None:
+def test_lost_password_is_replaced(sessions: SessionFactory) -> None:
     old = command("user", "create", "--name", "ada", "--role", "viewer")
     new = command("user", "password", "--name", "ada")
     assert new != old
@@ -61,7 +61,7 @@ def test_a_lost_password_is_replaced(sessions: SessionFactory) -> None:
     assert "no user bob" in command("user", "password", "--name", "bob", code=2)
 
 
-def test_a_token_acts_for_a_user_or_a_worker(sessions: SessionFactory) -> None:
+def test_token_belongs_to_a_user_or_a_worker(sessions: SessionFactory) -> None:
     command("user", "create", "--name", "ada", "--role", "submitter")
     secret = command("token", "create", "--name", "ci", "--scope", "submit", "--owner", "ada")
     worker = command("token", "create", "--name", "w2", "--scope", "worker", "--lab", "attic")
@@ -77,7 +77,7 @@ def test_a_token_acts_for_a_user_or_a_worker(sessions: SessionFactory) -> None:
     assert (attic.owner, attic.user_id, attic.scopes, attic.lab) == ("w2", None, {Scope.WORKER}, "attic")
 
 
-def test_a_workers_token_is_what_the_operators_file_says(sessions: SessionFactory, tmp_path: Path) -> None:
+def test_worker_token_is_taken_from_a_secret_file(sessions: SessionFactory, tmp_path: Path) -> None:
     file = tmp_path / "wqlab_worker_token"
     keep = ("token", "create", "--name", "worker", "--scope", "worker", "--secret-file", str(file))
     first, second = "wql_" + "a1" * 32, "wql_" + "b2" * 32
@@ -86,27 +86,29 @@ def test_a_workers_token_is_what_the_operators_file_says(sessions: SessionFactor
         with transaction(sessions) as session:
             return by_token(session, secret) is not None
 
-    assert f"no secret in {file}" in command(*keep, code=2)
+    assert f"cannot read the secret in {file}" in command(*keep, code=2)
     file.write_text("wql_short\n")
-    assert f"{file}: it is no token" in command(*keep, code=2)
+    assert f"{file}: not a token secret" in command(*keep, code=2)
     file.write_text(first + "\n")
     assert command(*keep) == ""
-    assert command(*keep) == "", "again, as at every start"
+    assert command(*keep) == "", "repeated at every start"
     other = command("token", "create", "--name", "worker-2", "--scope", "worker")
     file.write_text(second + "\n")
     command(*keep)
-    assert (known(first), known(second), known(other)) == (False, True, True), "the file's replaces the one of its name"
+    assert (known(first), known(second), known(other)) == (False, True, True), (
+        "the new secret replaces the token of this name"
+    )
     file.write_text(first + "\n")
-    assert "a revoked one's" in command(*keep, code=2)
-    assert known(second), "what is refused changes nothing"
-    assert "of scope worker" in command(*keep[:4], "--scope", "admin", *keep[6:], code=2)
+    assert "a revoked one" in command(*keep, code=2)
+    assert known(second), "a refused secret changes nothing"
+    assert "--scope worker" in command(*keep[:4], "--scope", "admin", *keep[6:], code=2)
 
 
-def test_a_setting_may_come_from_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_setting_is_read_from_a_secrets_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wqlab_database_url").write_text("postgresql+psycopg://wqlab:secret@db/wqlab\n")
     monkeypatch.setenv("WQLAB_SECRETS_DIR", str(tmp_path))
     process_settings.cache_clear()
-    assert "@db/" not in process_settings().database_url, "a variable goes before a file"
+    assert "@db/" not in process_settings().database_url, "a variable takes precedence over a file"
     monkeypatch.delenv("WQLAB_DATABASE_URL")
     process_settings.cache_clear()
     assert process_settings().database_url == "postgresql+psycopg://wqlab:secret@db/wqlab"

@@ -1,4 +1,4 @@
-"""Messages through a real Redis and a real Celery worker; and what happens without a broker."""
+"""The Celery tasks with a real Redis and a real worker."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis as redis_client
-from sqlalchemy import make_url, text
+from sqlalchemy import make_url
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD_QUEUE, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, APPLY, SERVER_QUEUE, TICK
 from wqlab_contracts.enums import SubmissionState
 from wqlab_server.settings import Settings
 from wqlab_server.storage.celery_client import Sender, celery_app
-from wqlab_server.storage.db import Message, make_engine, make_factory, post, transaction
+from wqlab_server.storage.db import Message
 from wqlab_server.storage.events import SUBMISSION_CHANNEL
 
 from .support.lab import LabUnderTest
@@ -43,43 +42,7 @@ def queues(redis: str) -> redis_client.Redis:
     return client
 
 
-def test_a_message_leaves_after_the_commit_and_only_then(
-    settings: Settings, redis: str, queues: redis_client.Redis
-) -> None:
-    engine = make_engine(settings.database_url)
-    factory = make_factory(engine, Sender(celery_app(redis)))
-    with transaction(factory) as session:
-        session.execute(text("SELECT 1"))
-        for _ in range(3):
-            post(session, Message(APPLY, 7, BUILD_QUEUE))
-        assert queues.llen(BUILD_QUEUE) == 0
-    assert queues.llen(BUILD_QUEUE) == 1, "equal messages leave once"
-    envelope = json.loads(queues.lindex(BUILD_QUEUE, 0) or b"")
-    assert envelope["headers"]["task"] == APPLY
-    assert envelope["headers"]["argsrepr"] == "(7,)"
-
-    with pytest.raises(ZeroDivisionError), transaction(factory) as session:
-        session.execute(text("SELECT 1"))
-        post(session, Message(APPLY, 8, BUILD_QUEUE))
-        raise ZeroDivisionError
-    assert queues.llen(BUILD_QUEUE) == 1
-    engine.dispose()
-
-
-def test_without_a_broker_the_commit_stands_and_nobody_waits_long(settings: Settings, tmp_path: Path) -> None:
-    engine = make_engine(settings.database_url)
-    factory = make_factory(engine, Sender(celery_app(f"redis+socket://{tmp_path}/nobody.sock")))
-    started = time.monotonic()
-    with transaction(factory) as session:
-        session.execute(text("INSERT INTO labs (name, capacity) VALUES ('kept', 1)"))
-        post(session, Message(APPLY, 1, BUILD_QUEUE))
-    assert time.monotonic() - started < 10
-    with transaction(factory) as session:
-        assert session.scalar(text("SELECT capacity FROM labs WHERE name = 'kept'")) == 1
-    engine.dispose()
-
-
-def test_a_celery_worker_advances_and_ticks(
+def test_celery_worker_advances_and_ticks(
     lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
 ) -> None:
     advanced, ticked = lab.submit("locks@device"), lab.submit("affinity@device")
@@ -89,7 +52,7 @@ def test_a_celery_worker_advances_and_ticks(
         "UPDATE applies SET state = 'running', tree = '{}', expires_at = now() - interval '1 second'"
         " WHERE id = (SELECT max(id) FROM applies)"
     )
-    said = tmp_path / "worker.log"
+    log = tmp_path / "worker.log"
     lab.sql("UPDATE devices SET retired_at = now() WHERE name = 'device-2'")
     url = make_url(lab.settings.database_url).set(drivername="postgresql").render_as_string()
     with psycopg.connect(url, autocommit=True) as listening:
@@ -99,7 +62,7 @@ def test_a_celery_worker_advances_and_ticks(
         sender(Message(TICK, None, SERVER_QUEUE))
         worker = subprocess.Popen(
             [
-                sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-f", said, "-Q", SERVER_QUEUE,
+                sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-f", log, "-Q", SERVER_QUEUE,
                 "--pool", "solo", "-l", "WARNING", "--without-mingle", "--without-gossip", "--without-heartbeat",
             ],
             env=environment(lab.settings, redis),
@@ -107,23 +70,23 @@ def test_a_celery_worker_advances_and_ticks(
         )  # fmt: skip
         try:
             for submission_id in (advanced, ticked):
-                told = next(listening.notifies(timeout=120), None)
-                assert told is not None, "the worker did nothing"
-                assert told.payload == str(submission_id)
+                notification = next(listening.notifies(timeout=120), None)
+                assert notification is not None, "the worker did nothing"
+                assert notification.payload == str(submission_id)
                 assert lab.submission(submission_id).state is SubmissionState.BUILDING
         finally:
-            worker.terminate()  # a warm shutdown: the tick it has taken is done first
+            worker.terminate()  # a warm shutdown: the worker finishes the tick it has received
             worker.wait(60)
     assert lab.device("device-2").retired_at is None
-    (fault,) = (line for line in said.read_text().splitlines() if "tick_item_failed" in line)
+    (fault,) = (line for line in log.read_text().splitlines() if "tick_item_failed" in line)
     assert "Traceback (most recent call last)" in json.loads(fault[fault.index("{") :])["exception"]
     assert queues.llen(SERVER_QUEUE) == 0
 
 
-def test_what_waits_is_said_again_soon_after_a_lab_starts(
+def test_start_sends_messages_of_waiting_jobs_again(
     lab: LabUnderTest, redis: str, queues: redis_client.Redis, tmp_path: Path
 ) -> None:
-    """The broker of a lab that was stopped keeps nothing, and a job may have been told so often that it waits long."""
+    """The broker of a stopped lab loses its messages, and the wait before the next message of a job may be long."""
     lab.submit("locks@device")
     lab.tick()
     lab.sql("UPDATE applies SET nudges = 9")
@@ -139,7 +102,7 @@ def test_what_waits_is_said_again_soon_after_a_lab_starts(
         cwd=lab.settings.data_dir,
     )  # fmt: skip
     try:
-        assert queues.blpop([SERVER_QUEUE], timeout=120), "beat orders no tick"
+        assert queues.blpop([SERVER_QUEUE], timeout=120), "beat sent no tick"
     finally:
         beat.terminate()
         beat.wait(60)
@@ -147,7 +110,7 @@ def test_what_waits_is_said_again_soon_after_a_lab_starts(
     assert [message for message in lab.sent if message.task == APPLY]
 
 
-def test_the_command_migrates_and_makes_tokens(lab: LabUnderTest, redis: str) -> None:
+def test_command_migrates_and_creates_tokens(lab: LabUnderTest, redis: str) -> None:
     def run(*words: str, status: int = 0) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "wqlab_server.cli", *words],
@@ -162,4 +125,6 @@ def test_the_command_migrates_and_makes_tokens(lab: LabUnderTest, redis: str) ->
     run("migrate")
     lab.worker.token = run("token", "create", "--name", "second", "--scope", "worker", "--lab", "local").strip()
     assert lab.worker.request("GET", "labs/local/leases").status_code == 200
-    assert "stands alone" in run("token", "create", "--name", "x", "--scope", "worker", "--scope", "read", status=2)
+    assert "cannot be combined" in run(
+        "token", "create", "--name", "x", "--scope", "worker", "--scope", "read", status=2
+    )

@@ -1,4 +1,4 @@
-"""Puts the HTTP application together. `app.state` holds settings, sessions, data (live data folder) and store."""
+"""Create the HTTP application. `app.state` holds settings, sessions, data (live data folder) and store."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from .storage.live_data import LiveData
 
 
 def create_app(settings: Settings | None = None, sessions: SessionFactory | None = None) -> FastAPI:
-    """The API on `settings` (the process's own when None). Importing this module connects to nothing."""
+    """Create the application. `settings` default to the process's own. Importing this module opens no connection."""
     settings = settings or process_settings()
     app = FastAPI(
         title="wqlab",
         version="1",
         summary="A test lab for Linux workqueue and scheduler patches",
+        docs_url=None,  # the API reference is a page of the documentation: http/static_pages.py
+        redoc_url=None,
         lifespan=_lifespan,
         routes=_routes(),
     )
@@ -44,8 +46,7 @@ def create_app(settings: Settings | None = None, sessions: SessionFactory | None
 
 @cache
 def _routes() -> list[BaseRoute]:
-    """The endpoints', which every application shares: FastAPI takes a quarter of a second to find out what they take
-    and answer."""
+    """Return the routes, shared by every application: FastAPI needs a quarter of a second to analyse the endpoints."""
     router = APIRouter(generate_unique_id_function=_operation_id)
     public_api.include_in(router)
     router.include_router(worker_api.router)
@@ -53,7 +54,7 @@ def _routes() -> list[BaseRoute]:
 
 
 def _operation_id(route: APIRoute) -> str:
-    """The endpoint function's name: stable, and what generated clients call it."""
+    """Return the endpoint function's name as operation id: it is stable and names the methods of generated clients."""
     return route.name
 
 

@@ -1,6 +1,6 @@
-"""`wqlab-server`: run the API, migrate the database, make users and tokens, print the OpenAPI document.
+"""The `wqlab-server` command: run the API, migrate the database, create users and tokens, print the OpenAPI document.
 
-The application is imported by the commands that need it: it takes a second, and making a token needs none of it.
+Only the commands that need the application import it, because importing it takes a second.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .http.problems import ApiProblem
 from .settings import Settings, settings
 from .storage.db import make_engine, make_factory, transaction
 
-STREAMS_END_S = 3
-"""How long open event and console streams may hold up the end of the server; their clients resume where they were."""
+SHUTDOWN_TIMEOUT_S = 3
+"""How long open event and console streams may delay the server's shutdown; their clients resume where they were."""
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The lab's server.")
-tokens = typer.Typer(no_args_is_help=True, help="API tokens.")
-users = typer.Typer(no_args_is_help=True, help="Users.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run and administer the lab's server.")
+tokens = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
+users = typer.Typer(no_args_is_help=True, help="Manage users.")
 app.add_typer(tokens, name="token")
 app.add_typer(users, name="user")
 
@@ -42,26 +42,26 @@ def api(
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="TCP port")] = 8750,
     uds: Annotated[str | None, typer.Option(help="listen on this unix socket instead")] = None,
-    tls_cert: Annotated[Path | None, typer.Option(help="certificate chain (PEM): serve https")] = None,
-    tls_key: Annotated[Path | None, typer.Option(help="its private key (PEM)")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="certificate chain (PEM) to serve https with")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="private key of the certificate (PEM)")] = None,
 ) -> None:
     """Serve the REST API."""
     if (tls_cert is None) != (tls_key is None):
-        raise typer.BadParameter("--tls-cert and --tls-key go together")
+        raise typer.BadParameter("give both --tls-cert and --tls-key, or neither")
     import uvicorn
 
     from .app import create_app
 
     logs.configure()
     application = create_app()
-    where: dict[str, Any] = {"uds": uds} if uds is not None else {"host": host, "port": port}
-    where |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key} if tls_cert is not None else {}
-    uvicorn.run(application, **where, access_log=False, timeout_graceful_shutdown=STREAMS_END_S)
+    listen: dict[str, Any] = {"uds": uds} if uds is not None else {"host": host, "port": port}
+    listen |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key} if tls_cert is not None else {}
+    uvicorn.run(application, **listen, access_log=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S)
 
 
 @app.command()
 def migrate() -> None:
-    """Bring the database to the newest schema."""
+    """Migrate the database to the newest schema."""
     engine = make_engine(settings().database_url)
     migrations.upgrade(engine)
     engine.dispose()
@@ -72,16 +72,16 @@ def openapi() -> None:
     """Print the OpenAPI document of the public API. Needs no database."""
     from .app import create_app
 
-    nowhere = Settings(
+    offline = Settings(
         database_url="postgresql+psycopg:///", broker_url="memory://", data_dir=Path(), artifact_dir=Path()
     )
-    json.dump(create_app(nowhere).openapi(), sys.stdout, indent=2, sort_keys=True)
+    json.dump(create_app(offline).openapi(), sys.stdout, indent=2, sort_keys=True)
     sys.stdout.write("\n")
 
 
 @contextmanager
 def _database() -> Iterator[Session]:
-    """One transaction; a refusal ends the command with what is wrong."""
+    """Open one database transaction. A ValueError or ApiProblem in it ends the command with status 2 and its text."""
     engine = make_engine(settings().database_url)
     try:
         with transaction(make_factory(engine)) as session:
@@ -96,14 +96,17 @@ def _database() -> Iterator[Session]:
 @tokens.command("create")
 def token_create(
     name: Annotated[str, typer.Option(help="what the token is for")],
-    scope: Annotated[list[Scope], typer.Option(help="what it may do; repeatable")],
-    owner: Annotated[str | None, typer.Option(help="the user who acts with it (default: of the same name)")] = None,
+    scope: Annotated[list[Scope], typer.Option(help="what the token may do; repeatable")],
+    owner: Annotated[
+        str | None, typer.Option(help="user that owns the token (default: the user of the token's name)")
+    ] = None,
     lab: Annotated[str | None, typer.Option(help="bind a worker token to one lab's runs")] = None,
     secret_file: Annotated[
-        Path | None, typer.Option(help="for a worker: make this file's secret the token of that name, print nothing")
+        Path | None,
+        typer.Option(help="for a worker token: take the secret from this file instead of printing a new one"),
     ] = None,
 ) -> None:
-    """Make a token and print its secret, which is shown only now."""
+    """Create a token and print its secret, which is shown only once."""
     from .accounts import service
 
     if secret_file is not None:
@@ -117,12 +120,12 @@ def token_create(
 
 def _keep_worker_token(name: str, scope: list[Scope], lab: str | None, file: Path) -> None:
     if scope != [Scope.WORKER]:
-        typer.echo("wqlab-server: --secret-file is for a token of scope worker", err=True)
+        typer.echo("wqlab-server: --secret-file is only allowed with --scope worker", err=True)
         raise typer.Exit(2)
     try:
         secret = file.read_text().strip()
     except OSError as error:
-        typer.echo(f"wqlab-server: no secret in {file}: {error.strerror}", err=True)
+        typer.echo(f"wqlab-server: cannot read the secret in {file}: {error.strerror}", err=True)
         raise typer.Exit(2) from error
     with _database() as session:
         try:
@@ -133,28 +136,28 @@ def _keep_worker_token(name: str, scope: list[Scope], lab: str | None, file: Pat
 
 @users.command("create")
 def user_create(
-    name: Annotated[str, typer.Option(help="how the user signs in: lower-case letters, digits, . _ -")],
+    name: Annotated[str, typer.Option(help="name to sign in with: lower-case letters, digits, . _ -")],
     role: Annotated[UserRole, typer.Option(help="what the user may do")],
-    unless_there: Annotated[bool, typer.Option(help="do and print nothing when there is one already")] = False,
+    unless_there: Annotated[bool, typer.Option(help="do and print nothing if the user exists already")] = False,
 ) -> None:
-    """Make a user and print the password, which is shown only now."""
+    """Create a user and print the generated password, which is shown only once."""
     from .accounts import service
 
     try:
         TypeAdapter(UserName).validate_python(name)
     except ValidationError as error:
-        typer.echo(f"wqlab-server: {name!r} is no user name: lower-case letters, digits, . _ -", err=True)
+        typer.echo(f"wqlab-server: {name!r} is not a valid user name: use lower-case letters, digits, . _ -", err=True)
         raise typer.Exit(2) from error
     with _database() as session:
-        if unless_there and service.is_there(session, name):
+        if unless_there and service.user_exists(session, name):
             return
         _, password = service.create_user(session, name, role)
     typer.echo(password)
 
 
 @users.command("password")
-def user_password(name: Annotated[str, typer.Option(help="whose")]) -> None:
-    """Make a new password for a user and print it, which is shown only now. Signs the user's browsers out."""
+def user_password(name: Annotated[str, typer.Option(help="name of the user")]) -> None:
+    """Set a new generated password and print it; it is shown only once. Signs the user's browsers out."""
     from .accounts import service
 
     with _database() as session:

@@ -1,4 +1,4 @@
-"""Everything a user reads: installed on the app by `app.create_app`."""
+"""The public API under /api/v1: its endpoints, middleware and OpenAPI document. `app.create_app` installs it."""
 
 from __future__ import annotations
 
@@ -10,75 +10,75 @@ from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
 from sqlalchemy import make_url
 
-from wqlab_contracts.api.submissions import Problem
+from wqlab_contracts.api.base import Problem
 from wqlab_contracts.messages import Event
 
 from .accounts import session_endpoints, token_endpoints, user_endpoints
-from .builds import endpoints as builds
+from .builds import endpoints as build_endpoints
 from .http import health_endpoints
-from .http.headers import SafeAnswers
+from .http.headers import SecurityHeaders
 from .http.limits import BodyLimit, RateLimit
 from .http.metrics import LabCollector, Metrics, RequestLatency
-from .http.paging import each_once
+from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
-from .lab import endpoints as lab
-from .lab import host_endpoints as lab_hosts
-from .lab import page_endpoints as lab_pages
-from .plans import endpoints as plans
-from .reports import endpoints as reports
-from .reports import links
-from .runs import endpoints as runs
-from .series import endpoints as series
+from .lab import endpoints as device_endpoints
+from .lab import host_endpoints
+from .lab import page_endpoints as lab_page_endpoints
+from .plans import endpoints as plan_endpoints
+from .reports import endpoints as report_endpoints
+from .reports import link_endpoints
+from .runs import endpoints as run_endpoints
+from .series import endpoints as series_endpoints
 from .storage.events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
-from .submissions import endpoints as submissions
-from .submissions import page_endpoints as submission_pages
-from .submissions import quote_endpoints as quotes
+from .submissions import endpoints as submission_endpoints
+from .submissions import page_endpoints as submission_page_endpoints
+from .submissions import quote_endpoints
 
 PREFIX = "/api/v1"
-_REFERENCED = (Problem, Event)
-"""Models that the schema names without an endpoint returning them as JSON."""
+_REFERENCED_MODELS = (Problem, Event)
+"""Models that the OpenAPI document refers to although no endpoint returns them as JSON."""
 
 
 def include_in(router: APIRouter) -> None:
-    """Adds the endpoints of /api/v1, /r, /healthz, /readyz and /metrics."""
-    api = APIRouter(prefix=PREFIX, dependencies=[Depends(each_once)])
-    for room in (
-        submissions,
-        submission_pages,
-        quotes,
-        series,
-        reports,
-        builds,
-        runs,
-        lab,
-        lab_pages,
-        lab_hosts,
-        plans,
+    """Add the endpoints of /api/v1, /r, /healthz, /readyz and /metrics."""
+    api = APIRouter(prefix=PREFIX, dependencies=[Depends(reject_duplicate_params)])
+    for endpoints in (
+        submission_endpoints,
+        submission_page_endpoints,
+        quote_endpoints,
+        series_endpoints,
+        report_endpoints,
+        build_endpoints,
+        run_endpoints,
+        device_endpoints,
+        lab_page_endpoints,
+        host_endpoints,
+        plan_endpoints,
         session_endpoints,
         token_endpoints,
         user_endpoints,
     ):
-        api.include_router(room.router)
-    for included in (api, links.router, health_endpoints.router):
+        api.include_router(endpoints.router)
+    for included in (api, link_endpoints.router, health_endpoints.router):
         router.include_router(included)
 
 
 def install(app: FastAPI) -> None:
-    """Adds what the endpoints find in the application's state, and the middleware."""
+    """Set the application state that the endpoints use, and add the middleware."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
     channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.add_middleware(BodyLimit)
     app.add_middleware(RateLimit)
-    app.add_middleware(SafeAnswers)
+    app.add_middleware(SecurityHeaders)
     app.add_middleware(RequestLatency, metrics=app.state.metrics)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Keeps the process's LISTEN connection while the app runs."""
+    """Keep the process's LISTEN connection open while the application runs."""
     notifications: Notifications = app.state.notifications
     await notifications.start()
     try:
@@ -88,13 +88,13 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 
 def openapi(app: FastAPI) -> dict[str, Any]:
-    """The public schema; what workers speak is not in it."""
+    """Return the OpenAPI document of the public API; the worker API is not part of it."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
         )
         known = schema["components"]["schemas"]
-        for model in _REFERENCED:
+        for model in _REFERENCED_MODELS:
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
             known |= own.pop("$defs", {}) | {model.__name__: own}
         schema["components"]["schemas"] = dict(sorted(known.items()))
@@ -103,5 +103,5 @@ def openapi(app: FastAPI) -> dict[str, Any]:
 
 
 def _libpq(url: str) -> str:
-    """An SQLAlchemy URL as libpq reads it."""
+    """Convert an SQLAlchemy URL to a libpq connection URI."""
     return make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)

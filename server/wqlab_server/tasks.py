@@ -1,4 +1,4 @@
-"""The Celery application of the server. A task is a nudge: the pipeline decides what there is to do.
+"""The Celery application of the server. A task only wakes the pipeline, which reads from the rows what there is to do.
 
 celery -A wqlab_server.tasks worker -Q server
 celery -A wqlab_server.tasks beat
@@ -28,14 +28,14 @@ app.conf.beat_schedule = {
     TICK: {
         "task": TICK,
         "schedule": _settings.tick_s,
-        # A tick that could not be taken in time is worth nothing: the next one does all its work.
+        # A tick that was not run in time is dropped: the next one does all its work.
         "options": {"queue": SERVER_QUEUE, "expires": max(2 * _settings.tick_s, 5.0)},
     }
 }
 
 
 class _Process:
-    """What a worker process keeps open, made at its first task: connections do not survive Celery's fork."""
+    """Connections of a worker process, opened at its first task because connections do not survive Celery's fork."""
 
     settings: Settings = _settings
 
@@ -52,19 +52,20 @@ process = _Process()
 
 
 @after_setup_logger.connect  # type: ignore[untyped-decorator]
-def log_as_ever(**_: Any) -> None:
+def configure_logging(**_: Any) -> None:
     logs.configure()
 
 
 @beat_init.connect  # type: ignore[untyped-decorator]
-def begin(**_: Any) -> None:
-    pipeline_tick.say_all_again(process.sessions)
+def reset_nudges(**_: Any) -> None:
+    """Send the messages for all waiting jobs again when the server starts."""
+    pipeline_tick.reset_nudges(process.sessions)
 
 
 @app.task(name=ADVANCE)  # type: ignore[untyped-decorator]
 def advance(submission_id: int) -> None:
     pipeline.advance(process.sessions, process.settings, submission_id)
-    assign_devices.give_devices(process.sessions, process.settings)
+    assign_devices.assign_devices(process.sessions, process.settings)
 
 
 @app.task(name=TICK)  # type: ignore[untyped-decorator]

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # One fio process keeps a CPU nearly busy with direct 4 KiB AIO on XFS, while each completed write queues work for the
-# same CPU. Counted is how often the scheduler moves that process.
+# same CPU. Count how often the scheduler moves that process.
 # usage: aio-migration.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 MOUNT=/mnt/wqlab-aio
@@ -13,18 +14,18 @@ BLOCK_KIB=4
 
 # --- knobs of the scheduler ---
 
-knob() { # NAME: its file; a sysctl until 5.12, in debugfs since
+knob() { # NAME: print its file: a sysctl until 5.12, in debugfs since
 	for file in "$SYSCTL/sched_$1" "$DEBUGFS/sched/$1"; do
 		[ -w "$file" ] && echo "$file" && return 0
 	done
 	return 1
 }
 
-at_boot() { # NAME: what this boot began with, as text for people and to go back to
+at_boot() { # NAME: print its value at the start of this boot, to report and to restore
 	cat "$WORK/boot.$1" 2>/dev/null
 }
 
-missing() { # NAME: why this kernel has no such knob
+missing() { # NAME: print why this kernel has no such knob
 	if [ ! -d "$DEBUGFS/sched" ] && [ ! -e "$SYSCTL/sched_min_granularity_ns" ]; then
 		echo "this kernel shows no scheduler knobs (CONFIG_SCHED_DEBUG, debugfs)"
 		return
@@ -57,7 +58,7 @@ values_of() { # granularity slow|fast|default, base_slice 4ms|10ms|default: line
 	esac
 }
 
-choose() { # KNOB VALUE: sets it and reads it back, or says why not
+choose() { # KNOB VALUE: set it and read it back, or report why not
 	values_of "$1" "$2" >"$WORK/wanted"
 	while read -r name ns; do
 		if ! file=$(knob "$name"); then
@@ -66,14 +67,14 @@ choose() { # KNOB VALUE: sets it and reads it back, or says why not
 		fi
 		echo "$ns" >"$file" 2>/dev/null
 		if [ "$(cat "$file")" != "$ns" ]; then
-			record unsupported '*' "kernel $(uname -r) uses $name $(cat "$file") when $ns is asked for"
+			record unsupported '*' "kernel $(uname -r) uses $name $(cat "$file") when $ns is requested"
 			return 1
 		fi
 	done <"$WORK/wanted"
 	record setting "$1" "$(in_use "$1" "$2")"
 }
 
-in_use() { # KNOB VALUE: VALUE if that is what the kernel has now, else what it has
+in_use() { # KNOB VALUE: print VALUE if the kernel uses it now, else the value in use
 	values_of "$1" "$2" >"$WORK/wanted"
 	other=
 	while read -r name ns; do
@@ -94,14 +95,14 @@ setup() {
 	scratch=${scratch%% *}
 	file_mib=$FILE_MIB
 	if [ -n "$scratch" ]; then
-		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch is not there"
+		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch does not exist"
 		! grep -q "^$(readlink -f "$scratch")[0-9p]* " /proc/mounts || fail infrastructure "scratch device $scratch is in use"
 		record fact disk "$scratch"
 	else
 		budget=$(($(memory_available_mib) / 2 - 64)) # mkfs.xfs writes a log of 64 MiB
 		[ "$file_mib" -le "$budget" ] || file_mib=$budget
 		[ "$file_mib" -ge 4 ] || fail infrastructure "not enough memory for a file of 4 MiB on a memory disk"
-		# A disk that completes within submission would leave no completion work: the submitter does it then.
+		# A disk that completes within submission would leave no completion work: the submitter would do it.
 		scratch=$(memory_disk wqlab-aio $((file_mib * 5 / 4 + 512)) "$(nproc)" 2) || exit 1
 		record fact disk "null_blk memory_backed, $(nproc) queues, completed by a timer"
 	fi
@@ -118,7 +119,7 @@ fresh_file_system() {
 	mkfs.xfs -q -f -K "$disk" && mount -t xfs "$disk" "$MOUNT" || fail infrastructure "cannot make and mount XFS on $disk"
 }
 
-prepare_file() { # an initial write needs a file system without the file, everything else one with it
+prepare_file() { # initial writes need a fresh file system; all other scenarios need the file
 	if [ "$FRESH" = 1 ]; then
 		fresh_file_system
 	elif [ ! -e "$WORK/laid_out" ] || [ ! -e "$MOUNT/file" ]; then
@@ -132,7 +133,7 @@ prepare_file() { # an initial write needs a file system without the file, everyt
 
 # --- the writer ---
 
-writer_starts() { # PID: called by fio in the process that does the I/O, right before it begins
+writer_starts() { # PID: called by fio in the process that does the I/O, right before it starts
 	cat "/proc/$1/sched" >"$WORK/sched.before"
 	[ "${TRACE:-0}" = 1 ] || return 0
 	trace_write events/sched/sched_migrate_task/filter "pid == $1"
@@ -154,7 +155,7 @@ workload() {
 	run_fio "$@" --exec_prerun="sh $script writer_starts \$PPID" --exec_postrun="sh $script writer_ends \$PPID"
 }
 
-counted() { # FIELD of /proc/PID/sched: by how much it grew
+counted() { # FIELD of /proc/PID/sched: print its increase
 	$AWK -v field="$1" 'FNR == 1 { file++ } $1 == field { n[file] = $3; seen++ }
 		END { if (seen == 2) printf "%.6f", n[2] - n[1] }' "$WORK/sched.before" "$WORK/sched.after"
 }
@@ -171,7 +172,7 @@ writer_records() {
 
 # --- tracing ---
 
-probe_completions() { # on which CPUs the completion work of AIO writes runs, and whether its workqueue is bound
+probe_completions() { # find out on which CPUs completion work of AIO writes runs, and whether its workqueue is bound
 	name="dio/$(basename "$(readlink -f "$(cat "$WORK/disk")")")"
 	trace_write trace_clock mono
 	trace_write events/workqueue/workqueue_queue_work/filter "workqueue == \"$name\"" ||
@@ -201,9 +202,9 @@ probe_completions() { # on which CPUs the completion work of AIO writes runs, an
 	trace_write trace ''
 }
 
-reduce_trace() { # migrations of the writer, and the time between two of them
+reduce_trace() { # count the writer's migrations and the time between them
 	$AWK '
-	# A task may call itself anything: the time stands behind the CPU in brackets and the flags.
+	# Task names are arbitrary: find the time after the CPU in brackets and the flags.
 	function time(  text) {
 		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART, RLENGTH - 2); sub(/.* /, "", text); return text + 0
 	}
@@ -222,7 +223,7 @@ measure() {
 	prepare_file
 	if [ "${TRACE:-0}" = 1 ]; then
 		if trace_reset && [ -d "$TRACING/events/sched/sched_migrate_task" ]; then
-			# Up to 6.6 an instance whose buffer was sized first (the monitor's) leaves this one at two pages.
+			# Up to 6.6, if another instance (the monitor's) sized its buffer first, this one stays at two pages.
 			trace_write buffer_size_kb "$TRACE_KIB"
 			probe_completions
 			trace_write events/sched/sched_migrate_task/enable 1

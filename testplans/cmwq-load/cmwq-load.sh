@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# A load on many per-CPU workqueues (our module cmwq_load) and, on the same CPU, an encoder that wants all of it.
+# A load on many per-CPU workqueues (the lab's module cmwq_load), and an encoder that competes for the same CPU.
 # usage: cmwq-load.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 LOAD=${LOAD:-/sys/kernel/debug/cmwq_load}
 CLIP=$WORK/clip
 
-make_clip() { # a texture that scrolls: CLIP_FRAMES raw pictures, the same bytes on every device
+make_clip() { # make CLIP_FRAMES raw pictures of a scrolling texture, with the same bytes on every device
 	mkdir -p "$WORK"
 	# A fixed generator over a pattern, so that there is detail to encode; never 0, which some awks do not print.
 	LC_ALL=C $AWK -v width="$WIDTH" -v height="$HEIGHT" 'BEGIN {
@@ -31,12 +32,12 @@ make_clip() { # a texture that scrolls: CLIP_FRAMES raw pictures, the same bytes
 	rm "$WORK/plane" "$WORK/colour"
 }
 
-scrolled() { # FILE BYTES: the file from there on, then its beginning
+scrolled() { # FILE BYTES: print the file rotated by BYTES
 	tail -c +$(($2 + 1)) "$1"
 	head -c "$2" "$1"
 }
 
-feed() { # the clip over and over
+feed() { # print the clip repeatedly
 	echo "YUV4MPEG2 W$WIDTH H$HEIGHT F25:1 Ip A1:1 C420jpeg"
 	i=0
 	while [ "$i" -lt "$CLIP_TIMES" ]; do
@@ -49,12 +50,12 @@ encode() { # CPU
 	feed | taskset -c "$1" mpeg2enc -v 0 -M 0 -f 3 -b 4000 -o "$WORK/encoded" || fail infrastructure "mpeg2enc ended with status $?"
 }
 
-start_load() { # REQUEST: by busybox, whose echo says which error it was; returns when the load is over
+start_load() { # REQUEST: write it by busybox, whose echo prints the error; returns at the end of the load
 	busybox echo "$1" >"$LOAD/start"
 }
 
 refuses() { # REQUEST
-	! start_load "$1" 2>/dev/null || fail infrastructure "module cmwq_load took the bad request '$1'"
+	! start_load "$1" 2>/dev/null || fail infrastructure "module cmwq_load accepted the bad request '$1'"
 }
 
 last_cpu() { sed 's/.*[-,]//' /sys/devices/system/cpu/online; }
@@ -65,11 +66,11 @@ setup() {
 	record fact clip "$((CLIP_FRAMES * CLIP_TIMES)) pictures of ${WIDTH}x$HEIGHT"
 	record fact encoder "mpeg2enc (mjpegtools), one thread, MPEG-2"
 	record fact loaded_cpu "$(last_cpu)"
-	# Whether the module can be had is said by each measurement.
+	# Each measurement reports whether the module is available.
 	load_module cmwq_load || return 0
 	[ -w "$LOAD/start" ] || mount -t debugfs debugfs /sys/kernel/debug
 	[ -w "$LOAD/start" ] || lack "this kernel has no debugfs (CONFIG_DEBUG_FS)"
-	# A module that takes nonsense would also measure nonsense; and refusing must leave nothing behind.
+	# Check that the module refuses invalid requests and still accepts a valid one afterwards.
 	for bad in "" workload=2 "workload=6 burn=S duration_ms=9" "workload=0 burn=M duration_ms=9" \
 		"workload=0 burn=S duration_ms=0" "workload=0 burn=S duration_ms=9 cpu=100000" "pace=1"; do
 		refuses "$bad"

@@ -1,19 +1,20 @@
+# shellcheck shell=sh
 # SPDX-License-Identifier: Apache-2.0
-# What every plan's script needs on the device: records on stdout, memory disks, the tracer, CPU time.
-# POSIX sh. It goes to the device beside each plan's own files.
+# Functions for every plan's script: records on stdout, memory disks, the tracer, CPU time.
+# POSIX sh. Copied to the device beside each plan's own files.
 
 TRACING=${TRACING:-/sys/kernel/tracing}
 NULLB=/sys/kernel/config/nullb
 WORK=${WORK:-/tmp/wqlab}
-if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK=awk; fi
+if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK='awk'; fi
 
-exec 3>&1 1>&2 # records go to descriptor 3, the caller's stdout; whatever a tool prints is raw output on stderr
+exec 3>&1 1>&2 # records go to descriptor 3, the caller's stdout; output of tools goes to stderr
 
 record() { # TYPE FIELD...: tabs and newlines inside a field would break the line, so they become spaces
 	line=$1
 	shift
 	for field; do
-		# Few fields need it, and an emulated device takes long to start a program.
+		# Only where needed: starting a program takes long on an emulated device.
 		case $field in *['	
 ']*) field=$(printf '%s' "$field" | tr '\t\n' '  ') ;; esac
 		line="$line	$field"
@@ -21,7 +22,7 @@ record() { # TYPE FIELD...: tabs and newlines inside a field would break the lin
 	printf '%s\n' "$line" >&3
 }
 
-frame() { # NAME: standard input, framed
+frame() { # NAME: print standard input between `begin` and `end` records
 	record begin "$1"
 	cat >&3
 	record end "$1"
@@ -33,7 +34,7 @@ fail() { # infrastructure|kernel TEXT
 	exit 1
 }
 
-lack() { # REASON: this device or kernel cannot run the plan at all, which is nobody's failure
+lack() { # REASON: report that this device or kernel does not support the plan, which is not a failure
 	record unsupported '*' "$1"
 	echo "$1" >&2
 	exit 1
@@ -45,7 +46,7 @@ need() { # PROGRAM...
 	done
 }
 
-load_module() { # NAME [PARAMETER...]: loads what came with the plan; false, with a record, when this kernel cannot have it
+load_module() { # NAME [PARAMETER...]: load a module of the plan; false, with a record, if this kernel does not support it
 	[ ! -d "/sys/module/$1" ] || return 0
 	if [ ! -f "$1.ko" ]; then
 		record unsupported '*' "$(cat "$1.absent" 2>/dev/null || echo "module $1 did not come with the plan")"
@@ -61,8 +62,8 @@ seconds() { # since boot, to the hundredth
 	cut -d' ' -f1 /proc/uptime
 }
 
-memory_disk() { # NAME MIB QUEUES [IRQMODE]: prints the device; its memory is taken as blocks are written
-	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, as a device would.
+memory_disk() { # NAME MIB QUEUES [IRQMODE]: create a memory disk and print its device; memory is allocated as blocks are written
+	# IRQMODE 0 (default) completes within submission, 2 from a timer interrupt, like real hardware.
 	[ -d "$NULLB" ] || mount -t configfs configfs /sys/kernel/config
 	[ -d "$NULLB" ] || lack "this kernel has no null_blk with configfs (CONFIG_BLK_DEV_NULL_BLK, CONFIG_CONFIGFS_FS)"
 	mkdir -p "$NULLB/$1"
@@ -84,18 +85,18 @@ drop_memory_disk() { # NAME
 
 memory_available_mib() { $AWK '$1 == "MemAvailable:" { print int($2 / 1024) }' /proc/meminfo; }
 
-cpu_times() { # busy ticks, all ticks, context switches since boot; waiting for I/O is idle time
+cpu_times() { # print busy ticks, all ticks and context switches since boot; waiting for I/O counts as idle
 	$AWK '$1 == "cpu" { all = 0; for (i = 2; i <= 9; i++) all += $i; busy = all - $5 - $6 }
 		$1 == "ctxt" { switches = $2 } END { printf "%.0f %.0f %.0f\n", busy, all, switches }' /proc/stat
 }
 
-cpu_records() { # BEFORE AFTER, each from cpu_times: what the whole device spent between the two
+cpu_records() { # BEFORE AFTER, each from cpu_times: records of the whole device's use between the two
 	echo "$1 $2" | $AWK '{ busy = $4 - $1; all = $5 - $2
 		printf "value\tcpu_busy_seconds\t%.2f\nvalue\tcontext_switches\t%d\n", busy / 100, $6 - $3
 		if (all > 0) printf "value\tcpu_utilisation\t%.4f\n", 100 * busy / all }' >&3
 }
 
-trace_write() { # FILE TEXT: true when the kernel took it
+trace_write() { # FILE TEXT: true if the kernel accepted it
 	printf '%s\n' "$2" >"$TRACING/$1" 2>/dev/null
 }
 
@@ -110,17 +111,17 @@ trace_reset() {
 	trace_write trace ''
 }
 
-trace_losses() { # a record when any CPU's buffer lost events
+trace_losses() { # print a record if any CPU's buffer lost events
 	lost=$(cat "$TRACING"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
 	[ "$lost" -eq 0 ] || record overrun "$lost"
 }
 
-run_fio() { # ARGUMENT...: the command line as a record, then its JSON result
+run_fio() { # ARGUMENT...: run fio; print its command line as a record, then its JSON result
 	record command "fio$(for word; do case $word in *[!A-Za-z0-9_./:=,+-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac; done)"
 	rm -f "$WORK/fio.json"
 	status=0
 	fio --output-format=json --output="$WORK/fio.json" "$@" || status=$?
-	# An error that fio noticed itself is in its result, and says whose fault it is.
+	# If fio detected an error, its result has it; the parser decides whose fault it is.
 	[ -s "$WORK/fio.json" ] || fail infrastructure "fio wrote no result (exit status $status)"
 	frame fio <"$WORK/fio.json"
 }

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Runs a plan's script and says beside its records what each workqueue did meanwhile, once a second.
+# Run a plan's script and record each workqueue's activity once a second meanwhile.
 # usage: monitor.sh SCRIPT ACTION
-# The worker calls it in warm-ups and traced repetitions, never in those that are timed. The series is the last frame
-# on standard output, `workqueues`: lines of `wqmon` where the device has that program and the kernel its counters and
-# /proc/kcore, else counts of the workqueue tracepoints. What neither can say is in a `note` line.
+# The worker calls it in warm-ups and traced repetitions, never in timed ones. The series is the last frame on standard
+# output, `workqueues`: lines of `wqmon` if the device has that program and the kernel its counters and /proc/kcore,
+# else counts of the workqueue tracepoints. `note` lines say what is not measured.
+# shellcheck disable=SC2317  # the functions stop_counters and stop_events are called by a name in a variable
 set -u
 TRACING=${TRACING:-/sys/kernel/tracing}
 WORK=${WORK:-/tmp/wqlab}
@@ -13,18 +14,19 @@ SERIES=$WORK/workqueues
 INSTANCE=$TRACING/instances/wqlab-monitor
 EVENTS='workqueue_queue_work workqueue_execute_start workqueue_execute_end'
 END='the script has ended'
-PATIENCE_S=15
-if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK=awk; fi
+END_TIMEOUT_S=15
+if command -v mawk >/dev/null 2>&1; then AWK=mawk; elif command -v gawk >/dev/null 2>&1; then AWK=gawk; else AWK='awk'; fi
 
 note() { printf 'note\t0\t%s\n' "$1" >>"$SERIES"; }
 
-start_counters() { # false, and says why, when this device or kernel cannot
+start_counters() { # false, with the reason in `why`, if this device or kernel does not support it
 	command -v wqmon >/dev/null 2>&1 || { why='this device has no program wqmon'; return 1; }
-	[ -s "$PLAN/workqueue-layout" ] || { why="this kernel's debug information tells of no counters"; return 1; }
+	[ -s "$PLAN/workqueue-layout" ] || { why="this kernel's debug information has no counters"; return 1; }
 	rm -f "$WORK/watching"
 	mkfifo "$WORK/watching" || { why='no fifo can be made'; return 1; }
 	wqmon "$PLAN/workqueue-layout" "$SERIES" >"$WORK/watching" 2>"$WORK/wqmon.err" &
 	monitor=$!
+	# shellcheck disable=SC2034  # only that a line arrives matters
 	read -r word <"$WORK/watching" && return 0
 	wait "$monitor"
 	why=$(tail -n 1 "$WORK/wqmon.err")
@@ -36,26 +38,26 @@ stop_counters() {
 	wait "$monitor" || note "the counters ended early: $(tail -n 1 "$WORK/wqmon.err")"
 }
 
-# mawk waits until its buffer is full before it looks at a line of a pipe, unless it is told otherwise.
+# By default mawk reads a pipe only when its buffer is full.
 follow() {
 	if $AWK -W version 2>&1 </dev/null | grep -q '^mawk'; then exec $AWK -W interactive "$@"; else exec $AWK "$@"; fi
 }
 
-start_events() { # in a trace instance of their own: the plan may trace too
+start_events() { # in a separate trace instance: the plan may trace too
 	for event in $EVENTS; do
 		[ -d "$TRACING/events/workqueue/$event" ] || { why="$why; this kernel has no event $event"; return 1; }
 	done
 	mkdir -p "$INSTANCE" || { why="$why; no trace instance can be made"; return 1; }
 	echo mono >"$INSTANCE/trace_clock"
 	echo 1024 >"$INSTANCE/buffer_size_kb"
-	# A plan that showed pointers left that to every instance made since; 6.1 then prints no names of workqueues.
+	# Instances inherit a plan's switched-off hash-ptr; Linux 6.1 then prints no workqueue names.
 	[ ! -e "$INSTANCE/options/hash-ptr" ] || echo 1 >"$INSTANCE/options/hash-ptr"
 	follow -v end="$END" "$count_events" <"$INSTANCE/trace_pipe" >>"$SERIES" &
 	monitor=$!
 	for event in $EVENTS; do echo 1 >"$INSTANCE/events/workqueue/$event/enable"; done
 }
 
-# Events of a work item name its workqueue when it is queued only: what was queued before is nobody's.
+# Only the queueing event names the workqueue: items queued earlier cannot be attributed and are skipped.
 count_events='
 	function tell(  name) {
 		for (name in changed)
@@ -87,10 +89,10 @@ count_events='
 stop_events() {
 	echo 0 >"$INSTANCE/events/enable"
 	printf '%s\n' "$END" >"$INSTANCE/trace_marker" || kill "$monitor"
-	# No plan fails for what is only watched beside it.
-	{ sleep "$PATIENCE_S"; kill "$monitor"; } >/dev/null 2>&1 &
+	# The monitor must never block or fail the plan.
+	{ sleep "$END_TIMEOUT_S"; kill "$monitor"; } >/dev/null 2>&1 &
 	guard=$!
-	wait "$monitor" || note "the events' end was not seen in $PATIENCE_S s: the last counts are missing"
+	wait "$monitor" || note "the events' end was not seen in $END_TIMEOUT_S s: the last counts are missing"
 	kill "$guard" 2>/dev/null
 	lost=$(cat "$INSTANCE"/per_cpu/cpu*/stats | $AWK '/overrun:|dropped events:/ { n += $NF } END { printf "%d", n }')
 	[ "$lost" -eq 0 ] || note "the trace buffer lost $lost events: counts are too low"

@@ -5,25 +5,26 @@
 # workqueue chosen. Plan fan-out runs it too.
 # usage: dm-crypt-affinity.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 PROC=${PROC:-/proc}
 NAME=wqlab-crypt
 DEVICE=/dev/mapper/$NAME
 
-knob_folder() { # the sysfs folder of this device's kcryptd, never kcryptd_io's; older kernels name it kcryptd!MAJ:MIN
+knob_folder() { # print the sysfs folder of this device's kcryptd (not kcryptd_io); older kernels name it kcryptd!MAJ:MIN
 	for folder in /sys/devices/virtual/workqueue/kcryptd[-!]*; do
 		[ -d "$folder" ] && echo "$folder" && return 0
 	done
 	return 1
 }
 
-free_device() { # DEVICE: true when nothing on this device uses it
+free_device() { # DEVICE: true if it is not in use
 	name=$(basename "$(readlink -f "$1")")
 	! grep -q "^$(readlink -f "$1")[0-9p]* " /proc/mounts && [ -z "$(ls "/sys/class/block/$name/holders" 2>/dev/null)" ]
 }
 
-size_memory_disk() { # sets disk_mib, and scaled to why it is not what the plan asks for
+size_memory_disk() { # set disk_mib; set scaled to the reason if it is less than the plan requests
 	disk_mib=$DISK_MIB scaled=
 	most=$(issuers) # of any scenario: setup has the profile's number, which is that of the largest
 	if [ "$disk_mib" -lt "$most" ]; then
@@ -43,7 +44,7 @@ setup() {
 	scratch=${WQLAB_SCRATCH:-}
 	scratch=${scratch%% *}
 	if [ -n "$scratch" ]; then
-		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch is not there"
+		[ -b "$scratch" ] || fail infrastructure "scratch device $scratch does not exist"
 		free_device "$scratch" || fail infrastructure "scratch device $scratch is in use"
 		record fact disk "$scratch"
 	else
@@ -62,7 +63,7 @@ setup() {
 	record fact dm_table "$table <key> 0 $scratch 0 (no flags)"
 }
 
-describe() { # environment of the measurement, as found
+describe() { # record facts about the environment
 	record fact crypto_driver "$($AWK '$1 == "name" { n = $3 } $1 == "driver" { d = $3 }
 		$1 == "priority" && n == "xts(aes)" && $3 >= best { best = $3; found = d } END { print found }' /proc/crypto)"
 	record fact workqueue "$(basename "$1")"
@@ -76,7 +77,7 @@ read_knob() {
 	printf '%s\n' "$value"
 }
 
-choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so when the kernel does otherwise
+choose() { # FOLDER KNOB VALUE SYSFS_NAME: set it, read it back, and report if the kernel uses another value
 	echo "$3" >"$1/$4" 2>/dev/null || refused=yes
 	now=$(read_knob "$1/$4")
 	record setting "$2" "$now"
@@ -84,7 +85,7 @@ choose() { # FOLDER KNOB WANTED SYSFS_NAME: sets it, reads it back, and says so 
 	if [ "${refused:-}" = yes ]; then
 		record unsupported '*' "kernel $(uname -r) refuses $4 $3"
 	else
-		record unsupported '*' "kernel $(uname -r) silently uses $4 $now when $3 is asked for"
+		record unsupported '*' "kernel $(uname -r) silently uses $4 $now when $3 is requested"
 	fi
 	return 1
 }
@@ -113,7 +114,7 @@ pods() {
 		}' "$PROC"/[0-9]*/status 2>/dev/null | sort -n | tr '\n' ' '
 }
 
-issuers() { # a share of the CPUs (ISSUERS_PER_CPU=1/3), or a root of their number (ISSUERS_POWER=1/3) for even steps
+issuers() { # print the number of issuers: a share of the CPUs (ISSUERS_PER_CPU=1/3) or a root of their number (ISSUERS_POWER=1/3)
 	cpus=$(nproc)
 	if [ -n "${ISSUERS_POWER:-}" ]; then
 		count=$($AWK "BEGIN { printf \"%d\", $cpus ^ ($ISSUERS_POWER) + 0.5 }")
@@ -124,7 +125,7 @@ issuers() { # a share of the CPUs (ISSUERS_PER_CPU=1/3), or a root of their numb
 	echo "$count"
 }
 
-regions() { # sets jobs and region_k, a job's share of the disk; false, with a record, when it is too small for so many
+regions() { # set jobs and region_k, a job's share of the disk; false, with a record, if the disk is too small
 	jobs=$(issuers)
 	bytes=$(blockdev --getsize64 "$DEVICE")
 	region=$((bytes / jobs / 1048576))
@@ -172,8 +173,8 @@ trace_start() { # WORKQUEUE
 # queued on this workqueue belongs to another one.
 reduce_trace() {
 	$AWK -v migrations="${MIGRATIONS:-0}" '
-	# A task may call itself anything: the CPU is the bracket with flags and time behind it.
-	# Leading zeros go: to some awks 010 is eight.
+	# Task names are arbitrary: the CPU is the bracket followed by flags and time.
+	# Strip leading zeros: some awks read 010 as eight.
 	function cpu(  text) {
 		match($0, /\[[0-9]+\] [^ ]+ +[0-9]+\.[0-9]+: /); text = substr($0, RSTART + 1); sub(/^0+/, "", text); return text + 0
 	}
@@ -215,7 +216,7 @@ localize() { # FOLDER: workers moved to the CPU that issued the work; posted wit
 }
 
 measure() {
-	[ -b "$DEVICE" ] || fail infrastructure "the dm-crypt device $DEVICE is not there"
+	[ -b "$DEVICE" ] || fail infrastructure "the dm-crypt device $DEVICE does not exist"
 	if ! folder=$(knob_folder); then # before 6.10 kcryptd has no folder; before 6.5 none has scopes
 		record unsupported '*' "kernel $(uname -r) has no affinity_scope for kcryptd: that workqueue is not in sysfs"
 		return 0

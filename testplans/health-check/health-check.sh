@@ -1,22 +1,23 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Is this device fit to measure? Detectors, topology, clock, memory, kexec, and one tiny verified workload.
+# Check that this device is fit to measure: detectors, topology, clock, memory, kexec, and one tiny verified workload.
 # usage: health-check.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
-lack() { fail infrastructure "$1"; } # a plan can do without; a device that is fit has it
+lack() { fail infrastructure "$1"; } # overrides device.sh: what a plan may lack, a fit device must have
 SYS=${SYS:-/sys}
 PROC=${PROC:-/proc}
 
-setting_of() { # OPTION: its value in this kernel's own configuration
+setting_of() { # OPTION: print its value in this kernel's configuration
 	zcat /proc/config.gz 2>/dev/null | sed -n "s/^$1=//p"
 }
 
 check_detectors() {
 	[ -r /proc/config.gz ] || fail infrastructure "this kernel does not show its configuration (CONFIG_IKCONFIG_PROC)"
 	for option in SOFTLOCKUP_DETECTOR DETECT_HUNG_TASK WQ_WATCHDOG; do
-		[ "$(setting_of CONFIG_$option)" = y ] || fail infrastructure "this kernel cannot see its own stalls: CONFIG_$option is off"
+		[ "$(setting_of CONFIG_$option)" = y ] || fail infrastructure "this kernel does not detect stalls: CONFIG_$option is off"
 	done
 	for file in /proc/sys/kernel/soft_watchdog /proc/sys/kernel/hung_task_timeout_secs \
 		/sys/module/workqueue/parameters/watchdog_thresh /sys/module/rcupdate/parameters/rcu_cpu_stall_timeout; do
@@ -24,9 +25,9 @@ check_detectors() {
 		[ "$value" -gt 0 ] || fail infrastructure "detector $file is switched off"
 		record fact "$(basename "$file")" "$value"
 	done
-	# A detector that nobody hears is none: the console has to carry what the kernel logs as an error.
-	[ -z "${WQLAB_WORD:-}" ] || echo "<3>wqlab: can this be heard? $WQLAB_WORD" >/dev/kmsg ||
-		fail infrastructure "the kernel's log takes no line (/dev/kmsg)"
+	# Detectors are useless without a console: the worker looks for this error message on it.
+	[ -z "${WQLAB_WORD:-}" ] || echo "<3>wqlab: console check $WQLAB_WORD" >/dev/kmsg ||
+		fail infrastructure "cannot write to the kernel's log (/dev/kmsg)"
 	record step detectors ok "soft lockup, hung task, workqueue watchdog and RCU stall are compiled in and on"
 }
 
@@ -35,7 +36,7 @@ check_topology() {
 	present=$(cat "$SYS/devices/system/cpu/present")
 	each="every CPU is online and"
 	if [ "$online" != "$present" ]; then
-		# nosmt boots with one thread of each core; whether these are the declared cores, the worker checks.
+		# nosmt boots with one thread of each core; the worker checks that these are the declared cores.
 		case $(cat "$SYS/devices/system/cpu/smt/control" 2>/dev/null) in
 		off | forceoff) each="SMT is off, so of CPUs $present only $online are online: each" ;;
 		*) fail infrastructure "CPUs $present are present, only $online online" ;;
@@ -51,15 +52,16 @@ check_topology() {
 	done
 	record fact cpus "$(nproc)"
 	record fact l3_domains "$(cat "$SYS"/devices/system/cpu/cpu[0-9]*/cache/index3/shared_cpu_list 2>/dev/null | sort -u | wc -l)"
+	# shellcheck disable=SC2012  # the kernel's names: node0, node1 ...
 	record fact nodes "$(ls -d "$SYS"/devices/system/node/node[0-9]* 2>/dev/null | wc -l)"
 	record step topology ok "$each reports its core, package and siblings"
 }
 
-check_clock() { # monotonic time against the CPU's own sleep, and no unstable clock source
+check_clock() { # compare uptime with a sleep of one second
 	record fact clocksource "$(cat /sys/devices/system/clocksource/clocksource0/current_clocksource)"
 	[ "$(date +%s)" -gt 1577836800 ] || fail infrastructure "the clock says $(date): before 2020"
 	before=$($AWK '{ print $1 }' /proc/uptime)
-	sleep 1 # what is measured
+	sleep 1 # the interval to compare
 	$AWK -v before="$before" '{ exit !($1 - before >= 0.95 && $1 - before < 10) }' /proc/uptime ||
 		fail infrastructure "one second took from $before to $(cut -d' ' -f1 /proc/uptime) s of uptime"
 }
@@ -75,26 +77,27 @@ check_kexec() {
 	[ "$(cat /proc/sys/kernel/kexec_load_disabled 2>/dev/null || echo 0)" = 0 ] || fail infrastructure "kexec is disabled on this device"
 }
 
-check_scratch() { # nothing is written here: plans that need a device say so
+check_scratch() { # nothing is written to scratch devices here
+	# shellcheck disable=SC2086  # a list of devices
 	set -- ${WQLAB_SCRATCH:-}
 	if [ $# -eq 0 ]; then
-		record step scratch skipped "no device is listed as scratch: plans use memory disks, and write to no disk of this device"
+		record step scratch skipped "no device is listed as scratch: plans use memory disks and write to no disk of this device"
 		return
 	fi
 	sizes=
 	for device; do
 		case $device in /dev/disk/by-id/*) ;; *) fail infrastructure "scratch device $device is not named by /dev/disk/by-id" ;; esac
-		[ -b "$device" ] || fail infrastructure "scratch device $device is not there"
+		[ -b "$device" ] || fail infrastructure "scratch device $device does not exist"
 		scratch_is_free "$device"
-		mib=$(($(cat "$disk/size") / 2048)) # in sectors of 512 bytes, whatever the device's own are
+		mib=$(($(cat "$disk/size") / 2048)) # in sectors of 512 bytes, independent of the device's sector size
 		[ "$mib" -ge "$SCRATCH_MIB" ] || fail infrastructure "scratch device $device has $mib MiB, less than $SCRATCH_MIB"
 		[ "$(cat "$disk/ro")" = 0 ] || fail infrastructure "scratch device $device is read-only"
 		sizes="$sizes${sizes:+, }${device##*/}: $mib MiB"
 	done
-	record step scratch ok "$sizes; there, free, and nothing was written"
+	record step scratch ok "$sizes; present and free; nothing was written"
 }
 
-scratch_is_free() { # DEVICE: neither it nor a partition of it is mounted, swapped to, or part of another device; sets disk
+scratch_is_free() { # DEVICE: fail if it or a partition of it is mounted, used as swap or part of another device; sets disk
 	name=$(basename "$(readlink -f "$1")")
 	disk=$SYS/class/block/$name
 	for part in "$disk" "$disk/$name"*; do

@@ -4,6 +4,7 @@
 # repetition counts interrupts and context switches meanwhile, a traced one how tasks on other CPUs are woken.
 # usage: netperf-stream.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 NAMESPACE=$WORK/netns # the namespace of the second server, kept by a mount on this file
@@ -17,12 +18,12 @@ KEYS=THROUGHPUT_UNITS,ELAPSED_TIME,LOCAL_SEND_CALLS,LOCAL_BYTES_SENT,LOCAL_SEND_
 
 in_namespace() { nsenter --net="$NAMESPACE" "$@"; }
 
-serve() { # PREFIX...: netserver goes into the background once it listens
+serve() { # PREFIX...: start netserver and return once it listens
 	"$@" netserver -4 </dev/null >"$WORK/netserver.log" 2>&1 3>&- && "$@" grep -q "$LISTENS" /proc/net/tcp ||
 		fail infrastructure "netserver does not listen: $(tail -n 1 "$WORK/netserver.log")"
 }
 
-join_namespace() { # makes the namespace and a link to it; says what the kernel lacks
+join_namespace() { # make the namespace and a veth link to it; report what the kernel lacks
 	[ -e /proc/self/ns/net ] || { echo "this kernel has no network namespaces (CONFIG_NET_NS)"; return 1; }
 	: >"$NAMESPACE"
 	unshare --net="$NAMESPACE" true || fail infrastructure "cannot make a network namespace"
@@ -44,7 +45,7 @@ setup() {
 	serve in_namespace
 }
 
-workload() { # SECONDS: a UDP stream that ends by a count hangs when the empty datagrams that say so are dropped
+workload() { # SECONDS: by time, since a UDP stream ended by a count hangs if its final empty datagrams are dropped
 	host=127.0.0.1
 	[ "$NETWORK" = lo ] || host=$SERVER
 	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
@@ -53,10 +54,10 @@ workload() { # SECONDS: a UDP stream that ends by a count hangs when the empty d
 		fail infrastructure "netperf ended with exit status $?: $(tail -n 1 "$WORK/netperf.out")"
 }
 
-result() { frame netperf <"$WORK/netperf.out"; } # last: output that is cut off has no result
+result() { frame netperf <"$WORK/netperf.out"; } # printed last, so that truncated output has no result
 
-# Architectures number and abbreviate their inter-processor interrupts differently (CAL, IPI1) and call them the same.
-interrupts() { # function calls and reschedules so far, of all CPUs; - for a kind that this kernel does not list
+# Architectures abbreviate inter-processor interrupts differently (CAL, IPI1), but describe them in the same words.
+interrupts() { # print function calls and reschedules so far, of all CPUs; - for a kind that this kernel does not list
 	$AWK '
 	function all(  i, n) { for (i = 2; i <= NF && $i ~ /^[0-9]+$/; i++) n += $i; return sprintf("%.0f", n) }
 	BEGIN { calls = reschedules = "-" }
@@ -74,7 +75,7 @@ interrupt_records() { # BEFORE AFTER, each from interrupts
 	{ told("call_function_interrupts", "function call", $1, $3); told("reschedule_interrupts", "rescheduling", $2, $4) }' >&3
 }
 
-wakeups() { # all wakeups so far, and those of a task on the waker's own CPU
+wakeups() { # print all wakeups so far, and those of a task on the waker's own CPU
 	$AWK '$1 ~ /^cpu[0-9]/ { count += $6; own += $7 } END { printf "%.0f %.0f\n", count, own }' "${SCHEDSTAT:-/proc/schedstat}"
 }
 
@@ -106,7 +107,7 @@ trace_start() {
 	trace_write tracing_on 1
 }
 
-reduce_trace() { # how many calls that were queued for another CPU are wakeups
+reduce_trace() { # count the wakeups among the calls that were queued for another CPU
 	$AWK '
 	/^#/ { next }
 	/ csd_queue_cpu: / && / func=0x/ { hidden = 1 }
@@ -119,7 +120,7 @@ reduce_trace() { # how many calls that were queued for another CPU are wakeups
 
 traced() {
 	counted=no queues=no
-	# The tracer runs within what is counted: what it sees is among it.
+	# Trace within the counted interval, so that all traced calls are counted too.
 	if schedstats_on; then counted=yes before=$(wakeups); fi
 	! trace_start || queues=yes
 	if [ "$counted$queues" = nono ]; then
@@ -159,7 +160,7 @@ measure() {
 teardown() {
 	killall -q netserver
 	[ ! -e "/sys/class/net/$LINK" ] || ip link delete "$LINK" || fail infrastructure "cannot remove $LINK"
-	! grep -q " $NAMESPACE " /proc/mounts || umount "$NAMESPACE" || fail infrastructure "cannot give up the network namespace"
+	! grep -q " $NAMESPACE " /proc/mounts || umount "$NAMESPACE" || fail infrastructure "cannot remove the network namespace"
 }
 
 case ${1:-} in

@@ -4,6 +4,7 @@
 # in each affinity scope. It runs while it is loaded, prints to the kernel's log and refuses to stay.
 # usage: test-workqueue.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 setup() {
@@ -11,7 +12,7 @@ setup() {
 	if [ -f test_workqueue.absent ]; then record fact test_workqueue "$(cat test_workqueue.absent)"; fi
 }
 
-# What it printed to the kernel's log the last time that it ran. It ends with EAGAIN, "temporarily unavailable", and
+# Print the module's output in the kernel's log from its last run. It ends with EAGAIN, "temporarily unavailable", and
 # busybox's insmod then tries a second way to load it: it runs twice there. With CONFIG_PRINTK_CALLER a second bracket
 # stands right behind that of the time: "[    1.234567][    T1] ".
 benchmark() {

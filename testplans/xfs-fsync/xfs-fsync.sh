@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # JOBS writers over MOUNTS fresh XFS file systems on memory disks, 4 KiB writes, an fsync for each, every file written
-# once. A traced repetition counts what the flushing task locks under __flush_workqueue.
+# once. A traced repetition counts the locks that the flushing task takes under __flush_workqueue.
 # usage: xfs-fsync.sh setup|measure|teardown
 set -u
+# shellcheck source=../common/device.sh
 . "$(dirname "$0")/device.sh"
 
 LOG_MIB=64 # the smallest log mkfs.xfs makes; its blocks are written, so they take memory
@@ -11,9 +12,9 @@ BLOCK_KIB=4
 LOCK_ENTRIES='^(_raw|rt)_(spin|read|write)_(lock|trylock)'
 MARKERS='^(__flush_workqueue|schedule|schedule_rtlock|mutex_lock|mutex_unlock|handle_softirqs|__do_softirq)$'
 
-scale() { # FILE_KIB: sets jobs, mounts and file_kib to what fits into this device's memory, and says when it is less
+scale() { # FILE_KIB: set jobs, mounts and file_kib to fit this device's memory, and report if they are less
 	mounts=$MOUNTS jobs=$JOBS file_kib=$1
-	# Every block is there twice, in the page cache and on the memory disk; half of the memory is left alone.
+	# Each block takes memory twice, in the page cache and on the memory disk; half of the memory stays free.
 	budget_kib=$(($(cat "$WORK/memory_mib") * 1024 / 2))
 	while [ "$mounts" -gt 1 ] && [ $((mounts * LOG_MIB * 1024)) -gt $((budget_kib / 2)) ]; do mounts=$((mounts - 1)); done
 	data_kib=$((budget_kib - mounts * LOG_MIB * 1024))
@@ -32,6 +33,7 @@ setup() {
 	grep -qw xfs /proc/filesystems || lack "this kernel has no XFS (CONFIG_XFS_FS)"
 	memory_available_mib >"$WORK/memory_mib"
 	scale "$FILE_KIB"
+	# shellcheck disable=SC2017  # jobs is a multiple of mounts
 	disk_mib=$((jobs / mounts * file_kib / 1024 * 5 / 4 + 512)) # mkfs.xfs wants at least 300 MiB
 	queues=$(nproc)
 	[ "$queues" -le 8 ] || queues=8
@@ -93,7 +95,7 @@ trace_start() { # a function graph of each __flush_workqueue() with every lock e
 			;;
 		esac
 	done
-	# By their numbers: for each name the kernel goes through all functions.
+	# By number: for each name the kernel would search all functions.
 	cut -d: -f1 "$functions" | tr '\n' ' ' >"$TRACING/set_ftrace_filter"
 	[ "$(sed 's/[^A-Za-z_0-9].*//' "$TRACING/set_ftrace_filter")" = "$(cut -d: -f2 "$functions")" ] ||
 		{ record unsupported traced "this kernel takes other functions by their numbers than it lists (5.1 takes those)"; return 1; }

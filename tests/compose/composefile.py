@@ -1,4 +1,4 @@
-"""docker-compose.yml as an engine would see it."""
+"""Load docker-compose.yml with its variables replaced, as a container engine does."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _VARIABLE = re.compile(r"\$(?:\$|\{(\w+)(?:(:-|:\?)([^}]*))?\})")
 
 
 class MissingVariable(Exception):
-    """A variable that has to be set; the text is the file's own."""
+    """A required variable is not set; the text is the file's message."""
 
 
 def load(variables: Mapping[str, str]) -> dict[str, Any]:
-    """The file with its variables put in. Raises MissingVariable."""
+    """Load the file with its variables replaced. Raises MissingVariable."""
     loaded: dict[str, Any] = _with_variables(yaml.safe_load(FILE.read_text()), variables)
     return loaded
 

@@ -1,8 +1,8 @@
-"""Runs the services of docker-compose.yml where there is no container engine.
+"""Run the services of docker-compose.yml without a container engine.
 
-`buildah run --isolation=chroot` runs them, with the volumes, user, environment and secrets that the file gives them, on
-the network of the caller. A process in a chroot may not make user namespaces: a service that builds kernels in
-bubblewrap is started by another bubblewrap, from the same image, with a read-only root and the file's seccomp profile.
+`buildah run --isolation=chroot` runs them with the volumes, user, environment and secrets of the file, on the caller's
+network. A process in a chroot cannot create user namespaces, so a service that builds kernels in bubblewrap is itself
+started by bubblewrap, from the same image, with a read-only root and the file's seccomp profile.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .composefile import ROOT
 _RELEASES = {"12": "bookworm"}
 _FROM = re.compile(r"^FROM debian:(\S+)", re.MULTILINE)
 HOST_NETWORK = 9
-"""Open file: the network that images are built with (lab/test-images.sh)."""
+"""File descriptor of the network namespace in which images are built (lab/test-images.sh opens it)."""
 HEALTHY_S = 180.0
 _HOST_NETWORK = ["nsenter", f"--net=/proc/self/fd/{HOST_NETWORK}", "--"]
 _CA = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -34,7 +34,7 @@ class ContainerError(AssertionError):
 
 
 def compiled_filter(profile: bytes) -> bytes:
-    """A seccomp profile as bubblewrap's --seccomp takes it."""
+    """Compile a seccomp profile for bubblewrap's --seccomp."""
     command = ["/usr/bin/python3", str(Path(__file__).with_name("seccompfilter.py"))]
     return subprocess.run(command, input=profile, stdout=subprocess.PIPE, check=True).stdout
 
@@ -54,7 +54,7 @@ def _on_host_network(command: Sequence[str]) -> str:
 
 
 class Containers:
-    """`store`: where images are kept from one night to the next. `folder`: gone after the test."""
+    """Containers of the services. `store` keeps images between test runs; `folder` is temporary."""
 
     def __init__(self, compose: dict[str, Any], store: Path, folder: Path, uid: int, cache: Path) -> None:
         self.services: dict[str, dict[str, Any]] = compose["services"]
@@ -71,10 +71,10 @@ class Containers:
     # --- images -----------------------------------------------------------------------------------------------
 
     def build(self) -> list[str]:
-        """Every image that a service names; their names."""
-        self._output("rm", "--all")  # what a test that was killed left
+        """Build every image that a service names; return their names."""
+        self._output("rm", "--all")  # containers of a killed test
         images = {service["image"]: service["build"] for service in self.services.values()}
-        # The stage that the others copy from gets a name too: what has none is removed in the end.
+        # The stage from which the others copy gets a tag too, because untagged images are removed at the end.
         [compiled] = [build for image, build in images.items() if image == "wqlab-server"]
         for image, build in {"wqlab-build": compiled | {"target": "build"}, **images}.items():
             for base in set(_FROM.findall((ROOT / build["dockerfile"]).read_text())):
@@ -91,15 +91,15 @@ class Containers:
         return list(images)
 
     def _make_base(self, suite: str) -> None:
-        """Debian as its packages make it, under the name that Dockerfiles give it."""
+        """Build the Debian base image from packages, under the name that the Dockerfiles use."""
         image = f"docker.io/library/debian:{suite}"
         if image in _on_host_network([*self._buildah, "images", "--format", "{{.Name}}:{{.Tag}}"]).split():
             return
         archive = self._folder / "debian.tar"
         command = ["mmdebstrap", "--quiet", "--variant=minbase", "--include=ca-certificates"]
-        # A mirror may be one that was frozen.
+        # The mirror may be a snapshot with expired metadata.
         command += ['--aptopt=Acquire::Check-Valid-Until "false"']
-        # Where a registry is reached through authorities of this machine's own, the images have to know them.
+        # Images need the certificate authorities of this machine, through which it may reach a registry.
         command += [f"--customize-hook=copy-in {_CA} {_CA.parent}"]
         _on_host_network([*command, _RELEASES.get(suite, suite), str(archive), *_apt_sources(suite)])
         made = self._output("from", "scratch").strip()
@@ -110,7 +110,7 @@ class Containers:
     # --- services ---------------------------------------------------------------------------------------------
 
     def start(self, name: str) -> None:
-        """The service, after those that it depends on are healthy or have ended well."""
+        """Start a service, after its dependencies are healthy or have succeeded."""
         if name in self._running or name in self._ended:
             return
         if not self._running and not self._ended:
@@ -130,7 +130,7 @@ class Containers:
         if service["restart"] == "no":
             self.execute(name, service["command"])
             self._ended.add(name)
-            print(f"{time.monotonic() - self._began:6.1f} s  {name} has ended well")
+            print(f"{time.monotonic() - self._began:6.1f} s  {name} has succeeded")
         else:
             with self._log(name).open("wb") as log:
                 self._running[name] = subprocess.Popen(
@@ -138,7 +138,7 @@ class Containers:
                 )
 
     def execute(self, name: str, command: Sequence[str]) -> str:
-        """Runs a command in a service's container, as `docker compose exec` does; what it printed."""
+        """Run a command in a service's container, as `docker compose exec` does; return its output."""
         prepared = self._prepared(name, command)
         result = subprocess.run(**prepared, capture_output=True, text=True, check=False)
         if result.returncode:
@@ -175,7 +175,7 @@ class Containers:
         return "\n".join(self._log(name).read_text(errors="replace").splitlines()[-30:])
 
     def stop(self) -> None:
-        """Ends what was started; what one leaves behind dies with the test's process namespace."""
+        """Stop the services; orphaned processes end with the test's process namespace."""
         for process in reversed(self._running.values()):
             process.terminate()
         for process in self._running.values():
@@ -185,7 +185,7 @@ class Containers:
         self._output("rmi", "--prune")
 
     def written(self, name: str) -> set[str]:
-        """Files of the container that are neither the image's nor a volume's nor a mount point."""
+        """Return the files that the container wrote outside its image, volumes and mount points."""
         root = self._output("mount", name).strip()
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
         [options] = [line.split(" - ")[1] for line in lines if line.split()[4] == root]
@@ -196,13 +196,15 @@ class Containers:
     # --- how a command is run -----------------------------------------------------------------------------------
 
     def _prepared(self, name: str, command: Sequence[str]) -> dict[str, Any]:
-        """Arguments of Popen for a command in a service's container."""
+        """Return the arguments of Popen for a command in a service's container."""
         service = self.services[name]
         environment = {key: str(value) for key, value in service.get("environment", {}).items()}
         mounts = list(self._mounts(name))
         if any(option.startswith("seccomp=") for option in service["security_opt"]):
             prepared = self._in_bubblewrap(name, command, environment, mounts)
-            if service["restart"] == "no" and "network_mode" not in service:  # it downloads, and talks to no other
+            if (
+                service["restart"] == "no" and "network_mode" not in service
+            ):  # it downloads files and needs no other service
                 return prepared | {"args": [*_HOST_NETWORK, *prepared["args"]], "pass_fds": [HOST_NETWORK]}
             return prepared
         words = [*self._buildah, "run", "--isolation=chroot", "--network=host", f"--hostname={name}"]
@@ -234,7 +236,7 @@ class Containers:
                 mount_point.parent.mkdir(parents=True, exist_ok=True)
                 mount_point.touch()
             words += ["--ro-bind" if fixed else "--bind", str(source), target]
-        variables = dict(variable.split("=", 1) for variable in config["Env"]) | environment
+        variables = {**dict(variable.split("=", 1) for variable in config["Env"]), **environment}
         words += ["--clearenv", *(word for item in variables.items() for word in ("--setenv", *item))]
         words += ["--unshare-uts", "--hostname", name, "--chdir", service.get("working_dir", config["WorkingDir"])]
         uid, gid = service["user"].split(":")
@@ -243,7 +245,7 @@ class Containers:
         return {"args": words, "stdin": filter_file.open("rb")}
 
     def _mounts(self, name: str) -> Iterator[tuple[Path, str, bool]]:
-        """Where it is here, where in the container, and whether it is read-only there."""
+        """Yield for each mount the path here, the path in the container, and whether it is read-only."""
         service = self.services[name]
         for volume in service.get("volumes", []):
             source, target, *mode = volume.split(":")
@@ -279,7 +281,7 @@ class Containers:
 
 
 def _apt_sources(suite: str) -> list[str]:
-    """What mmdebstrap is told of mirrors: this machine's own, for its own release; that one's main one for another."""
+    """Return mmdebstrap's sources: this machine's for its own release, else a line with its main mirror."""
     if suite in _RELEASES:
         given = [Path("/etc/apt/sources.list"), *sorted(Path("/etc/apt/sources.list.d").glob("debian.*"))]
         return [str(path) for path in given if path.exists() and path.read_text().strip()]
@@ -303,7 +305,7 @@ def _killing_after(process: subprocess.Popen[bytes], seconds: float) -> Iterator
 
 
 def copy_of_secrets_script(folder: Path) -> Path:
-    """deploy/secrets.sh works beside itself: a copy leaves the checkout alone."""
+    """Copy deploy/secrets.sh, which writes beside itself, so that the checkout stays unchanged."""
     script = folder / "deploy" / "secrets.sh"
     script.parent.mkdir(parents=True)
     shutil.copy(ROOT / "deploy/secrets.sh", script)

@@ -1,4 +1,4 @@
-"""The images are built and the services of docker-compose.yml run in them: from nothing to a report."""
+"""Build the images, run the services of docker-compose.yml, and get a report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.nightly, pytest.mark.images]
 URL = "http://127.0.0.1:8750"
 TOLD_S = 60.0
 USER = "wqlab"
-"""Whose cache of builds and images it is: the containers run with the same number."""
+"""User id that owns the cache; the containers run with the same one."""
 
 
 @pytest.fixture(scope="module")
@@ -55,20 +55,20 @@ def up(lab: Containers) -> Containers:
 
 @pytest.fixture(scope="module")
 def token(up: Containers) -> str:
-    """The administrator's: made by the commands of docs/deploy.md."""
+    """Create the administrator's token with the commands of docs/deploy.md."""
     up.await_health("api")
     password = up.execute("api", ["wqlab-server", "user", "create", "--name", "admin", "--role", "admin"])
     assert re.fullmatch(r"\S{12,}\n", password)
     return up.execute("api", ["wqlab-server", "token", "create", "--name", "admin", "--scope", "admin"]).strip()
 
 
-def test_every_service_gets_healthy(up: Containers) -> None:
+def test_every_service_becomes_healthy(up: Containers) -> None:
     for name, service in up.services.items():
         if service["restart"] != "no" and "profiles" not in service:
             up.await_health(name)
 
 
-def test_the_api_is_ready_and_serves_the_pages(up: Containers) -> None:
+def test_api_is_ready_and_serves_the_pages(up: Containers) -> None:
     up.await_health("api")
     assert httpx.get(f"{URL}/readyz").json()["ready"] is True
     page = httpx.get(URL, follow_redirects=True)
@@ -78,8 +78,8 @@ def test_the_api_is_ready_and_serves_the_pages(up: Containers) -> None:
     assert httpx.get(f"{URL}/api/v1/submissions").status_code == 401, "nobody reads without signing in"
 
 
-def test_a_series_comes_to_a_report(up: Containers, token: str) -> None:
-    """Through every service: applied and built in the sandbox, booted on a device, compared."""
+def test_series_gets_a_report(up: Containers, token: str) -> None:
+    """The series uses every service: applied and built in the sandbox, booted on a device, compared."""
     environment = {**os.environ, "WQLAB_URL": URL, "WQLAB_TOKEN": token}
 
     def wqlab(*arguments: str) -> str:
@@ -101,7 +101,7 @@ def test_a_series_comes_to_a_report(up: Containers, token: str) -> None:
 
 
 @pytest.mark.parametrize("loosened", [True, False])
-def test_builds_need_the_rule_that_is_added_to_dockers_filter(loosened: bool, tmp_path: Path) -> None:
+def test_builds_need_the_added_seccomp_rule(loosened: bool, tmp_path: Path) -> None:
     profile = json.loads((ROOT / "deploy/seccomp.json").read_text())
     if not loosened:
         profile["syscalls"].pop()
@@ -138,7 +138,7 @@ def test_builds_need_the_rule_that_is_added_to_dockers_filter(loosened: bool, tm
         assert "No permissions to create new namespace" in result.stderr
 
 
-def test_lava_takes_its_token_and_has_its_device(up: Containers) -> None:
+def test_lava_accepts_its_token_and_has_its_device(up: Containers) -> None:
     up.start("lava")
     up.await_health("lava")
     secret = up.secret("wqlab_lava_token")
@@ -148,7 +148,7 @@ def test_lava_takes_its_token_and_has_its_device(up: Containers) -> None:
     assert httpx.get(url, headers={"Authorization": "Token of-nobody"}).status_code in {401, 403}
 
 
-def test_lavas_worker_tells_the_lab_of_its_device(up: Containers, token: str) -> None:
+def test_lava_worker_reports_its_device(up: Containers, token: str) -> None:
     up.start("lava-devices")
     up.await_health("lava-devices")
     deadline = time.monotonic() + TOLD_S
@@ -163,7 +163,7 @@ def test_lavas_worker_tells_the_lab_of_its_device(up: Containers, token: str) ->
     assert pools["lava"]["problem"] == ""
 
 
-def test_nothing_writes_beside_its_volumes(up: Containers, token: str) -> None:
-    """What `read_only: true` refuses, nobody tries. Runs last: it looks at what the others left."""
+def test_services_write_only_to_their_volumes(up: Containers, token: str) -> None:
+    """No service writes where `read_only: true` forbids it. Must run last, after the other tests used the services."""
     own = [name for name, service in up.services.items() if service.get("read_only")]
     assert {name: written for name in own if (written := up.written(name))} == {}

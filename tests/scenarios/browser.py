@@ -1,4 +1,4 @@
-"""A person's browser on a lab's pages: Debian's Chromium, driven by Playwright, with what a reader would notice."""
+"""Drive Debian's Chromium with Playwright on a lab's pages, and check what a user would notice."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wqlab_lab.web import packages
 CHROMIUM = "/usr/bin/chromium"
 WIDE, NARROW = (1440, 900), (390, 844)
 WCAG_22_AA = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}
-COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
-"""Those of them that ask for colours: all that a theme changes."""
+THEME_RULES = {"type": "rule", "values": ["color-contrast", "link-in-text-block", "heading-order"]}
+"""The rules on colours, which are all that a theme changes, and the heading order."""
 GOOD_LAYOUT_SHIFT = 0.1
 """Sum of layout-shift scores up to which a page counts as good (web.dev, Cumulative Layout Shift)."""
 
-# Reading is answered within this, and a form's answer too; a run takes as long as it takes.
-SOON_MS = 20_000
-RUN_MS = 400_000
+# Time limits for pages and form answers, and for a whole run.
+PAGE_TIMEOUT_MS = 20_000
+RUN_TIMEOUT_MS = 400_000
 
 _COUNT_SHIFTS = """
 window.layoutShift = 0;
@@ -40,15 +40,18 @@ _SCROLL_THROUGH = """async () => {
 
 
 def start_chromium(playwright: Playwright) -> Browser:
-    expect.set_options(timeout=SOON_MS)
+    expect.set_options(timeout=PAGE_TIMEOUT_MS)
     return playwright.chromium.launch(
         executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
     )
 
 
 class Person:
-    """One browser with cookies of its own. `errors`: what its console said that no reader should see there. `policy`:
-    off to look into a page whose policy lets no script run, not even a test's."""
+    """User with a separate browser context.
+
+    `errors` collects errors on the console. `policy=False` bypasses the content security policy, for tests that run
+    scripts in a page that forbids them.
+    """
 
     def __init__(self, browser: Browser, url: str, *, scripts: bool = True, policy: bool = True) -> None:
         self.context = browser.new_context(
@@ -61,7 +64,7 @@ class Person:
         )
         self.context.add_init_script(_COUNT_SHIFTS)
         self.page: Page = self.context.new_page()
-        self.page.set_default_timeout(SOON_MS)
+        self.page.set_default_timeout(PAGE_TIMEOUT_MS)
         self.errors: list[str] = []
         self._lost: list[str] = []
         self.page.on("console", self._console)
@@ -79,14 +82,13 @@ class Person:
         self.page.wait_for_url(lambda url: "/sign-in" not in url)
 
     def open(self, path: str) -> Response | None:
-        """Goes there and waits until what the page had to fetch is shown."""
+        """Open a path and wait until the page has loaded its data."""
         answer = self.page.goto(path)
         self.settle()
         return answer
 
     def lose(self, file: str) -> None:
-        """No file of this name reaches the browser from now on, as when a connection breaks. It is no error of the
-        page's."""
+        """Block a file from now on, as a broken connection would; the resulting console errors are ignored."""
         self._lost.append(file)
         self.page.route(f"**/{file}*", lambda route: route.abort())
 
@@ -96,24 +98,26 @@ class Person:
         self.page.evaluate("() => document.fonts.ready.then(() => undefined)")
 
     def look(self, width: tuple[int, int], scheme: str) -> None:
-        """Resizes the window, and asks for a theme as the operating system would."""
+        """Resize the window and set the preferred colour scheme of the operating system."""
         self.page.emulate_media(color_scheme="dark" if scheme == "dark" else "light", reduced_motion="reduce")
         self.page.set_viewport_size({"width": width[0], "height": width[1]})
         self.page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def photograph(self, folder: Path, name: str) -> None:
-        """The whole page, as a picture that is kept. Figures are drawn once they come into sight, so all of it does."""
+        """Save a screenshot of the whole page, after scrolling through it because charts are drawn when visible."""
         folder.mkdir(parents=True, exist_ok=True)
         self.page.evaluate(_SCROLL_THROUGH)
         self.settle()
         self.page.screenshot(path=folder / f"{name}.png", full_page=True, animations="disabled")
 
     def axe(self, rules: dict[str, Any] = WCAG_22_AA) -> list[str]:
-        """Violations of WCAG 2.2 AA, or of some of its rules, that axe-core finds on the page as it is now."""
+        """Return axe-core's violations of `rules` and of the heading order on the current page."""
         if not self.page.evaluate("() => 'axe' in window"):
             self.page.evaluate(_axe_source())
         found: dict[str, Any] = self.page.evaluate(
-            "rules => axe.run(document, { runOnly: rules, resultTypes: ['violations'] })",
+            # heading-order is a best-practice rule, in none of the WCAG tags.
+            "rules => axe.run(document, { runOnly: rules, resultTypes: ['violations'],"
+            " rules: { 'heading-order': { enabled: true } } })",
             rules,
         )
         return [
@@ -126,11 +130,11 @@ class Person:
         return float(self.page.evaluate("() => window.layoutShift"))
 
     def overflow(self) -> int:
-        """Pixels by which the page is wider than its window."""
+        """Return the pixels by which the page is wider than its window."""
         return int(self.page.evaluate("() => document.documentElement.scrollWidth - window.innerWidth"))
 
     def _console(self, message: ConsoleMessage) -> None:
-        # A refused request is told as one: what the page makes of it is for the tests to see.
+        # A refused request (4xx) is no console error: tests check what the page shows.
         refused = re.match(r"Failed to load resource: .* status of 4\d\d", message.text)
         if message.type == "error" and not refused:
             self._error(f"{message.text} ({message.location['url']})")

@@ -1,4 +1,4 @@
-"""A lab of its own for the end-to-end tests: real parts, own device types, the shared cache of builds and images."""
+"""Start a separate lab for the end-to-end tests, with its own device types and the shared cache."""
 
 from __future__ import annotations
 
@@ -29,27 +29,29 @@ SERIES = ROOT / "tests/series"
 NOOP = SERIES / "noop.mbox"
 EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
 
-# Devices that differ in what the plans react to, number of CPUs, L3 layout and CPU numbering:
+# Devices that differ in number of CPUs, L3 layout and CPU numbering, to which the plans react:
 # (sockets, l3_per_socket, cores_per_l3, threads_per_core, numa_nodes, numbering).
 FOUR_L3 = (1, 4, 1, 1, 1, "contiguous")
 TWO_SOCKETS_SMT_LAST = (2, 1, 2, 2, 2, "smt_last")
 BIG_LITTLE = "chromebook-biglittle"
-LITTLE_WORK = {
+REDUCED_PARAMETERS = {
     "xfs-fsync": {"jobs": 4, "mounts": 1},
     "dm-crypt-affinity": {"disk_mib": 32, "total_ios": 32, "traced_ios": 400},
     "fan-out": {"disk_mib": 32, "total_ios": 32, "traced_ios": 100},
     "aio-migration": {"file_mib": 12},
     "netperf-stream": {"runtime_s": 1, "traced_runtime_s": 1},
 }
-"""Of plans' emulated profiles: what they count is the same. A share that chance decides needs some hundred works."""
+"""Parameters of the emulated profiles that shorten the tests. Shares that vary by chance need some hundred works."""
 
 
 class Lab:
+    """Running lab of the end-to-end tests."""
+
     def __init__(self, environment: dict[str, str], data: Path, git_url: str) -> None:
         self.environment = environment
         self.data = data
         self.git_url = git_url
-        """Of a user's git server; `WQLAB_LOCAL_GIT_PATHS` is the repository it serves as linux.git."""
+        """URL of a user's git server; it serves the repository in `WQLAB_LOCAL_GIT_PATHS` as linux.git."""
 
     @property
     def url(self) -> str:
@@ -59,7 +61,7 @@ class Lab:
         return Client(self.url, self.environment["WQLAB_TOKEN"])
 
     def fault(self, device: str, *faults: dict[str, Any]) -> None:
-        """Has an emulated device show these faults from now on; none heals it."""
+        """Inject faults into an emulated device; without arguments, remove them."""
         bench = bench_addresses.read(Path(self.environment["WQLAB_STATE"]))
         answer = httpx.put(f"{bench.http}/devices/{device}/faults", json={"faults": list(faults)})
         answer.raise_for_status()
@@ -68,12 +70,12 @@ class Lab:
         result = subprocess.run(
             ["wqlab", *arguments], env=self.environment, text=True, capture_output=True, check=False
         )
-        said = f"wqlab {' '.join(arguments)} ended with {result.returncode}:\n{result.stdout}{result.stderr}"
-        assert result.returncode in codes, said
+        message = f"wqlab {' '.join(arguments)} ended with {result.returncode}:\n{result.stdout}{result.stderr}"
+        assert result.returncode in codes, message
         return result.stdout
 
     def refused(self, *arguments: str) -> str:
-        """What the command says when it ends with a usage error."""
+        """Run a command that must end with a usage error; return its message."""
         result = subprocess.run(
             ["wqlab", *arguments], env=self.environment, text=True, capture_output=True, check=False
         )
@@ -84,14 +86,14 @@ class Lab:
         return int(json.loads(self.wqlab("submit", "--json", *arguments))["id"])
 
     def finish(self, submission: int, codes: tuple[int, ...] = (0,)) -> dict[str, Any]:
-        """Waits for the end of a submission; its JSON report."""
+        """Wait until a submission is finished and return its JSON report."""
         self.wqlab("watch", str(submission), codes=codes)
         report: dict[str, Any] = json.loads(self.wqlab("report", str(submission), "--format", "json"))
         return report
 
 
 class Topic:
-    """A user's repository with a branch `topic` on top of the tree's head, made with git from a patch."""
+    """Repository of a user, whose branch `topic` has one patch on top of the tree's head."""
 
     def __init__(self, lab: Lab, patch: Path) -> None:
         self.path = Path(lab.environment["WQLAB_LOCAL_GIT_PATHS"])
@@ -114,13 +116,14 @@ class Topic:
         return subprocess.run(command, env=environment, text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
 
 
-def comparisons(report: dict[str, Any], **wanted: str) -> list[dict[str, Any]]:
+def comparisons(report: dict[str, Any], **values: str) -> list[dict[str, Any]]:
+    """Return the report's comparisons that have these values."""
     found = [c for target in report["targets"] for c in target["comparisons"]]
-    return [c for c in found if all(c[key] == value for key, value in wanted.items())]
+    return [c for c in found if all(c[key] == value for key, value in values.items())]
 
 
-def give_little_work(data: Path) -> None:
-    for plan, parameters in LITTLE_WORK.items():
+def reduce_work(data: Path) -> None:
+    for plan, parameters in REDUCED_PARAMETERS.items():
         path = data / "testplans" / plan / "plan.yaml"
         spec = yaml.safe_load(path.read_text())
         spec["emulated"]["parameters"] |= parameters
@@ -130,7 +133,7 @@ def give_little_work(data: Path) -> None:
 def write_device_type(
     data: Path, name: str, layout: tuple[int, int, int, int, int, str], units: int = 1, **more: Any
 ) -> None:
-    """What an operator does by hand: one YAML file. `more`: keys besides topology, emulation and units."""
+    """Write a device type's YAML file. `more`: keys besides topology, emulation and units."""
     keys = ("sockets", "l3_per_socket", "cores_per_l3", "threads_per_core", "numa_nodes", "numbering")
     spec = {
         "name": name,
@@ -146,7 +149,7 @@ def write_device_type(
 
 @contextmanager
 def git_daemon(folder: Path) -> Iterator[str]:
-    """Serves the repositories in a folder; the URL it listens at."""
+    """Serve the repositories of a folder; yield the URL."""
     port = free_port(0)
     program = subprocess.run(["git", "--exec-path"], text=True, check=True, stdout=subprocess.PIPE).stdout.strip()
     command = [
@@ -162,25 +165,25 @@ def git_daemon(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def lab(parts_die: bool | None) -> Iterator[Lab]:
-    """With the devices that its tests need, since each is checked before its first run."""
+def lab(outages_lab: bool | None) -> Iterator[Lab]:
+    """Start the lab with only the devices that its tests need, because each is checked before its first run."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
     data = state / "data"
     for folder in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / folder, data / folder)
     for path in (data / "device-types").glob("*.yaml"):
-        if path.stem not in {"common", "tiny"} and (parts_die or path.stem != BIG_LITTLE):
+        if path.stem not in {"common", "tiny"} and (outages_lab or path.stem != BIG_LITTLE):
             path.unlink()
-    give_little_work(data)
-    if not parts_die:
+    reduce_work(data)
+    if not outages_lab:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
-    # A kernel that hangs is given up early. Whatever happens to the device, the next run is on the same one.
+    # The short timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
-    if parts_die is not False:
-        # For devices that are made to fail: given up early, and nobody else waits for them. Another one takes over.
+    if outages_lab is not False:
+        # Devices for injected faults: a short timeout, no other tests use them, and the second one takes over.
         write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
     environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
-    # A lab worker that is killed is given up after this, and others go on with its runs.
+    # The lease of a killed lab worker expires after this time, and its runs are queued again.
     environment["WQLAB_LEASE_S"] = "30"
     (state / "git").mkdir()
     environment["WQLAB_LOCAL_GIT_PATHS"] = str(state / "git/linux.git")
@@ -197,7 +200,9 @@ def lab(parts_die: bool | None) -> Iterator[Lab]:
             if os.environ.get("WQLAB_KEEP_LOGS"):
                 shutil.copytree(state / "log", os.environ["WQLAB_KEEP_LOGS"], dirs_exist_ok=True)
             subprocess.run(["wqlab-lab", "down"], env=environment, check=True)
-            left = [entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _is_of(entry, state)]
+            left = [
+                entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _belongs_to(entry, state)
+            ]
             shutil.rmtree(state, ignore_errors=True)
     assert not left, f"`wqlab-lab down` left processes behind: {left}"
 
@@ -209,8 +214,10 @@ def topic(lab: Lab) -> Topic:
 
 @pytest.fixture(scope="session")
 def study(lab: Lab) -> int:
-    """A settings study on a device with four L3 domains, which an operator adds to the running lab: the submission's id.
-    Before all others: the bench starts anew for it."""
+    """Submit a settings study for a device with four L3 domains, added to the running lab; return the submission's id.
+
+    It must be the first submission, because adding the device restarts the bench.
+    """
     write_device_type(lab.data, "four-l3", FOUR_L3)
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
     return lab.submit(
@@ -220,24 +227,24 @@ def study(lab: Lab) -> int:
 
 @pytest.fixture(scope="session")
 def tripled(lab: Lab) -> int:
-    """A series that locks three times where once would do: the submission's id."""
+    """Submit a series that takes a lock three times instead of once; return the submission's id."""
     return lab.submit("--mbox", str(SERIES / "inverted.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
 def broken(lab: Lab) -> int:
-    """A series that does not compile: the submission's id."""
+    """Submit a series that does not compile; return the submission's id."""
     return lab.submit("--mbox", str(SERIES / "does-not-compile.mbox"), "--target", "xfs-fsync@tiny")
 
 
 @pytest.fixture(scope="session")
 def branch(lab: Lab, topic: Topic) -> int:
-    """A branch without effect: the submission's id."""
+    """Submit a branch without effect; return the submission's id."""
     return lab.submit(*("--git", str(topic.path), "--ref", "topic", "--target", "xfs-fsync@tiny", "--blocks", "1"))
 
 
 def submit_each_plan(lab: Lab, device_type: str) -> int:
-    """A series without effect, one short block of each plan that the others here do not run: the submission's id."""
+    """Submit one short block of each plan that the other fixtures do not run; return the submission's id."""
     return lab.submit(
         *("--mbox", str(NOOP), "--blocks", "1"),
         *("--target", f"aio-migration@{device_type}", "--scenario", "rand-overwrite"),
@@ -257,7 +264,7 @@ def each_plan(lab: Lab) -> int:
 
 @pytest.fixture(scope="session")
 def big_little(lab: Lab) -> int:
-    """A settings study on the emulated arm64 device: the submission's id."""
+    """Submit a settings study for the emulated arm64 device; return the submission's id."""
     settings = [word for setting in ("system,strict=0", "cache,strict=1") for word in ("--setting", f"scope={setting}")]
     return lab.submit(
         *("--settings-only", "--target", f"dm-crypt-affinity@{BIG_LITTLE}", "--scenario", "HIGH", *settings),
@@ -269,7 +276,7 @@ def big_little(lab: Lab) -> int:
 def submissions(
     lab: Lab, study: int, tripled: int, branch: int, broken: int, each_plan: int, big_little: int
 ) -> dict[str, int]:
-    """All at once, as several users would; each test waits for its own. First what the pages show."""
+    """Submit everything at once, as several users would; each test waits for its own submission."""
 
     def tiny(series: str, *more: str) -> int:
         return lab.submit("--mbox", str(SERIES / series), "--target", "xfs-fsync@tiny", *more)
@@ -288,7 +295,7 @@ def submissions(
 
 @pytest.fixture(scope="session")
 def passwords(lab: Lab) -> dict[str, str]:
-    """One user of each role, by the role's name."""
+    """Create a user of each role; return role -> password."""
     made = {}
     with httpx.Client(base_url=lab.url, headers={"Authorization": f"Bearer {lab.environment['WQLAB_TOKEN']}"}) as api:
         for role in ("viewer", "submitter", "maintainer", "admin"):
@@ -300,7 +307,7 @@ def passwords(lab: Lab) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    """Never longer than its module: while Playwright is there, nothing else in this process can have an event loop."""
+    """Start Chromium for one module: while Playwright runs, nothing else in the process can have an event loop."""
     with sync_playwright() as playwright:
         browser = start_chromium(playwright)
         yield browser
@@ -309,8 +316,10 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[MakePerson]:
-    """Makes people, each with a browser of their own: signed in by role, or nobody in particular. What their browser's
-    console complained of fails the module's last test."""
+    """Create users with separate browsers, signed in by role or not at all.
+
+    An error on a browser's console fails the module's last test.
+    """
     people = []
 
     def make(role: str | None = None, **browser: bool) -> Person:
@@ -324,16 +333,16 @@ def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[M
     errors = [error for each in people for error in each.errors]
     for each in people:
         each.close()
-    assert not errors, f"said on the browsers' consoles: {errors}"
+    assert not errors, f"errors on the browsers' consoles: {errors}"
 
 
 @pytest.fixture(scope="session")
 def pictures() -> Path:
-    """Where screenshots are kept."""
+    """Return the folder for screenshots."""
     return Path(os.environ.get("WQLAB_ARTIFACTS", Path(os.environ["WQLAB_CACHE"]) / "artifacts")) / "screenshots"
 
 
-def _is_of(process: Path, state: Path) -> bool:
+def _belongs_to(process: Path, state: Path) -> bool:
     try:
         return f"WQLAB_STATE={state}".encode() in (process / "environ").read_bytes().split(b"\0")
     except OSError:

@@ -1,20 +1,19 @@
-"""Machines of a small network, as network namespaces of one machine; needs no root.
+"""Emulate the machines of a small network with network namespaces, without root.
 
-`enter` starts a program in a user namespace of its own with a network of its own: there this process may make others
-and cables between them. Programs that are to behave as on any machine get no privileges (bubblewrap insists).
+`enter` starts a program in a new user and network namespace, in which it may create further namespaces and virtual
+links. Other programs run without privileges, as on a real machine (bubblewrap requires this).
 """
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
-_PLAIN = ("setpriv", "--ambient-caps=-all", "--inh-caps=-all")
+_WITHOUT_PRIVILEGES = ("setpriv", "--ambient-caps=-all", "--inh-caps=-all")
 
 
 def enter(*command: str) -> list[str]:
-    """The command line that runs `command` as the network's root."""
+    """Return the command line that runs `command` with privileges over the network."""
     return ["unshare", "--user", "--map-current-user", "--keep-caps", "--net", *command]
 
 
@@ -23,7 +22,7 @@ def _ip(*arguments: str) -> None:
 
 
 class Hub:
-    """This namespace, which every machine has a cable to."""
+    """The central namespace, to which every machine has a link."""
 
     ADDRESS = "10.77.0.1"
 
@@ -32,23 +31,23 @@ class Hub:
         _ip("address", "add", f"{self.ADDRESS}/32", "dev", "lo")
         self.machines = 0
 
-    def plain(self, *command: str | Path) -> list[str]:
-        return [*_PLAIN, *map(str, command)]
+    def command(self, *command: str | Path) -> list[str]:
+        return [*_WITHOUT_PRIVILEGES, *map(str, command)]
 
 
 class Machine:
-    """A namespace that reaches the hub by one cable, and nothing else."""
+    """Namespace whose only link leads to the hub."""
 
     def __init__(self, hub: Hub) -> None:
         hub.machines += 1
         self._holder = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
         self._net = f"/proc/{self._holder.pid}/ns/net"
-        own = os.stat("/proc/self/ns/net").st_ino  # noqa: PTH116 - a link that leads nowhere else
-        while os.stat(self._net).st_ino == own:  # noqa: PTH116
+        own = Path("/proc/self/ns/net").stat().st_ino
+        while Path(self._net).stat().st_ino == own:
             if self._holder.poll() is not None:
-                raise RuntimeError("no network namespace could be made")
+                raise RuntimeError("cannot create a network namespace")
         here, there = f"hub{hub.machines}", f"far{hub.machines}"
-        self._cable = here
+        self._link = here
         _ip("link", "add", here, "type", "veth", "peer", "name", there, "netns", str(self._holder.pid))
         _ip("address", "add", f"10.77.{hub.machines}.1/30", "dev", here)
         _ip("link", "set", here, "up")
@@ -60,15 +59,15 @@ class Machine:
         ):
             subprocess.run(["nsenter", f"--net={self._net}", "ip", *arguments], check=True)
 
-    def plain(self, *command: str | Path) -> list[str]:
-        """The command line that runs a program on this machine."""
-        return ["nsenter", f"--net={self._net}", *_PLAIN, *map(str, command)]
+    def command(self, *command: str | Path) -> list[str]:
+        """Return the command line that runs a program on this machine."""
+        return ["nsenter", f"--net={self._net}", *_WITHOUT_PRIVILEGES, *map(str, command)]
 
     def cut(self) -> None:
-        _ip("link", "set", self._cable, "down")
+        _ip("link", "set", self._link, "down")
 
-    def mend(self) -> None:
-        _ip("link", "set", self._cable, "up")
+    def reconnect(self) -> None:
+        _ip("link", "set", self._link, "up")
 
     def close(self) -> None:
         self._holder.terminate()

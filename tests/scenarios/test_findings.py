@@ -1,4 +1,4 @@
-"""Whole submissions on small devices: findings must follow from the patch, the L3 layout and the CPU numbering."""
+"""Whole submissions on small devices: results must match the patch, the L3 layout and the CPU numbering."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .conftest import EXAMPLE, NOOP, SERIES, Lab, Topic, comparisons, write_devi
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
-BESIDES = 2
-"""Locks of a flush besides the CPUs' pools: that of the workqueue's default pwq, and the completion it waits for."""
+OTHER_LOCKS = 2
+"""Locks of a flush besides those of the CPUs' pools: the workqueue's default pwq, and the completion."""
 
 
 def locks(report: dict[str, Any], device_type: str) -> dict[str, Any]:
@@ -26,29 +26,29 @@ def locks(report: dict[str, Any], device_type: str) -> dict[str, Any]:
 
 
 def l3_of_cpus(report: dict[str, Any], device_type: str) -> list[int]:
-    """What the guest reported, in CPU order."""
+    """Return the L3 domain of each CPU, as the device reported it."""
     target = next(t for t in report["targets"] if t["device_type"] == device_type)
     l3: list[int] = target["environment"]["topology"]["l3"]
     return l3
 
 
 def runs_of_pods(report: dict[str, Any], device_type: str) -> int:
-    """How often the L3 domain changes along the CPU numbers the guest reported: what the example series locks."""
+    """Return the number of runs of CPUs in one L3 domain; the example series takes one lock for each."""
     l3 = l3_of_cpus(report, device_type)
     return 1 + sum(a != b for a, b in pairwise(l3))
 
 
 def assert_locks_follow_the_numbering(report: dict[str, Any], device_type: str) -> None:
     found = locks(report, device_type)
-    assert found["baseline"]["mean"] == len(l3_of_cpus(report, device_type)) + BESIDES
-    assert found["candidate"]["mean"] == runs_of_pods(report, device_type) + BESIDES
+    assert found["baseline"]["mean"] == len(l3_of_cpus(report, device_type)) + OTHER_LOCKS
+    assert found["candidate"]["mean"] == runs_of_pods(report, device_type) + OTHER_LOCKS
     assert found["verdict"] == "improvement"
     assert found["exact"] and found["p"] is None
     assert found["baseline"]["n"] == found["candidate"]["n"] == 2
 
 
-def test_locks_fall_to_what_the_numbering_allows(lab: Lab, submissions: dict[str, int]) -> None:
-    """Siblings are numbered last: every L3 domain has two runs of CPUs."""
+def test_locks_fall_to_the_number_of_cpu_runs(lab: Lab, submissions: dict[str, int]) -> None:
+    """SMT siblings are numbered last, so every L3 domain has two runs of CPUs."""
     report = lab.finish(submissions["example"])
     assert len(l3_of_cpus(report, "two-sockets-smt-last")) == 8
     assert runs_of_pods(report, "two-sockets-smt-last") == 4
@@ -56,7 +56,7 @@ def test_locks_fall_to_what_the_numbering_allows(lab: Lab, submissions: dict[str
 
 
 @pytest.mark.nightly
-def test_locks_fall_further_where_siblings_are_neighbours(lab: Lab) -> None:
+def test_locks_fall_further_if_siblings_are_adjacent(lab: Lab) -> None:
     write_device_type(lab.data, "two-sockets", (2, 1, 1, 2, 2, "contiguous"))
     subprocess.run(["wqlab-lab", "up"], env=lab.environment, check=True)
     report = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets"))
@@ -65,19 +65,19 @@ def test_locks_fall_further_where_siblings_are_neighbours(lab: Lab) -> None:
     assert_locks_follow_the_numbering(report, "two-sockets")
 
 
-def test_a_series_that_locks_three_times_regresses(lab: Lab, submissions: dict[str, int]) -> None:
+def test_series_with_triple_locking_regresses(lab: Lab, submissions: dict[str, int]) -> None:
     found = locks(lab.finish(submissions["tripled"], codes=(1,)), "tiny")
     assert found["verdict"] == "regression"
     assert found["candidate"]["mean"] == 3 * (2 + 1) + 1
 
 
-def test_a_device_added_by_hand_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
+def test_added_device_joins_the_running_lab(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["settings"])
     assert l3_of_cpus(report, "four-l3") == [0, 1, 2, 3]
 
 
-def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) -> None:
-    """Four L3 domains: chance is a quarter, but beside busy devices it was a half once. Only strict is an invariant."""
+def test_settings_change_the_placement_of_work(lab: Lab, submissions: dict[str, int]) -> None:
+    """With four L3 domains chance is a quarter, but it was a half once under load; only strict is an invariant."""
     report = lab.finish(submissions["settings"])
     shares = comparisons(report, metric="local_l3_share", question="setting")
     assert {(c["scenario"], c["setting"]) for c in shares} == {
@@ -90,13 +90,13 @@ def test_settings_change_where_work_runs(lab: Lab, submissions: dict[str, int]) 
             assert found["candidate"]["mean"] == 100
         else:
             assert found["candidate"]["mean"] > found["baseline"]["mean"] + 15, found
-        # Two boots cannot carry a p of .05, however far apart they are.
+        # Two boots cannot reach p < 0.05, however large the difference is.
         assert found["verdict"] == "inconclusive"
         assert found["candidate"]["n"] == 2
         assert found["blocks_needed"] == 4
 
 
-def test_emulated_throughput_is_a_value_and_nothing_else(lab: Lab, submissions: dict[str, int]) -> None:
+def test_emulated_throughput_has_no_verdict(lab: Lab, submissions: dict[str, int]) -> None:
     for name in ("settings", "example"):
         report = lab.finish(submissions[name])
         speeds = comparisons(report, evidence="none")
@@ -106,7 +106,7 @@ def test_emulated_throughput_is_a_value_and_nothing_else(lab: Lab, submissions: 
             assert not any(found[key] for key in ("effect", "ci95", "p", "p_adjusted", "p_signflip", "blocks_needed"))
 
 
-def test_each_sample_names_a_boot_that_identified_its_kernel(lab: Lab, submissions: dict[str, int]) -> None:
+def test_each_sample_belongs_to_a_verified_boot(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["example"])
     arms = {build["arm"]: build["build_id_gnu"] for build in report["submission"]["builds"]}
     assert arms["baseline"] != arms["candidate"]
@@ -130,7 +130,7 @@ def test_exported_samples_give_the_same_verdict(lab: Lab, submissions: dict[str,
     assert [c["verdict"] for c in found] == ["regression"]
 
 
-def test_a_panic_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab, submissions: dict[str, int]) -> None:
+def test_panic_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["panic"], codes=(3,))
     failure = report["submission"]["failure"]
     assert failure["kind"] == "kernel"
@@ -142,9 +142,11 @@ def test_a_panic_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab, subm
 
 
 @pytest.mark.nightly
-def test_a_hang_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab) -> None:
-    """The kernel stops without a word: only the time it takes gives it away. By night: worker/tests/backends/
-    test_diagnosis.py has it without a device."""
+def test_hang_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab) -> None:
+    """The kernel stops without output, so only the timeout detects it.
+
+    In the nightly suite; worker/tests/backends/test_labgrid_device.py tests it without a device.
+    """
     series = ("--mbox", str(SERIES / "hangs-at-boot.mbox"), "--blocks", "1")
     report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@lone"), codes=(3,))
     failure = report["submission"]["failure"]
@@ -158,8 +160,8 @@ def test_a_hang_at_boot_is_the_kernels_and_the_device_comes_back(lab: Lab) -> No
 
 
 @pytest.mark.nightly
-def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab) -> None:
-    """By night: server/tests/pipeline/test_failures.py has what follows from a finding, and a panic comes this far."""
+def test_warning_of_only_the_candidate_fails_the_series(lab: Lab) -> None:
+    """In the nightly suite; server/tests/pipeline/test_advance_failures.py tests the effects of a finding."""
     series = ("--mbox", str(SERIES / "warns-at-boot.mbox"), "--blocks", "1")
     report = lab.finish(lab.submit(*series, "--target", "xfs-fsync@tiny"), codes=(3,))
     assert report["submission"]["failure"]["kind"] == "kernel"
@@ -167,17 +169,17 @@ def test_a_warning_of_the_candidate_alone_fails_the_series(lab: Lab) -> None:
     assert {(f["kind"], f["arm"]) for f in found} == {("warning", "candidate")}
 
 
-def test_a_branch_is_compared_with_its_merge_base_and_equal_content_is_built_once(
+def test_branch_uses_its_merge_base_and_reuses_equal_builds(
     lab: Lab, submissions: dict[str, int], topic: Topic
 ) -> None:
-    """The branch holds what the series without effect does: another history, the same tree, so no third build."""
+    """The branch has the same source tree as the series without effect, so there is no third build."""
     branch, series = (lab.finish(submissions[name])["submission"] for name in ("branch", "each plan"))
     assert branch["apply"]["base_commit"] == topic.base
     builds = [{build["arm"]: build["id"] for build in each["builds"]} for each in (branch, series)]
     assert builds[0] == builds[1]
 
 
-def test_a_canceled_submission_ends_as_such_and_frees_the_device(lab: Lab, submissions: dict[str, int]) -> None:
+def test_canceled_submission_frees_the_device(lab: Lab, submissions: dict[str, int]) -> None:
     lab.finish(submissions["branch"])
     submission = lab.submit("--mbox", str(NOOP), "--target", "xfs-fsync@tiny", "--blocks", "20")
     lab.wqlab("cancel", str(submission))
@@ -188,7 +190,7 @@ def test_a_canceled_submission_ends_as_such_and_frees_the_device(lab: Lab, submi
 
 
 @pytest.mark.parametrize("style", ["text", "markdown", "junit", "html", "json"])
-def test_every_format_says_the_verdict(lab: Lab, submissions: dict[str, int], style: str) -> None:
+def test_every_report_format_contains_the_verdict(lab: Lab, submissions: dict[str, int], style: str) -> None:
     lab.finish(submissions["example"])
     text = lab.wqlab("report", str(submissions["example"]), "--format", style).replace("\\_", "_")
     assert "locks_per_flush" in text and "improve" in text.lower()

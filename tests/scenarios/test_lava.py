@@ -1,4 +1,4 @@
-"""A real LAVA as a second lab: submission to report, and what LAVA's own users and a stopped LAVA do to a run."""
+"""A real LAVA server as a second lab: submission to report, jobs canceled in LAVA, and a stopped LAVA."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ START_S = 120.0
 
 @dataclass
 class FarLab:
-    """A lab host that drives two devices of a LAVA."""
+    """Lab host that drives two devices of a LAVA server."""
 
     lab: Lab
     lava: TrialLava
@@ -35,15 +35,15 @@ class FarLab:
         headers = {"Authorization": f"Token {token}"}
         return httpx.Client(base_url=f"{self.lava.url}/api/v0.2/", headers=headers, timeout=30)
 
-    def jobs(self, **wanted: str) -> list[dict[str, Any]]:
+    def jobs(self, **values: str) -> list[dict[str, Any]]:
         with self.rest(self.lava.token) as api:
-            found: list[dict[str, Any]] = api.get("jobs/", params={**wanted, "ordering": "id"}).json()["results"]
+            found: list[dict[str, Any]] = api.get("jobs/", params={**values, "ordering": "id"}).json()["results"]
         return found
 
-    def jobs_of(self, submission: int, **wanted: str) -> list[dict[str, Any]]:
-        """Those in which its one run is measured, the first first."""
+    def jobs_of(self, submission: int, **values: str) -> list[dict[str, Any]]:
+        """Return the LAVA jobs of the submission's only run, the oldest first."""
         runs = self.lab.client().submission(submission).runs
-        return [job for job in self.jobs(**wanted) if any(f" run {run.id} " in job["description"] for run in runs)]
+        return [job for job in self.jobs(**values) if any(f" run {run.id} " in job["description"] for run in runs)]
 
     def running_job_of(self, submission: int) -> int:
         [job] = until(lambda: self.jobs_of(submission, state="Running"), "its LAVA job runs")
@@ -58,10 +58,10 @@ class FarLab:
         return self.lab.submit("--mbox", str(SERIES / series), "--target", f"xfs-fsync@{TYPE}", *arguments)
 
 
-def until(met: Callable[[], Any], what: str) -> Any:
-    """What a LAVA or a lab host does has no event for us: ask."""
+def until(condition: Callable[[], Any], what: str) -> Any:
+    """Poll until the condition is met; LAVA and a lab host send the test no events."""
     deadline = time.monotonic() + START_S
-    while not (found := met()):
+    while not (found := condition()):
         assert time.monotonic() < deadline, f"not in {START_S:.0f} s: {what}"
         time.sleep(0.5)
     return found
@@ -101,29 +101,29 @@ def far(lab: Lab) -> Iterator[FarLab]:
 
 @pytest.fixture(scope="module")
 def improved(far: FarLab) -> int:
-    """A series that takes fewer locks, on whichever of the LAVA's devices: the submission's id."""
+    """Submit a series that takes fewer locks for any device of the LAVA server; return the submission's id."""
     return far.lab.submit(
         *("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{TYPE}"),
         *("--blocks", "2", "--priority", "80"),
     )
 
 
-def test_the_pool_is_shown_as_lava_tells_it(far: FarLab, improved: int) -> None:
+def test_pool_shows_the_states_of_lava(far: FarLab, improved: int) -> None:
     def whole() -> Any:
         shown = far.shown()
         return shown["pool"] and not shown["problem"] and shown["devices"] == 2 and shown
 
-    told = until(whole, "the pool is told, and its devices are known")
-    assert told["backend"] == "lava"
-    assert told["pool"]["version"] == "2026.10"
-    assert {name: device["device_type"] for name, device in told["pool"]["devices"].items()} == {
+    pool = until(whole, "the pool and its devices are reported")
+    assert pool["backend"] == "lava"
+    assert pool["pool"]["version"] == "2026.10"
+    assert {name: device["device_type"] for name, device in pool["pool"]["devices"].items()} == {
         "qemu-01": "qemu",
         "qemu-02": "qemu",
     }
-    assert told["free"] + told["busy"] == 2
+    assert pool["free"] + pool["busy"] == 2
 
 
-def test_a_run_on_lava_gives_the_same_verdict_as_on_the_bench(far: FarLab, improved: int) -> None:
+def test_lava_run_gives_the_same_verdict_as_the_bench(far: FarLab, improved: int) -> None:
     report = far.lab.finish(improved)
     [found] = comparisons(report, metric="locks_per_flush")
     assert (found["verdict"], found["baseline"]["mean"], found["candidate"]["mean"]) == ("improvement", 4, 2)
@@ -135,7 +135,7 @@ def test_a_run_on_lava_gives_the_same_verdict_as_on_the_bench(far: FarLab, impro
 
 
 @pytest.mark.nightly
-def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: FarLab) -> None:
+def test_job_canceled_in_lava_repeats_only_its_block(far: FarLab) -> None:
     submission = far.submit("--blocks", "2")
     job = far.running_job_of(submission)
     with far.rest(far.lava.other_token) as api:
@@ -146,7 +146,7 @@ def test_a_job_that_a_user_of_lava_cancels_costs_its_block_and_no_verdict(far: F
 
 
 @pytest.mark.nightly
-def test_a_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
+def test_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
     submission = far.submit("--blocks", "3")
     far.running_job_of(submission)
     far.lab.wqlab("cancel", str(submission))
@@ -156,8 +156,8 @@ def test_a_canceled_submission_cancels_its_lava_job(far: FarLab) -> None:
 
 
 @pytest.mark.nightly
-def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab) -> None:
-    """It stalls nobody else, is said to be away, and its run goes on when it is back."""
+def test_run_continues_after_lava_restarts(far: FarLab) -> None:
+    """A stopped LAVA blocks no other lab, is shown as unavailable, and its run continues when it is back."""
     submission = far.submit("--blocks", "2")
     far.running_job_of(submission)
     far.lava.stop()
@@ -171,7 +171,7 @@ def test_a_lava_that_is_stopped_in_the_middle_and_comes_back(far: FarLab) -> Non
 
 
 @pytest.mark.nightly
-def test_a_series_that_panics_is_the_candidates(far: FarLab) -> None:
+def test_panic_on_lava_is_a_failure_of_the_candidate(far: FarLab) -> None:
     submission = far.submit("--blocks", "1", series="panics-at-boot.mbox")
     report = far.lab.finish(submission, codes=(3,))
     [target] = report["targets"]

@@ -1,5 +1,7 @@
-"""Kernels other than the lab's own, older and newer, and one that is built to find mistakes. For the night: each is a
-build of ten minutes."""
+"""Older and newer kernels than the default one, and a debug kernel.
+
+In the nightly suite, because each build takes ten minutes.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ GRANULARITIES = [f"base_slice=default,granularity={value}" for value in ("defaul
 
 @pytest.fixture(scope="module")
 def submissions(lab: Lab, study: int) -> dict[str, int]:
-    """`study` brings the device with four L3 domains."""
+    """Submit a study for each kernel; `study` adds the device with four L3 domains."""
     settings = [
         word for setting in (*GRANULARITIES, "base_slice=4ms,granularity=default") for word in ("--setting", setting)
     ]
@@ -48,14 +50,14 @@ def target(report: dict[str, Any], plan: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_before_affinity_scopes_every_cell_of_the_study_is_unsupported(lab: Lab, submissions: dict[str, int]) -> None:
+def test_kernel_without_affinity_scopes_is_unsupported(lab: Lab, submissions: dict[str, int]) -> None:
     found = target(lab.finish(submissions["6.1"]), "dm-crypt-affinity")
     assert found["environment"]["release"]["baseline"].startswith("6.1.")
     assert {comparison["verdict"] for comparison in found["comparisons"]} == {"unsupported"}
     assert all("has no affinity_scope" in comparison["reason"] for comparison in found["comparisons"])
 
 
-def test_before_eevdf_the_granularities_are_there_and_the_slice_is_not(lab: Lab, submissions: dict[str, int]) -> None:
+def test_kernel_before_eevdf_supports_only_granularities(lab: Lab, submissions: dict[str, int]) -> None:
     found = target(lab.finish(submissions["6.1"]), "aio-migration")
     lacking = {item["setting"] for item in found["unsupported"] if item["metric"] is None}
     assert lacking == {"base_slice=4ms,granularity=default"}
@@ -63,7 +65,7 @@ def test_before_eevdf_the_granularities_are_there_and_the_slice_is_not(lab: Lab,
     assert {c["setting"] for c in measured} == set(GRANULARITIES[1:])
 
 
-def test_the_kernels_own_benchmark_runs_in_every_scope(lab: Lab, submissions: dict[str, int]) -> None:
+def test_kernel_benchmark_runs_in_every_scope(lab: Lab, submissions: dict[str, int]) -> None:
     found = target(lab.finish(submissions["7.3"]), "test-workqueue")
     assert not found["unsupported"]
     assert found["environment"]["release"]["baseline"].startswith("7.3")
@@ -71,7 +73,7 @@ def test_the_kernels_own_benchmark_runs_in_every_scope(lab: Lab, submissions: di
     assert scopes["baseline"]["mean"] == scopes["candidate"]["mean"] == 6
 
 
-def test_a_newer_kernel_has_every_scope_and_takes_the_labs_module(lab: Lab, submissions: dict[str, int]) -> None:
+def test_newer_kernel_has_every_scope_and_loads_the_module(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["7.3"])
     assert target(report, "cmwq-load")["unsupported"] == []
     assert target(report, "dm-crypt-affinity")["unsupported"] == []
@@ -81,9 +83,7 @@ def test_a_newer_kernel_has_every_scope_and_takes_the_labs_module(lab: Lab, subm
     assert shares["scope=cache_shard,strict=1"] == 100
 
 
-def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(
-    lab: Lab, submissions: dict[str, int]
-) -> None:
+def test_debug_kernel_reports_no_finding_or_figure_for_a_good_series(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["debug"])
     for plan in ("xfs-fsync", "cmwq-load"):
         found = target(report, plan)
@@ -91,7 +91,7 @@ def test_a_debugging_kernel_finds_nothing_in_a_good_series_and_gives_no_figure(
         assert found["environment"]["facts"].get("kasan") == "y"
 
 
-def test_a_debugging_kernel_finds_what_no_other_notices(lab: Lab, submissions: dict[str, int]) -> None:
+def test_debug_kernel_finds_an_out_of_bounds_read(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["past"], codes=(3,))
     assert report["submission"]["failure"]["kind"] == "kernel"
     found = [finding for target in report["targets"] for finding in target["findings"]]

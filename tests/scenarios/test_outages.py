@@ -1,4 +1,4 @@
-"""Parts of the running lab are killed in the middle of a measurement, and nothing is lost or doubled.
+"""Programs of the running lab are killed during a measurement, and nothing is lost or duplicated.
 
 One submission sees three outages, each struck right after samples of a boot have arrived: the lab worker with all its
 processes (only the devices live on), Redis, and the API. Nothing is started again by the test: that is the lab's own
@@ -18,7 +18,7 @@ import pytest
 
 from wqlab_client.client import Client
 from wqlab_contracts.api.report import Comparison, Report
-from wqlab_contracts.api.submissions import BootView, RunView, SampleRow
+from wqlab_contracts.api.runs import BootView, RunView, SampleRow
 from wqlab_contracts.enums import BootState, ErrorKind, EventKind, JobState, Outcome, TraceMode
 from wqlab_contracts.messages import Event
 
@@ -32,16 +32,16 @@ BLOCKS = 2
 
 
 class Watcher:
-    """The submission's event stream, over all outages on one resumed connection."""
+    """Collects the submission's event stream, which is resumed after each outage."""
 
     def __init__(self, client: Client, submission: int) -> None:
         self.seen: list[Event] = []
         self._stream: Iterator[Event] = client.events(submission)
 
-    def until(self, wanted: Callable[[Event], bool]) -> Event:
+    def until(self, matches: Callable[[Event], bool]) -> Event:
         for event in self._stream:
             self.seen.append(event)
-            if wanted(event):
+            if matches(event):
                 return event
         raise AssertionError(f"the submission ended without it; its last events: {self.seen[-5:]}")
 
@@ -54,16 +54,16 @@ class Watcher:
         self.seen.extend(self._stream)
 
 
-class Story:
-    """What was done and seen while the submission ran."""
+class OutageRun:
+    """Outages caused and data observed while the submission ran."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self.client = lab.client()
         self.killed: dict[str, int] = {}
-        """Program -> the process that was killed."""
+        """Program -> process id that was killed."""
         self.boots: dict[str, int] = {}
-        """Program -> the boot that was being measured then."""
+        """Program -> boot that was being measured at the time."""
         settings = [word for setting in SETTINGS for word in ("--setting", setting)]
         self.submission = lab.submit(
             *("--settings-only", "--target", f"{PLAN}@{DEVICE}", "--scenario", SCENARIO, *settings),
@@ -73,14 +73,14 @@ class Story:
         for program in ("devices", "redis", "api"):
             self._strike(program)
         self.after_redis = self.process_of("devices")
-        """The lab worker's process, in the first boot after the one in which Redis died."""
+        """Kill the lab worker in the first boot after the one in which Redis was killed."""
         self.events.rest()
         self.report: Report = self.client.report(self.submission)
         self.run: RunView = self.client.run(self.report.targets[0].run_id)
         self.samples: list[SampleRow] = self.client.samples(self.run.id)
 
     def _strike(self, program: str) -> None:
-        """SIGKILL for a program and every process below it, in the middle of a boot that no outage has hit yet."""
+        """Send SIGKILL to a program and its descendants during a boot that no outage has affected yet."""
         process = self.process_of(program)
         self.boots[program] = self.events.samples_of_another_boot(than=set(self.boots.values()))
         for each in family(process):
@@ -88,12 +88,12 @@ class Story:
         self.killed[program] = process
 
     def process_of(self, program: str) -> int:
-        """As its supervisor knows it."""
+        """Return the process id that supervisord reports."""
         config = Path(self._lab.environment["WQLAB_STATE"]) / "run/supervisord.conf"
-        told = subprocess.run(
+        result = subprocess.run(
             ["supervisorctl", "-c", config, "pid", program], check=True, text=True, stdout=subprocess.PIPE
         )
-        return int(told.stdout)
+        return int(result.stdout)
 
     @property
     def whole(self) -> list[BootView]:
@@ -105,7 +105,7 @@ class Story:
 
 
 def family(root: int) -> list[int]:
-    """A process and all its descendants, parents first."""
+    """Return a process and its descendants, parents first."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -120,28 +120,28 @@ def family(root: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def story(lab: Lab) -> Story:
-    return Story(lab)
+def outage_run(lab: Lab) -> OutageRun:
+    return OutageRun(lab)
 
 
-def test_the_submission_passes(story: Story) -> None:
-    view = story.report.submission
+def test_submission_passes_despite_outages(outage_run: OutageRun) -> None:
+    view = outage_run.report.submission
     assert (view.outcome, view.exit_code, view.failure) == (Outcome.PASSED, 0, None)
-    assert (story.run.state, story.run.outcome) == (JobState.FINISHED, Outcome.PASSED)
-    assert story.run.blocks_completed == BLOCKS
+    assert (outage_run.run.state, outage_run.run.outcome) == (JobState.FINISHED, Outcome.PASSED)
+    assert outage_run.run.blocks_completed == BLOCKS
 
 
-def test_every_block_is_whole_and_there_once(story: Story) -> None:
-    assert sorted(boot.block for boot in story.whole) == list(range(BLOCKS))
-    assert len({boot.kernel_boot_id for boot in story.run.boots}) == len(story.run.boots)
-    finished = [event.data["block"] for event in story.events.seen if event.kind is EventKind.BLOCK_FINISHED]
+def test_every_block_is_complete_and_recorded_once(outage_run: OutageRun) -> None:
+    assert sorted(boot.block for boot in outage_run.whole) == list(range(BLOCKS))
+    assert len({boot.kernel_boot_id for boot in outage_run.run.boots}) == len(outage_run.run.boots)
+    finished = [event.data["block"] for event in outage_run.events.seen if event.kind is EventKind.BLOCK_FINISHED]
     assert sorted(finished) == list(range(BLOCKS))
-    assert all(boot.state is BootState.FINISHED for boot in story.run.boots)
+    assert all(boot.state is BootState.FINISHED for boot in outage_run.run.boots)
 
 
-def test_no_sample_is_missing_or_doubled(story: Story) -> None:
-    """Exactly what the plan asks of each boot: every metric, as often as its kind of repetition is made."""
-    target = story.report.targets[0]
+def test_no_sample_is_missing_or_duplicated(outage_run: OutageRun) -> None:
+    """Each boot has every metric of the plan once for each repetition of the metric's kind."""
+    target = outage_run.report.targets[0]
     assert target.unsupported == []
     plan, counts = target.plan, target.plan.emulated.repetitions
     assert counts.warmup == 0
@@ -151,60 +151,60 @@ def test_no_sample_is_missing_or_doubled(story: Story) -> None:
     }
     expected = {
         (boot.id, SCENARIO, setting, repetition, metric.name)
-        for boot in story.whole
+        for boot in outage_run.whole
         for setting in SETTINGS
         for metric in plan.metrics
         for repetition in numbers[metric.taken_from]
     }
-    found = Counter((row.boot_id, row.scenario, row.setting, row.repetition, row.metric) for row in story.samples)
+    found = Counter((row.boot_id, row.scenario, row.setting, row.repetition, row.metric) for row in outage_run.samples)
     assert set(found.values()) == {1}
     assert set(found) == expected
 
 
-def test_the_worker_took_one_boot_with_it_and_the_list_says_why(story: Story) -> None:
-    """Redis and the API were away while a boot was measured too: that boot counts."""
-    lost = [(boot.id, boot.failure and boot.failure.summary) for boot in story.lost]
-    assert [boot for boot, _ in lost] == [story.boots["devices"]], lost
-    assert {story.boots["redis"], story.boots["api"]} == {boot.id for boot in story.whole}
-    failure = story.lost[0].failure
+def test_killed_worker_discards_one_boot_with_its_reason(outage_run: OutageRun) -> None:
+    """Boots that were measured while Redis or the API was down are valid."""
+    lost = [(boot.id, boot.failure and boot.failure.summary) for boot in outage_run.lost]
+    assert [boot for boot, _ in lost] == [outage_run.boots["devices"]], lost
+    assert {outage_run.boots["redis"], outage_run.boots["api"]} == {boot.id for boot in outage_run.whole}
+    failure = outage_run.lost[0].failure
     assert failure and failure.kind is ErrorKind.INFRASTRUCTURE
     assert "stopped answering" in failure.summary and "lone-1" in failure.summary
-    assert story.run.attempt == 2
-    told = [attempt for attempt in story.report.attempts if attempt.run_id == story.run.id]
-    assert {attempt.failure.summary for attempt in told} == {failure.summary}
-    assert story.lost[0].block in {attempt.block for attempt in told}
+    assert outage_run.run.attempt == 2
+    discarded = [attempt for attempt in outage_run.report.attempts if attempt.run_id == outage_run.run.id]
+    assert {attempt.failure.summary for attempt in discarded} == {failure.summary}
+    assert outage_run.lost[0].block in {attempt.block for attempt in discarded}
 
 
-def test_n_is_the_number_of_boots(story: Story) -> None:
-    compared: list[Comparison] = story.report.targets[0].comparisons
+def test_n_is_the_number_of_boots(outage_run: OutageRun) -> None:
+    compared: list[Comparison] = outage_run.report.targets[0].comparisons
     assert compared
     for each in compared:
         assert each.baseline and each.candidate
         assert each.baseline.n == each.candidate.n == BLOCKS
 
 
-def test_consoles_are_kept_byte_for_byte(story: Story, lab: Lab) -> None:
-    """Every power-on has a log of its own at the bench, which no outage touched."""
+def test_consoles_are_stored_byte_for_byte(outage_run: OutageRun, lab: Lab) -> None:
+    """The bench has an independent log of every power-on, which no outage affected."""
     folder = Path(lab.environment["WQLAB_STATE"]) / "bench/consoles"
     logs = [path.read_bytes() for path in folder.glob("lone-1.log*")]
-    for boot in story.run.boots:
-        console = b"".join(story.client.console(story.run.id, boot.id))
+    for boot in outage_run.run.boots:
+        console = b"".join(outage_run.client.console(outage_run.run.id, boot.id))
         assert len(console) == boot.console_bytes and not boot.console_truncated
         assert boot.token and f"token={boot.token}".encode() in console
         assert sum(console in log for log in logs) == 1, f"boot {boot.id} has a console that the device never wrote"
 
 
-def test_the_event_stream_goes_on_where_it_was(story: Story) -> None:
-    numbers = [event.seq for event in story.events.seen]
+def test_event_stream_resumes_after_the_last_event(outage_run: OutageRun) -> None:
+    numbers = [event.seq for event in outage_run.events.seen]
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-def test_the_supervisor_brought_everything_back(story: Story, lab: Lab) -> None:
-    for program, killed in story.killed.items():
-        assert story.process_of(program) not in {0, killed}
+def test_supervisor_restarts_every_program(outage_run: OutageRun, lab: Lab) -> None:
+    for program, killed in outage_run.killed.items():
+        assert outage_run.process_of(program) not in {0, killed}
     status = subprocess.run(["wqlab-lab", "status"], env=lab.environment, check=True, text=True, stdout=subprocess.PIPE)
     states = dict(line.split() for line in status.stdout.splitlines()[1:])
     assert set(states.values()) == {"RUNNING"}
-    assert story.process_of("devices") == story.after_redis, "Redis took the lab worker along"
-    (device,) = [entry for entry in story.client.devices() if entry.name == "lone-1"]
+    assert outage_run.process_of("devices") == outage_run.after_redis, "Redis took the lab worker along"
+    (device,) = [entry for entry in outage_run.client.devices() if entry.name == "lone-1"]
     assert (device.health.value, device.lease) == ("good", None)

@@ -13,7 +13,7 @@ from .conftest import Lab, MakePerson
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(300)]
 
 
-def test_a_wrong_password_is_refused_in_words(person: MakePerson) -> None:
+def test_wrong_password_shows_a_message(person: MakePerson) -> None:
     page = person().page
     page.goto("/sign-in")
     page.get_by_label("User name").fill("a-viewer")
@@ -23,7 +23,9 @@ def test_a_wrong_password_is_refused_in_words(person: MakePerson) -> None:
     assert page.url.endswith("/sign-in")
 
 
-def test_signing_in_leads_back_and_signing_out_ends_it(lab: Lab, person: MakePerson, passwords: dict[str, str]) -> None:
+def test_sign_in_returns_to_the_page_and_sign_out_ends_it(
+    lab: Lab, person: MakePerson, passwords: dict[str, str]
+) -> None:
     visitor = person()
     page = visitor.page
     visitor.open("/plans/xfs-fsync")
@@ -50,7 +52,7 @@ def test_signing_in_leads_back_and_signing_out_ends_it(lab: Lab, person: MakePer
         ("admin", True, True, True),
     ],
 )
-def test_a_role_sees_what_it_may_do(
+def test_role_sees_only_its_permitted_actions(
     person: MakePerson, role: str | None, submits: bool, maintains: bool, administers: bool
 ) -> None:
     someone = person(role)
@@ -65,30 +67,30 @@ def test_a_role_sees_what_it_may_do(
     expect(page.get_by_role("button", name="Quarantine: tiny-1")).to_have_count(int(maintains))
     if role is not None:
         someone.open("/admin/users")
-        expect(page.get_by_role("button", name="Make the user")).to_have_count(int(administers))
+        expect(page.get_by_role("button", name="Create user")).to_have_count(int(administers))
 
 
-def test_the_server_refuses_what_a_page_does_not_offer(person: MakePerson) -> None:
-    """With the viewer's own cookie and CSRF token, from the viewer's own page."""
+def test_server_refuses_actions_that_the_page_hides(person: MakePerson) -> None:
+    """The request has the viewer's cookie and CSRF token and comes from the viewer's page."""
     viewer = person("viewer")
     viewer.open("/lab")
-    asked = """async () => {
+    script = """async () => {
       const { csrf_token } = await (await fetch("/api/v1/session")).json();
       const send = headers => fetch("/api/v1/devices/tiny-1/quarantine", {
         method: "POST", headers: { "content-type": "application/json", ...headers },
         body: JSON.stringify({ reason: "because" }) });
       return [(await send({ "x-csrf-token": csrf_token })).status, (await send({})).status];
     }"""
-    assert viewer.page.evaluate(asked) == [403, 403]
+    assert viewer.page.evaluate(script) == [403, 403]
 
 
-def test_a_token_made_on_the_page_works_until_it_is_revoked(lab: Lab, person: MakePerson) -> None:
+def test_created_token_works_until_revoked(lab: Lab, person: MakePerson) -> None:
     submitter = person("submitter")
     page = submitter.page
     submitter.open("/account")
     page.get_by_label("Name", exact=True).fill("for CI")
-    page.get_by_role("button", name="Make a token").click()
-    shown = page.get_by_text("It is shown this once").locator("xpath=ancestor::*[.//code or .//pre][1]")
+    page.get_by_role("button", name="Create token").click()
+    shown = page.get_by_text("it will not be shown again").locator("xpath=ancestor::*[.//code or .//pre][1]")
     found = re.search(r"wql_[\w-]+", shown.inner_text())
     assert found is not None
 
@@ -109,14 +111,14 @@ def test_a_token_made_on_the_page_works_until_it_is_revoked(lab: Lab, person: Ma
     assert "token" in listing({2, 4})
 
 
-def test_an_administrator_makes_a_user_who_signs_in_until_disabled(lab: Lab, person: MakePerson) -> None:
+def test_created_user_signs_in_until_disabled(lab: Lab, person: MakePerson) -> None:
     admin = person("admin")
     page = admin.page
     admin.open("/admin/users")
     page.get_by_label("User name").fill("newcomer")
     page.get_by_label("Role", exact=True).select_option("viewer")
-    page.get_by_role("button", name="Make the user").click()
-    shown = page.get_by_text("It is shown this once").locator("xpath=ancestor::*[.//code or .//pre][1]")
+    page.get_by_role("button", name="Create user").click()
+    shown = page.get_by_text("it will not be shown again").locator("xpath=ancestor::*[.//code or .//pre][1]")
     found = re.search(r"\b[a-z2-9]{4}(?:-[a-z2-9]{4}){4}\b", shown.inner_text())
     assert found is not None
     someone = person()

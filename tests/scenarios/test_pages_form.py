@@ -1,4 +1,4 @@
-"""What the form takes besides a chosen file, and what pages do when the lab cannot be reached."""
+"""Inputs of the form other than a chosen file, and pages while the server is unreachable."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _DROP = """([name, text]) => {
 }"""
 
 
-def test_the_branches_of_a_git_server_are_offered(person: MakePerson, topic: Topic) -> None:
+def test_form_offers_the_branches_of_a_git_server(person: MakePerson, topic: Topic) -> None:
     submitter = person("submitter")
     submitter.open("/submit?source=git&plan=xfs-fsync&type=tiny")
     page = submitter.page
     page.get_by_label("Repository").fill(topic.url)
-    expect(page.get_by_text(re.compile(r"\d branch(es)? to choose from"))).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d branch(es)? found"))).to_be_visible()
     branch = page.locator("#field-ref")
     branch.fill("top")
     page.get_by_role("option", name="topic", exact=True).click()
@@ -34,27 +34,27 @@ def test_the_branches_of_a_git_server_are_offered(person: MakePerson, topic: Top
     expect(same).to_contain_text("--ref topic")
 
 
-def test_a_git_server_that_does_not_answer_is_named(person: MakePerson, topic: Topic) -> None:
+def test_unreachable_git_server_is_named(person: MakePerson, topic: Topic) -> None:
     submitter = person("submitter")
     submitter.open("/submit?source=git")
     submitter.page.get_by_label("Repository").fill(f"{topic.url}-not")
     expect(submitter.page.get_by_text(re.compile("The branches could not be listed: .*linux.git-not"))).to_be_visible()
 
 
-def test_an_mbox_may_be_dropped_anywhere_on_the_page(person: MakePerson) -> None:
+def test_mbox_can_be_dropped_anywhere_on_the_page(person: MakePerson) -> None:
     submitter = person("submitter")
     submitter.open("/submit?source=settings")
     submitter.page.evaluate(_DROP, [NOOP.name, NOOP.read_text()])
-    expect(submitter.page.get_by_role("radio", name="An mbox")).to_be_checked()
-    held = submitter.page.get_by_role("region", name="What the mbox holds")
+    expect(submitter.page.get_by_role("radio", name="Mbox")).to_be_checked()
+    held = submitter.page.get_by_role("region", name="Contents of the mbox")
     expect(held).to_contain_text("kernel/workqueue.c")
 
 
-def test_a_lost_connection_is_said_and_found_again(person: MakePerson) -> None:
+def test_lost_connection_is_shown_and_recovers(person: MakePerson) -> None:
     visitor = person()
     page = visitor.page
     visitor.open("/submissions")
-    banner = page.get_by_text("No contact with the lab")
+    banner = page.get_by_text("Connection lost")
     visitor.context.set_offline(True)
     page.get_by_role("link", name="Lab", exact=True).click()
     expect(banner).to_be_visible()
@@ -63,5 +63,5 @@ def test_a_lost_connection_is_said_and_found_again(person: MakePerson) -> None:
     visitor.settle()
     expect(page.get_by_role("row", name=re.compile("^tiny-1"))).to_be_visible()
     # Chromium names each request that got nowhere, and the page what it could not show for that.
-    expected = re.compile("ERR_INTERNET_DISCONNECTED|The lab does not answer")
+    expected = re.compile("ERR_INTERNET_DISCONNECTED|The lab is not responding")
     visitor.errors[:] = [error for error in visitor.errors if not expected.search(error)]

@@ -1,4 +1,4 @@
-"""Every page as it looks: accessible, within its window, calm while it loads; photographed in all its views."""
+"""Every page is accessible, fits its window and does not shift while it loads; screenshots of all views."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from .browser import COLOURS, GOOD_LAYOUT_SHIFT, NARROW, WCAG_22_AA, WIDE, Person
+from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
 from .conftest import Lab, MakePerson
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
-VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", COLOURS))]
+VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
 
 
 @dataclass(frozen=True)
 class Ended:
-    """What there is to look at: a study, two series on one device, and one that does not apply."""
+    """Finished submissions: a study, two series on one device, and one that does not apply."""
 
     study: int
     first: int
@@ -45,19 +45,22 @@ def ended(lab: Lab, submissions: dict[str, int]) -> Ended:
 
 @pytest.fixture(scope="module")
 def admin(person: MakePerson) -> Iterator[Person]:
-    """Sees everything there is on a page."""
+    """Sign in as an administrator, who sees everything on a page."""
     yield person("admin")
 
 
 PAGES = {
     "home": "/",
     "submit": "/submit?source=settings&plan=dm-crypt-affinity&type=four-l3",
+    "submit-git": "/submit",
     "submissions": "/submissions",
+    "submissions-empty": "/submissions?q=no-such-submission",
     "submission": "/submissions/{first}",
     "submission-failed": "/submissions/{conflict}",
     "report-study": "/submissions/{study}/report",
     "report-series": "/submissions/{second}/report",
     "compare": "/compare?first={first}&second={second}",
+    "compare-empty": "/compare",
     "lab": "/lab",
     "device": "/lab/tiny-1",
     "plans": "/plans",
@@ -70,7 +73,7 @@ PAGES = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_is_accessible_and_fits_in_both_themes_and_widths(
+def test_page_is_accessible_and_fits_in_both_themes_and_widths(
     admin: Person, ended: Ended, pictures: Path, name: str
 ) -> None:
     admin.open(PAGES[name].format(**vars(ended)))
@@ -89,7 +92,7 @@ def test_a_page_is_accessible_and_fits_in_both_themes_and_widths(
 
 
 @pytest.mark.parametrize(("name", "path"), [("sign-in", "/sign-in"), ("mail-link", "/r/{second}")])
-def test_what_a_visitor_comes_to_first_too(
+def test_visitor_pages_are_accessible_and_fit(
     person: MakePerson, ended: Ended, pictures: Path, name: str, path: str
 ) -> None:
     visitor = person(policy=False)
@@ -101,8 +104,8 @@ def test_what_a_visitor_comes_to_first_too(
         assert visitor.overflow() <= 0
 
 
-def test_every_figure_is_drawn_before_a_report_is_printed(person: MakePerson, ended: Ended) -> None:
-    """Also those that nobody has scrolled to."""
+def test_every_figure_is_drawn_before_printing(person: MakePerson, ended: Ended) -> None:
+    """Charts that were never scrolled into view are included."""
     reader = person()
     reader.open(f"/submissions/{ended.study}/report")
     expect(reader.page.locator("figure svg[class^=plot]").first).to_be_visible()
@@ -118,19 +121,19 @@ def test_every_figure_is_drawn_before_a_report_is_printed(person: MakePerson, en
     assert before < drawn == all_of_them
 
 
-def test_a_report_printed_before_its_drawings_came_has_their_figures(person: MakePerson, ended: Ended) -> None:
+def test_report_printed_without_charts_shows_their_values(person: MakePerson, ended: Ended) -> None:
     reader = person()
     reader.lose("PlotDrawing")
     reader.open(f"/submissions/{ended.study}/report")
-    figure = reader.page.locator("figure", has_text="Data of this figure").first
+    figure = reader.page.locator("figure", has_text="Show data").first
     expect(figure.get_by_role("table")).to_be_hidden()
     reader.page.emulate_media(media="print")
     reader.page.evaluate("() => dispatchEvent(new Event('beforeprint'))")
     expect(figure.get_by_role("table")).to_be_visible()
 
 
-def test_a_console_is_not_written_in_its_backgrounds_colour(admin: Person, ended: Ended) -> None:
-    """For readers who want less motion too: a terminal takes its colours from a page on which nothing may move."""
+def test_console_text_differs_from_its_background(admin: Person, ended: Ended) -> None:
+    """Also with reduced motion, where the terminal reads its colours from the page."""
     admin.open(f"/submissions/{ended.first}")
     rows = admin.page.locator(".xterm-rows")
     expect(rows).to_contain_text(re.compile(r"\d+\.\d{6}"))
@@ -144,8 +147,8 @@ def test_a_console_is_not_written_in_its_backgrounds_colour(admin: Person, ended
     assert ink != paper
 
 
-def test_everything_on_the_form_is_reached_by_keyboard(admin: Person) -> None:
-    """From the top of the page, by Tab alone, to the button that submits; each stop shows where it is."""
+def test_form_is_operable_by_keyboard(admin: Person) -> None:
+    """Tab alone moves from the top of the page to the submit button, and each focused element is visible."""
     admin.open("/submit?source=settings&plan=dm-crypt-affinity&type=tiny")
     page = admin.page
     reached = []

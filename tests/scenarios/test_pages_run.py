@@ -1,4 +1,4 @@
-"""A series goes from a form to its verdict in the browser while somebody else watches; and what can go wrong.
+"""A series from the form to its verdict in the browser, watched by a second user; and failures.
 
 Nothing is mocked: the pages are the built ones, from the lab's own API process, and the devices boot.
 """
@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, JobState
 
-from .browser import GOOD_LAYOUT_SHIFT, RUN_MS
+from .browser import GOOD_LAYOUT_SHIFT, RUN_TIMEOUT_MS
 from .conftest import NOOP, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
@@ -31,26 +31,26 @@ def set_blocks(page: Page, blocks: int) -> None:
 
 
 def press_submit(page: Page) -> int:
-    """The new submission's id."""
+    """Press the submit button and return the new submission's id."""
     page.get_by_role("button", name=re.compile("^Submit")).click()
     page.wait_for_url(re.compile(r"/submissions/\d+$"))
     return int(page.url.rsplit("/", 1)[1])
 
 
 def wait_for_report(page: Page) -> None:
-    expect(page.get_by_role("link", name="Read the report")).to_be_visible(timeout=RUN_MS)
+    expect(page.get_by_role("link", name="View report")).to_be_visible(timeout=RUN_TIMEOUT_MS)
 
 
 class Submitted:
-    """An mbox given to the form, and followed to its end by two people: its owner, and one who is not signed in."""
+    """Mbox submitted by the form and watched to its end by its owner and by a visitor who is not signed in."""
 
     def __init__(self, person: MakePerson) -> None:
         self.owner, self.visitor = person("submitter"), person()
         page = self.owner.page
         self.owner.open("/submit")
-        page.get_by_role("radio", name="An mbox").check()
-        page.get_by_label("An mbox file").set_input_files(NOOP)
-        self.inspection = page.get_by_role("region", name="What the mbox holds").inner_text()
+        page.get_by_role("radio", name="Mbox").check()
+        page.get_by_label("Mbox file").set_input_files(NOOP)
+        self.inspection = page.get_by_role("region", name="Contents of the mbox").inner_text()
         choose_target(page, "xfs-fsync", "tiny")
         set_blocks(page, 2)
         takes = page.get_by_role("list", name="Quote for each target")
@@ -65,11 +65,11 @@ class Submitted:
             wait_for_report(each.page)
 
     def _live_console(self, page: Page) -> str:
-        """What the page shows of a boot while it goes on."""
+        """Check what the page shows of a boot in progress."""
         console = page.get_by_role("group", name=re.compile("^Console of boot"))
-        expect(page.get_by_role("heading", name=re.compile("^Console of boot"))).to_be_visible(timeout=RUN_MS)
+        expect(page.get_by_role("heading", name=re.compile("^Console of boot"))).to_be_visible(timeout=RUN_TIMEOUT_MS)
         page.get_by_role("button", name="Text", exact=True).click()  # a terminal draws only what is in sight
-        expect(console).to_contain_text("Linux version 6.12", timeout=RUN_MS)
+        expect(console).to_contain_text("Linux version 6.12", timeout=RUN_TIMEOUT_MS)
         return console.inner_text()
 
 
@@ -78,54 +78,54 @@ def submitted(person: MakePerson) -> Submitted:
     return Submitted(person)
 
 
-def test_the_form_reads_the_mbox_and_says_what_it_would_cost(submitted: Submitted) -> None:
+def test_form_shows_the_patches_and_the_quote(submitted: Submitted) -> None:
     assert "workqueue:" in submitted.inspection and "kernel/workqueue.c" in submitted.inspection
     assert "Device time" in submitted.quote and re.search(r"\d (s|min|h)\b", submitted.quote)
     assert " submit" in submitted.quote and "--mbox" in submitted.quote
     assert "--blocks 2" in submitted.quote
 
 
-def test_two_people_see_one_run_live_and_its_verdict_without_a_reload(submitted: Submitted) -> None:
+def test_two_users_see_a_run_and_its_verdict_without_reload(submitted: Submitted) -> None:
     shown = []
     for each in (submitted.owner, submitted.visitor):
         assert each.page.evaluate("() => window.sameDocument"), "the page was loaded again"
         assert each.layout_shift() < GOOD_LAYOUT_SHIFT
         steps = each.page.get_by_role("region", name="Steps")
         expect(steps).to_contain_text("equivalent")
-        expect(steps).to_contain_text("2 of 2 whole")
+        expect(steps).to_contain_text("2 of 2 completed")
         shown.append(re.sub(r"\d+:\d\d", "", steps.inner_text()))
     assert shown[0] == shown[1]
 
 
-def test_a_series_without_effect_is_equivalent(lab: Lab, submitted: Submitted) -> None:
+def test_series_without_effect_is_equivalent(lab: Lab, submitted: Submitted) -> None:
     [found] = comparisons(lab.finish(submitted.id), metric="locks_per_flush", question="kernel")
     assert found["verdict"] == "equivalent" and found["exact"]
     # The pool of each of two CPUs, that of the workqueue's default pwq, and the completion.
     assert found["baseline"]["mean"] == found["candidate"]["mean"] == 4
 
 
-def test_only_its_owner_and_maintainers_may_run_it_again(submitted: Submitted) -> None:
+def test_only_owner_and_maintainers_can_retry(submitted: Submitted) -> None:
     expect(submitted.owner.page.get_by_role("button", name="Retry")).to_be_visible()
     expect(submitted.visitor.page.get_by_role("button", name="Retry")).to_have_count(0)
 
 
-def test_the_report_says_the_verdict_first(submitted: Submitted) -> None:
+def test_report_begins_with_the_verdict(submitted: Submitted) -> None:
     page = submitted.owner.page
-    page.get_by_role("link", name="Read the report").click()
+    page.get_by_role("link", name="View report").click()
     verdict = page.get_by_role("region", name="Verdict", exact=True)
     expect(verdict).to_contain_text("equivalent")
     expect(verdict).to_contain_text("xfs-fsync on tiny")
     expect(verdict).to_contain_text("emulated")
 
 
-def test_the_text_for_the_list_is_the_commands(lab: Lab, submitted: Submitted) -> None:
+def test_copied_report_text_equals_the_command_output(lab: Lab, submitted: Submitted) -> None:
     text = lab.wqlab("report", str(submitted.id))
     answer = httpx.get(f"{lab.url}/r/{submitted.id}.txt")
     assert answer.status_code == 200 and answer.headers["content-type"].startswith("text/plain")
     assert answer.text.strip() == text.strip()
 
 
-def test_a_mails_link_reads_without_scripts_or_sign_in(submitted: Submitted, person: MakePerson) -> None:
+def test_report_link_works_without_scripts_or_sign_in(submitted: Submitted, person: MakePerson) -> None:
     reader = person(scripts=False)
     answer = reader.page.goto(f"/r/{submitted.id}")
     assert answer is not None and answer.status == 200
@@ -133,7 +133,7 @@ def test_a_mails_link_reads_without_scripts_or_sign_in(submitted: Submitted, per
     expect(reader.page.locator("body")).to_contain_text("equivalent")
 
 
-def test_a_mistake_in_the_form_is_told_beside_its_field(person: MakePerson) -> None:
+def test_form_shows_an_error_beside_its_field(person: MakePerson) -> None:
     submitter = person("submitter")
     page = submitter.page
     submitter.open("/submit?source=settings")
@@ -144,7 +144,7 @@ def test_a_mistake_in_the_form_is_told_beside_its_field(person: MakePerson) -> N
     assert page.url.split("?")[0].endswith("/submit"), "it was not submitted"
 
 
-def test_its_owner_cancels_a_submission_and_submits_it_again(lab: Lab, person: MakePerson) -> None:
+def test_owner_cancels_and_retries_a_submission(lab: Lab, person: MakePerson) -> None:
     submitter = person("submitter")
     page = submitter.page
     submitter.open("/submit?source=settings")
@@ -153,20 +153,19 @@ def test_its_owner_cancels_a_submission_and_submits_it_again(lab: Lab, person: M
     first = press_submit(page)
     for submission in (first, first + 1):
         page.get_by_role("button", name="Cancel", exact=True).click()
-        page.get_by_role("dialog").get_by_role("button", name="Cancel it").click()
-        expect(page.get_by_role("link", name="Read the report")).to_be_visible(timeout=RUN_MS)
+        page.get_by_role("dialog").get_by_role("button", name="Cancel submission").click()
+        expect(page.get_by_role("link", name="View report")).to_be_visible(timeout=RUN_TIMEOUT_MS)
         view = lab.client().submission(submission)
         assert view.failure is not None and view.failure.kind is ErrorKind.CANCELED
         if submission == first:
             page.get_by_role("button", name="Retry").click()
-            page.get_by_role("dialog").get_by_role("button", name="Submit again").click()
+            page.get_by_role("dialog").get_by_role("button", name="Retry").click()
             page.wait_for_url(re.compile(rf"/submissions/{first + 1}$"))
             expect(page.get_by_text(f"retry of {first}")).to_be_visible()
 
 
-def test_a_device_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: Lab, person: MakePerson) -> None:
-    """In its first boot: there is no second. Nobody reloads a page; the run goes on on the other unit, and a maintainer
-    has the device checked."""
+def test_failing_device_is_shown_and_its_run_moves(lab: Lab, person: MakePerson) -> None:
+    """The device fails in its only boot. Without a reload the page shows the run on the other device."""
     client = lab.client()
     watcher, maintainer = person(), person("maintainer")
     submission = lab.submit(
@@ -182,27 +181,27 @@ def test_a_device_that_dies_while_its_run_is_shown_is_told_and_comes_back(lab: L
     lab.fault(device, {"kind": "dead"})
     try:
         attempt = page.locator("#failures").get_by_role("group").first
-        expect(attempt).to_contain_text("never held against a kernel", timeout=RUN_MS)
+        expect(attempt).to_contain_text("the lab, not the kernel", timeout=RUN_TIMEOUT_MS)
         expect(attempt).to_contain_text(device)
-        expect(attempt).to_contain_text("What to do:")
+        expect(attempt).to_contain_text("Next step:")
         row = maintainer.page.get_by_role("row", name=re.compile(rf"^{device}\b"))
         maintainer.open("/lab")
-        expect(row).to_contain_text("suspect", timeout=RUN_MS)
+        expect(row).to_contain_text("suspect", timeout=RUN_TIMEOUT_MS)
         lab.fault(device)
         row.get_by_role("button", name=f"Check now: {device}").click()
-        maintainer.page.get_by_role("dialog").get_by_role("button", name="Run the health check").click()
+        maintainer.page.get_by_role("dialog").get_by_role("button", name="Run health check").click()
         wait_for_report(page)
         assert page.evaluate("() => window.sameDocument")
         expect(page.get_by_role("region", name="Steps")).to_contain_text("attempt 2")
         assert client.submission(submission).failure is None, "the other unit finished it"
     finally:
         lab.fault(device)
-    expect(row).to_contain_text("good", timeout=RUN_MS)
+    expect(row).to_contain_text("good", timeout=RUN_TIMEOUT_MS)
     assert client.run(run.id).state is JobState.FINISHED
 
 
 @pytest.mark.nightly
-def test_a_maintainer_takes_a_dead_device_out_by_a_check_and_releases_it(lab: Lab, person: MakePerson) -> None:
+def test_maintainer_checks_and_releases_a_failed_device(lab: Lab, person: MakePerson) -> None:
     device = "fragile-1"
     maintainer = person("maintainer")
     maintainer.open("/lab")
@@ -211,11 +210,11 @@ def test_a_maintainer_takes_a_dead_device_out_by_a_check_and_releases_it(lab: La
     lab.fault(device, {"kind": "dead"})
     try:
         row.get_by_role("button", name=f"Check now: {device}").click()
-        dialog.get_by_role("button", name="Run the health check").click()
-        expect(row).to_contain_text("quarantined", timeout=RUN_MS)
+        dialog.get_by_role("button", name="Run health check").click()
+        expect(row).to_contain_text("quarantined", timeout=RUN_TIMEOUT_MS)
     finally:
         lab.fault(device)
     row.get_by_role("button", name=f"Release: {device}").click()
-    dialog.get_by_role("button", name="Release it").click()
-    expect(row).to_contain_text("good", timeout=RUN_MS)
+    dialog.get_by_role("button", name="Release").click()
+    expect(row).to_contain_text("good", timeout=RUN_TIMEOUT_MS)
     assert lab.client().device(device).health is DeviceHealth.GOOD

@@ -1,7 +1,7 @@
-"""Every plan once, short, from submission to report on the smallest device; what its counts must be among themselves.
+"""Run every plan once on the smallest device, from submission to report, and check that its counts are consistent.
 
-dm-crypt-affinity and xfs-fsync have more in test_findings.py. For the night: the same on the arm64 device, which takes a
-kernel of its own; all scenarios, and a series that changes something (test_plans_in_full.py).
+test_findings.py tests more of dm-crypt-affinity and xfs-fsync. The nightly suite runs the plans also on the arm64
+device, which needs another kernel, and in full (test_plans_in_full.py).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def samples(lab: Lab, report: dict[str, Any], plan: str) -> list[dict[str, str]]
 
 
 def raw_output(lab: Lab, run: int) -> list[str]:
-    """What the plan's script printed, by boot."""
+    """Return the output of the plan's script for each boot."""
     client = lab.client()
     kept = [artifact for artifact in client.run_artifacts(run) if artifact.kind is ArtifactKind.RAW_OUTPUT]
     return [client.run_artifact(run, artifact).decode() for artifact in kept]
@@ -54,8 +54,8 @@ def values(rows: list[dict[str, str]], metric: str) -> dict[tuple[str, ...], flo
     return {tuple(row[key] for key in keys): float(row["value"]) for row in rows if row["metric"] == metric}
 
 
-def test_migrations_are_counted_the_same_by_two_means(lab: Lab, report: dict[str, Any]) -> None:
-    """The trace, and the counter in the writer's own /proc/PID/sched."""
+def test_trace_and_proc_count_the_same_migrations(lab: Lab, report: dict[str, Any]) -> None:
+    """Compare the trace with the counter in the writer's /proc/PID/sched."""
     rows = samples(lab, report, "aio-migration")
     traced = values(rows, "migrations")
     assert len(traced) == 2, "of each kernel"
@@ -63,23 +63,23 @@ def test_migrations_are_counted_the_same_by_two_means(lab: Lab, report: dict[str
     assert set(values(rows, "completions_unbound").values()) == {0}
 
 
-def test_a_streams_messages_arrive_on_both_networks(lab: Lab, report: dict[str, Any]) -> None:
+def test_stream_messages_arrive_on_both_networks(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "netperf-stream")
     received = values(rows, "recv")
     assert {scenario for _, _, scenario, *_ in received} == {"udp-lo-64", "tcp-netns-4096"}
     assert all(mbits > 0 for mbits in received.values())
-    # In bytes: each end divides by the time that it took by its own clock.
+    # Compare bytes: each end divides by the time that its own clock measured.
     streams = list(STREAM.finditer("".join(raw_output(lab, target(report, "netperf-stream")["run_id"]))))
     over_tcp = [stream for stream in streams if stream["protocol"] == "TCP"]
     assert len(over_tcp) == len(streams) / 2 >= 2, "of each kernel, two streams"
     for stream in streams:
-        # TCP may have taken a part of the message that the timer interrupts: netperf counts it where it arrives alone.
+        # TCP may have sent part of the message that the timer interrupts; netperf counts it only at the receiver.
         uncounted = int(stream["message"]) - 1 if stream in over_tcp else 0
         assert 0 < int(stream["arrived"]) <= int(stream["sent"]) + uncounted, "more arrived than was sent"
     assert all(0 <= share <= 100 for share in values(rows, "queued_wakeup_share").values())
 
 
-def test_the_load_modules_counts_add_up(lab: Lab, report: dict[str, Any]) -> None:
+def test_load_module_counts_are_consistent(lab: Lab, report: dict[str, Any]) -> None:
     rows = samples(lab, report, "cmwq-load")
     executed = values(rows, "works_executed")
     assert len(executed) == 2 and all(count > 0 for count in executed.values())
@@ -87,17 +87,17 @@ def test_the_load_modules_counts_add_up(lab: Lab, report: dict[str, Any]) -> Non
         assert set(values(rows, metric).values()) == {0}, metric
     workers, rescued = values(rows, "workers"), values(rows, "rescued_works")
     for key, peak in values(rows, "peak_concurrency").items():
-        # A slow device's workers come late, and a rescuer executes works beside them.
+        # On a slow device workers start late, and a rescuer executes works too.
         assert 1 <= peak <= workers[key] + rescued[key], (key, peak, workers[key], rescued[key])
 
 
-def test_a_tree_without_the_benchmark_is_unsupported_and_says_so(report: dict[str, Any]) -> None:
+def test_tree_without_the_benchmark_is_unsupported(report: dict[str, Any]) -> None:
     found = target(report, "test-workqueue")
     assert found["unsupported"] and all("test_workqueue" in item["reason"] for item in found["unsupported"])
     assert {comparison["verdict"] for comparison in found["comparisons"]} <= {"unsupported", None}
 
 
-def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any]) -> None:
+def test_one_boot_gives_a_curve_without_crossings(report: dict[str, Any]) -> None:
     found = target(report, "fan-out")
     cpus = len(found["environment"]["topology"]["l3"])
     curves = [curve for curve in found["curves"] if curve["metric"] == "local_l3_share"]
@@ -107,14 +107,14 @@ def test_a_curve_over_issuers_claims_nothing_from_one_boot(report: dict[str, Any
         assert (curve["evidence"], curve["crossings"]) == ("mechanism", [])
 
 
-def test_every_plan_says_what_its_workqueues_did_meanwhile(report: dict[str, Any]) -> None:
+def test_every_plan_records_a_workqueue_series(report: dict[str, Any]) -> None:
     for plan in ("aio-migration", "netperf-stream", "fan-out"):
         cells = target(report, plan)["workqueues"]
         assert {cell["source"] for cell in cells} == {"stats"}, plan
         assert {series["arm"] for cell in cells for series in cell["series"]} == {"baseline", "candidate"}
 
 
-def test_emulated_throughput_of_every_plan_is_a_value_and_nothing_else(report: dict[str, Any]) -> None:
+def test_emulated_throughput_of_every_plan_has_no_verdict(report: dict[str, Any]) -> None:
     speeds = comparisons(report, evidence="none")
     assert {comparison["metric"] for comparison in speeds} >= {"recv", "bandwidth", "encode_seconds"}
     for found in speeds:

@@ -1,5 +1,7 @@
-"""What test_plans.py leaves out: a series that changes what a plan counts, and all scenarios of an emulated device. For
-the night: together they take ten minutes."""
+"""Series that change what a plan counts, and all scenarios of an emulated device.
+
+In the nightly suite, because together they take ten minutes; test_plans.py has the short runs.
+"""
 
 from __future__ import annotations
 
@@ -31,21 +33,21 @@ def means(report: dict[str, Any], metric: str) -> list[tuple[float, float]]:
     return [(c["baseline"]["mean"], c["candidate"]["mean"]) for c in comparisons(report, metric=metric)]
 
 
-def test_a_patch_that_unbinds_completions_is_seen_to(lab: Lab, submissions: dict[str, int]) -> None:
+def test_unbound_completions_change_the_migrations(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["aio-migration"])
     assert means(report, "completions_unbound") == [(0, 100)]
     [(bound, unbound)] = means(report, "completions_local")
     assert bound == 100 > unbound
 
 
-def test_a_load_loses_no_work(lab: Lab, submissions: dict[str, int]) -> None:
+def test_load_executes_all_work(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["cmwq-load"])
     for metric in ("concurrency_deficit", "works_lost", "rule_violations"):
         assert means(report, metric) == [(0, 0)] * 2, metric
     assert all(mean > 0 for pair in means(report, "works_executed") for mean in pair)
 
 
-def test_netperf_streams_on_both_networks(lab: Lab, submissions: dict[str, int]) -> None:
+def test_netperf_runs_on_both_networks(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["netperf-stream"])
     received = comparisons(report, metric="recv")
     assert {c["scenario"].split("-")[1] for c in received} == {"lo", "netns"}

@@ -9,19 +9,19 @@ from .conftest import NOOP, Lab
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 
-def test_a_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:
+def test_conflict_names_file_and_hunk(lab: Lab, submissions: dict[str, int]) -> None:
     report = lab.finish(submissions["conflict"], codes=(3,))
     failure = report["submission"]["failure"]
     assert failure["kind"] == "user"
     assert "kernel/workqueue.c" in failure["summary"] + failure["excerpt"]
 
 
-def test_a_compile_error_is_the_submitters(lab: Lab, submissions: dict[str, int]) -> None:
+def test_compile_error_is_a_user_failure(lab: Lab, submissions: dict[str, int]) -> None:
     failure = lab.finish(submissions["broken"], codes=(3,))["submission"]["failure"]
     assert failure["kind"] == "user"
     assert "kernel/workqueue.c:" in failure["excerpt"] and "error:" in failure["excerpt"]
 
 
-def test_a_request_with_mistakes_names_each(lab: Lab) -> None:
+def test_refused_request_names_each_mistake(lab: Lab) -> None:
     answer = lab.refused("submit", "--mbox", str(NOOP), "--target", "xfs-fsnc@tiny", "--target", "xfs-fsync@teeny")
     assert "xfs-fsync" in answer and "tiny" in answer

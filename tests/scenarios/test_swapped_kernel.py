@@ -1,4 +1,4 @@
-"""Swapping a kernel behind the lab's back, on the lab's own disk, fails the run; putting it back lets it pass.
+"""Replacing a kernel on the lab's disk fails the run; restoring it lets the run pass.
 
 For the night: worker/tests/backends/test_swapped_kernel.py has it of one session.
 """
@@ -22,7 +22,7 @@ SUBMIT = (
 
 
 class Kernel:
-    """An image where it lies: in the server's artifact store, and in the workers' cache.
+    """Kernel image in the server's artifact store and in the workers' cache.
 
     Files are replaced, not written to: those in the cache are links to what a build keeps.
     """
@@ -40,7 +40,7 @@ class Kernel:
             fresh.replace(path)
 
     def swap(self) -> None:
-        """For one that boots as well, with the same build-id: only its bytes differ."""
+        """Replace the image by one that also boots and has the same build-id; only its bytes differ."""
         self.put(self._image + b"\0" * 512)
 
     def restore(self) -> None:
@@ -52,7 +52,7 @@ def baseline(report: dict[str, Any]) -> dict[str, Any]:
     return dict(build)
 
 
-def test_a_kernel_that_was_swapped_on_disk_fails_the_run_and_never_measures(lab: Lab) -> None:
+def test_kernel_replaced_on_disk_fails_the_run_unmeasured(lab: Lab) -> None:
     first = lab.finish(lab.submit(*SUBMIT))
     built = baseline(first)
     image = next(artifact for artifact in built["artifacts"] if artifact["kind"] == "kernel")

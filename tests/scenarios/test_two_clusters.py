@@ -1,4 +1,4 @@
-"""The big.LITTLE device: arm64, emulated, with everything cross-built."""
+"""The emulated arm64 big.LITTLE device, with everything cross-compiled."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ def study(lab: Lab, big_little: int) -> dict[str, Any]:
     return lab.finish(big_little)
 
 
-def test_the_kernel_sees_two_clusters_of_different_strength(study: dict[str, Any]) -> None:
+def test_kernel_reports_two_clusters_of_different_capacity(study: dict[str, Any]) -> None:
     topology = study["targets"][0]["environment"]["topology"]
     assert topology["capacity"] == [400] * 4 + [1024] * 4
     assert topology["l3"] == [0] * 4 + [1] * 4
     assert topology["last_level"] == "L2"
 
 
-def test_work_stays_within_its_cluster_when_the_scope_is_strict(study: dict[str, Any]) -> None:
+def test_strict_scope_keeps_work_in_its_cluster(study: dict[str, Any]) -> None:
     [share] = comparisons(study, metric="local_l3_share", question="setting")
     assert share["candidate"]["mean"] == 100
     assert 30 < share["baseline"]["mean"] < 75, "two clusters: about half by chance"
 
 
 @pytest.mark.nightly
-def test_locks_that_are_inlined_are_said_to_be_unmeasured(lab: Lab) -> None:
-    """By night: it takes a second arm64 kernel."""
+def test_inlined_locks_are_reported_as_unmeasured(lab: Lab) -> None:
+    """In the nightly suite, because it builds a second arm64 kernel."""
     report = lab.finish(lab.submit("--mbox", str(NOOP), "--target", f"xfs-fsync@{BIG_LITTLE}", "--blocks", "1"))
     [found] = report["targets"]
     assert found["outcome"] == "passed"

@@ -1,4 +1,4 @@
-"""Two labs in two network namespaces, one of them cut off for a minute in the middle of a run: both finish right."""
+"""Two labs in two network namespaces, one disconnected for a minute during a run: both finish correctly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from wqlab_contracts.api.report import Report
-from wqlab_contracts.api.submissions import RunView
+from wqlab_contracts.api.runs import RunView
 from wqlab_contracts.enums import ErrorKind, Outcome, TraceMode
 
 from .namespaces import enter
@@ -43,8 +43,8 @@ def report_of(seen: Seen, lab: str) -> Report:
     return Report.model_validate(seen[lab]["report"])
 
 
-def test_the_cut_took_the_run_away_from_its_lab(seen: Seen) -> None:
-    """Otherwise nothing was tried: the lease ended while the lab was away."""
+def test_network_cut_outlasts_the_lease(seen: Seen) -> None:
+    """The lease expired while the lab was disconnected; otherwise the scenario tests nothing."""
     assert seen["states"][0] == "running"
     assert "queued" in seen["states"]
     assert run_of(seen, "berlin").attempt == 2
@@ -52,7 +52,7 @@ def test_the_cut_took_the_run_away_from_its_lab(seen: Seen) -> None:
 
 
 @pytest.mark.parametrize("lab", LABS)
-def test_both_submissions_end_well(seen: Seen, lab: str) -> None:
+def test_both_submissions_pass(seen: Seen, lab: str) -> None:
     report, run = report_of(seen, lab), run_of(seen, lab)
     view = report.submission
     assert (view.outcome, view.exit_code, view.failure) == (Outcome.PASSED, 0, None)
@@ -68,8 +68,8 @@ def test_both_submissions_end_well(seen: Seen, lab: str) -> None:
 
 
 @pytest.mark.parametrize("lab", LABS)
-def test_no_sample_is_lost_or_doubled(seen: Seen, lab: str) -> None:
-    """Exactly what the plan asks of each boot: every metric, as often as its kind of repetition is made."""
+def test_no_sample_is_lost_or_duplicated(seen: Seen, lab: str) -> None:
+    """Each boot has every metric of the plan once for each repetition of the metric's kind."""
     target = report_of(seen, lab).targets[0]
     plan, counts = target.plan, target.plan.emulated.repetitions
     assert (target.unsupported, counts.warmup) == ([], 0)
@@ -93,7 +93,7 @@ def test_no_sample_is_lost_or_doubled(seen: Seen, lab: str) -> None:
     assert set(found) == expected
 
 
-def test_the_boot_that_was_cut_off_is_the_labs_failure_and_nobodys_else(seen: Seen) -> None:
+def test_interrupted_boot_is_an_infrastructure_failure(seen: Seen) -> None:
     lost = [boot for boot in run_of(seen, "berlin").boots if not boot.valid]
     assert [boot.id for boot in lost] == [seen["boot"]]
     assert lost[0].failure is not None
@@ -106,7 +106,7 @@ def test_the_boot_that_was_cut_off_is_the_labs_failure_and_nobodys_else(seen: Se
         assert report_of(seen, lab).targets[0].findings == []
 
 
-def test_the_labs_had_all_they_needed(seen: Seen) -> None:
+def test_labs_have_their_devices_and_permissions(seen: Seen) -> None:
     labs = {lab["name"]: lab for lab in seen["labs"]}
     assert {labs[name]["devices"] for name in LABS} == {1}
     assert all(labs[name]["joined_at"] and labs[name]["capacity"] == 1 for name in LABS)

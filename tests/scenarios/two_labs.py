@@ -1,6 +1,6 @@
-"""Two labs elsewhere, each on a machine with a cable to the server; one is cut for a minute in the middle of a run.
+"""Run two remote labs on machines linked to the server; one link is cut for a minute during a run.
 
-Run inside `namespaces.enter` by test_two_labs.py; writes what was seen as JSON to the file that it is given.
+test_two_labs.py runs this module inside `namespaces.enter`; it writes the results as JSON to the given file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from namespaces import Hub, Machine
+from namespaces import Hub, Machine  # type: ignore[import-not-found]  # run as a script
 
 from wqlab_client.client import Client
 from wqlab_contracts.enums import EventKind, JobState
@@ -49,6 +49,8 @@ def until(what: str, ready: Callable[[], bool], seconds: float = 120) -> None:
 
 
 class Server:
+    """The server, with HTTPS and TLS for the remote labs."""
+
     def __init__(self, hub: Hub, folder: Path) -> None:
         self.hub, self.folder = hub, folder
         data, tls = folder / "data", folder / "tls"
@@ -73,13 +75,13 @@ class Server:
         (folder / "server").mkdir()
 
     def up(self) -> None:
-        subprocess.run(self.hub.plain("wqlab-lab", "up"), env=self.environment, check=True)
+        subprocess.run(self.hub.command("wqlab-lab", "up"), env=self.environment, check=True)
         state = folder_of(self.environment)
         self.environment["WQLAB_URL"] = f"http://127.0.0.1:{(state / 'run/api.port').read_text()}"
         self.environment["WQLAB_TOKEN"] = (state / "keys/admin.token").read_text().strip()
 
     def down(self) -> None:
-        subprocess.run(self.hub.plain("wqlab-lab", "down"), env=self.environment, check=False)
+        subprocess.run(self.hub.command("wqlab-lab", "down"), env=self.environment, check=False)
 
     def wqlab(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -96,13 +98,13 @@ def folder_of(environment: dict[str, str]) -> Path:
 
 
 class LabHost:
-    """Joined by the command that the server printed; its devices are emulated beside it."""
+    """Host that joined with the command that the server printed; its devices are emulated on it."""
 
     def __init__(self, server: Server, name: str) -> None:
         self.name, self.machine = name, Machine(server.hub)
         self.folder = server.folder / name
         self._processes: list[subprocess.Popen[bytes]] = []
-        # Nothing of the server's environment: only where programs are.
+        # The host gets only the search path of programs, nothing else of the server's environment.
         self.environment = {"PATH": os.environ["PATH"], "HOME": str(server.folder), "NO_COLOR": "1"}
 
     def join(self, server: Server) -> None:
@@ -128,11 +130,13 @@ class LabHost:
     def _start(self, *command: str | Path, environment: dict[str, str]) -> None:
         with (self.folder / "log" / f"{command[0]}.out").open("wb") as log:
             self._processes.append(
-                subprocess.Popen(self.machine.plain(*command), env=environment, cwd=self.folder, stdout=log, stderr=log)
+                subprocess.Popen(
+                    self.machine.command(*command), env=environment, cwd=self.folder, stdout=log, stderr=log
+                )
             )
 
     def run(self, *command: str | Path, environment: dict[str, str] | None = None) -> None:
-        subprocess.run(self.machine.plain(*command), env=environment or self.environment, check=True)
+        subprocess.run(self.machine.command(*command), env=environment or self.environment, check=True)
 
     def log(self, name: str) -> str:
         path = self.folder / "log" / f"{name}.log"
@@ -149,19 +153,19 @@ class LabHost:
         self.machine.close()
 
 
-def story(server: Server) -> dict[str, Any]:
+def run_labs(server: Server) -> dict[str, Any]:
     hosts: dict[str, LabHost] = {}
     try:
         for name in LABS:
             hosts[name] = LabHost(server, name)
             hosts[name].join(server)
-        return measured(server, hosts)
+        return measure(server, hosts)
     finally:
         for host in hosts.values():
             host.close()
 
 
-def measured(server: Server, hosts: dict[str, LabHost]) -> dict[str, Any]:
+def measure(server: Server, hosts: dict[str, LabHost]) -> dict[str, Any]:
     client = server.client()
     submissions = {
         name: int(
@@ -191,9 +195,9 @@ def measured(server: Server, hosts: dict[str, LabHost]) -> dict[str, Any]:
     seen["boot"] = first.boot_id
     seen["states"] = states
     seen["samples_when_mended"] = len(client.samples(run_id))
-    hosts["berlin"].machine.mend()
+    hosts["berlin"].machine.reconnect()
     mended_at = time.monotonic()
-    until("berlin goes on", lambda: client.run(run_id).state in {JobState.RUNNING, JobState.FINISHED}, 600)
+    until("berlin continues", lambda: client.run(run_id).state in {JobState.RUNNING, JobState.FINISHED}, 600)
     seen["went_on_after_s"] = round(time.monotonic() - mended_at, 1)
     for name, submission in submissions.items():
         server.wqlab("watch", str(submission))
@@ -217,7 +221,7 @@ def main(output: Path) -> None:
         server = Server(Hub(), folder)
         try:
             server.up()
-            output.write_text(json.dumps(story(server)))
+            output.write_text(json.dumps(run_labs(server)))
         finally:
             if os.environ.get("WQLAB_KEEP_LOGS"):
                 for log in folder.glob("*/log"):

@@ -1,10 +1,10 @@
-// Runs before the first paint, so that a chosen theme never flashes. A file of its own: the page allows no inline script.
+// Sets the theme before the first paint. A separate file, because the content security policy allows no inline script.
 (() => {
   let choice = null;
   try {
     choice = localStorage.getItem("wqlab-theme");
   } catch {
-    // No storage (a locked-down browser): the system's theme is used.
+    // Storage is not available: use the system's theme.
   }
   const dark =
     choice === "dark" || (choice !== "light" && matchMedia("(prefers-color-scheme: dark)").matches);

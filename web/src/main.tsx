@@ -3,13 +3,13 @@ import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
-import { whenRegained } from "./api/connection";
+import { onReconnect } from "./api/connection";
 import { makeQueryClient } from "./api/queries";
 import { Theme } from "./app/theme";
 import { makeRouter } from "./router";
 
 const client = makeQueryClient();
-whenRegained(() => void client.invalidateQueries());
+onReconnect(() => void client.invalidateQueries());
 const router = makeRouter(client);
 
 createRoot(document.getElementById("root") as HTMLElement).render(

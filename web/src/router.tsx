@@ -1,4 +1,4 @@
-/** The route tree. A page's own route is in its folder (`route.ts`); this file only gathers them. */
+/** The route tree. Each page defines its route in its own folder (`route.ts`). */
 import type { QueryClient } from "@tanstack/react-query";
 import { createRouter } from "@tanstack/react-router";
 import { Pending, RouteError } from "./app/errors";
@@ -40,10 +40,10 @@ export function makeRouter(client: QueryClient) {
     context: { client },
     parseSearch,
     stringifySearch,
-    // A link that is pointed at loads its page's code and data; Query decides what is fresh.
+    // Hovering a link loads its page's code and data; Query decides whether cached data are fresh.
     defaultPreload: "intent",
     defaultPreloadStaleTime: 0,
-    // What answers at once shows no skeleton in between.
+    // Fast responses show no skeleton.
     defaultPendingMs: 300,
     defaultPendingMinMs: 300,
     defaultPendingComponent: Pending,

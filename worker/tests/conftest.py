@@ -1,4 +1,4 @@
-"""A toy kernel tree with real make targets, in a real git repository, and a cache of its own for each test."""
+"""A toy kernel tree with real make targets in a git repository, and a separate cache for each test."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FRAGMENTS = {
 
 @dataclass
 class Repository:
-    """A person's clone of the toy kernel."""
+    """A developer's clone of the toy kernel."""
 
     path: Path
 
@@ -38,7 +38,7 @@ class Repository:
             "GIT_CONFIG_GLOBAL": "/dev/null",
             "GIT_CONFIG_NOSYSTEM": "1",
             "HOME": str(self.path),
-            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _PERSON.items()},
+            **{f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in _AUTHOR.items()},
         }
         done = subprocess.run(
             ["git", *arguments], cwd=self.path, env=environment, capture_output=True, text=True, check=True
@@ -64,7 +64,7 @@ class Repository:
         return self.git("format-patch", "--stdout", *arguments)
 
 
-_PERSON = {"NAME": "Ada Tester", "EMAIL": "ada@example.org", "DATE": "2026-01-02T03:04:05Z"}
+_AUTHOR = {"NAME": "Ada Tester", "EMAIL": "ada@example.org", "DATE": "2026-01-02T03:04:05Z"}
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def workspace(tmp_path: Path, repository: Repository) -> Workspace:
 
 @dataclass
 class JobMaker:
-    """Build jobs for the toy, with the key that their content gives."""
+    """Make build jobs for the toy kernel, with the key of their content."""
 
     tree: Tree
 

@@ -1,4 +1,4 @@
-"""KVM or software emulation: /dev/kvm may be there and still not boot a guest, so only a guest that came up counts."""
+"""Choose KVM or software emulation. KVM is used only if a test guest boots, because /dev/kvm may exist and not work."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ log = logging.getLogger(__name__)
 
 KVM = Path("/dev/kvm")
 _PROBE_TIMEOUT_S = 10.0
-"""A guest that KVM runs is up in two or three seconds."""
+"""Time for the boot of the test guest, which takes two or three seconds with KVM."""
 _HOST_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _PROBE = DeviceType(
     name="probe",
-    summary="tries KVM",
+    summary="test guest for KVM",
     arch="x86_64",
     topology=Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=1),
     emulation=Emulation(memory_mib=512, kernel_arguments="nokaslr"),
@@ -34,16 +34,19 @@ _PROBE = DeviceType(
 )
 
 
-def choose(wanted: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path) -> Accelerator:
-    """`auto`: KVM if a guest with the golden kernel boots with it on this host; tried once per host boot and QEMU."""
-    if wanted != "auto":
-        return wanted
+def choose(requested: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path) -> Accelerator:
+    """Return the accelerator to use. For `auto`, KVM if a guest with the golden kernel boots with it, else tcg.
+
+    The test is made once per boot of the host, QEMU version and golden system.
+    """
+    if requested != "auto":
+        return requested
     if not os.access(KVM, os.R_OK | os.W_OK):
         return "tcg"
     file = cache / "accelerator.json"
     key = _key(golden)
-    if file.exists() and (known := json.loads(file.read_text())).get("key") == key:
-        return "kvm" if known["kvm"] else "tcg"
+    if file.exists() and (cached := json.loads(file.read_text())).get("key") == key:
+        return "kvm" if cached["kvm"] else "tcg"
     works = asyncio.run(_boots(golden, Firmware(cache / "firmware")))
     log.info("KVM probe: a guest %s", "boots" if works else "does not boot; using software emulation")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +76,7 @@ async def _boots(golden: Golden, firmware: Firmware) -> bool:
         await machine.start(output, lambda _: ended.set())
         await asyncio.wait_for(ended.wait(), _PROBE_TIMEOUT_S)
     except (MachineError, TimeoutError) as error:
-        log.info("KVM probe: %s", str(error) or f"no guest came up within {_PROBE_TIMEOUT_S:g} s")
+        log.info("KVM probe: %s", str(error) or f"the guest did not boot within {_PROBE_TIMEOUT_S:g} s")
     finally:
         await machine.kill()
     return ready

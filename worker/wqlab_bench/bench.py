@@ -1,4 +1,4 @@
-"""The virtual bench: every emulated unit of the data folder as a device with console, outlet and SSH address."""
+"""The virtual bench: provide each emulated device of the data folder with a console, an outlet and an SSH address."""
 
 from __future__ import annotations
 
@@ -17,22 +17,24 @@ from wqlab_contracts.specs import CpuArch, DeviceType
 
 from . import qemu
 from .capacity import Slots
-from .control_api import Interface
-from .emulated_device import Device
+from .control_api import ControlApi
+from .emulated_device import EmulatedDevice
 from .ports import Ports
 
 log = logging.getLogger(__name__)
 
 
 class BenchError(Exception):
-    """The bench cannot start; the text says what to do."""
+    """The bench cannot start; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Settings:
+    """Settings of the bench."""
+
     state: Path
     golden: Mapping[CpuArch, qemu.Golden]
-    """Devices of an architecture that is not here are refused."""
+    """Golden system by architecture; devices of other architectures are refused."""
     firmware: qemu.Firmware
     lab: str
     accelerator: Accelerator
@@ -40,18 +42,18 @@ class Settings:
 
 
 class Bench:
-    """Owns the devices from `start()` to `stop()`; publishes where they are in between."""
+    """All emulated devices of a lab. Their addresses are published between `start()` and `stop()`."""
 
     def __init__(self, device_types: Mapping[str, DeviceType], settings: Settings) -> None:
         self._settings = settings
         self._ports = Ports(settings.state / "bench" / "ports.json")
         self._slots = Slots(settings.capacity)
-        self._devices: dict[str, Device] = {}
+        self._devices: dict[str, EmulatedDevice] = {}
         self._published = Published(
             http=f"http://127.0.0.1:{self._ports.http()}",
             capacity=settings.capacity,
             accelerator=settings.accelerator,
-            emulator=qemu.described(settings.accelerator),
+            emulator=qemu.describe_emulator(settings.accelerator),
             devices={},
         )
         for device_type in device_types.values():
@@ -61,19 +63,19 @@ class Bench:
 
     def _add(self, device_type: DeviceType) -> None:
         consoles = self._settings.state / "bench" / "consoles"
-        for unit in device_type.units:
-            if unit.lab != self._settings.lab:
+        for device in device_type.units:
+            if device.lab != self._settings.lab:
                 continue
-            ports = self._ports.device(unit.name)
+            ports = self._ports.device(device.name)
             try:
                 command = self._command(device_type, ports.ssh)
             except qemu.UnsupportedTypeError as error:
                 self._published.refused[device_type.name] = str(error)
                 log.error("device type %s", error)
                 return
-            log_file = consoles / f"{unit.name}.log"
-            self._devices[unit.name] = Device(unit.name, command, log_file, self._slots)
-            self._published.devices[unit.name] = PublishedDevice(
+            log_file = consoles / f"{device.name}.log"
+            self._devices[device.name] = EmulatedDevice(device.name, command, log_file, self._slots)
+            self._published.devices[device.name] = PublishedDevice(
                 index=ports.index,
                 console=f"127.0.0.1:{ports.console}",
                 ssh_port=ports.ssh,
@@ -88,17 +90,17 @@ class Bench:
         if golden is None:
             raise qemu.UnsupportedTypeError(
                 f"{device_type.name}: this lab has no golden system for {device_type.arch}; "
-                f"`make {device_type.arch}` makes one"
+                f"run `make {device_type.arch}` to make one"
             )
         return qemu.command(device_type, golden, ssh_port, settings.accelerator, settings.firmware)
 
     async def start(self) -> Published:
-        """Listens everywhere, then publishes. Raises BenchError if a remembered port is now someone else's."""
+        """Listen on all ports, then publish them. Raises BenchError if a remembered port is in use."""
         try:
             await self._listen()
         except OSError as error:
             raise BenchError(
-                f"{error}: end what listens there, or remove {self._ports.file} to have other ports chosen"
+                f"{error}: stop the program that listens there, or remove {self._ports.file} to choose other ports"
             ) from error
         bench_addresses.write(self._settings.state, self._published)
         return self._published
@@ -106,13 +108,13 @@ class Bench:
     async def _listen(self) -> None:
         for name, device in self._devices.items():
             await device.console.listen(self._ports.device(name).console)
-        indices = {place.index: name for name, place in self._published.devices.items()}
-        self._runner = web.AppRunner(Interface(self._devices, indices).application(), access_log=None)
+        indices = {published.index: name for name, published in self._published.devices.items()}
+        self._runner = web.AppRunner(ControlApi(self._devices, indices).application(), access_log=None)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", self._ports.http()).start()
 
     async def stop(self) -> None:
-        """Switches every device off."""
+        """Switch all devices off and stop listening."""
         bench_addresses.path(self._settings.state).unlink(missing_ok=True)
         if self._runner is not None:
             await self._runner.cleanup()
@@ -120,14 +122,17 @@ class Bench:
 
 
 async def serve(bench: Bench) -> None:
-    """Runs until SIGTERM or SIGINT."""
+    """Run the bench until SIGTERM or SIGINT."""
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ended.set)
     try:
-        place = await bench.start()
-        log.info("%d devices at %s, %d at once, %s", len(place.devices), place.http, place.capacity, place.accelerator)
+        published = await bench.start()
+        log.info(
+            "%d devices at %s, up to %d running at once, accelerator %s",
+            *(len(published.devices), published.http, published.capacity, published.accelerator),
+        )
         await ended.wait()
     finally:
         await bench.stop()

@@ -1,4 +1,4 @@
-"""How many devices may run at once: emulated CPUs share the host's cores, and too many devices time each other out."""
+"""Limit how many devices run at once: emulated CPUs share the host's cores, and too many devices cause timeouts."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import asyncio
 import os
 
 WAIT_S = 20.0
-"""How long a power-on waits for a slot: a little longer than another device's cold cycle."""
+"""Time that a power-on waits for a slot: a little longer than the power cycle of another device."""
 
 
 class Busy(Exception):
-    """All slots are taken; the text names the devices that hold them."""
+    """All slots are in use; the message names the devices that hold them."""
 
 
 class Slots:
-    """First come, first served. The lab's allocator knows `size` and does not ask for more; a person may."""
+    """Slots for running devices, given in order of request.
+
+    The server knows `size` and leases no more devices at once, but a person may switch on further ones.
+    """
 
     def __init__(self, size: int, wait_s: float = WAIT_S) -> None:
         self.size = size
@@ -27,21 +30,21 @@ class Slots:
         return sorted(self._holders)
 
     async def take(self, name: str) -> None:
-        """Waits its turn for a bounded time. Raises Busy."""
+        """Take a slot for device `name`. Raises Busy if none is free within `wait_s` seconds."""
         try:
             await asyncio.wait_for(self._free.acquire(), self._wait_s)
         except TimeoutError:
             running = ", ".join(self.holders)
-            raise Busy(f"{self.size} of {self.size} devices are running ({running}): switch one off first") from None
+            raise Busy(f"{self.size} of {self.size} devices are running ({running}): switch one of them off") from None
         self._holders.add(name)
 
-    def give_back(self, name: str) -> None:
-        """Does nothing if `name` holds none."""
+    def release(self, name: str) -> None:
+        """Return the slot of device `name`, if it holds one."""
         if name in self._holders:
             self._holders.discard(name)
             self._free.release()
 
 
 def default_size() -> int:
-    """One device per core that this process may use: a boot keeps one core busy, whatever the number of its CPUs."""
+    """Return the number of cores that this process may use; a boot keeps one busy, however many CPUs it emulates."""
     return max(1, len(os.sched_getaffinity(0)))

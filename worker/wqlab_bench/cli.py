@@ -1,4 +1,4 @@
-"""`wqlab-bench`: the virtual bench and what surrounds it."""
+"""The `wqlab-bench` command: run the virtual bench and prepare its files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from .device_types import load_device_types
 
 
 class GoldenFiles(BaseModel):
-    """An entry of the file that `serve --golden` names. Paths are absolute."""
+    """An entry of the file given with `serve --golden`. Paths are absolute."""
 
     kernel: Path
     rootfs: Path
 
 
 class UsageError(Exception):
-    """Something the caller has to set or create; the text says what."""
+    """The caller must set or create something, which the message names."""
 
 
 def main() -> None:
@@ -49,31 +49,39 @@ def main() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="wqlab-bench", description="The virtual bench.")
+    parser = argparse.ArgumentParser(prog="wqlab-bench", description="Run the virtual bench of emulated devices.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    build = commands.add_parser("rootfs", help="build the devices' root filesystem if need be, and print its path")
+    build = commands.add_parser(
+        "rootfs", help="build the root filesystem of the devices unless it is cached, and print its path"
+    )
     build.add_argument("--arch", choices=("x86_64", "arm64"), default="x86_64", help="default: %(default)s")
     build.set_defaults(run=_rootfs)
 
-    run = commands.add_parser("serve", help="run the bench until it is told to stop")
+    run = commands.add_parser("serve", help="run the bench until SIGTERM or SIGINT")
     run.add_argument(
         "--golden",
         type=Path,
         required=True,
         metavar="FILE",
-        help='JSON: {"x86_64": {"kernel": FILE, "rootfs": FILE}, ...}, the golden system of each architecture',
+        help='JSON file with the golden system of each architecture: {"x86_64": {"kernel": FILE, "rootfs": FILE}, ...}',
     )
-    run.add_argument("--ssh-key", type=Path, metavar="FILE", help="public key; default: lab_ed25519.pub of the lab")
-    run.add_argument("--capacity", type=int, metavar="N", help="devices that may run at once; default: one per core")
+    run.add_argument("--ssh-key", type=Path, metavar="FILE", help="SSH public key; default: lab_ed25519.pub of the lab")
+    run.add_argument(
+        "--capacity", type=int, metavar="N", help="number of devices that may run at once; default: one per core"
+    )
     run.add_argument("--accelerator", choices=("auto", "kvm", "tcg"), default="auto", help="default: %(default)s")
     run.set_defaults(run=_serve)
 
-    write = commands.add_parser("exporter", help="write labgrid's exporter configuration for the lab's devices")
-    write.add_argument("--output", type=Path, metavar="FILE", help="default: labgrid/exporter.yaml of the lab")
+    write = commands.add_parser("exporter", help="write the configuration of labgrid's exporter for the lab's devices")
+    write.add_argument(
+        "--output", type=Path, metavar="FILE", help="output file; default: labgrid/exporter.yaml of the lab"
+    )
     write.set_defaults(run=_exporter)
 
-    sync = commands.add_parser("places", help="make labgrid's places equal to the lab's devices")
+    sync = commands.add_parser(
+        "places", help="create and delete labgrid places, so that there is one for each device of the lab"
+    )
     sync.set_defaults(run=_places)
     return parser
 
@@ -99,16 +107,16 @@ def _serve(arguments: argparse.Namespace) -> None:
 
 def _golden(file: Path, ssh_key: str) -> dict[CpuArch, qemu.Golden]:
     try:
-        described = TypeAdapter(dict[CpuArch, GoldenFiles]).validate_json(file.read_bytes())
+        systems = TypeAdapter(dict[CpuArch, GoldenFiles]).validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
-        raise UsageError(f"no golden systems in {file}: {error}") from error
-    if "x86_64" not in described:
+        raise UsageError(f"{file} has no valid list of golden systems: {error}") from error
+    if "x86_64" not in systems:
         raise UsageError(f"{file} has no golden system for x86_64")
-    for files in described.values():
+    for files in systems.values():
         for path in (files.kernel, files.rootfs):
             if not path.is_file():
-                raise UsageError(f"no file {path}")
-    return {arch: qemu.Golden(files.kernel, files.rootfs, ssh_key) for arch, files in described.items()}
+                raise UsageError(f"file {path} does not exist")
+    return {arch: qemu.Golden(files.kernel, files.rootfs, ssh_key) for arch, files in systems.items()}
 
 
 def _exporter(arguments: argparse.Namespace) -> None:
@@ -120,24 +128,24 @@ def _exporter(arguments: argparse.Namespace) -> None:
 
 
 def _places(_: argparse.Namespace) -> None:
-    """A place for every unit of this lab, real ones included; the worker's backends are the ones that know labgrid."""
+    """Synchronize labgrid's places with this lab's devices, emulated and real, in a process that imports labgrid."""
     coordinator = os.environ.get("LG_COORDINATOR")
     if not coordinator:
-        raise UsageError("LG_COORDINATOR is not set")
+        raise UsageError("LG_COORDINATOR is not set; set it to HOST:PORT of labgrid's coordinator")
     try:
         refused = bench_addresses.read(_folder("WQLAB_STATE")).refused
     except FileNotFoundError as error:
         raise UsageError(f"no bench is running: {error.filename} is missing") from error
     device_types = load_device_types(_folder("WQLAB_DATA_DIR"))
-    units = [
-        unit.name
+    devices = [
+        device.name
         for device_type in device_types.values()
         if device_type.name not in refused
-        for unit in device_type.units
-        if unit.lab == _lab()
+        for device in device_type.units
+        if device.lab == _lab()
     ]
-    module = "wqlab_worker.backends.places"
-    command = [sys.executable, "-m", module, "--coordinator", coordinator, "--lab", _lab(), *units]
+    module = "wqlab_worker.backends.labgrid_places"
+    command = [sys.executable, "-m", module, "--coordinator", coordinator, "--lab", _lab(), *devices]
     sys.exit(subprocess.run(command, check=False).returncode)
 
 
@@ -151,7 +159,7 @@ def _key_blob(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise UsageError(f"no SSH public key in {path}: {error}") from error
     if kind != "ssh-ed25519":
-        raise UsageError(f"{path} is a {kind} key; devices take ed25519 keys")
+        raise UsageError(f"{path} is a {kind} key; devices need an ed25519 key")
     return blob
 
 

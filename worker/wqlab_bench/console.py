@@ -1,4 +1,4 @@
-"""A serial console server: one authoritative log, any number of TCP clients, across any number of power cycles."""
+"""Serve a serial console over TCP to any number of clients and log it, across power cycles."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 OLDER_LOGS = 20
-"""Logs of earlier power-ons that are kept as <log>.1 (the newest) and so on."""
+"""Number of logs of earlier power-ons, kept as <log>.1 (the newest) and so on."""
 
 CLIENT_BACKLOG = 8 << 20
-"""Bytes a client may lag behind before it is cut off: a closed connection tells it, a silent gap would not."""
+"""Unread bytes after which a client is disconnected, because it would not notice a gap in the output."""
 
 
 class Console:
-    """What the device says goes to the log first, then to whoever is connected; what clients say goes to the device.
+    """The console of one device: output goes to the log and then to all clients, input from clients goes to the device.
 
-    The log is never lossy and never waits for a client. New clients see what comes from then on, nothing is replayed.
+    The log is complete and never waits for a client. A new client gets only later output.
     """
 
     def __init__(self, log: Path, on_input: Callable[[bytes], None]) -> None:
@@ -29,15 +29,15 @@ class Console:
         self._server: asyncio.Server | None = None
 
     async def listen(self, port: int) -> None:
-        """Accepts clients on 127.0.0.1. Raises OSError if the port is taken."""
+        """Accept clients on 127.0.0.1. Raises OSError if the port is in use."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port)
 
     @property
     def clients(self) -> int:
         return len(self._clients)
 
-    def begin(self) -> None:
-        """Starts the log of a power-on; the earlier ones move one number up."""
+    def start_log(self) -> None:
+        """Start the log of a power-on and rename the earlier logs to the next number."""
         self._close_log()
         self.log.parent.mkdir(parents=True, exist_ok=True)
         older = [self.log, *(self.log.with_name(f"{self.log.name}.{n}") for n in range(1, OLDER_LOGS + 1))]
@@ -47,7 +47,7 @@ class Console:
         self._file = self.log.open("ab", buffering=0)
 
     def write(self, data: bytes) -> None:
-        """The device's output: logged whole, then offered to every client."""
+        """Log output of the device and send it to all clients."""
         if self._file is None:
             self._file = self.log.open("ab", buffering=0)
         self._file.write(data)

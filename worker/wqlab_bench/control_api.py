@@ -1,4 +1,4 @@
-"""The bench's HTTP interface: outlets for labgrid's power model `rest`, and faults for tests.
+"""HTTP API of the bench: outlets for labgrid's power model `rest`, and faults for tests.
 
 GET, PUT /power/<index>          `1` or `0`
 GET      /devices, /devices/<name>
@@ -14,22 +14,22 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from .capacity import Busy
-from .emulated_device import Device
+from .emulated_device import EmulatedDevice
 from .faults import FaultList
 from .machine import MachineError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Interface:
-    """`devices` by name; `indices`: outlet number -> device name."""
+class ControlApi:
+    """The HTTP API for `devices` (by name); `indices` is outlet number -> device name."""
 
-    def __init__(self, devices: dict[str, Device], indices: dict[int, str]) -> None:
+    def __init__(self, devices: dict[str, EmulatedDevice], indices: dict[int, str]) -> None:
         self._devices = devices
         self._indices = indices
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[_problems])
+        app = web.Application(middlewares=[_handle_errors])
         app.router.add_get("/power/{index}", self._get_power)
         app.router.add_put("/power/{index}", self._put_power)
         app.router.add_get("/devices", self._get_devices)
@@ -39,13 +39,13 @@ class Interface:
         return app
 
     async def _get_power(self, request: web.Request) -> web.Response:
-        return web.Response(text="1" if self._outlet(request).outlet else "0")
+        return web.Response(text="1" if self._device_of_outlet(request).outlet else "0")
 
     async def _put_power(self, request: web.Request) -> web.Response:
-        device = self._outlet(request)
+        device = self._device_of_outlet(request)
         body = (await request.text()).strip()
         if body not in ("0", "1"):
-            raise web.HTTPBadRequest(text=f"body is {body!r}; write 1 to switch on, 0 to switch off\n")
+            raise web.HTTPBadRequest(text=f"the body is {body!r}; send 1 to switch on or 0 to switch off\n")
         await device.switch(body == "1")
         return web.Response(text="1" if device.outlet else "0")
 
@@ -60,32 +60,32 @@ class Interface:
 
     async def _put_faults(self, request: web.Request) -> web.Response:
         device = self._device(request)
-        wanted = FaultList.model_validate_json(await request.read())
-        await device.set_faults(wanted.faults)
+        requested = FaultList.model_validate_json(await request.read())
+        await device.set_faults(requested.faults)
         return _faults(device)
 
-    def _device(self, request: web.Request) -> Device:
+    def _device(self, request: web.Request) -> EmulatedDevice:
         name = request.match_info["name"]
         if name not in self._devices:
-            raise web.HTTPNotFound(text=f"no device {name}; there are {', '.join(self._devices)}\n")
+            raise web.HTTPNotFound(text=f"there is no device {name}; the devices are {', '.join(self._devices)}\n")
         return self._devices[name]
 
-    def _outlet(self, request: web.Request) -> Device:
+    def _device_of_outlet(self, request: web.Request) -> EmulatedDevice:
         index = request.match_info["index"]
         name = self._indices.get(int(index)) if index.isdecimal() else None
         if name is None:
-            raise web.HTTPNotFound(text=f"no outlet {index}\n")
+            raise web.HTTPNotFound(text=f"there is no outlet {index}\n")
         return self._devices[name]
 
 
-def _faults(device: Device) -> web.Response:
+def _faults(device: EmulatedDevice) -> web.Response:
     body: dict[str, Any] = {"faults": [fault.model_dump(mode="json") for fault in device.faults]}
     return web.json_response(body)
 
 
 @web.middleware
-async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Our own errors, as a status that the caller can act on."""
+async def _handle_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer known errors with a matching HTTP status and their message."""
     try:
         return await handler(request)
     except Busy as error:

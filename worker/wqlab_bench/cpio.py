@@ -1,6 +1,7 @@
-"""Writes "newc" cpio archives, the format of an initramfs, as any user: owners and device nodes are only numbers in it.
+"""Write cpio archives in the "newc" format of an initramfs.
 
-Format: Documentation/driver-api/early-userspace/buffer-format.rst of the Linux tree.
+Owners and device nodes are only numbers in the archive, so any user can write them. Format:
+Documentation/driver-api/early-userspace/buffer-format.rst of the Linux tree. Decision 27 says why no library is used.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ _TRAILER = "TRAILER!!!"
 
 @dataclass(frozen=True)
 class Entry:
-    """One archive member. `mode` includes the file type bits; `data` is a file's content or a symlink's target."""
+    """A member of an archive.
+
+    `mode` includes the file type bits. `data` is the content of a file or the target of a symbolic link, `device` the
+    major and minor number of a device node.
+    """
 
     name: str
     mode: int
@@ -40,9 +45,9 @@ def character_device(name: str, major: int, minor: int) -> Entry:
 
 
 def write_archive(entries: list[Entry], output: BinaryIO) -> None:
-    """Writes the members in the order given, with owner 0 and date 0, so equal entries give equal bytes.
+    """Write the members in the given order, with owner 0 and date 0, so that equal entries give equal bytes.
 
-    Raises ValueError if a member comes before its folder: the kernel unpacks in order and creates no parents.
+    Raises ValueError if a member comes before its folder: the kernel unpacks in order and creates no parent folders.
     """
     known = {""}
     for number, entry in enumerate(entries, start=1):

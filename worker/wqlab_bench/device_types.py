@@ -1,4 +1,4 @@
-"""The emulated device types of the data folder."""
+"""Load the device types of the data folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wqlab_contracts.yamlfile import Document
 
 
 def load_device_types(data_dir: Path) -> dict[str, DeviceType]:
-    """Reads `device-types/` alone: devices don't depend on plans and recipes. Raises DataError."""
+    """Load `device-types/` alone, because devices do not depend on plans and recipes. Raises DataError."""
     folder = data_dir / "device-types"
     common = folder / "common.yaml"
     defaults = Document.read(common, f"{folder.name}/{common.name}") if common.exists() else None

@@ -1,8 +1,9 @@
-"""The device tree of an emulated arm64 device: QEMU's own, with the clusters, caches and capacities of the device type.
+"""Make the device tree of an emulated arm64 device, with the clusters, caches and capacities of its device type.
 
-QEMU describes equal cores and no caches. Linux takes from the device tree which cores make a cluster (`cpu-map`), who
-shares a cache (`next-level-cache`) and how strong a core is (`capacity-dmips-mhz`); bindings: cpu-capacity.txt,
-cpu-topology.txt and cache-controller of the Devicetree specification v0.4, 3.9. The tree survives kexec.
+QEMU's own tree describes equal cores and no caches. Linux reads from the device tree which cores form a cluster
+(`cpu-map`), which cores share a cache (`next-level-cache`) and the capacity of each core (`capacity-dmips-mhz`).
+Bindings: cpu-capacity.txt, cpu-topology.txt and cache-controller of the Devicetree specification v0.4, 3.9. The tree
+survives kexec.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from wqlab_contracts.specs import DeviceType
 from wqlab_host import tool
 
 _PHANDLE = 0x9000
-"""Above those that QEMU gives out."""
+"""First phandle of our nodes, above those of QEMU."""
 
 
 class DeviceTreeError(Exception):
-    """The tree cannot be made; the text has the tool's words."""
+    """The tree cannot be made; the message has the output of the failed tool."""
 
 
 def device_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Path:
-    """The tree's file, made in `folder` unless it is there. Raises DeviceTreeError.
+    """Return the file of the tree, and make it in `folder` unless it exists. Raises DeviceTreeError.
 
-    `qemu`: a command line of the machine up to its CPUs and memory, whose first `-machine` option is extended.
+    `qemu` is a command line with the machine, its CPUs and its memory; its first `-machine` option is extended.
     """
     clusters = [cluster.model_dump() for cluster in device_type.topology.clusters]
     inputs = (list(qemu), clusters, device_type.topology.l3_per_socket, Path(__file__).read_text())
@@ -47,14 +48,14 @@ def device_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> P
 
 
 def _cpu_nodes(tree: Path) -> list[tuple[str, int]]:
-    """Path and phandle of every CPU's node, in CPU order."""
+    """Return path and phandle of every CPU's node, in CPU order."""
     names = [name for name in _run(["fdtget", "-l", str(tree), "/cpus"]).split() if name.startswith("cpu@")]
     names.sort(key=lambda name: int(name.removeprefix("cpu@"), 16))
     return [(f"/cpus/{name}", int(_run(["fdtget", str(tree), f"/cpus/{name}", "phandle"]))) for name in names]
 
 
 class _Edit(NamedTuple):
-    """A call of fdtput: what comes before the name of the tree, and what after it."""
+    """A call of fdtput: the arguments before and after the name of the tree."""
 
     options: list[str]
     words: list[str]
@@ -96,4 +97,4 @@ def _cache(node: str, phandle: int, level: int) -> Iterator[_Edit]:
 
 
 def _run(words: Sequence[str]) -> str:
-    return tool.output(words, DeviceTreeError, advice=": run `make arm64`")
+    return tool.output(words, DeviceTreeError, advice="; run `make arm64`")

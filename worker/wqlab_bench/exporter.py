@@ -1,4 +1,4 @@
-"""labgrid's exporter configuration from what the bench publishes."""
+"""Write the configuration of labgrid's exporter from the addresses that the bench publishes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from wqlab_contracts import bench_addresses
 
 
 class ExporterError(Exception):
-    """The configuration cannot be written; the text says why."""
+    """The configuration cannot be written; the message says why."""
 
 
-def resources(place: bench_addresses.Published) -> dict[str, dict[str, Any]]:
-    """Resource group (a unit's name) -> labgrid's resources of that device."""
+def resources(published: bench_addresses.Published) -> dict[str, dict[str, Any]]:
+    """Return resource group (the device's name) -> labgrid resources of the device."""
     groups: dict[str, dict[str, Any]] = {}
-    for name, device in place.devices.items():
+    for name, device in published.devices.items():
         host, port = device.console.rsplit(":", 1)
         groups[name] = {
-            "NetworkPowerPort": {"model": "rest", "host": f"{place.http}/power/{{index}}", "index": device.index},
+            "NetworkPowerPort": {"model": "rest", "host": f"{published.http}/power/{{index}}", "index": device.index},
             "NetworkSerialPort": {"host": host, "port": int(port), "protocol": "raw"},
             "NetworkService": {"address": host, "port": device.ssh_port, "username": "root"},
         }
@@ -27,12 +27,12 @@ def resources(place: bench_addresses.Published) -> dict[str, dict[str, Any]]:
 
 
 def write(state: Path, output: Path) -> None:
-    """Raises ExporterError if no bench is running."""
+    """Write the configuration to `output`. Raises ExporterError if no bench is running."""
     try:
-        place = bench_addresses.read(state)
+        published = bench_addresses.read(state)
     except FileNotFoundError as error:
         raise ExporterError(f"no bench is running: {error.filename} is missing") from error
     partial = output.with_suffix(".partial")
-    # The exporter reads a Jinja2 template of YAML whose line statements start with `#`; JSON is YAML and has neither.
-    partial.write_text(json.dumps(resources(place), indent=1) + "\n")
+    # The exporter reads YAML with Jinja2 line statements that start with `#`. JSON is valid YAML and has no such lines.
+    partial.write_text(json.dumps(resources(published), indent=1) + "\n")
     partial.replace(output)

@@ -1,4 +1,4 @@
-"""Faults on demand: what can be wrong with a device, as a test asks for it."""
+"""Faults that a test can inject into an emulated device."""
 
 from __future__ import annotations
 
@@ -13,43 +13,43 @@ READY = "wqlab-ready "
 
 class FaultKind(enum.StrEnum):
     DEAD = "dead"
-    """The outlet switches, the device does not start."""
+    """The outlet switches, but the device does not start."""
     MUTE = "mute"
-    """The console says nothing."""
+    """The console has no output."""
     GARBLED_CONSOLE = "garbled_console"
-    """One console byte in ten is another one."""
+    """One console byte in ten is replaced."""
     HANG = "hang"
-    """The CPUs stand still."""
+    """The CPUs stop."""
     PANIC = "panic"
-    """The running kernel really panics, by SysRq on the serial line."""
+    """The running kernel panics, by SysRq on the serial line."""
     SLOW_POWER = "slow_power"
     """Every switch of the outlet takes `seconds`."""
     NETWORK_CUT = "network_cut"
-    """The network cable is out, also for connections that are open."""
+    """The network cable is unplugged; open connections stall too."""
 
 
 class Fault(BaseModel):
-    """One fault. It strikes at once (at power-on if the device is off), or each time the console shows `when`."""
+    """A fault. It starts at once (at power-on if the device is off), or each time the console shows `when`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: FaultKind
     once: bool = False
-    """Gone at the power-off after it struck (slow_power and panic: as soon as they struck)."""
+    """Remove the fault at the first power-off after it started (slow_power and panic: as soon as it has started)."""
     when: str | None = Field(default=None, min_length=1, max_length=500)
-    """Console text that makes it strike, instead of at once."""
+    """Console text that starts the fault; None: the fault starts at once."""
     seconds: float = Field(default=10.0, ge=0, le=600)
-    """For slow_power."""
+    """Delay of each switch, for slow_power."""
 
     @model_validator(mode="after")
     def _when_needs_a_running_device(self) -> Self:
         if self.when is not None and self.kind in (FaultKind.DEAD, FaultKind.SLOW_POWER):
-            raise ValueError(f"{self.kind} cannot wait for console text: it is about switching the power")
+            raise ValueError(f"{self.kind} cannot wait for console text, because it affects power switching")
         return self
 
 
 class FaultList(BaseModel):
-    """The body of `PUT /devices/<name>/faults`; it replaces the faults there were."""
+    """The body of `PUT /devices/<name>/faults`, which replaces all faults of the device."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -57,13 +57,14 @@ class FaultList(BaseModel):
 
 
 class Trigger:
-    """Finds a text in a stream of chunks, also across their borders."""
+    """Find a text in a stream of chunks, also across chunk boundaries."""
 
     def __init__(self, text: str) -> None:
         self._text = text.encode()
         self._tail = b""
 
     def seen(self, data: bytes) -> bool:
+        """Return True if the text ends in this chunk."""
         window = self._tail + data
         found = self._text in window
         keep = len(self._text) - 1
@@ -72,5 +73,5 @@ class Trigger:
 
 
 def garble(data: bytes, noise: random.Random) -> bytes:
-    """Replaces about one byte in ten, as a bad line does."""
+    """Replace about one byte in ten, like a bad serial line."""
     return bytes(noise.randrange(256) if noise.random() < 0.1 else byte for byte in data)

@@ -1,4 +1,4 @@
-"""One running QEMU: started with its console and control channel on private socket pairs, killed like a pulled plug."""
+"""Run a QEMU process, with its console and monitor on private socket pairs, until it is killed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _START_TIMEOUT_S = 30.0
 
 
 class MachineError(Exception):
-    """QEMU did not start or did not do what it was told; the text has its own words."""
+    """QEMU did not start or refused a command; the message has its output."""
 
 
 class Machine:
-    """A child process with a serial console.
+    """A QEMU process with a serial console.
 
-    It dies with this process, however that ends (PR_SET_PDEATHSIG), and never outlives `kill()`.
+    The kernel kills it when this process ends for whatever reason (PR_SET_PDEATHSIG). After `kill()` it is dead.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -34,10 +34,10 @@ class Machine:
         self._stderr = b""
 
     async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None:
-        """Starts it and returns when its monitor answers. Raises MachineError.
+        """Start QEMU and wait until its monitor answers. Raises MachineError.
 
-        `on_output` gets the console's bytes as they come; `on_exit` is called with the last words on stderr when it
-        ends without having been killed here.
+        `on_output` is called with each chunk of console output. `on_exit` is called with the end of stderr if the
+        process ends without `kill()`.
         """
         console, console_end = socket.socketpair()
         monitor, monitor_end = socket.socketpair()
@@ -63,28 +63,29 @@ class Machine:
         self._monitor = _Monitor(*await asyncio.open_connection(sock=monitor))
         self._ended = asyncio.create_task(self._run(self._process, reader, on_output, on_exit))
         try:
-            await asyncio.wait_for(self._monitor.greet(), _START_TIMEOUT_S)
+            await asyncio.wait_for(self._monitor.negotiate(), _START_TIMEOUT_S)
         except (MachineError, TimeoutError) as error:
             await self.kill()
-            raise MachineError(f"QEMU did not start: {self.last_words or error}") from error
+            raise MachineError(f"QEMU did not start: {self.error_output or error}") from error
 
     @property
-    def last_words(self) -> str:
+    def error_output(self) -> str:
+        """The end of QEMU's stderr."""
         return self._stderr.decode(errors="replace").strip()
 
     async def command(self, execute: str, /, **arguments: Any) -> Any:
-        """A QMP command's answer. Raises MachineError."""
+        """Execute a QMP command and return its result. Raises MachineError."""
         if self._monitor is None:
             raise MachineError("QEMU is not running")
         return await self._monitor.command(execute, arguments)
 
     def type(self, data: bytes) -> None:
-        """Sends bytes to the serial line; what the guest doesn't take is dropped, like on a wire."""
+        """Send bytes to the serial console; bytes that the guest does not read are lost, as on a real line."""
         if self._console is not None and not self._console.is_closing():
             self._console.write(data)
 
     async def kill(self) -> None:
-        """Ends it at once, without telling the guest. Console output written before is still delivered."""
+        """Kill the process without a shutdown of the guest. Console output written before is still delivered."""
         self._killed = True
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
@@ -99,7 +100,7 @@ class Machine:
         on_output: Callable[[bytes], None],
         on_exit: Callable[[str], None],
     ) -> None:
-        """From the start of the process to the last byte it left behind."""
+        """Pass on output from the start of the process until its end and its last byte."""
         await asyncio.gather(_pump(console, on_output), self._keep(process.stderr))
         status = await process.wait()
         for stream in (self._console, self._monitor and self._monitor.writer):
@@ -107,7 +108,7 @@ class Machine:
                 stream.close()
         self._console = self._monitor = None
         if not self._killed:
-            on_exit(f"QEMU ended with status {status}: {self.last_words}".rstrip(": "))
+            on_exit(f"QEMU ended with status {status}: {self.error_output}".rstrip(": "))
 
     async def _keep(self, stderr: asyncio.StreamReader | None) -> None:
         while stderr and (data := await stderr.read(4096)):
@@ -115,13 +116,13 @@ class Machine:
 
 
 class _Monitor:
-    """QEMU's machine protocol: one command at a time, events skipped."""
+    """Client of QEMU's machine protocol (QMP): one command at a time; events are ignored."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self.writer = reader, writer
         self._lock = asyncio.Lock()
 
-    async def greet(self) -> None:
+    async def negotiate(self) -> None:
         await self._message()
         await self.command("qmp_capabilities", {})
 
@@ -139,9 +140,9 @@ class _Monitor:
         try:
             line = await self._reader.readline()
         except OSError as error:
-            raise MachineError(f"QEMU's monitor is gone: {error}") from error
+            raise MachineError(f"the connection to QEMU's monitor is closed: {error}") from error
         if not line:
-            raise MachineError("QEMU's monitor is gone")
+            raise MachineError("the connection to QEMU's monitor is closed")
         message: dict[str, Any] = json.loads(line)
         return message
 

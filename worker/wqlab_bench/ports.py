@@ -1,4 +1,4 @@
-"""Loopback ports that stay the same over restarts of the bench, remembered in a file."""
+"""Assign loopback ports that stay the same across restarts of the bench, and keep them in a file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TRIES = 1000
 
 
 class PortsError(Exception):
-    """No free port."""
+    """There is no free port."""
 
 
 class DevicePorts(BaseModel):
@@ -34,19 +34,21 @@ class _Kept(BaseModel):
 
 
 class Ports:
-    """Assigns ports and outlet numbers by device name; a device that comes back finds its old ones."""
+    """Ports and outlet numbers by device name; a device that is added again gets its old ones."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self._kept = _Kept.model_validate_json(file.read_text()) if file.exists() else _Kept()
 
     def http(self) -> int:
+        """Return the port of the HTTP API."""
         if self._kept.http is None:
             self._kept.http = self._free()
             self._save()
         return self._kept.http
 
     def device(self, name: str) -> DevicePorts:
+        """Return the outlet number and the ports of a device. Raises PortsError."""
         if name not in self._kept.devices:
             index = 1 + max((device.index for device in self._kept.devices.values()), default=0)
             first = self._free()
@@ -54,10 +56,10 @@ class Ports:
             self._save()
         return self._kept.devices[name]
 
-    def _free(self, *but: int) -> int:
-        """Below the range that the kernel hands out for outgoing connections, so that nobody takes it meanwhile."""
+    def _free(self, *excluded: int) -> int:
+        """Return a free port below the kernel's range for outgoing connections, so that none of these takes it."""
         highest = int(_EPHEMERAL.read_text().split()[0]) - 1 if _EPHEMERAL.exists() else 32767
-        taken = {self._kept.http, *but}
+        taken = {self._kept.http, *excluded}
         taken |= {port for device in self._kept.devices.values() for port in (device.console, device.ssh)}
         for _ in range(_TRIES):
             port = random.randint(min(_LOWEST, highest), highest)  # noqa: S311

@@ -1,7 +1,7 @@
-"""Builds the root filesystem that the golden system and every variant boot: `rootfs/<hash>.cpio` in the cache.
+"""Build the root filesystem image that the golden system and all variants boot: `rootfs/<hash>.cpio` in the cache.
 
-The image is a function of its inputs (packages with their versions, the list of programs, our own files), which name
-it; nothing in it is secret or differs between devices. Built by any user from the machine's own apt sources: packages
+The image is named by a hash of its inputs: the versions of the packages, the list of programs and our own files. It has
+no secrets and is the same for all devices. Any user can build it from the machine's own apt sources, because packages
 are only unpacked, never configured.
 """
 
@@ -22,7 +22,7 @@ PACKAGES = (
     "libcrypt1", "libdevmapper1.02.1", "libedit2", "libinih1", "libmd0", "libbsd0", "libnuma1", "libpcre2-8-0",
     "libselinux1", "libsmartcols1", "libtinfo6", "libtomcrypt1", "libtommath1", "libgmp10", "libudev1", "liburcu8",
     "libuuid1", "mawk", "openssh-client", "openssh-sftp-server", "util-linux", "xfsprogs", "zlib1g",
-    # The encoder of cmwq-load: 2.6 MB, most of it the C++ library.
+    # The encoder of plan cmwq-load: 2.6 MB, most of it the C++ library.
     "mjpegtools", "libgcc-s1", "libmjpegutils-2.1-0", "libmpeg2encpp-2.1-0", "libstdc++6",
 )  # fmt: skip
 
@@ -45,24 +45,29 @@ PROGRAMS = {
     "sbin/kexec": "usr/sbin/kexec",
     "sbin/mkfs.xfs": "usr/sbin/mkfs.xfs",
 }
-"""Path in the unpacked packages -> path in the image. Every other command is one of busybox's applets.
+"""Path in the unpacked packages -> path in the image. All other commands are applets of busybox.
 
-`sh` is dash and `awk` is mawk: Debian's busybox shell runs its own applets before anything on PATH, and busybox's awk
-reads 016 as an octal number.
+`sh` is dash and `awk` is mawk, because Debian's busybox shell prefers its applets to programs on PATH, and busybox's
+awk reads 016 as an octal number.
 """
 
 NEWER_SUITE = "trixie"
 NEWER_PACKAGES = ("libc6", "netperf")
 NEWER_PROGRAMS = ("netperf", "netserver")
-"""Programs in /usr/bin that the other packages' release lacks. They run with the loader and the libraries of their own
-release, apart from all others in `NEWER_FOLDER`."""
+"""Programs in /usr/bin that only the newer Debian release has.
+
+They run with the loader and the libraries of that release in `NEWER_FOLDER`.
+"""
 NEWER_FOLDER = f"usr/lib/{NEWER_SUITE}"
 
 NEVER_CALLED = {
     "libgfapi.so.0", "libnbd.so.0", "libibverbs.so.1", "librdmacm.so.1", "librados.so.2", "librbd.so.1",
     "libpmemblk.so.1", "libpmem.so.1", "libxenctrl.so.4.17",
 }  # fmt: skip
-"""Libraries of fio's network engines and kexec's Xen support: 50 MB that no plan calls (`elf.stand_in_sources`)."""
+"""Libraries of fio's network engines and kexec's Xen support: 50 MB that no plan uses.
+
+The image has stand-ins for them (`shared_libraries.stand_in_sources`).
+"""
 
 FOLDERS = (
     "dev", "etc", "etc/dropbear", "lab", "lab/plan", "mnt", "proc", "root", "root/.ssh", "run", "sys", "tmp", "usr",
@@ -77,20 +82,20 @@ FILES = {
     "etc/profile": "export PATH=/usr/sbin:/usr/bin\n",
 }
 TRIPLET: dict[CpuArch, str] = {"x86_64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-"""What Debian calls an architecture in the names of library folders and compilers."""
+"""Debian's name of an architecture in library folders and compilers."""
 
 _GUEST = Path(__file__).parent / "guest"
 OWN = {"init": "init", "network.sh": "usr/sbin/wqlab-network", "disks.sh": "usr/sbin/wqlab-disks"}
-"""Script in `guest/` -> path in the image."""
+"""Our script in `guest/` -> path in the image."""
 _MONITOR = _GUEST / "wqmon.c"
 
 
 class RootfsError(Exception):
-    """The image cannot be built: the text says which step failed, with its output."""
+    """The image cannot be built; the message has the failed step and its output."""
 
 
 def build(cache: Path, arch: CpuArch = "x86_64") -> Path:
-    """The image's path; builds it if the cache lacks it. Raises RootfsError."""
+    """Return the path of the image, and build it unless it is cached. Raises RootfsError."""
     try:
         return _build(cache, arch)
     except apt.AptError as error:
@@ -100,7 +105,7 @@ def build(cache: Path, arch: CpuArch = "x86_64") -> Path:
 def _build(cache: Path, arch: CpuArch) -> Path:
     packages, newer = apt.Apt(cache / "apt", arch), apt.Apt(cache / "apt", arch, NEWER_SUITE)
     folder = cache / "rootfs"
-    for fresh in (False, True):  # what is in the cache needs no network
+    for fresh in (False, True):  # a cached image needs no network
         versions = packages.versions(PACKAGES, fresh=fresh)
         newer_versions = newer.versions(NEWER_PACKAGES, fresh=fresh)
         image = folder / f"{content_key(versions, newer_versions, arch)}.cpio"
@@ -116,13 +121,13 @@ def _build(cache: Path, arch: CpuArch) -> Path:
         with archive.open("wb") as output:
             cpio.write_archive(entries, output)
         archive.chmod(0o644)
-        # Renaming makes it appear whole or not at all, also when two builders race.
+        # A rename is atomic, also if two builders race.
         archive.rename(image)
     return image
 
 
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
-    """Hash of everything the image is made from: package versions and the text of this builder."""
+    """Return a hash of the inputs of the image: package versions and the source of this builder."""
     modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(shared_libraries.__file__)]
     own = [*modules, _MONITOR, *(_GUEST / name for name in OWN)]
     inputs = {
@@ -135,14 +140,14 @@ def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) 
 
 
 def _applets(cache: Path, scratch: Path) -> list[str]:
-    """Paths of busybox's commands. Asked of the machine's own build of the package: a foreign one does not run here."""
+    """Return the paths of busybox's applets, as listed by the build for this machine's own architecture."""
     native = apt.Apt(cache / "apt")
     tree = native.unpack(native.versions(["busybox-static"]), scratch / "native")
     return _run([str(tree / "bin/busybox"), "--list-full"]).split()
 
 
 class Image:
-    """What goes into the image of one architecture, from the packages unpacked in `tree`."""
+    """The content of the image for one architecture, from the packages unpacked in `tree`."""
 
     def __init__(self, arch: CpuArch, tree: Path, scratch: Path) -> None:
         self._triplet = TRIPLET[arch]
@@ -150,11 +155,11 @@ class Image:
         self._scratch = scratch
 
     def entries(self, applets: list[str]) -> list[cpio.Entry]:
-        """The image's members, folders first."""
+        """Return the members of the image, folders first."""
         entries = [cpio.directory(name) for name in FOLDERS]
         entries += [cpio.symlink(name, target) for name, target in LINKS.items()]
         entries += [cpio.file(name, text.encode()) for name, text in FILES.items()]
-        # The kernel opens it for the first process before any file system is mounted.
+        # The kernel opens it for the first process before any filesystem is mounted.
         entries.append(cpio.character_device("dev/console", 5, 1))
         entries += [cpio.file(target, (_GUEST / name).read_bytes(), True) for name, target in OWN.items()]
         entries += [cpio.file(target, (self._tree / name).read_bytes(), True) for name, target in PROGRAMS.items()]
@@ -168,14 +173,14 @@ class Image:
         return entries
 
     def libraries(self) -> dict[str, bytes]:
-        """Path in the image -> content: every library the programs load, and their loader."""
+        """Return path in the image -> content of all libraries that the programs load, and their loader."""
         tree = self._tree
         programs = [tree / name for name in PROGRAMS]
         found = shared_libraries.closure(programs, [tree / "lib" / self._triplet, tree / "usr/lib" / self._triplet])
         for soname, users in found.absent.items():
             if soname not in NEVER_CALLED:
                 names = ", ".join(sorted(str(user.relative_to(tree)) for user in users))
-                raise RootfsError(f"{names} needs {soname}: add its package to PACKAGES")
+                raise RootfsError(f"{names} needs {soname}; add its package to PACKAGES")
         images = {f"usr/lib/{soname}": path.read_bytes() for soname, path in found.libraries.items()}
         for loader in {shared_libraries.interpreter(program) or "" for program in programs} - {""}:
             images[f"usr/{loader.lstrip('/')}"] = (tree / loader.lstrip("/")).read_bytes()
@@ -185,19 +190,19 @@ class Image:
         return images
 
     def monitor(self) -> bytes:
-        """The program that counts what the workqueues do: static, for the image's architecture."""
+        """Compile `wqmon`, which samples the workqueue counters, as a static program for the image's architecture."""
         program = self._scratch / "wqmon"
         _run([f"{self._triplet}-gcc", "-O2", "-Wall", "-Wextra", "-static", "-s", str(_MONITOR), "-o", str(program)])
         return program.read_bytes()
 
     def stand_in(self, found: shared_libraries.Closure) -> bytes:
-        """One library of aborting functions in place of all absent ones."""
+        """Compile one library of aborting functions to stand in for all absent libraries."""
         provided = {name for library in found.libraries.values() for name in shared_libraries.defined(library)}
         users = {user for group in found.absent.values() for user in group}
-        lacking = {
+        missing = {
             symbol for user in users for symbol in shared_libraries.undefined(user) if symbol.name not in provided
         }
-        for name, text in shared_libraries.stand_in_sources(lacking).items():
+        for name, text in shared_libraries.stand_in_sources(missing).items():
             (self._scratch / name).write_text(text)
         library = self._scratch / "stand-in.so"
         _run(
@@ -211,15 +216,18 @@ class Image:
 
 
 def newer_entries(arch: CpuArch, tree: Path) -> list[cpio.Entry]:
-    """Members for `NEWER_PROGRAMS`, whose packages are unpacked in `tree`. Raises RootfsError for a missing library.
+    """Return the members for `NEWER_PROGRAMS`, whose packages are unpacked in `tree`.
 
-    Each program is started through its own loader. That is reached by a link with the program's name, which is then
-    the process's name too: otherwise traces and `ps` would show the loader's.
+    Each program is started through its own loader, by a link to the loader that has the program's name. The process
+    then has this name too; otherwise traces and `ps` would show the loader's. Raises RootfsError if a library is
+    missing.
     """
     programs = {name: tree / "usr/bin" / name for name in NEWER_PROGRAMS}
     found = shared_libraries.closure(programs.values(), [tree / "usr/lib" / TRIPLET[arch]])
     if found.absent:
-        raise RootfsError(f"{', '.join(NEWER_PROGRAMS)} need {', '.join(found.absent)}: add to NEWER_PACKAGES")
+        raise RootfsError(
+            f"{', '.join(NEWER_PROGRAMS)} need {', '.join(found.absent)}; add the packages to NEWER_PACKAGES"
+        )
     files = dict(found.libraries)
     entries = [cpio.directory(NEWER_FOLDER), cpio.directory(f"{NEWER_FOLDER}/bin")]
     for name, path in programs.items():

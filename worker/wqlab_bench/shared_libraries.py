@@ -1,22 +1,33 @@
-"""What a dynamically linked program needs to run, read with binutils' readelf."""
+"""Find the shared libraries and symbols that a dynamically linked program needs, with pyelftools.
+
+Only for programs of Debian packages: nothing here bounds what a hostile file may cost.
+"""
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-_NEEDED = re.compile(r"\(NEEDED\).*\[(.+)\]")
-_INTERPRETER = re.compile(r"Requesting program interpreter: (.+)\]")
-_SYMBOL = re.compile(r"\s*\d+: [0-9a-f]+\s+(\S+)\s+\w+\s+(\w+)\s+\w+\s+(\S+)\s+([^\s@]+)(?:@+(\S+))?")
-_COPIED = re.compile(r"R_\w+_COPY\s+[0-9a-f]+\s+([^\s@]+)")
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.enums import ENUM_RELOC_TYPE_AARCH64, ENUM_RELOC_TYPE_x64
+from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
+from elftools.elf.segments import InterpSegment
+
+_COPY = {"EM_X86_64": ENUM_RELOC_TYPE_x64["R_X86_64_COPY"], "EM_AARCH64": ENUM_RELOC_TYPE_AARCH64["R_AARCH64_COPY"]}
+"""Machine -> relocation type with which a program copies a library's variable at start."""
+_VERSION_INDEX = 0x7FFF
+"""Bits of an entry of .gnu.version that hold the index; the remaining bit marks a hidden symbol."""
 
 
 class ElfError(Exception):
-    """A program cannot be made to run: the text names the program and what it lacks."""
+    """A file is not a readable ELF file; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -24,32 +35,39 @@ class Symbol:
     name: str
     version: str | None
     copied_bytes: int | None = None
-    """Size of a variable that the program copies at start; None for what it only refers to."""
+    """Size of a variable that the program copies at start; None for a symbol that it only refers to."""
 
 
 @dataclass
 class Closure:
-    """Everything that a set of programs loads at start, apart from the programs themselves."""
+    """All libraries that a set of programs loads at start, without the programs themselves."""
 
     libraries: dict[str, Path] = field(default_factory=dict)
     """soname -> file."""
     absent: dict[str, set[Path]] = field(default_factory=lambda: defaultdict(set))
-    """soname that no folder holds -> who needs it."""
+    """soname that no folder holds -> files that need it."""
 
 
 def needed(path: Path) -> list[str]:
-    """Sonames that `path` names as DT_NEEDED; empty for a static program."""
-    return _NEEDED.findall(_readelf("-d", path))
+    """Return the sonames of the file's DT_NEEDED entries; empty for a static program. Raises ElfError."""
+    with _opened(path) as elf:
+        return [
+            tag.needed  # type: ignore[attr-defined]
+            for segment in elf.iter_segments("PT_DYNAMIC")
+            if isinstance(segment, DynamicSegment)
+            for tag in segment.iter_tags("DT_NEEDED")
+        ]
 
 
 def interpreter(path: Path) -> str | None:
-    """The absolute path of the program's dynamic loader; None for a static program or a library."""
-    match = _INTERPRETER.search(_readelf("-l", path))
-    return match[1] if match else None
+    """Return the absolute path of the program's dynamic loader; None for a static program or a library."""
+    with _opened(path) as elf:
+        segments = elf.iter_segments("PT_INTERP")
+        return next((segment.get_interp_name() for segment in segments if isinstance(segment, InterpSegment)), None)
 
 
 def closure(programs: Iterable[Path], folders: Iterable[Path]) -> Closure:
-    """Follows DT_NEEDED from `programs` through the libraries in `folders` (the first that has the soname wins)."""
+    """Follow DT_NEEDED from `programs` through the libraries in `folders`; the first folder with the soname wins."""
     folders = list(folders)
     found = Closure()
     waiting = list(programs)
@@ -68,24 +86,27 @@ def closure(programs: Iterable[Path], folders: Iterable[Path]) -> Closure:
 
 
 def undefined(path: Path) -> set[Symbol]:
-    """What `path` takes from libraries (weak symbols may stay undefined and are left out)."""
-    copied = set(_COPIED.findall(_readelf("-r", path)))
-    return {
-        symbol if section == "UND" else replace(symbol, copied_bytes=size)
-        for symbol, section, binding, size in _symbols(path)
-        if (section == "UND" and binding == "GLOBAL") or symbol.name in copied
-    }
+    """Return the symbols that the file takes from libraries, without weak ones, which may stay undefined."""
+    with _opened(path) as elf:
+        copied = _copied_symbols(elf)
+        return {
+            replace(symbol, copied_bytes=size) if is_defined else symbol
+            for index, symbol, is_defined, binding, size in _symbols(elf)
+            if (not is_defined and binding == "STB_GLOBAL") or index in copied
+        }
 
 
 def defined(path: Path) -> set[str]:
-    return {symbol.name for symbol, section, _, _ in _symbols(path) if section != "UND"}
+    """Return the names of the dynamic symbols that the file defines."""
+    with _opened(path) as elf:
+        return {symbol.name for _, symbol, is_defined, _, _ in _symbols(elf) if is_defined}
 
 
 def stand_in_sources(symbols: Iterable[Symbol]) -> Mapping[str, str]:
-    """C source and linker version script of a library whose every function aborts.
+    """Write the C source and the linker version script of a library whose every function aborts.
 
     A program whose unused features pull in large libraries starts with this library in their place: the loader finds
-    every symbol, with its version, and a call of one ends the program instead of doing something else.
+    every symbol with its version, and a call of one ends the program.
     """
     names: dict[str | None, set[str]] = defaultdict(set)
     definitions: dict[str, str] = {}
@@ -103,17 +124,51 @@ def stand_in_sources(symbols: Iterable[Symbol]) -> Mapping[str, str]:
     return {"stand-in.c": source, "stand-in.map": script}
 
 
-def _symbols(path: Path) -> Iterable[tuple[Symbol, str, str, int]]:
-    """(symbol, section, binding, size) of the dynamic symbol table."""
-    for line in _readelf("--dyn-syms", path).splitlines():
-        match = _SYMBOL.match(line)
-        if match:
-            size, binding, section, name, version = match.groups()
-            yield Symbol(name, version), section, binding, int(size, 0)
+@contextmanager
+def _opened(path: Path) -> Iterator[ELFFile]:
+    """Open an ELF file. Raises ElfError, also for errors in the body of the `with` statement."""
+    with path.open("rb") as file:
+        try:
+            yield ELFFile(file)
+        except ELFError as error:
+            raise ElfError(f"{path}: {error}") from error
 
 
-def _readelf(option: str, path: Path) -> str:
-    result = subprocess.run(["readelf", "-W", option, str(path)], capture_output=True, text=True, check=False)
-    if result.returncode:
-        raise ElfError(f"readelf {option} {path}: {result.stderr.strip()}")
-    return result.stdout
+def _symbols(elf: ELFFile) -> Iterator[tuple[int, Symbol, bool, str, int]]:
+    """Yield index, symbol, whether the file defines it, binding and size of each named dynamic symbol."""
+    indices = next((section for section in elf.iter_sections() if isinstance(section, GNUVerSymSection)), None)
+    versions = _needed_versions(elf)
+    for section in elf.iter_sections("SHT_DYNSYM"):
+        if not isinstance(section, SymbolTableSection):
+            continue
+        for index, entry in enumerate(section.iter_symbols()):
+            if not entry.name:
+                continue
+            version_index = indices.get_symbol(index)["ndx"] if indices else 0
+            # "VER_NDX_LOCAL" and "VER_NDX_GLOBAL" are strings.
+            version = versions.get(version_index & _VERSION_INDEX) if isinstance(version_index, int) else None
+            is_defined = entry["st_shndx"] != "SHN_UNDEF"
+            yield index, Symbol(entry.name, version), is_defined, entry["st_info"]["bind"], entry["st_size"]
+
+
+def _needed_versions(elf: ELFFile) -> dict[int, str]:
+    """Return the names of the symbol versions that the file requires of libraries, by their index in .gnu.version."""
+    return {
+        auxiliary["vna_other"] & _VERSION_INDEX: auxiliary.name
+        for section in elf.iter_sections()
+        if isinstance(section, GNUVerNeedSection)
+        for _, auxiliaries in section.iter_versions()
+        for auxiliary in auxiliaries
+    }
+
+
+def _copied_symbols(elf: ELFFile) -> set[int]:
+    """Return the indices of the variables that the program copies from libraries at start."""
+    copy = _COPY.get(elf["e_machine"])
+    return {
+        relocation["r_info_sym"]
+        for section in elf.iter_sections()
+        if isinstance(section, RelocationSection)
+        for relocation in section.iter_relocations()
+        if relocation["r_info_type"] == copy
+    }

@@ -1,8 +1,8 @@
-"""QEMU's words for a CPU layout: pure, so that every layout of a device type can be checked without a machine.
+"""Translate the CPU topology of a device type into QEMU arguments, without side effects.
 
-On arm64 QEMU is given a flat machine; what its CPUs share is written into the device's device tree (see devicetree.py).
-On x86 QEMU gives every die its own L3 (Intel models), so an L3 domain is a die. QEMU numbers CPUs in APIC-id order,
-which is the `contiguous` numbering; `smt_last` is the firmware's doing (see firmware.py).
+On arm64 QEMU gets a flat machine, and the caches and clusters are written into the device tree (see devicetree.py). On
+x86 an L3 domain is a die, because QEMU gives every die its own L3 cache (Intel models). QEMU numbers CPUs by APIC id,
+which is the numbering `contiguous`; for `smt_last` there is an option ROM (see firmware).
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ from __future__ import annotations
 from wqlab_contracts.specs import CpuArch, Topology
 
 LARGEST_APIC_ID = 254
-"""Without x2APIC and interrupt remapping, which software emulation lacks, 255 is the broadcast address."""
+"""Largest usable APIC id: emulation lacks x2APIC and interrupt remapping, and 255 is then the broadcast address."""
 
 LEAST_NODE_MIB = 128
-"""The kernel merges or drops smaller NUMA nodes' memory at boot; such a device would not have the nodes it declares."""
+"""Smallest memory of a NUMA node; at boot the kernel merges or drops smaller ones, so nodes would be missing."""
 
 
 class TopologyError(Exception):
-    """QEMU cannot show this layout to a guest; the text says what to change."""
+    """QEMU cannot emulate this topology; the message says what to change."""
 
 
 def check(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> None:
-    """Raises TopologyError for a layout that QEMU's machines of this architecture cannot be given."""
+    """Raise TopologyError if QEMU cannot emulate this topology on this architecture."""
     if arch == "arm64":
         _check_arm64(topology)
         return
     if topology.clusters:
-        raise TopologyError("clusters of different cores: QEMU shows them on arm64 devices only")
+        raise TopologyError("QEMU emulates clusters of different cores on arm64 only")
     largest = largest_apic_id(topology)
     if largest > LARGEST_APIC_ID:
         raise TopologyError(
@@ -56,7 +56,7 @@ def _check_arm64(topology: Topology) -> None:
 
 
 def arguments(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> list[str]:
-    """QEMU's -smp, -m and -numa. Raises TopologyError."""
+    """Return QEMU's options -smp, -m and -numa. Raises TopologyError."""
     check(topology, memory_mib, arch)
     t = topology
     if arch == "arm64":
@@ -72,19 +72,25 @@ def arguments(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> 
     for domain in range(t.l3_domains):
         socket, die = divmod(domain, t.l3_per_socket)
         node = node_of_domain(t, domain)
-        # QEMU refuses die-id where a socket has one die.
+        # QEMU rejects die-id if a socket has one die.
         place = f"socket-id={socket},die-id={die}" if t.l3_per_socket > 1 else f"socket-id={socket}"
         words += ["-numa", f"cpu,node-id={node},{place}"]
     return words
 
 
 def node_of_domain(topology: Topology, domain: int) -> int:
-    """NUMA node of an L3 domain; domains are counted through the sockets, and nodes take equal runs of them."""
+    """Return the NUMA node of an L3 domain.
+
+    Domains are numbered across sockets; each node has equally many in a row.
+    """
     return domain * topology.numa_nodes // topology.l3_domains
 
 
 def largest_apic_id(topology: Topology) -> int:
-    """An APIC id is the CPU's place in each level, every level in a bit field of its own (Intel SDM vol. 3, 9.9.1)."""
+    """Return the largest APIC id.
+
+    An APIC id has one bit field for the position in each level of the topology (Intel SDM vol. 3, 9.9.1).
+    """
     identifier = 0
     for size in (topology.sockets, topology.l3_per_socket, topology.cores_per_l3, topology.threads_per_core):
         identifier = (identifier << (size - 1).bit_length()) | (size - 1)
@@ -92,7 +98,7 @@ def largest_apic_id(topology: Topology) -> int:
 
 
 def siblings(topology: Topology) -> list[list[int]]:
-    """The CPU numbers of every core, as the guest's kernel should report them in thread_siblings_list."""
+    """Return the CPU numbers of every core, as the guest's kernel should report them in thread_siblings_list."""
     cores = topology.cores
     if topology.numbering == "smt_last":
         return [[core, core + cores] for core in range(cores)]
@@ -101,6 +107,6 @@ def siblings(topology: Topology) -> list[list[int]]:
 
 
 def _node_sizes(memory_mib: int, nodes: int) -> list[int]:
-    """Equal shares in whole 64 MiB, so that no node's memory ends in the middle of a kernel memory section pair."""
+    """Return equal node sizes in multiples of 64 MiB, so that no node ends inside a pair of kernel memory sections."""
     share = max(LEAST_NODE_MIB, memory_mib // nodes // 64 * 64) if nodes > 1 else memory_mib
     return [share] * nodes

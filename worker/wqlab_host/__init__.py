@@ -1,1 +1,1 @@
-"""What the machine itself lends: its programs, and packages from its Debian mirror. Nothing is installed."""
+"""Use the programs of the machine and packages from its Debian mirror, without installing anything."""

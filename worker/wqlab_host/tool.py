@@ -1,4 +1,4 @@
-"""Runs a program of the machine for what it prints."""
+"""Run a program of the machine and return its output."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 
 def output(command: Sequence[str], error: type[Exception], directory: Path | None = None, advice: str = "") -> str:
-    """Standard output. Raises `error` with the command and its last words.
+    """Run `command` and return its standard output.
 
-    `advice`: what to add where the program is missing.
+    Raises `error` with the command and the end of its output if it fails, and with `advice` if the program is missing.
     """
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     try:

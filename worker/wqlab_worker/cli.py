@@ -1,4 +1,4 @@
-"""The `wqlab-worker` command: what an operator does by hand. Workers themselves are started by Celery."""
+"""The `wqlab-worker` command, for an operator's manual tasks. Celery starts the workers themselves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from . import reaper as reaping
+from . import reaper
 from .claims import jobs
 from .measure.detect import Detector, Report
 from .settings import settings
@@ -18,11 +18,11 @@ app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 
 @app.command()
 def reap() -> None:
-    """Free labgrid places whose session died, now."""
-    known = settings()
-    server = jobs.server_of(known)
-    lab = known.lab
-    for item in reaping.reap(known.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab)):
+    """Free the labgrid places of dead sessions now."""
+    configured = settings()
+    server = jobs.connect_server(configured)
+    lab = configured.lab
+    for item in reaper.reap(configured.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab)):
         typer.echo(f"{item.place}: released from {item.holder}")
 
 
@@ -33,8 +33,10 @@ def run(id: Annotated[int, typer.Argument(help="Id of a queued run.")]) -> None:
 
 
 @app.command()
-def findings(console: Annotated[Path, typer.Argument(help="Console log of one boot; - for standard input.")]) -> None:
-    """Print what the detectors see in a console log; exit status 1 when anything was found."""
+def findings(
+    console: Annotated[Path, typer.Argument(help="Console log of one boot, or - for standard input.")],
+) -> None:
+    """Print the findings of the detectors in a console log. The exit status is 1 if there are any."""
     data = sys.stdin.buffer.read() if str(console) == "-" else console.read_bytes()
     detector = Detector()
     reports = [item for item in (*detector.feed(data), *detector.flush()) if isinstance(item, Report)]

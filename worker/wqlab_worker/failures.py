@@ -1,4 +1,4 @@
-"""Exceptions that carry a contracts Failure: whoever catches one knows who has to act."""
+"""Exceptions that end a job. Each carries a Failure, which says who has to act."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
 
 
 class JobError(Exception):
-    """A job cannot go on. `failure` is what the submission's owner will read."""
+    """A job cannot continue. `failure` is shown to the owner of the submission."""
 
     kind = ErrorKind.INFRASTRUCTURE
 
     def __init__(self, summary: str, *, excerpt: str = "", advice: str = "") -> None:
         super().__init__(summary)
-        self.failure = Failure(kind=self.kind, summary=summary, excerpt=shortened(excerpt), advice=advice)
+        self.failure = Failure(kind=self.kind, summary=summary, excerpt=shorten(excerpt), advice=advice)
 
 
 class UserError(JobError):
-    """What was submitted is at fault; trying again gives the same answer."""
+    """The submission is at fault; another attempt would fail in the same way."""
 
     kind = ErrorKind.USER
 
 
 class InfrastructureError(JobError):
-    """The lab is at fault; the same job may succeed later or elsewhere."""
+    """The lab is at fault; the same job may succeed later or on another machine."""
 
     kind = ErrorKind.INFRASTRUCTURE
 
 
-def shortened(text: str, limit: int = EXCERPT_LIMIT) -> str:
-    """`text`, or its beginning and end with a line between that says how much is missing."""
+def shorten(text: str, limit: int = EXCERPT_LIMIT) -> str:
+    """Return `text`. If it is longer than `limit`, replace the middle by a line that says how much is left out."""
     if len(text) <= limit:
         return text
     half = limit // 2 - 40

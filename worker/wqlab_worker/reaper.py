@@ -1,4 +1,4 @@
-"""Frees labgrid places whose session died: labgrid's locks never expire, the lab's leases do."""
+"""Free labgrid places of dead sessions. Labgrid's locks never expire, but the lab's leases do."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wqlab_contracts import bench_addresses
 from wqlab_contracts.specs import ExternalPower
 
 from .backends.labgrid import clear
-from .backends.lava.pool import look
-from .backends.session_messages import Clearing, Held
+from .backends.lava.pool_report import read_pool
+from .backends.session_messages import ClearRequest, HeldPlace
 from .claims.server import Lease, Server, ServerRefused, StaleFence
 from .settings import Settings
 
@@ -23,13 +23,16 @@ log = structlog.get_logger()
 
 INTERVAL_S = 30.0
 LAVA_INTERVAL_S = 10.0
-"""LAVA's users take and give back its devices all the time."""
+"""Interval with LAVA, whose other users take and return devices at any time."""
 REAP_INTERVAL_S = 120.0
-"""A look at the places starts a process that imports labgrid: half a second of a core."""
+"""Interval between checks of the labgrid places.
+
+Each starts a process that imports labgrid: half a second of CPU time.
+"""
 
 
-def dead(held: Sequence[Held], leases: Sequence[Lease]) -> list[Held]:
-    """Places whose holder has no live lease. Holder names carry run and fence, so a lease names its one session."""
+def find_stale(held: Sequence[HeldPlace], leases: Sequence[Lease]) -> list[HeldPlace]:
+    """Return the places whose holder has no live lease. A holder's name has run and fence, so it matches one lease."""
     live = {(lease.device, f"run-{lease.run_id}-fence-{lease.fence}") for lease in leases}
     return [item for item in held if (item.place, item.holder.partition("/")[2]) not in live]
 
@@ -39,25 +42,25 @@ def reap(
     lab: str,
     leases: Callable[[], Sequence[Lease]],
     power: Callable[[], dict[str, ExternalPower]],
-    clearing: Callable[[Clearing], list[Held]] = clear,
-) -> list[Held]:
-    """Powers off and frees what dead sessions hold; returns it. `power`: how devices without a power port are switched.
+    clearing: Callable[[ClearRequest], list[HeldPlace]] = clear,
+) -> list[HeldPlace]:
+    """Power off and free the places that dead sessions hold, and return these places.
 
-    Holders are listed *before* the leases: a session acquires its place after its lease, so one that is listed and
-    has no lease is dead, whatever happens meanwhile.
+    `power` returns the power commands of devices without a power port. Holders are listed *before* leases: a session
+    acquires its place after its lease, so a holder that is listed and has no lease afterwards is dead.
     """
-    held = clearing(Clearing(coordinator=coordinator, lab=lab))
+    held = clearing(ClearRequest(coordinator=coordinator, lab=lab))
     if not held:
         return []
-    to_free = dead(held, leases())
+    to_free = find_stale(held, leases())
     if not to_free:
         return []
     log.warning("freeing places of dead sessions", places=[item.place for item in to_free])
-    return clearing(Clearing(coordinator=coordinator, lab=lab, free=to_free, power=power()))
+    return clearing(ClearRequest(coordinator=coordinator, lab=lab, free=to_free, power=power()))
 
 
-def refused(state: Path) -> dict[str, str] | None:
-    """Device types that the bench beside this worker cannot build devices of -> why; None while there is no bench."""
+def refused_device_types(state: Path) -> dict[str, str] | None:
+    """Return device type -> reason why this machine's virtual bench cannot emulate it; None if no bench is running."""
     try:
         return bench_addresses.read(state).refused
     except FileNotFoundError:
@@ -65,22 +68,25 @@ def refused(state: Path) -> dict[str, str] | None:
 
 
 def start(settings: Settings, server: Server, capacity: int) -> threading.Thread:
-    """A lab worker's standing duties, for as long as the process lives: say how many devices it can drive at once and
-    what its LAVA says of them, and, at first and then now and again, free what dead sessions hold."""
+    """Start the thread with a lab worker's periodic duties, which runs until the process ends.
+
+    It reports to the server how many devices the worker can drive at once and the state of LAVA's devices. With labgrid
+    it also frees the places of dead sessions, at once and then every REAP_INTERVAL_S seconds.
+    """
     pause = threading.Event()
     next_reap = time.monotonic()
 
-    def live() -> list[tuple[int, int]]:
+    def live_leases() -> list[tuple[int, int]]:
         return [(lease.run_id, lease.fence) for lease in server.leases(settings.lab)]
 
-    def duties() -> None:
+    def run_duties() -> None:
         nonlocal next_reap
         if settings.lava_url:
             token = settings.lava_token.get_secret_value()
-            pool = look(settings.lava_url, token, settings.lab, live)
+            pool = read_pool(settings.lava_url, token, settings.lab, live_leases)
             server.publish_capacity(settings.lab, capacity, None, pool)
             return
-        server.publish_capacity(settings.lab, capacity, refused(settings.state))
+        server.publish_capacity(settings.lab, capacity, refused_device_types(settings.state))
         if time.monotonic() >= next_reap:
             lab = settings.lab
             reap(settings.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab))
@@ -89,9 +95,9 @@ def start(settings: Settings, server: Server, capacity: int) -> threading.Thread
     def forever() -> None:
         while True:
             try:
-                duties()
+                run_duties()
             except (httpx.TransportError, ServerRefused, StaleFence, ValueError) as error:
-                log.warning("reaper skipped a round", error=repr(error))
+                log.warning("reaper failed; it tries again at the next interval", error=repr(error))
             pause.wait(LAVA_INTERVAL_S if settings.lava_url else INTERVAL_S)
 
     thread = threading.Thread(target=forever, name="reaper", daemon=True)

@@ -1,9 +1,9 @@
-"""Runs one command of submitted code: no network, no secrets, nothing writable but its output, everything bounded.
+"""Run a command of submitted code in a sandbox without network or secrets, with bounded resources.
 
-bubblewrap unshares all namespaces. The command sees the system's /usr (toolchain), what the caller binds, a bounded
-/tmp, and nothing else of the machine: no home, no sockets, no other process. Disk, memory, processes, log and time
-are watched from outside, so that nothing the command does can lift a limit. When `run` returns, every process of the
-sandbox is dead: they live in one process namespace, and its first process has ended.
+bubblewrap unshares all namespaces. The command sees the system's /usr (toolchain), the paths that the caller binds and
+a bounded /tmp, but no home, no sockets and no other process of the machine. Disk, memory, processes, log and time are
+measured from outside, so the command cannot lift a limit. When `run` returns, every process of the sandbox is dead:
+they share a PID namespace whose first process has ended.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ MIB = 1 << 20
 GIB = 1 << 30
 WATCH_INTERVAL_S = 1.0
 TOOLS = "/tools"
-"""Where `interpreter` puts the Python environment."""
+"""Path inside the sandbox where `interpreter` binds the Python environment."""
 LINE_LIMIT = 4096
 BLOCK = 4096
 DEPTH_LIMIT = 15
-"""Folders below a writable one; names of at most 255 bytes then stay within PATH_MAX."""
-_ANNOUNCE = 'echo started >&"$0"; eval "exec $0>&-"; exec "$@"'
-"""Says on the descriptor in $0 that the sandbox stands, and becomes the command."""
+"""Levels of folders below a writable folder; with names of at most 255 bytes, paths then stay within PATH_MAX."""
+_REPORT_READY = 'echo started >&"$0"; eval "exec $0>&-"; exec "$@"'
+"""Shell script that reports on the descriptor in $0 that the sandbox is set up, then executes the command."""
 
 
 _PASSWD = b"build:x:1000:1000::/tmp:/bin/sh\n"
-"""Some programs refuse to run for a user without a name."""
+"""Content of /etc/passwd; some programs refuse to run for a user without a name."""
 
 
 class Stop(StrEnum):
-    """Why a command was ended before it ended itself."""
+    """The limit because of which a command was killed."""
 
     TIME = "time"
     DISK = "disk"
@@ -56,38 +56,45 @@ def _physical_memory() -> int:
 
 @dataclass(frozen=True)
 class Limits:
+    """Limits on the resources of one command."""
+
     wall_s: float = 3600.0
     disk_bytes: int = 8 * GIB
-    """All that the writable folders may hold together."""
+    """Total size of the writable folders."""
     file_bytes: int = 4 * GIB
     memory_bytes: int = field(default_factory=lambda: max(2 * GIB, _physical_memory() * 3 // 4))
-    """Resident memory of all processes together."""
+    """Total resident memory of all processes."""
     processes: int = 512
     log_bytes: int = 64 * MIB
-    """Output beyond this is read and dropped."""
+    """Further output is discarded."""
     tmp_bytes: int = GIB
 
 
 @dataclass(frozen=True)
 class Finished:
+    """How a command ended."""
+
     exit_code: int
-    """128 + signal when a signal ended it."""
+    """128 + signal number if a signal ended the command."""
     stopped: Stop | None
     duration_s: float
     log_truncated: bool
     out_of_memory_kills: int
-    """Processes that the machine's kernel killed for lack of memory meanwhile (anyone's)."""
+    """Processes of the whole machine that its kernel killed for lack of memory during the command."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What a command may see: path inside -> path on this machine. Read-only places may lie inside writable ones."""
+    """The files that a command sees, as path inside -> path on this machine, and its limits.
+
+    Read-only paths may lie inside writable ones.
+    """
 
     read_only: Mapping[str, Path] = field(default_factory=dict)
     writable: Mapping[str, Path] = field(default_factory=dict)
-    """Counted against `limits.disk_bytes`."""
+    """Writable folders; their size counts towards `limits.disk_bytes`."""
     shared: Mapping[str, Path] = field(default_factory=dict)
-    """Writable and not counted: only for commands that are trusted with it."""
+    """Writable folders whose size does not count; only for trusted commands."""
     environment: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = Limits()
     nice: int = 10
@@ -101,10 +108,11 @@ class Sandbox:
         on_line: Callable[[str], None] = lambda line: None,
         on_tick: Callable[[], None] = lambda: None,
     ) -> Finished:
-        """Runs `command` and copies its output (stdout and stderr together) to `log`; `on_line` sees each line.
+        """Run `command`, wait for its end and copy its output (stdout and stderr together) to `log`.
 
-        Blocks. `on_tick` is called about once a second. If one of them raises, everything in the sandbox is killed
-        and the exception goes on. Raises InfrastructureError when the sandbox cannot be set up.
+        `on_line` is called with each line of output, `on_tick` about once a second. If one of them raises, all
+        processes in the sandbox are killed and the exception is propagated. Raises InfrastructureError if the sandbox
+        cannot be set up.
         """
         info_read, info_write = os.pipe()
         ready_read, ready_write = os.pipe()
@@ -118,7 +126,7 @@ class Sandbox:
                     [
                         *("nice", f"-n{self.nice}", "choom", "-n500", "--"),
                         *self._bwrap(info_write, passwd.fileno(), working_directory),
-                        *("bash", "-c", _ANNOUNCE, str(ready_write), *command),
+                        *("bash", "-c", _REPORT_READY, str(ready_write), *command),
                     ],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
@@ -134,14 +142,14 @@ class Sandbox:
             with process:
                 started = json.loads(info.read() or b"{}")
                 if "child-pid" not in started or not ready.read(1):
-                    said = process.communicate()[0].decode(errors="replace").strip()
+                    output = process.communicate()[0].decode(errors="replace").strip()
                     raise InfrastructureError(
-                        f"the sandbox does not start: {said}",
-                        advice="bubblewrap must be installed and unprivileged user namespaces allowed"
+                        f"the sandbox does not start: {output}",
+                        advice="Install bubblewrap and allow unprivileged user namespaces"
                         " (sysctl kernel.unprivileged_userns_clone=1, no AppArmor restriction).",
                     )
-                watch = _Watch(self, process, started["child-pid"], log=log, on_line=on_line, on_tick=on_tick)
-                return watch.until_finished()
+                monitor = _Monitor(self, process, started["child-pid"], log=log, on_line=on_line, on_tick=on_tick)
+                return monitor.wait()
 
     def _bwrap(self, info_descriptor: int, passwd_descriptor: int, working_directory: str) -> Iterator[str]:
         limits = self.limits
@@ -160,7 +168,7 @@ class Sandbox:
             yield from ("--bind", str(outside), inside)
         for inside, outside in self.read_only.items():
             yield from ("--ro-bind", str(outside), inside)
-        # bubblewrap's own / and /dev are memory that nothing else would bound.
+        # / and /dev are bubblewrap's own tmpfs mounts, whose size is not bounded.
         yield from ("--remount-ro", "/", "--remount-ro", "/dev", "--chdir", working_directory)
         environment = {
             "PATH": "/usr/bin:/usr/sbin",
@@ -171,12 +179,12 @@ class Sandbox:
         }
         for name, value in environment.items():
             yield from ("--setenv", name, value)
-        # Set inside the new user namespace, where the kernel counts only the sandbox's own processes.
+        # Set inside the new user namespace, where the kernel counts only processes of the sandbox.
         yield from ("--", "prlimit", f"--nproc={limits.processes}", f"--fsize={limits.file_bytes}", "--core=0", "--")
 
 
-class _Watch:
-    """Reads a running sandbox's output and ends it when it goes over a limit."""
+class _Monitor:
+    """Read the output of a running sandbox and kill it if it exceeds a limit."""
 
     def __init__(
         self,
@@ -204,15 +212,15 @@ class _Watch:
         except ProcessLookupError:
             self.first_process = None
 
-    def until_finished(self) -> Finished:
+    def wait(self) -> Finished:
         kills = _out_of_memory_kills()
         stopped: Stop | None = None
         try:
             stopped = self._read_output()
         finally:
-            self._end()
+            self._kill()
         status = self.process.wait()
-        self._take(b"\n" if self.partial else b"")
+        self._add_output(b"\n" if self.partial else b"")
         return Finished(
             exit_code=status if status >= 0 else 128 - status,
             stopped=stopped,
@@ -226,27 +234,27 @@ class _Watch:
         if output is None or self.first_process is None:
             return None
         os.set_blocking(output.fileno(), False)
-        next_look = self.started + WATCH_INTERVAL_S
+        next_check = self.started + WATCH_INTERVAL_S
         with selectors.DefaultSelector() as selector:
             selector.register(output, selectors.EVENT_READ)
             selector.register(self.first_process, selectors.EVENT_READ)
             while True:
-                ready = {key.fd for key, _ in selector.select(max(0.0, next_look - time.monotonic()))}
+                ready = {key.fd for key, _ in selector.select(max(0.0, next_check - time.monotonic()))}
                 if output.fileno() in ready:
                     chunk = os.read(output.fileno(), MIB)
                     if chunk:
-                        self._take(chunk)
+                        self._add_output(chunk)
                     else:
                         selector.unregister(output)
                 elif self.first_process in ready:
                     return None
-                if time.monotonic() >= next_look:
+                if time.monotonic() >= next_check:
                     self.on_tick()
-                    if stop := self._over_limit():
+                    if stop := self._exceeded_limit():
                         return stop
-                    next_look = time.monotonic() + WATCH_INTERVAL_S
+                    next_check = time.monotonic() + WATCH_INTERVAL_S
 
-    def _take(self, chunk: bytes) -> None:
+    def _add_output(self, chunk: bytes) -> None:
         room = self.sandbox.limits.log_bytes - self.logged
         self.log.write(chunk[:room])
         self.logged += min(len(chunk), room)
@@ -256,20 +264,20 @@ class _Watch:
         for line in lines:
             self.on_line(line[:LINE_LIMIT].decode(errors="replace"))
 
-    def _over_limit(self) -> Stop | None:
+    def _exceeded_limit(self) -> Stop | None:
         limits = self.sandbox.limits
         if time.monotonic() - self.started > limits.wall_s:
             return Stop.TIME
         if sum(disk_usage(folder) for folder in self.sandbox.writable.values()) > limits.disk_bytes:
             return Stop.DISK
-        processes, resident = _family(self.root)
+        processes, resident = _count_descendants(self.root)
         if resident > limits.memory_bytes:
             return Stop.MEMORY
-        # The first line of defence is RLIMIT_NPROC; this one also holds where that is not enforced (uid 0).
+        # RLIMIT_NPROC is the main limit, but the kernel does not enforce it for uid 0.
         return Stop.PROCESSES if processes > limits.processes + 8 else None
 
-    def _end(self) -> None:
-        """Kills the namespace's first process, and with it all; returns when the kernel has reaped them."""
+    def _kill(self) -> None:
+        """Kill the first process of the PID namespace, and with it all others, and wait until they are reaped."""
         if self.first_process is None:
             return
         with suppress(ProcessLookupError):
@@ -281,12 +289,12 @@ class _Watch:
 
 
 def interpreter() -> dict[str, Path]:
-    """Where the sandbox finds this Python and what is installed for it."""
-    bound = {TOOLS: Path(sys.prefix)}
+    """Return the read-only binds for this Python and its installed packages."""
+    binds = {TOOLS: Path(sys.prefix)}
     real = Path(sys.base_prefix).resolve()
     if not real.is_relative_to("/usr"):
-        bound[str(real)] = real
-    return bound
+        binds[str(real)] = real
+    return binds
 
 
 def _memory_file(content: bytes) -> BinaryIO:
@@ -297,9 +305,10 @@ def _memory_file(content: bytes) -> BinaryIO:
 
 
 def disk_usage(folder: Path) -> int:
-    """Bytes allocated under `folder`, following no links; at least a block per entry, since inodes run out too.
+    """Return the bytes allocated under `folder`, without following links.
 
-    What disappears meanwhile counts nothing. A tree deeper than any honest one counts as infinitely large.
+    Each entry counts at least one block, because inodes are limited too. Files that disappear during the count are
+    ignored. A tree deeper than DEPTH_LIMIT counts as sys.maxsize.
     """
     total = 0
     pending = [(str(folder), 0)]
@@ -316,8 +325,8 @@ def disk_usage(folder: Path) -> int:
     return total
 
 
-def _family(root: int) -> tuple[int, int]:
-    """Number of `root`'s descendants, itself included, and their resident memory in bytes."""
+def _count_descendants(root: int) -> tuple[int, int]:
+    """Return the number of `root` and its descendants, and their resident memory in bytes."""
     parents: dict[int, int] = {}
     resident: dict[int, int] = {}
     for folder in Path("/proc").glob("[0-9]*"):
@@ -333,6 +342,7 @@ def _family(root: int) -> tuple[int, int]:
 
 
 def _out_of_memory_kills() -> int:
+    """Return how many processes the machine's kernel has killed for lack of memory since it booted."""
     for line in Path("/proc/vmstat").read_text().splitlines():
         name, _, value = line.partition(" ")
         if name == "oom_kill":

@@ -1,4 +1,4 @@
-"""What a worker is told by its environment; nothing else in the worker reads environment variables."""
+"""The settings of a worker, from environment variables and secret files."""
 
 from __future__ import annotations
 
@@ -16,8 +16,12 @@ SECRETS_DIR = "WQLAB_SECRETS_DIR"
 
 
 class Settings(BaseSettings):
-    """Every variable is named WQLAB_<FIELD>, except labgrid's own LG_COORDINATOR. One that is not set is read from the
-    file wqlab_<field> in the folder that WQLAB_SECRETS_DIR names."""
+    """Settings of a worker.
+
+    Each field is read from the environment variable WQLAB_<FIELD>, except `coordinator`, which is read from labgrid's
+    LG_COORDINATOR first. If the variable is not set, the field is read from the file wqlab_<field> in the folder that
+    WQLAB_SECRETS_DIR names.
+    """
 
     model_config = SettingsConfigDict(env_prefix="WQLAB_", frozen=True)
 
@@ -25,7 +29,7 @@ class Settings(BaseSettings):
     worker_token: SecretStr
     broker_url: str = "redis://127.0.0.1:6379/0"
     ca_file: Path | None = None
-    """Certificates (PEM) that the server's and the broker's are checked with; empty: those of the system."""
+    """CA certificates (PEM) with which the server's and the broker's certificates are verified; None: the system's."""
     cache: Path
     state: Path
     lab: str = "local"
@@ -35,31 +39,31 @@ class Settings(BaseSettings):
     )
 
     lava_url: str = ""
-    """Of the LAVA server whose devices this worker drives; empty: its devices are labgrid's."""
+    """URL of the LAVA server whose devices this worker drives; empty if the devices are labgrid's."""
     lava_token: SecretStr = SecretStr("")
     lava_listen: str = "127.0.0.1"
-    """Address on which LAVA's dispatcher and its devices reach this worker, each run at a port of its own."""
+    """Address on which this worker listens for LAVA's dispatcher and devices, with one port per run."""
     lava_worker_host: str = "127.0.0.1"
-    """As what LAVA's dispatcher knows that address."""
+    """Name or address under which LAVA's dispatcher reaches `lava_listen`."""
 
     @property
     def scratch(self) -> Path:
-        """Files that live as long as a run."""
+        """Folder for files that are kept for the duration of a run."""
         return self.cache / "scratch"
 
     @property
-    def own_broker_user(self) -> bool:
-        """Whether the broker lets this worker do nothing but take its lab's messages, as after `wqlab lab join`."""
+    def has_lab_broker_user(self) -> bool:
+        """True if the broker user may only take this lab's messages, as after `wqlab lab join`."""
         return urlsplit(self.broker_url).username == lab_user(self.lab)
 
     @property
     def fetched(self) -> Path:
-        """Artifacts downloaded from the server, named by their SHA-256."""
+        """Folder of artifacts downloaded from the server, named by their SHA-256."""
         return self.cache / "fetched"
 
     @property
     def ssh_key(self) -> Path:
-        """Private key of the lab; the devices are given its public half on their command line."""
+        """Private SSH key of the lab; devices get the public key on their kernel command line."""
         return self.state / "keys" / "lab_ed25519"
 
     @property
@@ -69,5 +73,8 @@ class Settings(BaseSettings):
 
 @cache
 def settings() -> Settings:
-    """The process's settings. Raises pydantic.ValidationError naming each variable that is missing or wrong."""
+    """Return the settings of this process.
+
+    Raises pydantic.ValidationError, which names each missing or wrong variable.
+    """
     return Settings(_secrets_dir=os.environ.get(SECRETS_DIR))

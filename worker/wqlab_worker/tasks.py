@@ -1,4 +1,4 @@
-"""The worker's Celery tasks: a message carries an id, the server decides what there is to do with it."""
+"""The Celery tasks of the worker. A message carries only an id; the server decides what to do with it."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ app.conf.update(celery_names.CELERY_CONFIG)
 
 @app.on_configure.connect  # type: ignore[untyped-decorator]
 def _configure(sender: Any, **_: Any) -> None:
-    """Late, so that this module can be imported without a worker's environment."""
-    known = settings()
-    sender.conf.broker_url = known.broker_url
-    if known.broker_url.startswith("rediss://"):
-        trusted = {} if known.ca_file is None else {"ssl_ca_certs": str(known.ca_file)}
-        sender.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED, **trusted}
-    if known.own_broker_user:
+    """Configure the broker when Celery first needs it, so that an import of this module needs no settings."""
+    configured = settings()
+    sender.conf.broker_url = configured.broker_url
+    if configured.broker_url.startswith("rediss://"):
+        authorities = {} if configured.ca_file is None else {"ssl_ca_certs": str(configured.ca_file)}
+        sender.conf.broker_use_ssl = {"ssl_cert_reqs": ssl.CERT_REQUIRED, **authorities}
+    if configured.has_lab_broker_user:
         sender.conf.update(celery_names.LAB_CELERY_CONFIG)
-        # Declaring a queue writes; the server has done it.
-        sender.conf.task_queues = [Queue(celery_names.lab_queue(known.lab), no_declare=True)]  # type: ignore[no-untyped-call]
+        # The server has declared the queue; this user may not.
+        sender.conf.task_queues = [Queue(celery_names.lab_queue(configured.lab), no_declare=True)]  # type: ignore[no-untyped-call]
 
 
 @after_setup_logger.connect  # type: ignore[untyped-decorator]
-def _log_as_ever(**_: Any) -> None:
+def _configure_logging(**_: Any) -> None:
+    """Keep the project's log format instead of Celery's."""
     logs.configure()
 
 
@@ -60,6 +61,6 @@ def run(id: int) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_lab_duties(sender: Any, **_: Any) -> None:
-    """In the worker that serves this lab's devices, not in build workers."""
+    """Start the reaper thread in a worker that serves this lab's devices; build workers have none."""
     if celery_names.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
-        reaper.start(settings(), jobs.server_of(settings()), sender.controller.concurrency)
+        reaper.start(settings(), jobs.connect_server(settings()), sender.controller.concurrency)

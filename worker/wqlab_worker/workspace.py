@@ -1,8 +1,8 @@
-"""The cache folder of a machine: what is in it, who may touch it when, and how files get into it.
+"""Manage the cache folder of a machine: its folders, locks, temporary folders and artifacts.
 
-Everything here survives the lab and is shared by every worker of the machine. Names are content (a tree, a key, a
-hash), files appear by an atomic rename, and whoever makes one holds its lock, so that a killed worker leaves nothing
-half made behind.
+The cache outlives the lab and is shared by all workers of the machine. Files are named by their content (a tree, a
+build key, a hash), appear by an atomic rename and are made under a lock, so a killed worker leaves no incomplete file
+behind.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .failures import InfrastructureError
 log = structlog.get_logger()
 
 Progress = Callable[[str, int, int], None]
-"""Called with what is happening, how much is done and how much there is (0: not known). May raise to cancel."""
+"""Called with a description, the amount done and the total (0 if unknown). May raise to cancel the work."""
 
 LOCK_RETRY_S = 1.0
 SYSTEM_CA = Path("/etc/ssl/certs/ca-certificates.crt")
@@ -39,28 +39,31 @@ _CHUNK = 1 << 20
 
 
 def no_progress(text: str, done: int, total: int) -> None:
-    """For callers that do not care."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)
 class Workspace:
-    """`cache` is WQLAB_CACHE; `local_git_paths` are the only local paths that git may fetch from."""
+    """The cache folder of a machine and the settings of jobs that use it."""
 
     cache: Path
+    """Value of WQLAB_CACHE."""
     local_git_paths: tuple[Path, ...] = ()
+    """The only local paths from which git may fetch."""
     jobs: int = 1
-    """How many compilers run at once."""
+    """Number of compilers that run at once."""
     private_git_hosts: frozenset[str] = frozenset()
-    """`host` or `host:port`, in lower case: on the lab's own network, and submitters may fetch from them."""
+    """Hosts of the lab's own network from which submitters may fetch, as `host` or `host:port` in lower case."""
     ca_file: Path = SYSTEM_CA
-    """Certificates (PEM) that https servers of git repositories are checked with."""
+    """CA certificates (PEM) with which the https servers of git repositories are verified."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
-        """Reads WQLAB_CACHE, WQLAB_LOCAL_GIT_PATHS (colon list), WQLAB_PRIVATE_GIT_HOSTS (comma list), SSL_CERT_FILE
-        and WQLAB_BUILD_JOBS (default: all CPUs).
+        """Read the settings from environment variables.
 
-        Raises InfrastructureError when WQLAB_CACHE is not set, or a git host is not one.
+        These are WQLAB_CACHE, WQLAB_LOCAL_GIT_PATHS (separated by colons), WQLAB_PRIVATE_GIT_HOSTS (separated by
+        commas), SSL_CERT_FILE and WQLAB_BUILD_JOBS (default: all CPUs). Raises InfrastructureError if WQLAB_CACHE is
+        not set or a git host is malformed.
         """
         cache = environment.get("WQLAB_CACHE")
         if not cache:
@@ -93,22 +96,22 @@ class Workspace:
 
     @property
     def objects(self) -> Path:
-        """What compilers left of trusted builds, by the build's key."""
+        """Folder of the object files of trusted builds, by build key."""
         return self._folder("objects")
 
     @property
     def fetched(self) -> Path:
-        """Artifacts by SHA-256, whether made here or downloaded."""
+        """Folder of artifacts by SHA-256, made here or downloaded."""
         return self._folder("fetched")
 
     def path_of(self, artifact: Artifact) -> Path:
-        """Where the artifact is, or belongs, on this machine."""
+        """Return the path of the artifact on this machine; the file need not exist."""
         return self.fetched / artifact.sha256
 
     def keep(self, path: Path, kind: ArtifactKind, name: str) -> Artifact:
-        """Enters a file of this workspace under its hash and describes it. The file must not be written again.
+        """Link a file of this workspace into `fetched` under its hash and return its description.
 
-        A damaged file that has the name already is replaced.
+        The file must not be written again. A damaged file of that name is replaced.
         """
         digest = sha256_of(path)
         target = self.fetched / digest
@@ -124,25 +127,25 @@ class Workspace:
 
     @contextmanager
     def lock(self, name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Holds the machine-wide lock `name`; `waiting` is called about once a second until it is free.
+        """Hold the machine-wide lock `name`. Until it is free, `waiting` is called about once a second.
 
-        The kernel releases the lock when its holder dies.
+        The kernel releases the lock if its holder dies.
         """
         with (self._folder("locks") / name).open("a") as file:
-            while not _locked(file.fileno()):
+            while not _try_lock(file.fileno()):
                 waiting()
-                _wait_a_moment()
+                _sleep_briefly()
             yield
 
     @contextmanager
     def temporary(self, purpose: str) -> Iterator[Path]:
-        """A new empty folder on the cache's filesystem, removed in the end; those of dead workers are removed too."""
+        """Make an empty folder in the cache and remove it at the end; also remove those of dead workers."""
         scratch = self._folder("scratch")
-        self._sweep(scratch)
+        self._remove_abandoned(scratch)
         name = f"{purpose}-{secrets.token_hex(6)}"
         marker, folder = scratch / f"{name}.lock", scratch / name
         with marker.open("a") as file:
-            _locked(file.fileno())
+            _try_lock(file.fileno())
             folder.mkdir()
             try:
                 yield folder
@@ -150,10 +153,11 @@ class Workspace:
                 remove_tree(folder)
                 marker.unlink(missing_ok=True)
 
-    def _sweep(self, scratch: Path) -> None:
+    def _remove_abandoned(self, scratch: Path) -> None:
+        """Remove the temporary folders whose lock nobody holds."""
         for marker in scratch.glob("*.lock"):
             with suppress(FileNotFoundError), marker.open("a") as file:
-                if _locked(file.fileno()):
+                if _try_lock(file.fileno()):
                     remove_tree(scratch / marker.stem)
                     marker.unlink(missing_ok=True)
 
@@ -163,7 +167,7 @@ class Workspace:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InfrastructureError(
-                f"cannot create {folder}: {error.strerror}", advice="WQLAB_CACHE must be writable by the lab's user."
+                f"cannot create {folder}: {error.strerror}", advice="Make WQLAB_CACHE writable for the lab's user."
             ) from error
         return folder
 
@@ -173,14 +177,14 @@ def _git_hosts(text: str) -> frozenset[str]:
     for host in sorted(hosts):
         if not _GIT_HOST.fullmatch(host):
             raise InfrastructureError(
-                f"WQLAB_PRIVATE_GIT_HOSTS: {host!r} is no host",
-                advice="Write names or addresses, with a port unless it is the usual one:"
+                f"WQLAB_PRIVATE_GIT_HOSTS: {host!r} is not a host",
+                advice="Write names or addresses, with a port unless it is the default one:"
                 " git.lab.example,10.1.2.3,git.lab.example:8443,[fd00::1]",
             )
     return hosts
 
 
-def _locked(descriptor: int) -> bool:
+def _try_lock(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -188,13 +192,16 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _wait_a_moment() -> None:
-    # flock has no wait with a timeout, and the waiting worker has to notice that it was canceled.
+def _sleep_briefly() -> None:
+    # flock(2) has no timeout, and a waiting worker must notice that its job was canceled.
     threading.Event().wait(LOCK_RETRY_S)
 
 
 def remove_tree(folder: Path) -> None:
-    """Removes what a hostile build may have left: folders without permissions, links, any depth. Follows no link."""
+    """Remove a folder that a hostile build may have filled, with any permissions, links and depth.
+
+    Links are not followed.
+    """
     if subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False).returncode != 0:
         subprocess.run(["chmod", "-R", "u+rwx", "--", folder], capture_output=True, check=False)
         subprocess.run(["rm", "-rf", "--", folder], capture_output=True, check=False)
@@ -206,7 +213,7 @@ def sha256_of(path: Path) -> str:
 
 
 def has_hash(path: Path, sha256: str) -> bool:
-    """Whether `path` is a file that can be read and has this content."""
+    """Return True if `path` is a readable file with this SHA-256."""
     try:
         return path.is_file() and sha256_of(path) == sha256
     except OSError:
@@ -214,15 +221,16 @@ def has_hash(path: Path, sha256: str) -> bool:
 
 
 def free_bytes(folder: Path) -> int:
-    """What an unprivileged user can still write on the filesystem of `folder`."""
+    """Return the bytes that an unprivileged user can still write on the filesystem of `folder`."""
     status = os.statvfs(folder)
     return status.f_bavail * status.f_frsize
 
 
 def open_regular(root: Path, relative: str) -> int:
-    """Opens a regular file under `root`, following no link at any step, not even to a folder; read-only.
+    """Open a regular file under `root` for reading without following any link, and return its descriptor.
 
-    For files that submitted code made. Raises OSError when there is no such file or a step is not what it must be.
+    Use it for files that submitted code made. Raises OSError if there is no such file, a folder on the path is a link,
+    or the file is not a regular one.
     """
     *folders, name = Path(relative).parts
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -241,9 +249,9 @@ def open_regular(root: Path, relative: str) -> int:
 
 
 def collect(root: Path, relative: str, target: Path, limit: int) -> None:
-    """Copies a regular file that submitted code made under `root` to `target`.
+    """Copy a regular file that submitted code made under `root` to the new file `target`.
 
-    Raises OSError when it is missing, reached through a link, no regular file, or larger than `limit` bytes.
+    Raises OSError if the file is missing, reached through a link, not a regular file, or larger than `limit` bytes.
     """
     with os.fdopen(open_regular(root, relative), "rb") as source, target.open("xb") as copy:
         left = limit

@@ -1,4 +1,4 @@
-"""`wqlab login` and `config`: which lab, and who is asking."""
+"""`wqlab login` and `config`: store and show the server and the API token."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import typer
 from .. import config
 from ..client import Client
 from ..errors import UsageError
-from .session import JsonFlag, of
+from .session import JsonFlag, session_of
 
 
 def login(
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The lab's URL", show_default=False)],
     token_stdin: Annotated[bool, typer.Option("--token-stdin", help="Read the token from standard input")] = False,
-    tree: Annotated[str | None, typer.Option(metavar="NAME", help="Tree for submits that name none")] = None,
+    tree: Annotated[str | None, typer.Option(metavar="NAME", help="Default tree of `wqlab submit`")] = None,
 ) -> None:
-    """Check an API token with the lab, then keep URL and token in the configuration file."""
-    session = of(context)
+    """Check an API token with the lab, then store URL and token in the configuration file."""
+    session = session_of(context)
     url = config.check_url(url, "login")
     if token_stdin:
         token = sys.stdin.readline().strip()
@@ -28,27 +28,28 @@ def login(
         token = str(typer.prompt("API token", hide_input=True, err=True)).strip()
     else:
         raise UsageError(
-            "there is no terminal to ask for the token", "pipe it in: wqlab login URL --token-stdin < FILE"
+            "there is no terminal to ask for the token",
+            "pass it on standard input: wqlab login URL --token-stdin < FILE",
         )
     if not token:
-        raise UsageError("the token is empty", "an administrator of the lab gives you one")
+        raise UsageError("the token is empty", "ask an administrator of the lab for one")
     with Client(url, token, on_retry=session.output.note) as client:
         client.submissions_page(limit=1)
     values = {"url": url, "token": token}
     config.store(session.config_path, values | ({"tree": tree} if tree else {}))
-    session.output.note(f"logged in to {url}; kept in {session.config_path}")
+    session.output.note(f"logged in to {url}; stored in {session.config_path}")
 
 
 def show_config(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """Show which server, token and tree are used, and where each comes from."""
-    session = of(context)
+    """Show the server, token and tree in use, and where each is set."""
+    session = session_of(context)
     settings = {"url": session.config.url, "token": session.config.token, "tree": session.config.tree}
     shown: dict[str, tuple[str, str]] = {}
     for key, setting in settings.items():
         if setting is None:
             shown[key] = ("", "not set")
         else:
-            shown[key] = (masked(setting.value) if key == "token" else setting.value, setting.origin)
+            shown[key] = (mask_token(setting.value) if key == "token" else setting.value, setting.origin)
     if as_json:
         document: dict[str, object] = {
             key: {"value": value or None, "origin": origin} for key, (value, origin) in shown.items()
@@ -56,11 +57,11 @@ def show_config(context: typer.Context, as_json: JsonFlag = False) -> None:
         session.output.document({"file": str(session.config.path), **document})
         return
     session.output.table(("KEY", "VALUE", "FROM"), [(key, *entry) for key, entry in shown.items()])
-    session.output.note(f"file: {session.config.path}" + ("" if session.config.path.is_file() else " (not there yet)"))
+    session.output.note(f"file: {session.config.path}" + ("" if session.config.path.is_file() else " (does not exist)"))
 
 
-def masked(token: str) -> str:
-    """Enough of a token to tell it from another one, too little to use it."""
+def mask_token(token: str) -> str:
+    """Shorten a token so that it can be recognized but not used."""
     return f"{token[:6]}..." if len(token) >= 20 else "..."
 
 

@@ -1,4 +1,4 @@
-"""The command line as a whole: global options, the commands, and how errors end them."""
+"""The `wqlab` command: global options, registration of the commands, and exit codes of errors."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import account, device, lab, labs, results, submissions, submit, watch
+from . import account, device_check, devices, labs, plans, results, submissions, submit, watch
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
 app = typer.Typer(
     name="wqlab",
-    help="Submit workqueue and scheduler patches to a lab, watch it work, read what it found.",
+    help="Submit workqueue and scheduler patches to a lab, watch their progress and read the reports.",
     epilog="Exit codes: 0 done, 1 regression (or a --fail-on verdict), 2 usage, 3 the series failed, 4 infrastructure.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _commands in (submit, watch, submissions, results, lab, labs, device, account):
+for _commands in (submit, watch, submissions, results, devices, plans, labs, device_check, account):
     _commands.register(app)
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"wqlab {version('wqlab-client')}")
         raise typer.Exit
 
@@ -38,9 +38,11 @@ def _global_options(
     url: Annotated[str | None, typer.Option(help="The lab's URL (environment: WQLAB_URL)", show_default=False)] = None,
     token: Annotated[
         str | None,
-        typer.Option(help="API token; shows in process lists, so prefer WQLAB_TOKEN", show_default=False),
+        typer.Option(help="API token; visible in process lists, so prefer WQLAB_TOKEN", show_default=False),
     ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File that holds the API token", show_default=False)] = None,
+    token_file: Annotated[
+        Path | None, typer.Option(help="File that contains the API token", show_default=False)
+    ] = None,
     config_file: Annotated[
         Path | None,
         typer.Option("--config", help="Configuration file, by default ~/.config/wqlab/config.toml", show_default=False),
@@ -53,7 +55,7 @@ def _global_options(
 
 
 def main() -> None:
-    """Run the command; never a traceback for a mistake of the user or a failure of the lab."""
+    """Run the command; a user's mistake or a failure of the lab ends it with a message instead of a traceback."""
     try:
         app(prog_name="wqlab")
     except WqlabError as error:

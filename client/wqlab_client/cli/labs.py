@@ -1,4 +1,4 @@
-"""`wqlab lab`: labs that are not the server's own machine."""
+"""`wqlab lab`: invite, join, list and remove labs on other machines than the server."""
 
 from __future__ import annotations
 
@@ -15,29 +15,28 @@ from wqlab_contracts.api.labs import LabView
 from ..config import check_url
 from ..display import utc_now
 from ..errors import UsageError
+from ..formatting import rough_duration
 from ..lab_host import JoinToken, LabHost, join
-from ..wording import rough
-from .session import JsonFlag, of
+from .session import JsonFlag, session_of
 
-lab_app = typer.Typer(
-    name="lab", help="Labs elsewhere: invite one, join it, see them, remove one.", rich_markup_mode=None
-)
+lab_app = typer.Typer(name="lab", help="Invite, join, list and remove labs on other machines.", rich_markup_mode=None)
 LabName = Annotated[str, typer.Argument(metavar="NAME", help="Name of the lab", show_default=False)]
-_VALID = re.compile(r"([1-9][0-9]{0,4})([mhd])")
+_DURATION = re.compile(r"([1-9][0-9]{0,4})([mhd])")
 _SECONDS = {"m": 60, "h": 3600, "d": 86400}
 
 
 @lab_app.command("list")
 def list_labs(context: typer.Context, as_json: JsonFlag = False) -> None:
-    """List the labs: whether they have joined, when they were last seen, how many devices they have."""
-    session = of(context)
-    found = session.client.labs()
+    """List the labs: when they joined, when they were last seen, how many devices they have."""
+    session = session_of(context)
+    labs = session.client.labs()
     if as_json:
-        session.output.document(found)
+        session.output.document(labs)
         return
     now = utc_now()
     session.output.table(
-        ("NAME", "BY", "JOINED", "SEEN", "DEVICES", "FREE", "AT ONCE", "PROBLEM"), [_row(lab, now) for lab in found]
+        ("NAME", "BACKEND", "JOINED", "LAST SEEN", "DEVICES", "FREE", "CAPACITY", "PROBLEM"),
+        [_row(lab, now) for lab in labs],
     )
 
 
@@ -45,30 +44,39 @@ def _row(lab: LabView, now: datetime) -> list[Text | str]:
     if lab.removed_at:
         joined: Text | str = Text("removed", style="red")
     else:
-        joined = f"{rough((now - lab.joined_at).total_seconds())} ago" if lab.joined_at else "the server's"
-    seen = f"{rough((now - lab.last_seen_at).total_seconds())} ago" if lab.last_seen_at else "never"
-    how = f"LAVA {lab.pool.version}".strip() if lab.pool else lab.backend
-    return [lab.name, how, joined, seen, str(lab.devices), str(lab.free), str(lab.capacity or "-"), lab.problem]
+        joined = f"{rough_duration((now - lab.joined_at).total_seconds())} ago" if lab.joined_at else "the server's"
+    last_seen = f"{rough_duration((now - lab.last_seen_at).total_seconds())} ago" if lab.last_seen_at else "never"
+    backend = f"LAVA {lab.pool.version}".strip() if lab.pool else lab.backend
+    return [
+        lab.name,
+        backend,
+        joined,
+        last_seen,
+        str(lab.devices),
+        str(lab.free),
+        str(lab.capacity or "-"),
+        lab.problem,
+    ]
 
 
 @lab_app.command("invite")
 def invite(
     context: typer.Context,
     name: LabName,
-    valid: Annotated[str, typer.Option(help="How long the token works: 30m, 2h, 1d")] = "1h",
-    again: Annotated[bool, typer.Option("--again", help="Let another host take the place of one that joined")] = False,
+    valid: Annotated[str, typer.Option(help="How long the token is valid: 30m, 2h, 1d")] = "1h",
+    again: Annotated[bool, typer.Option("--again", help="Replace the host that has joined")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Make a token by which one host joins as the lab NAME, once. For administrators."""
-    match = _VALID.fullmatch(valid)
+    """Create a token with which one host joins as the lab NAME, once. For administrators."""
+    match = _DURATION.fullmatch(valid)
     if match is None:
-        raise UsageError(f"--valid {valid!r} is no time", "write 30m, 2h or 1d")
-    session = of(context)
+        raise UsageError(f"--valid {valid!r} is not a duration", "write 30m, 2h or 1d")
+    session = session_of(context)
     invited = session.client.invite_lab(name, valid_s=int(match[1]) * _SECONDS[match[2]], again=again)
     if as_json:
         session.output.document(invited)
         return
-    session.output.note(f"On the host of lab {name}, until {invited.expires_at:%Y-%m-%d %H:%M} UTC, once:")
+    session.output.note(f"Run this once on the host of lab {name}, before {invited.expires_at:%Y-%m-%d %H:%M} UTC:")
     session.output.line(f"wqlab lab join {invited.url} --token {invited.token}")
 
 
@@ -76,41 +84,41 @@ def invite(
 def join_lab(  # noqa: PLR0917 - typer's options
     context: typer.Context,
     url: Annotated[str, typer.Argument(metavar="URL", help="The server's URL", show_default=False)],
-    token: Annotated[str, typer.Option(help="As `wqlab lab invite` printed it", show_default=False)],
-    folder: Annotated[Path, typer.Option(help="Where the lab host keeps everything")] = Path("wqlab-lab"),
-    devices: Annotated[int, typer.Option(min=1, max=1000, help="How many devices are driven at once")] = 1,
-    coordinator: Annotated[str, typer.Option(help="Where labgrid's coordinator listens")] = "127.0.0.1:20408",
-    again: Annotated[bool, typer.Option("--again", help="Put new credentials into a folder that has some")] = False,
+    token: Annotated[str, typer.Option(help="Join token that `wqlab lab invite` printed", show_default=False)],
+    folder: Annotated[Path, typer.Option(help="Folder for the lab host's files")] = Path("wqlab-lab"),
+    devices: Annotated[int, typer.Option(min=1, max=1000, help="Number of devices that are driven at once")] = 1,
+    coordinator: Annotated[str, typer.Option(help="Address of labgrid's coordinator")] = "127.0.0.1:20408",
+    again: Annotated[bool, typer.Option("--again", help="Replace the credentials of a folder that has joined")] = False,
 ) -> None:
-    """Make this machine the host of a lab: get its credentials, write its configuration.
+    """Make this machine the host of a lab: get the credentials and write the configuration.
 
-    It needs to reach the server by HTTPS and its broker by TLS; nothing needs to reach it.
+    The machine must reach the server by HTTPS and its broker by TLS; it needs no incoming connections.
     """
     url = check_url(url, "URL")
     if url.startswith("http://") and not re.match(r"http://(127\.|localhost|\[::1\])", url):
-        raise UsageError(f"{url} is not encrypted, and the lab's credentials would travel on it", "use https")
-    wanted = JoinToken.read(token)
+        raise UsageError(f"{url} is not encrypted, so the lab's credentials could be read on the way", "use https")
+    join_token = JoinToken.parse(token)
     host = LabHost(folder.absolute(), coordinator, devices)
     host.check(again=again)
-    joined, ca = join(url, wanted)
+    joined, ca = join(url, join_token)
     host.write(url, joined, ca)
-    output = of(context).output
+    output = session_of(context).output
     supervisord, control = host.bin / "supervisord", host.bin / "supervisorctl"
     output.line(f"This machine is the host of lab {joined.lab}; its files are in {host.folder}")
     output.note("Next:")
     output.note(f"  1. Describe the devices in {host.folder}/labgrid/exporter.yaml, and on the server in device-types/")
     output.note(f"     with `lab: {joined.lab}`; put {host.folder}/keys/lab_ed25519.pub on them.")
     output.note(f"  2. Start coordinator, exporter and worker: {supervisord} -c {host.configuration}")
-    output.note(f"  3. See that they run: {control} -c {host.configuration} status")
-    output.note("  4. Try each device: wqlab device check NAME")
+    output.note(f"  3. Check that they run: {control} -c {host.configuration} status")
+    output.note("  4. Check each device: wqlab device check NAME")
 
 
 @lab_app.command("remove")
 def remove(context: typer.Context, name: LabName) -> None:
-    """End a lab's credentials at once, and quarantine its devices. For administrators."""
-    session = of(context)
+    """Revoke a lab's credentials at once, and quarantine its devices. For administrators."""
+    session = session_of(context)
     session.client.remove_lab(name)
-    session.output.line(f"lab {name} is removed: its credentials have ended, its devices are quarantined")
+    session.output.line(f"lab {name} is removed: its credentials are revoked, its devices are quarantined")
 
 
 def register(app: typer.Typer) -> None:

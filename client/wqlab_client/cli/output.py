@@ -1,4 +1,4 @@
-"""Where the command writes: results on stdout, everything about getting them on stderr."""
+"""Output of a command: results on stdout; progress, hints, warnings and errors on stderr."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from rich.console import Console
 from rich.text import Text
 
 from ..errors import RequestRefused, UsageError, WqlabError
-from ..wording import aligned, clean, one_line
+from ..formatting import align_columns, clean, one_line
 
 SIGPIPE_EXIT = 141
-"""What a shell reports for a program that died because nobody reads its output."""
+"""Exit code that a shell reports for a program ended by SIGPIPE."""
 
 
 class Output:
-    """One per command. Colour only on a terminal that wants it (NO_COLOR, TERM=dumb are honoured)."""
+    """Output streams of one command; coloured only on a terminal, and not with NO_COLOR or TERM=dumb."""
 
     def __init__(self) -> None:
         self.out = _console(sys.stdout)
@@ -29,22 +29,22 @@ class Output:
 
     @property
     def interactive(self) -> bool:
-        """Whether both streams are a terminal that can redraw."""
+        """Return True if both streams are a terminal that can redraw."""
         return _is_terminal(sys.stdout) and _is_terminal(sys.stderr)
 
     def line(self, text: Text | str = "") -> None:
-        """One result for people."""
-        with _pipe():
-            self.out.print(_cleaned(text), soft_wrap=True)
+        """Print one line of a result."""
+        with _ExitOnBrokenPipe():
+            self.out.print(_escaped(text), soft_wrap=True)
 
     def lines(self, lines: Iterable[Text | str]) -> None:
         for line in lines:
             self.line(line)
 
     def note(self, text: Text | str) -> None:
-        """Something about the way there, not a result."""
-        with _pipe():
-            self.err.print(_cleaned(text), soft_wrap=True)
+        """Print a line on stderr: progress or a hint, not a result."""
+        with _ExitOnBrokenPipe():
+            self.err.print(_escaped(text), soft_wrap=True)
 
     def warn(self, text: str) -> None:
         self.note(Text.assemble(("wqlab: warning: ", "yellow"), one_line(text)))
@@ -58,15 +58,18 @@ class Output:
             self.note(f"  {one_line(error.fix)}")
 
     def document(self, value: BaseModel | Sequence[BaseModel] | dict[str, object]) -> None:
-        """One JSON document."""
+        """Print a value as one JSON document."""
         self._write(_json(value, 2) + "\n")
 
     def record(self, value: BaseModel) -> None:
-        """One JSON line."""
+        """Print a value as one line of JSON."""
         self._write(_json(value, None) + "\n")
 
     def text(self, text: str, target: Path | None = None) -> None:
-        """A whole text: to the file `target` as it is, else to stdout, made safe if that is a terminal."""
+        """Write a text to the file `target` unchanged, or to stdout, with control characters escaped on a terminal.
+
+        Raises UsageError if the file cannot be written.
+        """
         text = text if text.endswith("\n") or not text else text + "\n"
         if target is not None and str(target) != "-":
             try:
@@ -77,29 +80,29 @@ class Output:
         self._write(clean(text) if sys.stdout.isatty() else text)
 
     def raw(self, chunk: bytes) -> None:
-        """Bytes of a console: as they are into a pipe or file, made safe on a terminal."""
+        """Write bytes of a console: unchanged into a pipe or file, with control characters escaped on a terminal."""
         if sys.stdout.isatty():
             self._write(clean(chunk.decode("utf-8", errors="replace").replace("\r\n", "\n").replace("\r", "")))
             return
-        with _pipe():
+        with _ExitOnBrokenPipe():
             sys.stdout.flush()
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[Text | str]], flexible: int = -1) -> None:
-        """Aligned columns. On a terminal the `flexible` column gives way so that lines fit; else nothing is cut."""
+        """Print aligned columns. On a terminal the column `flexible` is cut so that lines fit; else nothing is cut."""
         width = self.out.width if _is_terminal(sys.stdout) else None
-        self.lines(aligned(header, rows, width, flexible))
+        self.lines(align_columns(header, rows, width, flexible))
 
     def _write(self, text: str) -> None:
-        with _pipe():
+        with _ExitOnBrokenPipe():
             sys.stdout.write(text)
             sys.stdout.flush()
 
 
 def _console(stream: IO[str]) -> Console:
-    # Rich must not guess: markup and emoji in submitted titles are data, and a pipe has no width.
-    # FORCE_COLOR is for CI logs that show colours though they are no terminal.
+    # Rich must not interpret submitted titles (markup, emoji), and a pipe has no width.
+    # FORCE_COLOR is for CI logs that show colours although they are no terminal.
     styled = None if _is_terminal(stream) or os.environ.get("FORCE_COLOR") else False
     return Console(file=stream, markup=False, emoji=False, highlight=False, force_terminal=styled)
 
@@ -108,7 +111,7 @@ def _is_terminal(stream: IO[str]) -> bool:
     return stream.isatty() and os.environ.get("TERM", "") not in {"", "dumb", "unknown"}
 
 
-def _cleaned(text: Text | str) -> Text:
+def _escaped(text: Text | str) -> Text:
     if isinstance(text, str):
         return Text(clean(text))
     if clean(text.plain) != text.plain:
@@ -122,14 +125,14 @@ def _json(value: BaseModel | Sequence[BaseModel] | dict[str, object], indent: in
     return TypeAdapter(object).dump_json(value, indent=indent, by_alias=True).decode()
 
 
-class _pipe:
-    """Ends the command quietly when the reader of its output has gone (`wqlab list | head`)."""
+class _ExitOnBrokenPipe:
+    """Context that ends the command silently when the reader of its output has exited (`wqlab list | head`)."""
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, BrokenPipeError):
-            # Python flushes stdout once more when it exits; give it somewhere to flush to.
+            # Python flushes stdout again at exit; redirect it so that this does not fail.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(SIGPIPE_EXIT)

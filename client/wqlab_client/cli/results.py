@@ -1,4 +1,4 @@
-"""`wqlab report`, `logs`, `console`, `samples`: what a submission left behind."""
+"""`wqlab report`, `logs`, `console`, `samples`, `compare`: print a submission's results."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.submissions import ApplyView, BuildView, RunView
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.runs import RunView
+from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, JobState
 
 from ..client import Client, ReportFormat
 from ..errors import UsageError
+from ..formatting import clean, one_line, status_text
 from ..progress import apply_text, build_name, build_text, checkpatch_counts
-from ..wording import clean, how_it_stands, one_line
 from .output import Output
-from .session import JsonFlag, SubmissionId, of
+from .session import JsonFlag, SubmissionId, session_of
 
 OutputFile = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output")
+    Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE instead of standard output")
 ]
 RunId = Annotated[
     int, typer.Argument(min=1, metavar="RUN", help="Number of the run (`wqlab show`)", show_default=False)
@@ -33,17 +35,17 @@ def report(
     context: typer.Context,
     submission_id: SubmissionId,
     report_format: Annotated[
-        ReportFormat, typer.Option("--format", "-f", help="How it is written")
+        ReportFormat, typer.Option("--format", "-f", help="Format of the report")
     ] = ReportFormat.TEXT,
     output: OutputFile = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json")] = False,
 ) -> None:
     """Print a submission's report."""
-    session = of(context)
+    session = session_of(context)
     if as_json and report_format not in {ReportFormat.TEXT, ReportFormat.JSON}:
         raise UsageError(f"--json and --format {report_format} exclude each other", "pass one of them")
-    wanted = ReportFormat.JSON if as_json else report_format
-    session.output.text(session.client.report_text(submission_id, wanted), output)
+    chosen = ReportFormat.JSON if as_json else report_format
+    session.output.text(session.client.report_text(submission_id, chosen), output)
 
 
 # --- logs -------------------------------------------------------------------------------------------------------
@@ -54,26 +56,26 @@ def logs(  # noqa: PLR0917 - the options of a command
     submission_id: SubmissionId,
     build: Annotated[
         str | None,
-        typer.Option(metavar="ARM|NUMBER", help="The whole log of one build: baseline, candidate or its number"),
+        typer.Option(metavar="ARM|NUMBER", help="Print the whole log of one build: baseline, candidate or its number"),
     ] = None,
     config: Annotated[
-        bool, typer.Option("--config", help="The kernel configuration instead; of the baseline, or of that --build")
+        bool, typer.Option("--config", help="Print the kernel configuration of the baseline, or of --build")
     ] = False,
     output: OutputFile = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Show how the series was applied, what checkpatch says, and how the kernels were built."""
-    session = of(context)
+    """Show how the series was applied, the checkpatch findings, and how the kernels were built."""
+    session = session_of(context)
     view = session.client.submission(submission_id)
     if config:
         if as_json:
-            raise UsageError("--config prints a configuration, not JSON", "leave out --json or --config")
+            raise UsageError("--config prints a configuration, not JSON", "omit --json or --config")
         first = _chosen_builds(view.builds, build or Arm.BASELINE.value)[0]
         session.output.text(session.client.build_config(first.id), output)
         return
     if build is not None:
         if as_json:
-            raise UsageError("--build prints a log, not JSON", "leave out --json or --build")
+            raise UsageError("--build prints a log, not JSON", "omit --json or --build")
         chosen = _chosen_builds(view.builds, build)
         session.output.text("".join(session.client.build_log(each.id) for each in chosen), output)
         return
@@ -91,17 +93,18 @@ def logs(  # noqa: PLR0917 - the options of a command
         )
 
 
-def _chosen_builds(builds: list[BuildView], wanted: str) -> list[BuildView]:
-    chosen = [build for build in builds if wanted in {str(build.id), build.arm and build.arm.value}]
+def _chosen_builds(builds: list[BuildView], selector: str) -> list[BuildView]:
+    """Return the builds with this number or arm. Raises UsageError if there is none."""
+    chosen = [build for build in builds if selector in {str(build.id), build.arm and build.arm.value}]
     if not chosen:
-        known = ", ".join(f"{build.id} ({build.arm})" for build in builds) or "it has none yet"
-        raise UsageError(f"--build {wanted}: the submission has no such build", f"builds: {known}")
+        known = ", ".join(f"{build.id} ({build.arm})" for build in builds) or "none yet"
+        raise UsageError(f"--build {selector}: the submission has no such build", f"builds: {known}")
     return chosen
 
 
 def apply_log(apply: ApplyView) -> list[Text]:
-    """Applying the series and every checkpatch finding."""
-    head = Text("apply: ").append_text(how_it_stands(apply.state, apply.outcome))
+    """Format how the series was applied, with every checkpatch finding."""
+    head = Text("apply: ").append_text(status_text(apply.state, apply.outcome))
     text = apply_text(apply)
     lines = [head.append(f", {text}" if text else "")]
     if apply.failure is not None:
@@ -121,8 +124,8 @@ def apply_log(apply: ApplyView) -> list[Text]:
 
 
 def build_summary(build: BuildView) -> list[Text]:
-    """One build: how it ended, compiler, how to build it again, and the warnings the baseline lacks."""
-    head = Text(f"{build_name(build)}: ").append_text(how_it_stands(build.state, build.outcome))
+    """Format a build's result, compiler, reproducer command, and the warnings that the baseline does not have."""
+    head = Text(f"{build_name(build)}: ").append_text(status_text(build.state, build.outcome))
     text = build_text(build)
     lines = [head.append(f", {text}" if text else "")]
     if build.failure is not None:
@@ -148,18 +151,22 @@ def build_summary(build: BuildView) -> list[Text]:
 def console(
     context: typer.Context,
     run_id: RunId,
-    boot: Annotated[int | None, typer.Option(min=1, metavar="BOOT", help="That boot, by default the latest")] = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes, boot after boot")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="List the run's boots instead, as JSON")] = False,
+    boot: Annotated[
+        int | None, typer.Option(min=1, metavar="BOOT", help="Number of the boot, by default the latest")
+    ] = None,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Continue with new output and following boots")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="List the run's boots as JSON instead")] = False,
 ) -> None:
-    """Print the console of a boot: as it is into a pipe, with control characters made visible on a terminal."""
-    session = of(context)
+    """Print the console of a boot: unchanged into a pipe, with control characters made visible on a terminal."""
+    session = session_of(context)
     run = session.client.run(run_id)
     if as_json:
         session.output.document(list(run.boots))
         return
     if boot is not None and boot not in {each.id for each in run.boots}:
-        raise UsageError(f"--boot {boot}: run {run_id} has no such boot", f"its boots: {_boots(run)}")
+        raise UsageError(f"--boot {boot}: run {run_id} has no such boot", f"boots: {_boots(run)}")
     if not run.boots and (not follow or run.state is JobState.FINISHED):
         raise UsageError(f"run {run_id} has no boot{' yet' if run.state is not JobState.FINISHED else ''}")
     try:
@@ -177,22 +184,22 @@ def _boots(run: RunView) -> str:
 
 
 def _follow_run(client: Client, out: Output, run: RunView) -> None:
-    """The latest boot, then each new one, until the run ends (a health check's: until the boot ends)."""
-    shown = {each.id for each in run.boots[:-1]}
+    """Print the latest boot, then each new one, until the run ends (of a health check, until the boot ends)."""
+    printed = {each.id for each in run.boots[:-1]}
     if run.submission_id is None:
         _copy(client, out, run.id, run.boots[-1].id, follow=True)
         return
     with closing(client.follow(run.submission_id)) as views:
         for view in views:
-            now = next((each for each in view.runs if each.id == run.id), run)
-            for boot in sorted(now.boots, key=lambda each: each.id):
-                if boot.id not in shown:
-                    shown.add(boot.id)
+            latest = next((each for each in view.runs if each.id == run.id), run)
+            for boot in sorted(latest.boots, key=lambda each: each.id):
+                if boot.id not in printed:
+                    printed.add(boot.id)
                     out.note(
                         f"--- run {run.id}, boot {boot.id}: block {boot.block + 1} {boot.arm} on {boot.device} ---"
                     )
                     _copy(client, out, run.id, boot.id, follow=True)
-            if now.state is JobState.FINISHED:
+            if latest.state is JobState.FINISHED:
                 return
 
 
@@ -207,8 +214,8 @@ def samples(
     output: OutputFile = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """Print a run's samples as CSV: what `wqlab compare` reads."""
-    session = of(context)
+    """Print a run's samples as CSV, which `wqlab compare` reads."""
+    session = session_of(context)
     if as_json:
         session.output.document(session.client.samples(run_id))
         return
@@ -220,21 +227,24 @@ def compare(
     files: Annotated[
         list[Path],
         typer.Argument(
-            metavar="FILE.csv...", help="Samples, a row each; all files are one submission", show_default=False
+            metavar="FILE.csv...",
+            help="CSV files with one sample per row; all files are one submission",
+            show_default=False,
         ),
     ],
     reference: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="[PLAN:]SETTING", help="Also compare every setting with this one; repeatable, one for each plan"
+            metavar="[PLAN:]SETTING",
+            help="Also compare every other setting with this one; repeatable, one for each plan",
         ),
     ] = None,
     as_json: JsonFlag = False,
 ) -> None:
     """Compare samples from CSV files as the lab would, offline; exit 1 for a regression."""
-    from ..compare import compare_files  # numpy and scipy take a second that no other command should wait for
+    from ..compare import compare_files  # numpy and scipy take a second to import, which other commands avoid
 
-    out = of(context).output
+    out = session_of(context).output
     text = io.StringIO()
     code = compare_files(files, reference or [], as_json, text, sys.stderr)
     out.text(text.getvalue())

@@ -1,4 +1,4 @@
-"""What every command starts from: the global options, the output, a client made when it is first needed."""
+"""Session of a command: its global options, output, and a client that is created on first use."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ from .output import Output
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text")]
 SubmissionId = Annotated[int, typer.Argument(min=1, metavar="ID", help="Number of the submission", show_default=False)]
 DETACHED_EXIT = 130
-"""As a shell reports a program that Ctrl-C ended."""
+"""Exit code that a shell reports for a program ended by Ctrl-C."""
 
 
 class Session:
+    """Global options, output and client of one command."""
+
     def __init__(self, url: str | None, token: str | None, token_file: Path | None, path: Path | None) -> None:
         self._flags = (url, token, token_file, path)
         self.output = Output()
-        self.tell_retry: Callable[[str], None] = self.output.note
-        """Told when the client waits to try again; a progress display puts itself here."""
+        self.report_retry: Callable[[str], None] = self.output.note
+        """Called with the reason when the client waits before a retry; a progress display replaces it."""
 
     @property
     def config_path(self) -> Path:
@@ -33,7 +35,7 @@ class Session:
 
     @cached_property
     def config(self) -> config.Config:
-        """Raises UsageError, as `config.resolve` does; warnings go to stderr."""
+        """The resolved configuration; warnings go to stderr. Raises UsageError as `config.resolve` does."""
         url, token, token_file, path = self._flags
         resolved = config.resolve(os.environ, url=url, token=token, token_file=token_file, path=path)
         for warning in resolved.warnings:
@@ -42,19 +44,20 @@ class Session:
 
     @cached_property
     def client(self) -> Client:
-        """Raises UsageError when no lab is configured."""
+        """The client of the configured server. Raises UsageError if no lab is configured."""
         token = self.config.token
         return Client(
             self.config.server(),
             token.value if token else None,
-            on_retry=self._retrying,
+            on_retry=self._on_retry,
         )
 
-    def _retrying(self, text: str) -> None:
-        self.tell_retry(text)
+    def _on_retry(self, text: str) -> None:
+        self.report_retry(text)
 
 
-def of(context: typer.Context) -> Session:
+def session_of(context: typer.Context) -> Session:
+    """Return the session that the global options created."""
     session = context.find_object(Session)
     if session is None:
         raise RuntimeError("the command was called without its global options")

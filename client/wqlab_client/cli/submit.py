@@ -1,4 +1,4 @@
-"""`wqlab submit`: a series, or settings alone, against one or more targets."""
+"""`wqlab submit`: submit a series or a settings study for one or more targets."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
 from ..errors import UsageError
 from . import watch
-from .session import JsonFlag, Session, of
+from .session import JsonFlag, Session, session_of
 
 PER_TARGET = ("--target", "--scenario", "--setting", "--param")
 _META = "wqlab.targets"
 
 
 class OrderedTargets(TyperCommand):
-    """Keeps the order of --target, --setting and --param, which says what belongs to which target."""
+    """Command that keeps the order of --target, --scenario, --setting and --param, which assigns them to targets."""
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         ctx.meta[_META] = list(self._occurrences(args))
@@ -48,7 +48,7 @@ class OrderedTargets(TyperCommand):
 
 
 @dataclass
-class _Draft:
+class _TargetDraft:
     plan: str
     device_type: str
     scenarios: list[str] = field(default_factory=list)
@@ -56,15 +56,15 @@ class _Draft:
     parameters: dict[str, str | int | float] = field(default_factory=dict)
 
 
-def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
-    """Targets from options in command-line order.
+def parse_targets(options: Sequence[tuple[str, str]]) -> list[Target]:
+    """Parse targets from (option, value) pairs in command-line order.
 
     A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to
-    every target, and a target's own --param wins over them. Raises UsageError for malformed ones and when there is
+    every target, and a target's own --param overrides them. Raises UsageError for a malformed value and if there is
     no target.
     """
-    common = _Draft("", "")
-    drafts: list[_Draft] = []
+    common = _TargetDraft("", "")
+    drafts: list[_TargetDraft] = []
     for name, value in options:
         draft = drafts[-1] if drafts else common
         if name == "--target":
@@ -74,18 +74,18 @@ def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
                     f"--target {value!r} is not PLAN@DEVICE_TYPE",
                     "write for example --target xfs-fsync@xeon-2s; `wqlab plans` and `wqlab devices` list the names",
                 )
-            drafts.append(_Draft(plan, device_type))
+            drafts.append(_TargetDraft(plan, device_type))
         elif name == "--scenario":
             draft.scenarios.append(value)
         elif name == "--setting":
-            draft.settings.append(_setting(value))
+            draft.settings.append(_parse_setting(value))
         else:
             knob, equals, given = value.partition("=")
             if not (knob and equals):
                 raise UsageError(f"--param {value!r} is not NAME=VALUE", "write for example --param runtime_s=20")
-            draft.parameters[knob] = number_or_text(given)
+            draft.parameters[knob] = parse_parameter(given)
     if not drafts:
-        raise UsageError("no --target is given", "say what to measure where: --target xfs-fsync@xeon-2s")
+        raise UsageError("no --target is given", "name a plan and a device type: --target xfs-fsync@xeon-2s")
     try:
         return [
             Target(
@@ -98,18 +98,18 @@ def targets_in_order(options: Sequence[tuple[str, str]]) -> list[Target]:
             for draft in drafts
         ]
     except ValidationError as error:
-        raise _mistake("--target", error) from None
+        raise _usage_error("--target", error) from None
 
 
-def _setting(value: str) -> str:
+def _parse_setting(value: str) -> str:
     try:
         return format_setting(parse_setting(value))
     except ValueError as error:
         raise UsageError(f"--setting: {error}", "write for example --setting scope=cache,strict=1") from None
 
 
-def number_or_text(text: str) -> str | int | float:
-    """`5` -> 5, `0.5` -> 0.5, anything else as it is (`32k`, `1e3`, `007`)."""
+def parse_parameter(text: str) -> str | int | float:
+    """Convert `5` to 5 and `0.5` to 0.5; anything else stays text (`32k`, `1e3`, `007`)."""
     digits = text.removeprefix("-")
     if digits.isascii() and digits.isdigit() and str(int(digits)) == digits:
         return int(text)
@@ -119,23 +119,26 @@ def number_or_text(text: str) -> str | int | float:
     return text
 
 
-def series_of(
+def parse_series(
     git: str | None, ref: str | None, base: str | None, mbox: str | None, settings_only: bool
 ) -> Series | None:
-    """What to test, from the options. Raises UsageError unless exactly one kind is given completely."""
+    """Parse the series from the options; None for a settings study.
+
+    Raises UsageError unless exactly one of --git (with --ref), --mbox and --settings-only is given.
+    """
     given = [
         name for name, is_given in (("--git", git), ("--mbox", mbox), ("--settings-only", settings_only)) if is_given
     ]
     if len(given) != 1:
         raise UsageError(
             f"{' and '.join(given)} exclude each other" if given else "nothing to test is given",
-            "pass one of --git URL --ref BRANCH, --mbox FILE (- for standard input), or --settings-only",
+            "pass one of --git URL --ref BRANCH, --mbox FILE (- is standard input), or --settings-only",
         )
     if not git and (ref or base):
-        raise UsageError(f"{'--ref' if ref else '--base'} needs --git", "pass --git URL, or leave it out")
+        raise UsageError(f"{'--ref' if ref else '--base'} needs --git", "pass --git URL, or omit it")
     if git:
         if not ref:
-            raise UsageError("--git needs --ref", "name the branch or tag that holds the series: --ref my-branch")
+            raise UsageError("--git needs --ref", "name the branch or tag of the series: --ref my-branch")
         return Series(git=GitSeries(url=git, ref=ref, base=base))
     return Series(mbox=MboxSeries(text=_read_mbox(mbox))) if mbox else None
 
@@ -147,24 +150,25 @@ def _read_mbox(name: str) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(
-            f"--mbox: {what} is not UTF-8 (byte {error.start})", "write it with `git format-patch --stdout`"
+            f"--mbox: {what} is not UTF-8 (byte {error.start})", "create it with `git format-patch --stdout`"
         ) from None
     except OSError as error:
         raise UsageError(f"--mbox: cannot read {what}: {error.strerror}") from None
     if not text.strip():
-        raise UsageError(f"--mbox: {what} is empty", "write it with `git format-patch --stdout BASE..` or `b4 am`")
+        raise UsageError(f"--mbox: {what} is empty", "create it with `git format-patch --stdout BASE..` or `b4 am`")
     return text
 
 
-def _mistake(what: str, error: ValidationError) -> UsageError:
+def _usage_error(what: str, error: ValidationError) -> UsageError:
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return UsageError(f"{what}: {where}: {first['msg']} (got {str(first['input'])[:60]!r})")
 
 
-def _tree(session: Session, named: str | None) -> str:
-    if named:
-        return named
+def _choose_tree(session: Session, option: str | None) -> str:
+    """Return the tree of the option, the configuration, or the lab's default or only tree."""
+    if option:
+        return option
     if session.config.tree:
         return session.config.tree.value
     views = session.client.trees()
@@ -180,20 +184,21 @@ def _tree(session: Session, named: str | None) -> str:
 
 def submit(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
-    git: Annotated[str | None, typer.Option(metavar="URL", help="Repository that holds the series")] = None,
-    ref: Annotated[str | None, typer.Option(metavar="BRANCH", help="Its branch or tag")] = None,
+    git: Annotated[str | None, typer.Option(metavar="URL", help="Repository of the series")] = None,
+    ref: Annotated[str | None, typer.Option(metavar="BRANCH", help="Branch or tag of the series")] = None,
     base: Annotated[
-        str | None, typer.Option(metavar="COMMIT", help="Baseline; by default the merge base with the tree")
+        str | None, typer.Option(metavar="COMMIT", help="Base commit; by default the merge base with the tree")
     ] = None,
     mbox: Annotated[str | None, typer.Option(metavar="FILE", help="The series as an mbox; - is standard input")] = None,
-    settings_only: Annotated[bool, typer.Option("--settings-only", help="No series: compare settings")] = False,
+    settings_only: Annotated[bool, typer.Option("--settings-only", help="Compare settings without a series")] = False,
     tree: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel tree (`wqlab trees`)")] = None,
     target: Annotated[
-        list[str] | None, typer.Option(metavar="PLAN@DEVICE_TYPE", help="What to measure where; repeatable")
+        list[str] | None,
+        typer.Option(metavar="PLAN@DEVICE_TYPE", help="Plan to run and device type to run it on; repeatable"),
     ] = None,
     scenario: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Scenario to measure, for the --target before it; repeatable"),
+        typer.Option(metavar="NAME", help="Scenario to run, for the --target before it; repeatable"),
     ] = None,
     setting: Annotated[
         list[str] | None,
@@ -206,42 +211,44 @@ def submit(  # noqa: PLR0917 - the options of a command
     recipe: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Kernel recipe instead of the devices' own; debug gives findings, no figures"
+            metavar="NAME",
+            help="Kernel recipe instead of the device types' own; debug reports findings but no figures",
         ),
     ] = None,
     backend: Annotated[
         Backend | None,
         typer.Option(
-            help="Only devices that are reached so; else the pool with the shortest queue", show_default=False
+            help="Only devices of this backend; by default the pool with the shortest queue", show_default=False
         ),
     ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
-    priority: Annotated[int, typer.Option(min=0, max=100, help="Higher goes first")] = 50,
-    wait: Annotated[bool, typer.Option("--wait", help="Watch until it is finished, print the report")] = False,
+    priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
+    wait: Annotated[
+        bool, typer.Option("--wait", help="Watch until the submission is finished, then print the report")
+    ] = False,
     fail_on: watch.FailOn = None,
     idempotency_key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="Repeating a submit with this key makes no second submission")
+        str | None, typer.Option(metavar="KEY", help="Repeating a submit with this key creates no second submission")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the request as JSON, send nothing")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the request as JSON without sending it")] = False,
     as_json: JsonFlag = False,
 ) -> None:
-    """Submit a series, or a study of settings.
+    """Submit a series or a settings study.
 
-    A --scenario, --setting or --param belongs to the --target before it; given before the first --target, to every
-    target:
+    A --scenario, --setting or --param belongs to the --target before it; before the first --target, to every target:
 
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
     scope=cache,strict=1 --setting scope=system,strict=0 --param runtime_s=20 --wait
     """
-    session = of(context)
+    session = session_of(context)
     if fail_on and not wait:
-        raise UsageError("--fail-on needs --wait", "without it the command ends before there is a verdict")
-    series = series_of(git, ref, base, mbox, settings_only)
-    targets = targets_in_order(context.meta[_META])
+        raise UsageError("--fail-on needs --wait", "without --wait the command ends before there is a verdict")
+    series = parse_series(git, ref, base, mbox, settings_only)
+    targets = parse_targets(context.meta[_META])
     try:
         request = SubmissionRequest(
             series=series,
-            tree=_tree(session, tree),
+            tree=_choose_tree(session, tree),
             targets=targets,
             blocks=blocks,
             priority=priority,
@@ -249,7 +256,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             backend=backend,
         )
     except ValidationError as error:
-        raise _mistake("the request", error) from None
+        raise _usage_error("the request", error) from None
     if dry_run:
         session.output.document(request)
         return

@@ -1,4 +1,4 @@
-"""`wqlab watch` and `submit --wait`: progress until the end, then the exit code that CI goes by."""
+"""`wqlab watch` and `submit --wait`: show progress until the end, then exit with a code for CI."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from wqlab_contracts.enums import ErrorKind, ExitCode, Outcome, SubmissionState,
 from ..client import ReportFormat
 from ..display import Display, LiveDisplay, LogDisplay, utc_now
 from ..errors import LabUnavailable, WqlabError
-from .session import DETACHED_EXIT, Session, SubmissionId, of
+from .session import DETACHED_EXIT, Session, SubmissionId, session_of
 
 LOG_TICK_S = 15.0
 
 FailOn = Annotated[
     list[Verdict] | None,
-    typer.Option(metavar="VERDICT", help="Also exit 1 for this verdict, e.g. inconclusive; repeatable"),
+    typer.Option(metavar="VERDICT", help="Also exit with 1 for this verdict, such as inconclusive; repeatable"),
 ]
 
 
 def exit_code(view: SubmissionView, fail_on: Sequence[Verdict]) -> ExitCode:
-    """The exit code of a finished submission: 4 over 3 over 1 over 0. Only a clean end is subject to `fail_on`."""
+    """Return the exit code of a finished submission: 4 over 3 over 1 over 0. `fail_on` applies only to a 0."""
     if view.exit_code is not None:
         code = ExitCode(view.exit_code)
     elif view.outcome is Outcome.PASSED:
@@ -43,22 +43,22 @@ def exit_code(view: SubmissionView, fail_on: Sequence[Verdict]) -> ExitCode:
 def until_finished(
     session: Session, submission_id: int, fail_on: Sequence[Verdict], console: Console, *, report: bool, as_json: bool
 ) -> NoReturn:
-    """Show progress on `console`, then the report (or the submission as JSON) on stdout, and exit by its result."""
+    """Show progress on `console`, print the report (or the submission as JSON) on stdout, and exit with its code."""
     out = session.output
     live = out.interactive
     display: Display = LiveDisplay(console, utc_now) if live else LogDisplay(console, utc_now)
-    session.tell_retry = display.notice
+    session.report_retry = display.notice
     view = None
     try:
         with display, closing(session.client.follow(submission_id, tick_s=1.0 if live else LOG_TICK_S)) as views:
             for view in views:
                 display.show(view)
     except KeyboardInterrupt:
-        out.note(f"detached; submission {submission_id} goes on. Resume with `wqlab watch {submission_id} --report`,")
+        out.note(f"detached; submission {submission_id} continues. Resume with `wqlab watch {submission_id} --report`,")
         out.note(f"or stop it with `wqlab cancel {submission_id}`.")
         raise typer.Exit(DETACHED_EXIT) from None
     finally:
-        session.tell_retry = out.note
+        session.report_retry = out.note
     if view is None or view.state is not SubmissionState.FINISHED:
         raise LabUnavailable(f"submission {submission_id}: the stream ended early", "resume with `wqlab watch`")
     if as_json:
@@ -68,7 +68,7 @@ def until_finished(
         try:
             out.text(session.client.report_text(submission_id, ReportFormat.TEXT))
         except WqlabError as error:
-            # How the submission ended says more than that its report could not be fetched.
+            # The submission's exit code matters more than the failure to fetch its report.
             out.error(error)
             code = code or ExitCode.INFRASTRUCTURE
     raise typer.Exit(code)
@@ -79,11 +79,11 @@ def watch(  # noqa: PLR0917 - the options of a command
     submission_id: SubmissionId,
     fail_on: FailOn = None,
     report: Annotated[bool, typer.Option("--report", help="Print the text report at the end")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print every event as one JSON line")] = False,
-    since: Annotated[int, typer.Option(min=0, metavar="SEQ", help="With --json: only events after this one")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print each event as one line of JSON")] = False,
+    since: Annotated[int, typer.Option(min=0, metavar="SEQ", help="With --json: only events after this number")] = 0,
 ) -> None:
-    """Watch a submission until it is finished; Ctrl-C detaches and cancels nothing."""
-    session = of(context)
+    """Watch a submission until it is finished; Ctrl-C detaches without canceling it."""
+    session = session_of(context)
     if not as_json:
         until_finished(session, submission_id, list(fail_on or []), session.output.out, report=report, as_json=False)
     try:

@@ -1,4 +1,4 @@
-"""Curves of a report: metrics over the ordered quantity that a plan's scenarios are points of (`TestPlan.curve`)."""
+"""Curves of a report: metrics over an ordered quantity of a plan's scenarios (`TestPlan.curve`)."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ class CurvePoint(Message):
     x: float
     mean: float
     stddev: float | None
-    """Null for a single boot."""
+    """null for a single boot."""
     n: int
 
 
 class CurveLine(Message):
+    """Points of one setting."""
+
     setting: str
     points: list[CurvePoint]
-    """By rising x."""
+    """Points by rising x."""
 
 
 class Crossing(Message):
-    """Where the difference of two settings changes its sign: certainly one way at `low`, certainly the other at `high`.
+    """Interval in which the difference of two settings changes its sign, certain at `low` and at `high`.
 
-    Certain is a point whose 95 % interval of the difference, paired within boots, leaves out zero.
+    The sign at a point is certain if the 95 % interval of the difference, paired within boots, excludes zero.
     """
 
     first: str
     second: str
-    """The setting whose metric is larger behind the crossing."""
+    """Setting whose metric is larger after the crossing."""
     low: float
     high: float
     estimate: float
-    """Between them, where the line through the estimated differences, drawn over log x, is zero."""
+    """Zero of the line through the estimated differences over log x, between `low` and `high`."""
 
 
 class MetricCurve(Message):
@@ -50,4 +52,4 @@ class MetricCurve(Message):
     lines: list[CurveLine]
     crossings: list[Crossing]
     says: list[str]
-    """The crossings in words, and what is to be said of the pairs without one."""
+    """Sentences on the crossings and on pairs of settings without one."""

@@ -1,70 +1,85 @@
-"""REST resources of labs that are not the server's own machine: invited, joined, removed."""
+"""REST resources of remote labs: invite, join and remove a lab."""
 
 from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
 from ..messages import LavaPool, Message
 from ..specs import Backend, Name
+from .base import DEPRECATED, ComputedResource
 
 JOIN_PREFIX = "wqj_"
-"""A join token is `wqj_SECRET`, and where the server has a private CA `wqj_SECRET.SHA256` of its certificate: so the
-lab host knows whom it talks to before it has the certificate."""
+"""A join token is `wqj_SECRET`. If the server has a private CA it is `wqj_SECRET.SHA256`, with the hash of the
+certificate, so that the lab host can verify the server before it has the certificate."""
 
 
 class LabInvitation(Message):
+    """Body of a request to invite a lab."""
+
     again: bool = False
-    """For a lab that has joined: a host that joins by it takes the place of the one before, whose credentials end."""
+    """Invite a lab that has joined already: the new host replaces the previous one, whose credentials are revoked."""
     valid_s: int = Field(default=3600, ge=60, le=7 * 86400)
 
 
 class LabInvited(Message):
+    """An invitation with its join token."""
+
     lab: str
     url: str
-    """Where the lab's host reaches this server."""
+    """URL at which the lab's host reaches this server."""
     token: str
     """Shown once; only its hash is kept."""
     expires_at: datetime
 
 
 class LabJoin(Message):
+    """Body of a request to join as an invited lab."""
+
     token: str = Field(max_length=200)
-    """Without its part after the dot."""
+    """The join token without the part after the dot."""
 
 
 class LabJoined(Message):
-    """What a lab host needs; each secret is shown this once."""
+    """Credentials of a lab host; each secret is shown only this once."""
 
     lab: Name
     worker_token: str
-    """Claims the runs of this lab's devices and nothing else."""
+    """Token with which a worker can claim only runs of this lab's devices."""
     broker_url: str
-    """With a user that may take messages from this lab's queue and nothing else."""
+    """Broker URL with a user that can only take messages from this lab's queue."""
 
 
-class LabView(Message):
+class LabView(ComputedResource):
+    """A lab with its worker and devices."""
+
     name: str
     joined_at: datetime | None
-    """null: it has no credentials of its own, as the lab on the server's machine."""
+    """null for a lab without its own credentials, such as on the server's machine."""
     invited_by: str | None
     removed_at: datetime | None
     last_seen_at: datetime | None
-    """When its worker last asked for anything, to the minute."""
+    """Time of its worker's last request, to the minute."""
     capacity: int | None
-    """Devices that its worker runs at once; null before it has said so."""
+    """Number of devices that its worker runs at once; null until reported."""
     devices: int
-    """Units of the device-types folder that name it."""
+    """Number of devices that the device-types folder assigns to it."""
     backend: Backend
-    """How its worker reaches them."""
+    """Backend of the lab's devices."""
     free: int
-    """Healthy or to be checked, and to be had now."""
+    """Devices available now, healthy or to be checked."""
     busy: int
-    """Leased to a run, or at work for others."""
+    """Devices leased to a run, or in use by others."""
     away: int
-    """Not to be had now, or quarantined."""
+    """Devices unavailable or quarantined."""
     problem: str
-    """Why none can be had; empty when one can."""
+    """Reason why no device is available; empty if one is."""
     pool: LavaPool | None
-    """Of a LAVA lab: what its server says of all its devices, ours or not."""
+    """For a LAVA lab: the state of all devices of its server, including those of others."""
+
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def boards(self) -> int:
+        """Deprecated name of `devices`."""
+        return self.devices

@@ -1,41 +1,43 @@
-"""REST resources of the lab's pages: the queue and why it stands so, what ran where, a device's history."""
+"""REST resources of the lab's pages: queue, timeline and device history."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import computed_field
+
 from ..enums import Arm, BootState, DeviceHealth, ErrorKind, Outcome, RunPurpose
 from ..messages import CheckStep, Failure, Message
-from .submissions import Page
+from .base import DEPRECATED, ComputedResource, Page
 
 
 class Waits(StrEnum):
-    """Why a queued run has no device yet."""
+    """Reason why a queued run has no device."""
 
     OFFERED = "offered"
-    """A device is set aside; its lab's worker is about to begin."""
+    """A device is reserved; its lab's worker is about to start."""
     NEXT = "next"
-    """It gets a device in the next moment."""
+    """The run gets a device at the next assignment."""
     BUSY = "busy"
-    """All devices that it could have are leased."""
+    """All suitable devices are leased."""
     AHEAD = "ahead"
     """Runs with a higher score come first."""
     UNCHECKED = "unchecked"
-    """Its devices wait for, or are in, a health check."""
+    """Its devices are waiting for or undergoing a health check."""
     CAPACITY = "capacity"
-    """The lab runs as many devices at once as it can."""
+    """The lab runs its maximum number of devices."""
     AWAY = "away"
-    """The labs of its devices cannot give them now."""
+    """The labs of its devices report them unavailable."""
     OUT_OF_SERVICE = "out_of_service"
     """Every device is quarantined."""
 
 
 class RunsAhead(Message):
-    """Runs of one submission that stand in the way, at work or before it in the queue."""
+    """Runs of one submission that are running or precede a run in the queue."""
 
     submission_id: int | None
-    """Null for the lab's own health checks."""
+    """null for health checks of the lab."""
     owner: str
     plan: str
     runs: int
@@ -43,9 +45,11 @@ class RunsAhead(Message):
     boots_left: int
 
 
-class QueueEntry(Message):
+class QueueEntry(ComputedResource):
+    """A queued run with its score and estimated start."""
+
     position: int
-    """From 1, in the order in which devices are given out now."""
+    """Position from 1, in the current order of assignment."""
     position_in_type: int
     run_id: int
     submission_id: int | None
@@ -55,17 +59,17 @@ class QueueEntry(Message):
     plan: str
     device_type: str
     wanted_device: str | None
-    """A health check is for one device."""
+    """The only suitable device, for a health check."""
     offered_device: str | None
     queued_at: datetime
     waited_s: float
     priority: int
     aging: float
-    """Points gained by waiting."""
+    """Score points gained by waiting."""
     devices_held: int
-    """Devices that its owner has now."""
+    """Number of devices that its owner's runs hold now."""
     share: float
-    """Points lost by them (0 or negative)."""
+    """Score points lost by held devices (0 or negative)."""
     score: float
     """priority + aging + share; the highest goes first."""
     waits: Waits
@@ -73,26 +77,40 @@ class QueueEntry(Message):
     ahead_runs: int
     ahead_boots: int
     starts_at: datetime | None
-    """Estimated; null when the time of something ahead is not known."""
+    """Estimated start; null if a run ahead has no estimate."""
     why: str
-    """The same in one or two sentences."""
+    """The reason for waiting in one or two sentences."""
+
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def boards_held(self) -> int:
+        """Deprecated name of `devices_held`."""
+        return self.devices_held
 
 
-class QueueView(Message):
+class QueueView(ComputedResource):
+    """The queue of the lab."""
+
     at: datetime
     rule: str
-    """How the order is made, in words."""
+    """Text on the ordering rule."""
     aging_per_minute: float
     share_per_device: float
     total: int
     entries: list[QueueEntry]
-    """At most 500."""
+    """Queued runs; at most 500."""
     waiting_for_kernels: int
     """Runs that cannot be queued yet because their kernels are not built."""
 
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def share_per_board(self) -> float:
+        """Deprecated name of `share_per_device`."""
+        return self.share_per_device
+
 
 class TimelineBar(Message):
-    """One time a run had a device."""
+    """One period in which a run held a device."""
 
     run_id: int
     attempt: int
@@ -103,15 +121,17 @@ class TimelineBar(Message):
     device: str
     purpose: RunPurpose
     outcome: Outcome | None
-    """Null while it has the device."""
+    """null while the run holds the device."""
     failure_kind: ErrorKind | None
     failure: str
-    """Its summary; empty without one."""
+    """Summary of the failure; empty without a failure."""
     started_at: datetime
     finished_at: datetime | None
 
 
 class TimelineDevice(Message):
+    """A device in the timeline."""
+
     name: str
     device_type: str
     lab: str
@@ -120,29 +140,33 @@ class TimelineDevice(Message):
 
 
 class Timeline(Message):
+    """Periods in which devices were held."""
+
     at: datetime
-    """The server's clock: where open bars end now."""
+    """Server time, the current end of open bars."""
     since: datetime
     until: datetime
     devices: list[TimelineDevice]
-    """By type and name; retired ones only where they have a bar on this page."""
+    """Ordered by type and name; retired devices only if they have a bar on this page."""
     bars: list[TimelineBar]
-    """By start."""
+    """Ordered by start."""
     next: str | None
-    """Cursor for the bars that start later."""
+    """Cursor for later bars."""
 
 
 class HealthChange(Message):
+    """A change of a device's health."""
+
     at: datetime
     health: DeviceHealth
     reason: str
     by: str
-    """Who or what changed it: a maintainer's name, `run 12`, or `device-types` for an edited file."""
+    """Origin of the change: a maintainer's name, `run 12`, or `device-types` for an edited file."""
     run_id: int | None
 
 
 class DeviceRun(TimelineBar):
-    """A run on the device with what is needed to read on."""
+    """A run on the device, with its failure and last boot."""
 
     device_type: str
     boots: int
@@ -151,7 +175,7 @@ class DeviceRun(TimelineBar):
 
 
 class BootConsole(Message):
-    """A boot whose console can be read: `GET /runs/{run_id}/console?boot={boot_id}`."""
+    """A boot; its console log is `GET /runs/{run_id}/console?boot={boot_id}`."""
 
     boot_id: int
     run_id: int
@@ -171,7 +195,7 @@ class BootConsole(Message):
 
 
 class DeviceCheck(Message):
-    """A walk through everything that a device must do before its figures are worth anything."""
+    """A device check: a health check with a result for each step, then a noise run."""
 
     id: int
     device: str
@@ -179,22 +203,24 @@ class DeviceCheck(Message):
     created_at: datetime
     finished_at: datetime | None
     outcome: Outcome | None
-    """Null while it goes on."""
+    """null while the check runs."""
     failure: Failure | None
-    """Why it ended before its last step, with how to mend that."""
+    """Failure that ended the check before its last step, with advice."""
     steps: list[CheckStep]
-    """Those that have ended, in their order."""
+    """Finished steps, in order."""
     doing: str
-    """What happens now; empty when it has ended."""
+    """Current activity; empty after the end."""
     health_run_id: int | None
-    """The health check that takes the first steps."""
+    """Id of the health check, which does the first steps."""
     noise_run_id: int | None
-    """The run of ten boots of one kernel that measures the noise."""
+    """Id of the noise run: ten boots of one kernel."""
     changes: int
-    """Grows with everything that is told of it."""
+    """Version of this resource; grows with every change."""
 
 
 class DeviceHistory(Message):
+    """Health changes, runs, checks and boots of a device."""
+
     device: str
     checks: list[DeviceCheck]
     """Newest first, at most 10."""

@@ -1,36 +1,40 @@
-"""REST resources of a quote: what a submission would cost the lab and when it would be done."""
+"""REST resources of a quote: estimated cost and finish time of a submission."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
 
+from pydantic import computed_field
+
 from ..enums import Direction, Evidence, Scale
 from ..messages import Message
-from .submissions import UnitCounts
+from ..units import effect_unit
+from .base import DEPRECATED, ComputedResource
+from .devices import DeviceCounts
 
 
 class QuoteBasis(StrEnum):
-    """Where an estimate comes from."""
+    """Source of an estimate."""
 
     MEASURED = "measured"
-    """Boots or builds like these were timed."""
+    """Measured times of similar boots or builds."""
     PLANNED = "planned"
-    """Never timed here: the plan's own times and limits, so more likely too long than too short."""
+    """Time limits of the plan, since nothing similar was measured; rather too long than too short."""
     UNKNOWN = "unknown"
-    """Neither: there is no estimate."""
+    """No estimate exists."""
 
 
 class QuoteMistake(Message):
-    """The same items as in the problem that `create_submission` would answer."""
+    """One error, as in the problem that `create_submission` would return."""
 
     pointer: str
     """JSON pointer into the request."""
     detail: str
 
 
-class DetectableEffect(Message):
-    """What the target's primary metric can show."""
+class DetectableEffect(ComputedResource):
+    """Smallest effect that a target can detect in its primary metric."""
 
     metric: str
     unit: str
@@ -40,32 +44,40 @@ class DetectableEffect(Message):
     delta: float | None
     """The plan's smallest relevant effect: percent for `ratio`, units for `difference`."""
     effect: float | None
-    """The smallest effect that so many blocks would find in four of five cases, at the spread seen so far; same scale
-    as delta. Null when no spread was measured or no test can decide with so few blocks."""
+    """Smallest effect that this number of blocks finds in four of five cases at the measured spread, on the scale of
+    delta. null if no spread was measured or if no test can decide with so few blocks."""
     blocks_measured: int
-    """Past blocks of this plan on this device type that the spread was taken from."""
+    """Number of past blocks of this plan on this device type that the spread is calculated from."""
     exact: bool
-    """Past boots always gave the same whole number: any difference shows with two blocks."""
+    """True if all past boots gave the same integer; two blocks then show any difference."""
     why: str
-    """In words."""
+    """Explanatory text."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def effect_unit(self) -> str:
+        """Unit of `delta` and `effect`."""
+        return effect_unit(self.scale, self.unit)
 
 
 class BuildQuote(Message):
-    """Kernels of one recipe that the targets need, baseline and candidate."""
+    """Kernels of one recipe that the targets need, for baseline and candidate."""
 
     recipe: str
     kernels: int
     reused: int
-    """Of these, how many exist already, if the series sits on the tree's last known commit."""
+    """Number of these that exist, if the series is based on the tree's last known commit."""
     build_s: float | None
-    """The others, one after another."""
+    """Total build time of the others, built one after another."""
     basis: QuoteBasis
     measured_builds: int
 
 
-class TargetQuote(Message):
+class TargetQuote(ComputedResource):
+    """Estimated cost and start of one target."""
+
     index: int
-    """In the request's targets."""
+    """Index in the request's targets."""
     plan: str
     device_type: str
     emulated: bool
@@ -73,40 +85,48 @@ class TargetQuote(Message):
     boots: int
     settings: int
     boot_s: float | None
-    """One boot with everything in it, power cycle to result."""
+    """Duration of one boot, from power cycle to result."""
     device_s: float | None
-    """The device's time: all boots."""
+    """Device time: duration of all boots."""
     basis: QuoteBasis
     measured_boots: int
-    """Past boots that the time was taken from."""
+    """Number of past boots that the time is calculated from."""
     basis_text: str
     detectable: DetectableEffect | None
-    """Null for a plan without a primary metric."""
+    """null for a plan without a primary metric."""
     queue_position: int
-    """From 1, among the runs that wait for a device of the type, if it were queued now."""
+    """Position, from 1, among the runs waiting for a device of the type, if queued now."""
     ahead_runs: int
-    """Runs that would get a device before it, those at work included."""
+    """Number of runs that get a device first, including running ones."""
     ahead_boots: int
-    units: UnitCounts
+    device_counts: DeviceCounts
     starts_at: datetime | None
-    """Null when something in the way cannot be estimated, or no unit can take it."""
+    """null if a run ahead has no estimate, or no device is usable."""
     ends_at: datetime | None
     notes: list[str]
-    """What stands in the way or is worth knowing, in words."""
+    """Obstacles and remarks, as text."""
+
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def units(self) -> DeviceCounts:
+        """Deprecated name of `device_counts`."""
+        return self.device_counts
 
 
 class Quote(Message):
+    """Estimated cost and finish time of a submission."""
+
     at: datetime
     errors: list[QuoteMistake]
-    """Every mistake of the request; with any, `create_submission` refuses it. Targets without one are quoted."""
+    """Errors in the request; `create_submission` rejects a request with errors. Targets without errors are quoted."""
     builds: list[BuildQuote]
     build_s: float | None
     targets: list[TargetQuote]
     device_s: float | None
-    """Device time of all targets; null when one of them has no estimate."""
+    """Device time of all targets; null if one of them has no estimate."""
     starts_at: datetime | None
-    """The first target's start."""
+    """Start of the first target."""
     ends_at: datetime | None
-    """The last target's end: when the report would be there."""
+    """End of the last target, when the report is available."""
     basis: QuoteBasis
-    """The weakest of everything the times were made of."""
+    """Weakest basis of all estimates used."""

@@ -1,37 +1,42 @@
-"""The report of a submission: comparisons, what stands beside them, and what went wrong."""
+"""REST resources of a submission's report: comparisons, environment and failures."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, computed_field, model_validator
 
 from ..enums import Arm, Direction, Evidence, Outcome, Question, Role, Scale, Verdict
 from ..messages import Failure, MeasuredTopology, Message
 from ..specs import Reference, TestPlan, Topology
+from ..units import effect_unit
+from .base import ComputedResource
 from .curves import MetricCurve
-from .submissions import FindingView, SubmissionView
+from .runs import FindingView
+from .submissions import SubmissionView
 from .workqueues import WorkqueueCell
 
 
 class ArmSummary(Message):
-    """Over boots, never over repetitions: each boot counts once, with the median of its repetitions."""
+    """Mean and deviation over boots; the value of a boot is the median of its repetitions."""
 
     mean: float
     stddev: float | None
-    """Null for a single boot."""
+    """null for a single boot."""
     n: int
 
 
-class Comparison(Message):
+class Comparison(ComputedResource):
+    """Comparison of one metric in one scenario and setting, with its verdict."""
+
     plan: str
     device_type: str
     scenario: str
     setting: str
     question: Question
     reference: str
-    """What it is compared with: `baseline` (question kernel) or the reference setting (question setting)."""
+    """Reference of the comparison: `baseline` (question kernel) or the reference setting (question setting)."""
     kernel: Arm | None = None
     """Question setting: the kernel both settings ran on."""
     metric: str
@@ -50,19 +55,25 @@ class Comparison(Message):
     p_signflip: float | None = None
     delta: float | None = None
     exact: bool = False
-    """Every boot of each arm gave the same integer: the two integers are the result, there is no p."""
+    """True if all boots of each arm gave the same integer: the two integers are the result, without p values."""
     verdict: Verdict | None = None
-    """Null for explanatory metrics, which never make a verdict (without evidence they say `no_evidence` all the same),
-    and for a change of a metric of which neither direction is better."""
+    """null for explanatory metrics (but `no_evidence` without evidence), and for a significant change of a metric
+    without a better direction."""
     reason: str = ""
-    """Why this verdict, in words."""
+    """Reason of the verdict, as text."""
     blocks_needed: int | None = None
-    """How many more blocks, beyond those measured, would probably decide; null when none would."""
+    """Number of additional blocks that would probably decide; null if no number would."""
     blocks_discarded: int = 0
 
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def effect_unit(self) -> str:
+        """Unit of `effect`, `ci95` and `delta`."""
+        return effect_unit(self.scale, self.unit)
+
     @model_validator(mode="after")
-    def _no_evidence_is_a_value_only(self) -> Self:
-        """Raises ValueError: here and nowhere else, so that no report can make more of such a figure."""
+    def _reject_figures_without_evidence(self) -> Self:
+        """Raise ValueError if a figure without evidence has more than a mean, so that no report can show more."""
         if self.evidence is not Evidence.NONE:
             return self
         inferred = (self.effect, self.ci95, self.p, self.p_adjusted, self.p_signflip, self.delta, self.blocks_needed)
@@ -76,16 +87,16 @@ class Comparison(Message):
 
 
 class AttemptView(Message):
-    """Everything that went wrong on the way, none left out."""
+    """A failed attempt of an apply, build or run; the report lists all of them."""
 
     what: Literal["apply", "build", "run"] = "run"
     run_id: int | None
     build_id: int | None = None
     plan: str | None
-    """Null for an apply or a build: they serve every target of the submission."""
+    """null for an apply or a build, which belong to all targets of the submission."""
     device_type: str | None
     device: str
-    """The device; for an apply or a build the worker that tried."""
+    """The device, or for an apply or a build the worker."""
     block: int | None
     arm: Arm | None
     attempt: int
@@ -94,6 +105,8 @@ class AttemptView(Message):
 
 
 class UnsupportedView(Message):
+    """A setting or metric that a kernel or device does not support."""
+
     scenario: str
     setting: str
     metric: str | None
@@ -102,7 +115,7 @@ class UnsupportedView(Message):
 
 
 class Environment(Message):
-    """What a run's boots reported of themselves."""
+    """Environment as reported by a run's boots."""
 
     device: str
     topology: MeasuredTopology | None
@@ -111,11 +124,11 @@ class Environment(Message):
     build_id_gnu: dict[Arm, str]
     facts: dict[str, str]
     commands: dict[str, str]
-    """Scenario -> the exact workload command line."""
+    """Scenario -> workload command line."""
 
 
 class BootValue(Message):
-    """One boot's value of one metric: what the comparisons are made of and what figures draw."""
+    """One boot's value of one metric, as compared and drawn in figures."""
 
     arm: Arm
     block: int
@@ -126,7 +139,7 @@ class BootValue(Message):
 
 
 class TargetReport(Message):
-    """One plan on one device type: a run."""
+    """Results of one run: one plan on one device type."""
 
     run_id: int
     plan: TestPlan
@@ -137,16 +150,16 @@ class TargetReport(Message):
     outcome: Outcome | None
     failure: Failure | None
     verdict: Verdict
-    """Of the primary metric over all scenarios: the worst that is certain."""
+    """Verdict of the primary metric over all scenarios: the most severe significant one."""
     headline: str
-    """The verdict in one sentence, with the figures that carry it."""
+    """The verdict in one sentence, with its figures."""
     reasons: list[str] = Field(default_factory=list)
-    """Why each comparison ended as it did, once per reason; first what speaks against a verdict."""
+    """Reasons of the verdicts, each once; first secondaries that moved against a verdict."""
     comparisons: list[Comparison]
     environment: Environment | None
     values: list[BootValue]
     curves: list[MetricCurve] = Field(default_factory=list)
-    """Of a plan whose scenarios are points of an ordered quantity."""
+    """Curves, if the plan defines any."""
     workqueues: list[WorkqueueCell] = Field(default_factory=list)
     references: list[Reference]
     unsupported: list[UnsupportedView]
@@ -158,6 +171,8 @@ class TargetReport(Message):
 
 
 class Report(Message):
+    """Report of a finished submission."""
+
     submission: SubmissionView
     generated_at: datetime
     lab_url: str
@@ -169,4 +184,4 @@ class Report(Message):
     """Lines of the kernel configuration that differ between baseline and candidate."""
     config_sha256: str
     method: str = ""
-    """How the verdicts were reached, in words; kept with the report, so that it stays true when the method changes."""
+    """Description of the statistical method, stored with the report in case the method changes."""

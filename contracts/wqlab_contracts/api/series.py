@@ -1,4 +1,4 @@
-"""REST resources of a series before it is submitted: what an mbox holds, what branches a repository has."""
+"""REST resources of a series before submission: inspect an mbox, list a repository's branches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..messages.lookups import GitBranch
 
 
 class SeriesDefect(StrEnum):
-    """What can be wrong with an mbox."""
+    """Defects of an mbox."""
 
     NOT_AN_MBOX = "not_an_mbox"
     NO_PATCH = "no_patch"
     """Mails, but none with a diff."""
     MISSING_PATCH = "missing_patch"
     SEVERAL_SERIES = "several_series"
-    """More than one series of one version: which is meant cannot be told."""
+    """More than one series of one version: the intended one is ambiguous."""
     TOO_LARGE = "too_large"
     UNREADABLE_MAIL = "unreadable_mail"
     NO_BASE_COMMIT = "no_base_commit"
@@ -33,18 +33,22 @@ class SeriesDefect(StrEnum):
 
 
 class SeriesProblem(Message):
+    """A problem of an mbox."""
+
     defect: SeriesDefect
     severity: Literal["error", "warning"]
-    """`error`: a submission of this mbox would be refused or would fail to apply."""
+    """`error`: a submission of this mbox would be rejected or would fail to apply."""
     detail: str
-    """What is wrong and what to do."""
+    """The problem and how to fix it."""
 
 
 class FileChange(Message):
+    """Change of one file."""
+
     path: str
-    """Its name after the patch; for a deletion the one before."""
+    """Name after the patch; for a deletion the name before."""
     old_path: str | None = None
-    """Set when the patch renames or copies it."""
+    """Previous name, if the patch renames or copies the file."""
     status: Literal["added", "changed", "deleted", "renamed", "copied"]
     insertions: int
     deletions: int
@@ -52,12 +56,14 @@ class FileChange(Message):
 
 
 class SeriesPatch(Message):
+    """One patch of a series."""
+
     position: int
-    """From 1, in the order they are applied."""
+    """Position from 1, in the order of application."""
     subject: str
     """Without `[PATCH v2 1/3]`."""
     author: str
-    """`Name <address>`; the in-body `From:` where there is one."""
+    """`Name <address>`, from the `From:` line in the body if there is one."""
     date: datetime | None
     message_id: str | None
     message: str
@@ -68,48 +74,52 @@ class SeriesPatch(Message):
 
 
 class CoverLetter(Message):
+    """Cover letter of a series."""
+
     subject: str
     text: str
     """At most 20,000 characters."""
 
 
 class SeriesInspection(Message):
-    """What an mbox holds, read and not run. The worker that applies it chooses version and order by the same rules."""
+    """Content of an mbox, parsed and not applied.
+
+    The worker that applies it chooses version and order by the same rules."""
 
     subject: str
-    """What the submission will be called: the cover letter's subject, else the first patch's."""
+    """Title of the submission: subject of the cover letter, else of the first patch."""
     version: int
     series_key: str
-    """Groups versions: the change-id, else the folded subject."""
+    """Key common to all versions: the change-id, else the normalised subject."""
     change_id: str | None
     authors: list[str]
-    """Each once, in order of their first patch."""
+    """Authors in order of their first patch, each once."""
     cover: CoverLetter | None
     patches: list[SeriesPatch]
     base_commit: str | None
     files: int
-    """Different files that the patches touch."""
+    """Number of files that the patches change."""
     insertions: int
     deletions: int
     mails: int
-    """Messages in the mbox, replies and older versions included."""
+    """Number of messages in the mbox, including replies and older versions."""
     problems: list[SeriesProblem]
     usable: bool
-    """No problem is an error."""
+    """True if no problem is an error."""
 
 
 class GitBranches(Message):
-    """The branches of a repository, as a worker saw them; ask again while `state` is not `finished`."""
+    """Branches of a repository, listed by a worker; repeat the request until `state` is `finished`."""
 
     url: str
     state: JobState
     outcome: Outcome | None
     failure: Failure | None
     branches: list[GitBranch] = Field(default_factory=list)
-    """By name."""
+    """Ordered by name."""
     head: str | None = None
-    """The branch that the repository's HEAD names."""
+    """Branch that HEAD of the repository points to."""
     truncated: bool = False
-    """It has more branches than are listed; any can still be written by hand."""
+    """True if the repository has more branches than listed; others can still be entered by hand."""
     looked_at: datetime | None
-    """When the worker asked; an answer is used again for a minute."""
+    """Time of the worker's query; a result is reused for one minute."""

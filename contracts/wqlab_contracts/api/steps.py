@@ -1,19 +1,23 @@
-"""REST resources of one submission's page: its steps without the weight of its figures, its versions, its cells."""
+"""REST resources of a submission's page: steps (without figures), versions and cell values."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
 
-from ..enums import Arm, BootState, ErrorKind, JobState, Outcome, Question
+from pydantic import computed_field
+
+from ..enums import Arm, BootState, ErrorKind, JobState, Outcome, Question, Scale
 from ..messages import Failure, Message
 from ..specs import CpuArch
+from .base import ComputedResource
 from .report import AttemptView, Comparison
-from .submissions import Eta, FindingView, SubmissionSummary, TargetSummary
+from .runs import FindingView
+from .submissions import Eta, SubmissionSummary, TargetSummary
 
 
 class FailureBrief(Message):
-    """A failure without its excerpt; the boot, run or build itself has that."""
+    """A failure without its excerpt, which the resource of the boot, run or build contains."""
 
     kind: ErrorKind
     summary: str
@@ -21,23 +25,27 @@ class FailureBrief(Message):
 
 
 class JobStep(Message):
+    """State of an apply, build or run."""
+
     state: JobState
     outcome: Outcome | None
     failure: Failure | None
     attempts: int
-    """How often it was given out."""
+    """Number of times the job was claimed."""
     holder: str | None
-    """The worker that has it or had it last."""
+    """The worker that holds the job or held it last."""
     progress: str
     progress_done: int
     progress_total: int
-    """0: not known."""
+    """0 if unknown."""
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
 
 
 class ApplyStep(JobStep):
+    """State of applying the series."""
+
     base_commit: str | None
     release: str | None
     patches: int
@@ -46,27 +54,31 @@ class ApplyStep(JobStep):
 
 
 class BuildStep(JobStep):
+    """State of one build."""
+
     id: int
     arm: Arm
     recipe: str
     arch: CpuArch
     emulated: bool
     reused: bool
-    """Made earlier, for a submission with the same content."""
+    """True if built earlier for a submission with the same content."""
     release: str
     build_id_gnu: str
     new_warnings: int
-    """That the baseline does not have."""
+    """Number of warnings that the baseline lacks."""
     has_log: bool
 
 
 class BootStep(Message):
+    """State of one boot."""
+
     id: int
     block: int
     position: int
     arm: Arm
     attempt: int
-    """Of its block, from 0."""
+    """Attempt of the block, from 0."""
     device: str
     state: BootState
     outcome: Outcome | None
@@ -75,33 +87,37 @@ class BootStep(Message):
     findings: int
     started_at: datetime
     verified_at: datetime | None
-    """When the kernel under test was up and proven."""
+    """Time at which the kernel under test was running and verified."""
     finished_at: datetime | None
     console_bytes: int
     console_truncated: bool
 
 
 class BlockState(StrEnum):
+    """State of a block."""
+
     PENDING = "pending"
     RUNNING = "running"
     COMPLETED = "completed"
     LOST = "lost"
-    """The run is over and the block never became whole."""
+    """The run ended before the block was complete."""
 
 
 class BlockStep(Message):
+    """State of one block."""
+
     block: int
     arms: list[Arm]
-    """In boot order."""
+    """Boots in order."""
     state: BlockState
     attempt: int | None
-    """The last one that was begun; null before the first."""
+    """Number of the last started attempt; null before the first."""
     discarded: int
-    """Attempts thrown away."""
+    """Number of discarded attempts."""
 
 
 class RunAttemptStep(Message):
-    """One time the run was given a device."""
+    """One assignment of a device to the run."""
 
     number: int
     device: str
@@ -113,6 +129,8 @@ class RunAttemptStep(Message):
 
 
 class RunStep(JobStep):
+    """State of one run with its blocks."""
+
     id: int
     target: int
     """Index in the request's targets."""
@@ -125,19 +143,19 @@ class RunStep(JobStep):
     total_boots: int
     blocks: list[BlockStep]
     boots: list[BootStep]
-    """In the order they happened, those of discarded blocks too."""
+    """In order of time, including those of discarded blocks."""
     findings: list[FindingView]
     devices: list[RunAttemptStep]
 
 
 class SubmissionSteps(Message):
-    """Everything that the page of a running submission draws, in one answer."""
+    """All data for the page of a running submission, in one response."""
 
     submission: SubmissionSummary
     at: datetime
-    """The server's clock."""
+    """Server time."""
     event_seq: int
-    """Number of the last event that this answer includes: follow the events after it."""
+    """Number of the last event included; follow the event stream from there."""
     cancel_requested_at: datetime | None
     exit_code: int | None
     eta: Eta
@@ -145,21 +163,23 @@ class SubmissionSteps(Message):
     builds: list[BuildStep]
     runs: list[RunStep]
     attempts: list[AttemptView]
-    """Everything that went wrong on the way, in order of time; excerpts are cut to 2,000 characters."""
+    """All failed attempts in order of time; excerpts are cut to 2,000 characters."""
 
 
 # --- versions ---------------------------------------------------------------------------------------------------
 
 
 class SubmissionVersion(SubmissionSummary):
+    """One version of a series."""
+
     base_commit: str | None
-    """What its baseline kernel was built from; null before it was applied."""
+    """Base commit; null until the series is applied."""
     tree_oid: str | None
-    """Content of the candidate's source: equal for two submissions of the same code."""
+    """Hash of the candidate's source tree; equal for two submissions of the same code."""
 
 
 class FigureChange(StrEnum):
-    """How one submission's own verdict differs from the other's. No test compares the two."""
+    """Change of the verdict from one submission to another; no test compares the two."""
 
     SAME = "same"
     BETTER = "better"
@@ -172,7 +192,7 @@ class FigureChange(StrEnum):
     """Neither has a verdict, or the figure is no evidence."""
 
 
-class FigurePair(Message):
+class FigurePair(ComputedResource):
     """The same target, scenario, setting and metric in two submissions."""
 
     plan: str
@@ -186,12 +206,23 @@ class FigurePair(Message):
     second: Comparison | None
     change: FigureChange
     effect_change: float | None
-    """Second effect less first: points of percent for scale ratio, units for difference. It has no interval."""
+    """Second effect minus first: percentage points for scale ratio, units for difference; without an interval."""
     intervals_overlap: bool | None
-    """Null unless both have an interval."""
+    """null unless both have an interval."""
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def effect_change_unit(self) -> str:
+        """Unit of `effect_change`; empty without a figure."""
+        figure = self.first or self.second
+        if figure is None:
+            return ""
+        return "points" if figure.scale is Scale.RATIO else figure.effect_unit
 
 
 class TargetPair(Message):
+    """The same target in two submissions."""
+
     plan: str
     device_type: str
     first: TargetSummary | None
@@ -199,10 +230,12 @@ class TargetPair(Message):
 
 
 class SubmissionComparison(Message):
+    """Comparison of two submissions of a series."""
+
     first: SubmissionVersion
     second: SubmissionVersion
     notes: list[str]
-    """What must be known to read it: that the two are not paired, and how else they differ."""
+    """Caveats: the submissions are not paired, and other differences."""
     targets: list[TargetPair]
     figures: list[FigurePair]
 
@@ -211,7 +244,7 @@ class SubmissionComparison(Message):
 
 
 class BootPoint(Message):
-    """One boot's value of one metric, and the repetitions that it is the median of."""
+    """Value of one metric in one boot, with the repetitions whose median it is."""
 
     boot_id: int
     block: int
@@ -221,15 +254,15 @@ class BootPoint(Message):
     setting: str
     value: float
     repetitions: list[float]
-    """Without the warm-up, in order."""
+    """Values in order, without warm-up repetitions."""
 
 
 class CellValues(Message):
-    """What the figures of one scenario and metric are drawn from; only boots of whole blocks."""
+    """Values behind the figures of one scenario and metric; only boots of complete blocks."""
 
     run_id: int
     scenario: str
     metric: str
     unit: str
     points: list[BootPoint]
-    """By block and place in it."""
+    """Ordered by block and position."""

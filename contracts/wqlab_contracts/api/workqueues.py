@@ -1,4 +1,4 @@
-"""Workqueues of a report: what the busiest of them did while a plan's work was watched."""
+"""Activity of the busiest workqueues in a report."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from ..messages import Message
 
 
 class WorkqueueSeries(Message):
-    """What one workqueue did during one watched repetition of one boot."""
+    """Activity of one workqueue during one observed repetition of one boot."""
 
     arm: Arm
     block: int
     workqueue: str
     points: list[tuple[float, float]]
-    """(seconds since the repetition's start, work items completed per second since the point before)."""
+    """(seconds since the start of the repetition, work items completed per second since the previous point)."""
     totals: dict[str, int]
-    """Of `workqueues.COUNTERS`, those that are known, over the repetition."""
+    """Known counters over the repetition, keyed by the names in `workqueue_series.COUNTERS`."""
     in_flight_max: int
-    """Most work items that were executing at once, of those moments that were looked at."""
+    """Maximum number of work items executing at the same time, among the sampled moments."""
 
 
 class WorkqueueCell(Message):
-    """The busiest workqueues of one scenario and setting: of each arm's first valid boot, one repetition."""
+    """Busiest workqueues of one scenario and setting, in one repetition of each arm's first valid boot."""
 
     scenario: str
     setting: str
     phase: str
-    """`traced` or `warmup`: nothing is watched while it is timed."""
+    """`traced` or `warmup`; timed repetitions are not observed."""
     source: str
-    """`stats`: the kernel's own counters; `tracepoints`."""
+    """`stats` (counters in the kernel) or `tracepoints`."""
     series: list[WorkqueueSeries]
     notes: list[str] = Field(default_factory=list)
-    """What could not be measured, in words."""
+    """Texts on values that were not measured."""

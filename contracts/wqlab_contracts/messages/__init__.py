@@ -1,6 +1,6 @@
-"""What server and workers say to each other: jobs handed out with a claim, events streamed back, results.
+"""Messages between server and workers: jobs handed out with a claim, events and results.
 
-Every worker request carries the claim's `fence`; the server refuses a stale one (409), and then the worker stops.
+Each worker request carries the claim's `fence`. The server refuses a stale fence with 409, and the worker then stops.
 """
 
 from .apply import ApplyJob, ApplyResult, CheckpatchFinding, PatchSummary, Source

@@ -1,4 +1,4 @@
-"""From what was submitted to a base commit and a source tree."""
+"""Apply job: resolve the base commit and apply the series."""
 
 from __future__ import annotations
 
@@ -13,15 +13,19 @@ from .submission import Series
 
 
 class ApplyJob(Message):
+    """Job that applies a series to a tree."""
+
     submission_id: int
     tree: Tree
     series: Series | None
-    """None for a settings study: only the tree's head is resolved."""
+    """None for a settings study: only the head of the tree is resolved."""
     toolchain: str = "gcc"
-    """The recipe's compiler command; the answer says which exact one the worker has."""
+    """Compiler command of the recipe; the result identifies the worker's compiler exactly."""
 
 
 class PatchSummary(Message):
+    """One patch of a series."""
+
     subject: str
     author: str
     message_id: str | None = None
@@ -31,36 +35,40 @@ class PatchSummary(Message):
 
 
 class CheckpatchFinding(Message):
+    """One finding of checkpatch.pl."""
+
     severity: Literal["error", "warning", "check"]
     text: str
     where: str = ""
 
 
 class Source(Message):
-    """One exact source tree: a commit, or a series on top of it. `tree_oid` is its content."""
+    """One source tree: a base commit, or a series applied to it. `tree_oid` identifies its content."""
 
     tree: Tree
     base_commit: GitObject
     tree_oid: GitObject
     commit: GitObject
-    """The commit whose tree is `tree_oid`; for a candidate it lives in `bundle`."""
+    """Commit whose tree is `tree_oid`; a candidate's commit is in `bundle`."""
     bundle: Artifact | None = None
-    """git bundle with everything that the tree's own history lacks; None when `commit` is in the tree."""
+    """git bundle with the objects that the tree's repository lacks; None if `commit` is in the tree."""
     release: str
-    """`make kernelversion` of the tree, for people."""
+    """Output of `make kernelversion`, for display."""
 
 
 class ApplyResult(Message):
+    """Result of an apply job."""
+
     outcome: Outcome
     failure: Failure | None = None
     baseline: Source | None = None
     candidate: Source | None = None
     title: str = ""
     series_key: str = ""
-    """Groups versions of one series: its change-id, else its normalised subject."""
+    """Key common to all versions of a series: its change-id, else its normalised subject."""
     patches: list[PatchSummary] = Field(default_factory=list)
     checkpatch: list[CheckpatchFinding] = Field(default_factory=list)
     series_mbox: Artifact | None = None
     toolchain: str = ""
-    """Exact identity of compiler and linker; part of every build key, so that two kernels that are compared were
-    never built by different compilers."""
+    """Exact identity of compiler and linker. It is part of each build key, so that compared kernels always have the
+    same compiler."""

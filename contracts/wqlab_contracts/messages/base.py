@@ -1,4 +1,4 @@
-"""What every message has in common, and the parts that several are made of."""
+"""Base class of messages, and parts used by several messages."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from ..enums import ArtifactKind, ErrorKind
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 GitObject = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 EXCERPT_LIMIT = 16_384
-"""Longest excerpt (characters) of a log that travels inside a message; the whole log is an artifact."""
+"""Maximum length (characters) of a log excerpt in a message; the whole log is an artifact."""
 
 
 class Message(BaseModel):
-    """Texts may come from a device, which can print any byte; the NUL, which PostgreSQL cannot hold, becomes U+FFFD."""
+    """Base of all messages: immutable, without unknown fields.
+
+    Texts may come from a device, which can print any byte. NUL is replaced by U+FFFD, since PostgreSQL cannot store it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     @field_validator("*")
     @classmethod
-    def _holds_no_nul(cls, value: Any) -> Any:
+    def _replace_nul(cls, value: Any) -> Any:
         return _without_nul(value)
 
 
 def _without_nul(value: Any) -> Any:
-    """Nested messages have seen to themselves."""
+    """Replace NUL in strings, lists and dicts. Nested messages have done so already."""
     if isinstance(value, Enum):
         return value
     if isinstance(value, str):
@@ -40,6 +43,8 @@ def _without_nul(value: Any) -> Any:
 
 
 class Artifact(Message):
+    """A stored file, identified by its hash."""
+
     sha256: Sha256
     size: int = Field(ge=0)
     kind: ArtifactKind
@@ -47,7 +52,7 @@ class Artifact(Message):
 
 
 class Failure(Message):
-    """Why something ended badly, in words a person can act on."""
+    """Reason of a failure, with advice for the user."""
 
     kind: ErrorKind
     summary: str

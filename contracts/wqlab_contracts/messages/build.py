@@ -1,4 +1,4 @@
-"""From a source tree to a kernel."""
+"""Build job: build a kernel from a source tree."""
 
 from __future__ import annotations
 
@@ -11,24 +11,28 @@ from .base import Artifact, Failure, Message, Sha256
 
 
 class BuildJob(Message):
+    """Job that builds one kernel."""
+
     build_id: int
     key: Sha256
     source: Source
     trusted: bool
-    """True for a commit of an operator's tree: only such builds write the shared compiler cache."""
+    """True for a commit of a tree in the data folder. Only trusted builds write to the shared compiler cache."""
     recipe: KernelRecipe
     arch: CpuArch
     emulated: bool
-    """Whether `recipe.emulated_fragments` are merged."""
+    """True if `recipe.emulated_fragments` are merged."""
     fragments: dict[str, str]
-    """Name -> text of every fragment; `keys.in_merge_order` says in which order they are merged."""
+    """Name -> text of each fragment; `keys.in_merge_order` gives the merge order."""
     modules: dict[str, dict[str, str]] = Field(default_factory=dict)
-    """Of the recipe: name -> file -> text."""
+    """Modules of the recipe: name -> file -> text."""
     toolchain: str
-    """The compiler the build must use; a worker that has another one fails it as infrastructure."""
+    """Compiler to use. A worker with another compiler fails the job with an infrastructure failure."""
 
 
 class CompilerWarning(Message):
+    """One compiler warning."""
+
     where: str
     """file:line:column, relative to the source tree."""
     text: str
@@ -36,23 +40,25 @@ class CompilerWarning(Message):
 
 
 class BuildResult(Message):
+    """Result of a build job."""
+
     outcome: Outcome
     failure: Failure | None = None
     reused: bool = False
-    """Found in the worker's cache under the same key; nothing was compiled."""
+    """True if the worker's cache had the same key and nothing was compiled."""
     build_id_gnu: str = ""
     release: str = ""
-    """The string `uname -r` will print."""
+    """Kernel release, as printed by `uname -r`."""
     compiler: str = ""
     reproducer: str = ""
-    """A command line anyone can run to build the same kernel."""
+    """Command line that builds the same kernel."""
     duration_s: float = 0.0
     ccache: dict[str, int] = Field(default_factory=dict)
     warnings: list[CompilerWarning] = Field(default_factory=list)
     unmet_options: list[str] = Field(default_factory=list)
-    """Options that the fragments ask for and the finished configuration does not have: `CONFIG_X=y (is n)`."""
+    """Options set by the fragments that the final configuration lacks: `CONFIG_X=y (is n)`."""
     failed_modules: dict[str, str] = Field(default_factory=dict)
-    """Modules of the recipe that do not build against this kernel -> why. The build passes without them."""
+    """Module of the recipe that does not build against this kernel -> reason. The build passes without it."""
     artifacts: list[Artifact] = Field(default_factory=list)
-    """Those uploaded; at least kernel, vmlinux, System.map, config, log, metadata when it passed, and the log
-    when it failed at compiling."""
+    """Uploaded artifacts: after success at least kernel, vmlinux, System.map, config, log and metadata; after a compile
+    error at least the log."""

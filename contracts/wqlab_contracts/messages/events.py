@@ -1,4 +1,4 @@
-"""What a worker tells while it runs: boots, what they measured and showed, blocks."""
+"""Events that a worker sends during a run: boots, samples, findings, blocks and progress."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import Failure, Message
 
 
 class BootKey(Message):
-    """Unique within a run."""
+    """Key of a boot, unique within a run."""
 
     block: int
     position: int
@@ -23,36 +23,38 @@ class BootKey(Message):
 
 
 class BootStarted(Message):
+    """A boot has started."""
+
     type: Literal["boot_started"] = "boot_started"
     at: datetime
     boot: BootKey
 
 
 class MeasuredTopology(Message):
-    """What the booted kernel reports. Each list has one entry per CPU that is online, in CPU order."""
+    """CPU topology reported by the booted kernel. Each list has one entry per online CPU, in CPU order."""
 
     cpus: int
     online: list[int] | None = None
-    """The CPUs' own numbers; None when they are 0 to cpus - 1. Others are offline: `nosmt` leaves 0, 2, 4, ..."""
+    """Numbers of the online CPUs; None if they are 0 to cpus - 1. With `nosmt` they can be 0, 2, 4, ..."""
     core: list[int]
     l3: list[int]
-    """Last-level cache domain, whichever level that is."""
+    """Last-level cache domain; `last_level` is its level."""
     last_level: LastLevel = "L3"
     node: list[int]
     package: list[int]
     cluster: list[int] | None = None
-    """None when the kernel tells of no clusters between cores and L3 domains."""
+    """Cluster; None if the kernel reports no clusters between cores and L3 domains."""
     capacity: list[int] | None = None
-    """How much each CPU gets done, the strongest 1024; None when the kernel does not tell."""
+    """CPU capacity, 1024 for the strongest; None if the kernel does not report it."""
 
     @property
     def numbers(self) -> Sequence[int]:
-        """The CPUs' own numbers: an entry's place in the other lists is no CPU number where CPUs are offline."""
+        """Return the CPU number of each list entry; it differs from the index if CPUs are offline."""
         return range(self.cpus) if self.online is None else self.online
 
 
 class BootVerified(Message):
-    """The variant runs: read in this boot, not assumed."""
+    """The variant is running; all values were read in this boot."""
 
     type: Literal["boot_verified"] = "boot_verified"
     at: datetime
@@ -64,12 +66,14 @@ class BootVerified(Message):
     cmdline: str
     topology: MeasuredTopology
     environment: dict[str, str] = Field(default_factory=dict)
-    """Mitigations, preemption model, clock source, crypto driver, governor ... as read."""
+    """Mitigations, preemption model, clock source, crypto driver, governor ..., as read on the device."""
     golden_s: float
     kexec_s: float
 
 
 class Sample(Message):
+    """One value of one metric in one repetition."""
+
     scenario: str
     setting: str
     repetition: int = Field(ge=0)
@@ -79,22 +83,24 @@ class Sample(Message):
 
 
 class Samples(Message):
+    """Samples of one boot."""
+
     type: Literal["samples"] = "samples"
     at: datetime
     boot: BootKey
     samples: list[Sample]
     commands: dict[str, str] = Field(default_factory=dict)
-    """Scenario -> the exact workload command line that the device ran."""
+    """Scenario -> workload command line that the device ran."""
     facts: dict[str, str] = Field(default_factory=dict)
-    """What the device told of its environment while measuring (crypto driver, workqueue attributes ...)."""
+    """Facts that the device reported while measuring (crypto driver, workqueue attributes ...)."""
 
 
 NOT_MEASURED = "not measured: "
-"""Start of an `Unsupported.reason` that tells what a boot did not give, not what its kernel or device lacks."""
+"""Prefix of `Unsupported.reason` if a boot gave no samples, although kernel and device support the measurement."""
 
 
 class Unsupported(Message):
-    """A setting or metric that this kernel or device lacks, or of which a workload gave no samples; never a failure."""
+    """A setting or metric that this kernel or device lacks, or without samples from the workload. Not a failure."""
 
     type: Literal["unsupported"] = "unsupported"
     at: datetime
@@ -107,6 +113,8 @@ class Unsupported(Message):
 
 
 class Finding(Message):
+    """A kernel failure or report found on the console of a boot."""
+
     type: Literal["finding"] = "finding"
     at: datetime
     boot: BootKey
@@ -114,11 +122,13 @@ class Finding(Message):
     title: str
     excerpt: str
     console_offset: int
-    """Byte offset of the excerpt in the boot's console."""
+    """Byte offset of the excerpt in the boot's console log."""
     fatal: bool
 
 
 class BootFinished(Message):
+    """A boot has ended."""
+
     type: Literal["boot_finished"] = "boot_finished"
     at: datetime
     boot: BootKey
@@ -126,10 +136,12 @@ class BootFinished(Message):
     failure: Failure | None = None
     workload_s: float = 0.0
     overhead_s: float = 0.0
-    """Seconds of this boot that were neither boot nor workload."""
+    """Seconds of this boot spent neither on booting nor on the workload."""
 
 
 class BlockFinished(Message):
+    """A block is complete."""
+
     type: Literal["block_finished"] = "block_finished"
     at: datetime
     block: int
@@ -137,30 +149,32 @@ class BlockFinished(Message):
 
 
 class BlockDiscarded(Message):
+    """A block is discarded because one of its boots failed or the run was stopped."""
+
     type: Literal["block_discarded"] = "block_discarded"
     at: datetime
     block: int
     attempt: int
     arm: Arm | None
-    """The arm whose boot failed, for whatever reason; None when no boot did: the run was stopped."""
+    """Arm whose boot failed; None if no boot failed because the run was stopped."""
     failure: Failure
 
 
 class CheckStep(Message):
-    """How one step of a device's check ended. Told again when the step was tried again: the last one counts."""
+    """Result of one step of a device check. Sent again if the step is repeated; the last one counts."""
 
     type: Literal["check_step"] = "check_step"
     at: datetime
     step: DeviceStep
     outcome: StepOutcome
     text: str
-    """What was seen, or why it was skipped; of a failed step its failure's summary."""
+    """Observation, reason for skipping, or summary of the failure."""
     failure: Failure | None = None
-    """Of a failed step; its advice is how to mend it."""
+    """Failure of a failed step; `advice` tells how to fix it."""
 
 
 class Progress(Message):
-    """What is happening now, for people."""
+    """Current activity, for display."""
 
     type: Literal["progress"] = "progress"
     at: datetime

@@ -1,4 +1,4 @@
-"""What a lab's worker sees of a LAVA server whose devices it drives."""
+"""State of a LAVA server, as reported by the worker of its lab."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from .base import Message
 
 
 class LavaDevice(Message):
+    """State of one device on a LAVA server."""
+
     device_type: str
-    """As LAVA calls it."""
+    """Device type by its name in LAVA."""
     state: str
     """Idle, Reserved or Running."""
     health: str
@@ -17,11 +19,13 @@ class LavaDevice(Message):
 
 
 class LavaPool(Message):
+    """Devices and queue of a LAVA server."""
+
     url: str = Field(pattern=r"^https?://[^\s/]+\S*$", max_length=500)
-    """A page links to it."""
+    """Address of the server; a page links to it."""
     version: str = ""
     problem: str = ""
-    """Why it cannot be used now; devices and queue are then those of before, or unknown."""
+    """Reason why the server is unavailable, or empty. Devices and queue are then earlier values or unknown."""
     devices: dict[str, LavaDevice] = Field(default_factory=dict)
     queued: dict[str, int] = Field(default_factory=dict)
-    """LAVA's device type -> jobs that wait for a device of it."""
+    """LAVA device type -> number of waiting jobs."""

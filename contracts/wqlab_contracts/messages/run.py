@@ -1,4 +1,4 @@
-"""A run as it is handed to a worker, and how it ended."""
+"""Run job: kernels, device and plan sent to a worker, and the result."""
 
 from __future__ import annotations
 
@@ -21,40 +21,42 @@ from .base import Artifact, Failure, Message
 
 
 class Kernel(Message):
+    """A kernel to boot."""
+
     build_id_gnu: str
     release: str
     image: Artifact
-    """The kernel image; fetched by hash."""
+    """Kernel image, fetched by its hash."""
     figures: bool = True
     modules: dict[str, Artifact] = Field(default_factory=dict)
-    """Of those that the plan needs, the ones that were built against this kernel."""
+    """Modules that the plan needs and that were built against this kernel."""
     failed_modules: dict[str, str] = Field(default_factory=dict)
-    """Those that the plan needs and that do not build against it -> why."""
+    """Module that the plan needs and that does not build against this kernel -> reason."""
     own_modules: Artifact | None = None
-    """A tar of what this kernel would install; the plan needs one of them."""
+    """Tar of the kernel's installed modules, if the plan needs one of them."""
     workqueue_layout: Artifact | None = None
-    """Where this kernel keeps its workqueues' counters; null for a build from before that was looked up."""
+    """Offsets of the workqueue counters in the kernel's memory; null for older builds, which lack them."""
 
 
 class BlockPlan(Message):
-    """One block: its boots in order. A settings study has one boot a block."""
+    """One block: the arms of its boots in order. A settings study has one boot per block."""
 
     block: int
     arms: list[Arm]
     first_attempt: int = 0
-    """Attempt number to start from; earlier ones were discarded by earlier holders of the run."""
+    """First attempt number; earlier attempts were discarded by earlier holders of the run."""
 
 
 class LavaBoot(Message):
-    """How to boot a device of a LAVA lab."""
+    """Boot settings of a device in a LAVA lab."""
 
     mapping: LavaMapping
     template: str
-    """Jinja2 text of a job's definition."""
+    """Jinja2 template of the job definition."""
 
 
 class DeviceFacts(Message):
-    """What a worker must know of the device it was given."""
+    """Description of the assigned device."""
 
     name: Name
     device_type: Name
@@ -68,32 +70,36 @@ class DeviceFacts(Message):
     power: ExternalPower | None = None
     backend: Backend = "labgrid"
     lava: LavaBoot | None = None
-    """Of a LAVA device."""
+    """Boot settings of a LAVA device; None for other devices."""
 
 
 class RunJob(Message):
+    """Job that runs one plan on one device."""
+
     run_id: int
     purpose: RunPurpose
     priority: int = Field(default=50, ge=0, le=100)
-    """Of the submission; where a lab has a queue of its own, the run stands in it with this."""
+    """Priority of the submission; also used in the queue of a LAVA server."""
     device: DeviceFacts
     previous_holder: bool
-    """A holder before this one may have left the place acquired: release it and power-cycle first."""
+    """True if an earlier holder may have left the place acquired: release it and power-cycle first."""
     plan: TestPlan
     profile: Profile
     """The plan's profile for this device with the submission's settings and parameters applied."""
     files: dict[str, str]
-    """The plan's files that go to the device: relative name -> text."""
+    """Files of the plan to send to the device: relative name -> text."""
     kernels: dict[Arm, Kernel]
-    """A health check has the baseline (golden) kernel only."""
+    """Kernels by arm; a health check has only the baseline, the golden kernel."""
     blocks: list[BlockPlan]
     seed: int
-    """Shuffles the order of settings inside each boot."""
+    """Random seed for the order of settings within each boot."""
 
 
 class RunResult(Message):
+    """Result of a run."""
+
     outcome: Outcome
     failure: Failure | None = None
-    """kind infrastructure: retried; kind kernel: the variant could not finish any block."""
+    """An infrastructure failure is retried; a kernel failure means that the variant finished no block."""
     device_suspect: bool = False
-    """The device itself is in doubt; a health check follows."""
+    """True if the device may be faulty; a health check follows."""

@@ -1,4 +1,4 @@
-"""What users ask for, and the stream of what becomes of it."""
+"""Content of a submission, and its event stream."""
 
 from __future__ import annotations
 
@@ -14,39 +14,45 @@ from .base import Message
 
 
 class GitSeries(Message):
+    """A series as a git branch."""
+
     url: str
     ref: str
     base: str | None = None
 
 
 class MboxSeries(Message):
+    """A series as an mbox."""
+
     text: str = Field(max_length=20_000_000)
 
     @field_validator("text", mode="before")
     @classmethod
-    def _is_text(cls, value: object) -> object:
-        """Raises ValueError: a patch is never altered, not even where it could not be kept."""
+    def _reject_nul(cls, value: object) -> object:
+        """Raise ValueError for a NUL byte: it cannot be stored, and a patch must not be altered."""
         if isinstance(value, str) and "\0" in value:
             raise ValueError(f"a NUL byte at character {value.index(chr(0))}: patches are text; use git format-patch")
         return value
 
 
 class Series(Message):
-    """Exactly one of the two."""
+    """A patch series: exactly one of `git` and `mbox`."""
 
     git: GitSeries | None = None
     mbox: MboxSeries | None = None
 
 
 class Target(Message):
+    """A plan to run on a device type."""
+
     plan: Name
     device_type: Name
     scenarios: list[Name] | None = None
-    """Scenarios to measure instead of all of the plan's."""
+    """Scenarios to measure; None: those of the plan's profile."""
     settings: list[str] | None = None
-    """Canonical settings to measure instead of the plan's default."""
+    """Canonical settings to measure; None: those of the plan's profile."""
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
-    """Over the profile's parameters."""
+    """Parameters that override those of the profile."""
 
 
 class Event(Message):
@@ -65,5 +71,5 @@ _SUBJECT_PREFIX = re.compile(r"^\s*(?:\[[^\]]*\]\s*|(?:re|fwd?):\s*)+", re.IGNOR
 
 
 def normalised_subject(subject: str) -> str:
-    """A patch subject without `[PATCH v2 0/3]` and `Re:`, folded: the same for every version of a series."""
+    """Return a patch subject in lower case without `[PATCH v2 0/3]` and `Re:`; equal for all versions of a series."""
     return " ".join(_SUBJECT_PREFIX.sub("", subject).split()).casefold()

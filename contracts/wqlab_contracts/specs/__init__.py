@@ -1,7 +1,7 @@
-"""What the data folders hold: device types, kernel trees and recipes, test plans.
+"""Schema of the data folder: device types, kernel trees and recipes, test plans.
 
-These models are the schema of every YAML file that a lab operator writes; `loading.py` reads the files and turns a
-violation into an error with file, line and key. Unknown fields are rejected everywhere.
+Each YAML file that a lab operator writes has a model here. `loading.py` reads the files and reports violations with
+file, line and key. Unknown fields are rejected.
 """
 
 from .base import CpuArch, LastLevel, Name, Strict

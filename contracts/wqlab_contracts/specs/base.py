@@ -1,4 +1,4 @@
-"""What the models of all data folders share."""
+"""Base class and common types of the data folder's models."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 CpuArch = Literal["x86_64", "arm64"]
 LastLevel = Literal["L3", "L2", "cluster", "package"]
-"""What the CPUs of a last-level cache domain share: the highest cache that is known, else what stands for it."""
+"""What the CPUs of a last-level cache domain share: the highest known cache, or a substitute if no cache is known."""
 
 
 class Strict(BaseModel):
+    """Immutable model that rejects unknown fields."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)

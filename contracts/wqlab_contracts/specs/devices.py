@@ -1,4 +1,4 @@
-"""Device types: machines, their CPU layouts, how they boot and what is set on them."""
+"""Device types: CPU topology, boot method, power, measuring conditions and devices."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from .base import CpuArch, LastLevel, Name, Strict
 
 
 class Cluster(Strict):
-    """Cores of one kind on a big.LITTLE device, numbered one after another."""
+    """Cores of one kind on a big.LITTLE device, with consecutive numbers."""
 
     cores: int = Field(ge=1, le=64)
     capacity: int = Field(ge=1, le=1024)
-    """How much a core gets done beside the strongest kind's 1024, at its highest clock (`capacity-dmips-mhz`)."""
+    """CPU capacity at the highest clock, relative to 1024 of the strongest kind (`capacity-dmips-mhz`)."""
 
 
 class Topology(Strict):
-    """The CPU layout a device type declares; each boot's measured topology is checked against it.
+    """CPU topology declared by a device type; the measured topology of each boot is checked against it.
 
-    `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all. `clusters` says how the cores of one
-    socket differ, in the order of their numbers; without an L3 cache they are what shares a last-level cache.
+    The number of CPUs is `sockets * l3_per_socket * cores_per_l3 * threads_per_core`. `clusters` lists the kinds of
+    cores of a socket in the order of their numbers; without an L3 cache each cluster is a last-level cache domain.
     """
 
     sockets: int = Field(ge=1, le=16)
     l3_per_socket: int = Field(ge=0, le=64)
-    """0: no L3 cache; then `clusters` has all cores and `cores_per_l3` is left out."""
+    """0: no L3 cache; then `clusters` lists all cores and `cores_per_l3` is omitted."""
     cores_per_l3: int = Field(default=0, ge=0, le=256)
     threads_per_core: int = Field(ge=1, le=8)
     numa_nodes: int = Field(default=1, ge=1, le=64)
     numbering: Literal["contiguous", "smt_last"] = "contiguous"
-    """`contiguous`: SMT siblings are neighbours (0,1). `smt_last`: the siblings of CPUs 0..N/2-1 are at +N/2."""
+    """`contiguous`: SMT siblings have adjacent numbers (0,1). `smt_last`: the sibling of CPU i is CPU i + N/2."""
     clusters: list[Cluster] = Field(default_factory=list)
 
     @property
     def domain_cores(self) -> list[int]:
-        """Cores of each last-level cache domain, in the order of their numbers: of each L3, else of each cluster."""
+        """Return the number of cores of each last-level cache domain: of each L3, or of each cluster without L3."""
         if self.l3_per_socket == 0:
             return [cluster.cores for cluster in self.clusters]
         return [self.cores_per_l3] * (self.sockets * self.l3_per_socket)
@@ -60,17 +60,17 @@ class Topology(Strict):
 
     @property
     def core_capacity(self) -> list[int] | None:
-        """Capacity of each core; None where all are alike."""
+        """Return the capacity of each core; None if all cores are alike."""
         kinds = [cluster.capacity for cluster in self.clusters for _ in range(cluster.cores)]
         return kinds if len(set(kinds)) > 1 else None
 
     @model_validator(mode="after")
-    def _clusters_fit(self) -> Self:
+    def _check_clusters(self) -> Self:
         if self.clusters:
             if self.sockets > 1 or self.numa_nodes > 1 or self.numbering != "contiguous":
-                raise ValueError("clusters belong to a device with one socket, one NUMA node and contiguous numbering")
+                raise ValueError("clusters need a device with one socket, one NUMA node and contiguous numbering")
             if max(cluster.capacity for cluster in self.clusters) != 1024:
-                raise ValueError("the strongest of the clusters has capacity 1024")
+                raise ValueError("the strongest cluster must have capacity 1024")
         if self.l3_per_socket == 0:
             if not self.clusters or self.cores_per_l3:
                 raise ValueError("l3_per_socket 0 (no L3 cache) needs clusters, and no cores_per_l3")
@@ -81,7 +81,7 @@ class Topology(Strict):
         return self
 
     @model_validator(mode="after")
-    def _nodes_divide_cpus(self) -> Self:
+    def _check_cpu_counts(self) -> Self:
         if self.cpus > 512:
             raise ValueError(f"{self.cpus} CPUs; the lab's kernels are built for at most 512")
         if self.cpus % self.numa_nodes:
@@ -92,39 +92,38 @@ class Topology(Strict):
 
 
 EMULATED_ADDRESS = "10.0.2.15/24"
-"""Of every emulated device in QEMU's user network: told to it, since asking DHCP there would take time at every boot."""
+"""Address of every emulated device in QEMU's user network; set statically because DHCP would delay every boot."""
 
 
 class Emulation(Strict):
-    """How the virtual bench builds a device of this type; absent for real hardware."""
+    """Settings of the emulator for devices of this type; absent for real hardware."""
 
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
-    """One of QEMU's models for the device's architecture."""
+    """QEMU's name of the CPU model."""
     kernel_arguments: str = "tsc=reliable no_timer_check nokaslr norandmaps mitigations=off"
-    """What an emulated machine needs to keep time and to boot the same way every time. Programs that start at other
-    addresses each time are translated anew each time, and mitigations cost emulation time too; neither is a default for
-    hardware."""
+    """Kernel arguments for stable time-keeping and repeatable boots in emulation. Randomised addresses would force QEMU
+    to translate each program again at each start, and mitigations cost emulation time; hardware has other defaults."""
 
 
 class BootMethod(Strict):
-    """How a device reaches the golden system and, from there, a variant."""
+    """Boot settings: how a device boots the golden system and, from there, a variant."""
 
     console_speed: int = Field(default=115200, gt=0)
     console_device: str = Field(default="ttyS0", pattern=r"^\S+$")
     golden_timeout_s: int = Field(default=120, ge=5, le=3600)
     variant_timeout_s: int = Field(default=120, ge=5, le=3600)
     power_off_s: float = Field(default=2.0, ge=0, le=120)
-    """How long the power stays off in a cold cycle; an emulated device is cold at once unless its type says so."""
+    """Seconds without power in a power cycle; by default 0 for an emulated device."""
     rootfs: str = Field(default="/sys/firmware/initrd", pattern=r"^/.")
-    """Path on the golden system of the root filesystem image that variants boot with. Unless a type says another, what
-    golden itself booted from: `retain_initrd` on its command line keeps it."""
+    """Path on the golden system of the root filesystem image for variants. The default is the image that the golden
+    system itself booted from; `retain_initrd` on its command line keeps that in memory."""
     kernel_arguments: str = ""
-    """Appended to every variant's command line."""
+    """Appended to the command line of each variant."""
 
 
-def _as_the_kernel_lists(text: str) -> str:
-    """`2,0-1` -> `0-2`. Raises ValueError for a range that runs backwards."""
+def _normalise_cpu_list(text: str) -> str:
+    """Normalise a CPU list: `2,0-1` -> `0-2`. Raises ValueError if a range is descending."""
     cpus: set[int] = set()
     for part in text.split(","):
         first, _, last = part.partition("-")
@@ -139,33 +138,33 @@ def _as_the_kernel_lists(text: str) -> str:
 CpuList = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9]{1,4}(-[0-9]{1,4})?(,[0-9]{1,4}(-[0-9]{1,4})?)*$"),
-    AfterValidator(_as_the_kernel_lists),
+    AfterValidator(_normalise_cpu_list),
 ]
 """Kept in the one form that the kernel reads back, whatever the form it was written in."""
 
 Condition = Literal["governor", "boost", "irq_affinity", "temperature"]
-"""What can be required of a device when a boot begins to measure."""
+"""Condition that can be required when a boot starts to measure."""
 
 
 class Conditions(Strict):
-    """What a maintainer lets the lab set on devices of a type. All of it is read back and recorded with every boot."""
+    """Conditions that the lab sets on devices of a type. All are read back and recorded with each boot."""
 
     governor: Annotated[str, StringConstraints(pattern=r"^[a-z_]{1,32}$")] | None = None
-    """Of every cpufreq policy."""
+    """Governor of all cpufreq policies."""
     boost: bool | None = None
     irq_affinity: CpuList | None = None
-    """The CPUs that devices interrupt: `0-3`. The kernel places some interrupts of multi-queue devices itself; it is
-    enough that others are moved, even where this is required."""
+    """CPUs that handle interrupts, such as `0-3`. The kernel places some interrupts of multi-queue devices itself;
+    even if this condition is required, moving the others is enough."""
     smt: bool | None = None
-    """False: `nosmt` on every command line; the declared topology then has one thread a core."""
+    """False: `nosmt` on each command line; the declared topology must then have one thread per core."""
     mitigations: Literal["auto", "auto,nosmt", "off"] | None = None
-    """On every command line."""
+    """Set as `mitigations=` on each command line."""
     start_below_c: float | None = Field(default=None, gt=0, le=110)
-    """The hottest sensor must be below this, in degrees Celsius, before a boot measures."""
+    """Maximum temperature of the hottest sensor, in degrees Celsius, before a boot starts to measure."""
     cool_s: int = Field(default=300, ge=0, le=3600)
-    """How long a boot waits for that; then it goes on, and its record says how hot it was."""
+    """Maximum wait for `start_below_c`, in seconds. After that the boot measures anyway and records the temperature."""
     required: list[Condition] = Field(default_factory=list)
-    """A boot on a device that lacks one of these, or does not take it, fails. Without it that is recorded, no more."""
+    """Conditions without which a boot fails. Other conditions that a device lacks or rejects are only recorded."""
 
     @property
     def kernel_arguments(self) -> str:
@@ -174,25 +173,25 @@ class Conditions(Strict):
         return " ".join(words for words in (smt, mitigations) if words)
 
     @model_validator(mode="after")
-    def _required_is_wanted(self) -> Self:
-        wanted = {
+    def _check_required_conditions(self) -> Self:
+        values = {
             "governor": self.governor,
             "boost": self.boost,
             "irq_affinity": self.irq_affinity,
             "temperature": self.start_below_c,
         }
         for name in self.required:
-            if wanted[name] is None:
-                raise ValueError(f"{name} is required, and nothing says what it has to be")
+            if values[name] is None:
+                raise ValueError(f"{name} is listed under required, but it has no value")
         return self
 
 
 ScratchDevice = Annotated[str, StringConstraints(pattern=r"^/dev/disk/by-id/[^/\s]+$")]
-"""By identity and never by order: /dev/sda can be another disk after the next boot, and then a plan overwrites that."""
+"""Path by identity: /dev/sda can be another disk after the next boot, which a plan would then overwrite."""
 
 
-def _splits(command: str) -> str:
-    """Raises ValueError for what names no program, or has a quotation that does not end."""
+def _check_command(command: str) -> str:
+    """Return a valid command. Raises ValueError if it names no program or has an open quotation."""
     try:
         words = shlex.split(command)
     except ValueError as error:
@@ -202,51 +201,55 @@ def _splits(command: str) -> str:
     return command
 
 
-Command = Annotated[str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$"), AfterValidator(_splits)]
+Command = Annotated[
+    str, StringConstraints(min_length=1, max_length=500, pattern=r"^[^\n]+$"), AfterValidator(_check_command)
+]
 
 
 class ExternalPower(Strict):
-    """A power switch that labgrid has no network driver for (IPMI, a debug cable): commands that the worker runs on
-    its host, split as a shell would, without one. Whoever writes the data folder says what runs there."""
+    """Commands for a power switch without a labgrid network driver (IPMI, a debug cable).
+
+    The worker runs them on its host. They are split like shell words, but no shell runs them.
+    """
 
     turn_on: Command
     turn_off: Command
 
 
 Backend = Literal["labgrid", "lava"]
-"""How a lab reaches its devices."""
+"""Software through which a lab reaches its devices."""
 
 
 class LavaTimeouts(Strict):
-    """Seconds. What a LAVA job may take is the sum over its actions and no number of its own."""
+    """Timeouts of LAVA actions in seconds. The timeout of a job is the sum over its actions."""
 
     queue: int = Field(default=86400, ge=60)
-    """Until LAVA has the device free for the job."""
+    """Maximum wait until LAVA assigns the device to the job."""
     deploy: int = Field(default=600, ge=10)
-    """Fetching images and making overlays."""
+    """Maximum time to fetch images and create overlays."""
 
 
 class LavaMapping(Strict):
-    """As what a LAVA lab knows devices of a type, and how it boots them."""
+    """Mapping of a device type to LAVA: its LAVA device type, and how LAVA boots it."""
 
     device_type: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]{1,200}$")]
     boot: Name
-    """Template of the job's definition: device-types/lava/<boot>.yaml.jinja2."""
+    """Template of the job definition: device-types/lava/<boot>.yaml.jinja2."""
     kexec: bool = True
-    """False: a device whose kernels cannot kexec; each variant is deployed and booted by LAVA instead."""
+    """False if the device cannot kexec; LAVA then deploys and boots each variant."""
     off_after_boot: bool = False
-    """True: a device switches itself off once it is measured, where LAVA does not end a boot before it begins the next
-    (QEMU: the guests of a job would go on side by side)."""
+    """True: the device powers itself off after measuring. Needed if LAVA does not end a boot before it starts the next
+    (QEMU: the guests of a job would run at the same time)."""
     tags: list[str] = Field(default_factory=list)
     context: dict[str, str | int | list[str]] = Field(default_factory=dict)
     images: dict[str, str] = Field(default_factory=dict)
-    """URLs of what the golden system is booted from, by the names that the template uses. Those that it does not name
-    come from the lab's worker: `kernel` and `ramdisk` of the golden system that virtual devices boot."""
+    """URLs of the images of the golden system, by their names in the template. `kernel` and `ramdisk`, if not listed,
+    are sent by the lab's worker: those of the golden system that emulated devices boot."""
     ramdisk_compression: Literal["gz", "xz", "bz2"] | None = None
-    """Of `images.ramdisk`, so that LAVA can put overlays in: the worker's own is not compressed. LAVA 2026.10 cannot
-    take zstd apart."""
+    """Compression of `images.ramdisk`, so that LAVA can add overlays; the worker's own image is not compressed.
+    LAVA 2026.10 cannot unpack zstd."""
     worker_host: str | None = None
-    """As what a device sees the host of the lab's worker, where that is not its address."""
+    """Host name of the lab's worker as devices see it, if different from its address."""
     timeouts: LavaTimeouts = LavaTimeouts()
 
 
@@ -257,21 +260,23 @@ class Unit(Strict):
     lab: Name = "local"
     backend: Backend = "labgrid"
     scratch: list[ScratchDevice] = Field(default_factory=list)
-    """Block devices that plans may overwrite, all of them. No plan ever writes to a device that is not listed here."""
+    """Block devices that plans may overwrite. No plan writes to a device that is not listed here."""
     power: ExternalPower | None = None
-    """None: the place's NetworkPowerPort."""
+    """External power commands; None: use the NetworkPowerPort of the labgrid place."""
 
 
 class DeviceType(Strict):
+    """A class of machines and the devices of that class."""
+
     name: Name
     summary: str
     tested: bool = True
-    """False: described, but the lab has never run on such a machine. Shown wherever the type is."""
+    """False if the lab has never run on such a machine; shown wherever the type is."""
     arch: CpuArch
     topology: Topology
     boot: BootMethod = BootMethod()
     lava: LavaMapping | None = None
-    """What units whose backend is LAVA are booted by."""
+    """Boot settings of units with the backend `lava`."""
     conditions: Conditions = Conditions()
     emulation: Emulation | None = None
     units: list[Unit] = Field(min_length=1)
@@ -279,7 +284,7 @@ class DeviceType(Strict):
     health_check: Name = "health-check"
     health_check_interval_h: int = Field(default=24, ge=1)
     noise_plan: Name | None = None
-    """With which `wqlab device check` measures a device's noise; the first plan that makes verdicts on it if none."""
+    """Plan with which `wqlab device check` measures noise; None: the first plan with a verdict on this type."""
 
     @property
     def emulated(self) -> bool:
@@ -287,7 +292,7 @@ class DeviceType(Strict):
 
     @property
     def kernel_arguments(self) -> str:
-        """What golden system and variants alike have on their command line."""
+        """Return the kernel arguments that golden system and variants have in common."""
         emulated = f"wqlab.ip={EMULATED_ADDRESS} {self.emulation.kernel_arguments}" if self.emulation else ""
         return " ".join(
             words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
@@ -295,7 +300,7 @@ class DeviceType(Strict):
 
     @field_validator("units")
     @classmethod
-    def _unit_names_differ(cls, units: list[Unit]) -> list[Unit]:
+    def _check_unique_unit_names(cls, units: list[Unit]) -> list[Unit]:
         names: set[str] = set()
         for unit in units:
             if unit.name in names:
@@ -305,35 +310,38 @@ class DeviceType(Strict):
 
     @field_validator("units")
     @classmethod
-    def _scratch_devices_differ(cls, units: list[Unit]) -> list[Unit]:
-        """An identity belongs to one disk, so one of the two places is copied and not corrected."""
+    def _check_unique_scratch_devices(cls, units: list[Unit]) -> list[Unit]:
+        """Reject a disk listed twice: the identity is unique, so one of the entries is a copying mistake."""
         owner: dict[str, str] = {}
         for unit in units:
             for device in unit.scratch:
                 if device in owner:
-                    raise ValueError(f"{device!r} is a scratch device twice: of {owner[device]} and of {unit.name}")
+                    raise ValueError(
+                        f"{device!r} is listed as a scratch device twice: of {owner[device]} and of {unit.name}"
+                    )
                 owner[device] = unit.name
         return units
 
     @model_validator(mode="before")
     @classmethod
-    def _nothing_is_charged_in_an_emulated_device(cls, given: object) -> object:
+    def _default_power_off_time(cls, given: object) -> object:
+        """Set `power_off_s` to 0 for emulated devices: they have no capacitors to discharge."""
         if not isinstance(given, dict) or given.get("emulation") is None:
             return given
         boot = given.get("boot", {})
         return {**given, "boot": {"power_off_s": 0.0, **boot}} if isinstance(boot, dict) else given
 
     @model_validator(mode="after")
-    def _smt_is_as_declared(self) -> Self:
+    def _check_smt(self) -> Self:
         if self.conditions.smt is False and self.topology.threads_per_core > 1:
             raise ValueError("conditions: smt is off, so the topology needs threads_per_core: 1")
         return self
 
     @model_validator(mode="after")
-    def _lava_units_are_mapped(self) -> Self:
+    def _check_lava_units(self) -> Self:
         for unit in self.units:
             if unit.backend == "lava" and self.lava is None:
-                raise ValueError(f"unit {unit.name} is a LAVA device, and `lava:` does not say how to boot it")
+                raise ValueError(f"unit {unit.name} is a LAVA device, so the type needs `lava:`")
             if unit.backend == "lava" and unit.power is not None:
-                raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, not `power:`")
+                raise ValueError(f"unit {unit.name} is a LAVA device: LAVA switches its power, so remove `power:`")
         return self

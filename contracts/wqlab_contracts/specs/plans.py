@@ -1,4 +1,4 @@
-"""Test plans: what runs on a device, what is measured, and what was published."""
+"""Test plans: scenarios, settings, metrics and published reference figures."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from .base import Name, Strict
 
 
 class Metric(Strict):
+    """A quantity that a plan measures."""
+
     name: Name
     summary: str
     unit: str
@@ -22,7 +24,7 @@ class Metric(Strict):
     role_hardware: Role = Role.EXPLANATORY
     role_emulated: Role = Role.EXPLANATORY
     delta: float | None = Field(default=None, ge=0)
-    """Smallest effect worth a person's attention: percent for `ratio`, units for `difference`."""
+    """Smallest relevant effect: in percent for `ratio`, in the metric's unit for `difference`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -36,56 +38,60 @@ class Metric(Strict):
 
 
 class Scenario(Strict):
+    """One workload configuration of a plan."""
+
     name: Name
     summary: str
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
-    """Handed to the script as environment variables, upper-cased; over the plan's own parameters."""
+    """Passed to the script as environment variables with upper-case names; override the profile's parameters."""
 
 
 class Axis(Strict):
-    """A run-time knob: switched inside a boot, read back before and after each repetition."""
+    """A run-time knob, switched within a boot and read back before and after each repetition."""
 
     name: Name
     values: list[str] = Field(min_length=1)
     default: str | None = None
-    """What a setting means that does not name this knob. Canonical settings leave the knob out where it has this value,
-    so that a knob which few kernels have does not stand in every setting."""
+    """Value of the knob in settings that do not name it. Canonical settings omit the knob if it has this value, so that
+    a knob of few kernels does not appear in every setting."""
 
     @model_validator(mode="after")
-    def _default_is_a_value(self) -> Self:
+    def _check_default(self) -> Self:
         if self.default is not None and self.default not in self.values:
             raise ValueError(f"default {self.default!r} is not one of {', '.join(self.values)}")
         return self
 
 
 class Repetitions(Strict):
+    """Number of repetitions of each kind per boot, scenario and setting."""
+
     warmup: int = Field(default=1, ge=0, le=10)
     untraced: int = Field(default=5, ge=0, le=100)
     traced: int = Field(default=1, ge=0, le=100)
 
 
 class Profile(Strict):
-    """What differs between real hardware and an emulated device."""
+    """Parameters of a plan that differ between real hardware and emulated devices."""
 
     parameters: dict[str, str | int | float] = Field(default_factory=dict)
     repetitions: Repetitions = Repetitions()
     scenarios: list[Name] | None = Field(default=None, min_length=1)
-    """The scenarios measured when a submission names none; by default all of the plan's."""
+    """Scenarios measured if a submission names none; None: all scenarios of the plan."""
     settings: list[str] = Field(min_length=1)
-    """The settings measured when a submission names none; canonical strings such as `scope=cache,strict=1`."""
+    """Settings measured if a submission names none; canonical strings such as `scope=cache,strict=1`."""
     blocks: int = Field(default=6, ge=1, le=100)
     measure_timeout_s: int = Field(default=300, ge=1, le=7200)
-    """Longest time one repetition may take."""
+    """Maximum time of one repetition."""
 
 
 class Reference(Strict):
-    """A published figure shown beside the measured one; never used in a verdict."""
+    """A published figure, shown beside the measured one and never used for a verdict."""
 
     scenario: Name
     setting: str
     metric: Name
     relative_to: str | None = None
-    """Another setting: `mean` is the change from it, in percent, where that is all that was published."""
+    """Another setting, if only a change was published: `mean` is then the change from that setting in percent."""
     mean: float
     stddev: float | None = None
     n: int | None = None
@@ -95,35 +101,39 @@ class Reference(Strict):
 
 
 class Tradeoff(Strict):
-    """The two metrics that a plan's settings trade against each other: reports draw the one over the other."""
+    """Two metrics that a plan's settings trade against each other; reports plot one over the other."""
 
     locality: Name
     work_conservation: Name
 
 
 class Curve(Strict):
-    """A plan's scenarios are points of an ordered quantity: reports draw `metrics` over it, a line for each setting,
-    and say where two lines cross."""
+    """Plot of metrics over an ordered quantity of the scenarios.
+
+    Reports draw `metrics` over it with one line per setting and list the crossings of two lines.
+    """
 
     over: Name
-    """The metric whose value says where a scenario lies; it is measured, because a point may depend on the device."""
+    """Metric that gives the position of a scenario; measured, since it can depend on the device."""
     metrics: list[Name] = Field(min_length=1)
 
 
 class TestPlan(Strict):
+    """A test plan: content of testplans/<plan>/plan.yaml."""
+
     __test__ = False
 
     name: Name
     summary: str
     script: str
-    """Path, relative to the plan's folder (or to that of `files_of`), of the script that runs on the device."""
+    """Script that runs on the device; path relative to the plan's folder or to that of `files_of`."""
     files_of: Name | None = None
-    """Another plan whose files go to the device too, beneath this plan's own: for plans that share a script."""
+    """Another plan whose files are sent too, for plans that share a script. This plan's own files take precedence."""
     parser: Name
-    """Module under wqlab_worker/parsers that turns the script's output into samples."""
+    """Module in wqlab_worker/measure/parsers that parses the script's output into samples."""
     modules: list[Name] = Field(default_factory=list)
-    """Kernel modules that go to the device with the plan's files: the recipe's, else the kernel's own of that name. In
-    place of one that is not there goes NAME.absent with the reason."""
+    """Kernel modules sent with the plan's files: the recipe's module of that name, else the kernel's. If neither
+    exists, the file NAME.absent with the reason is sent instead."""
     scenarios: list[Scenario] = Field(min_length=1)
     axes: list[Axis] = Field(default_factory=list)
     reference_setting: str
@@ -138,32 +148,32 @@ class TestPlan(Strict):
     def profile(self, emulated: bool) -> Profile:
         return self.emulated if emulated else self.hardware
 
-    def narrowed(self, scenarios: Sequence[str]) -> TestPlan:
-        """This plan with only these scenarios, in its own order, and the reference figures that belong to them."""
+    def with_scenarios(self, scenarios: Sequence[str]) -> TestPlan:
+        """Return this plan with only these scenarios, in the plan's order, and their reference figures."""
         return self.model_copy(
             update={
                 "scenarios": [each for each in self.scenarios if each.name in scenarios],
                 "references": [each for each in self.references if each.scenario in scenarios],
-                # They name scenarios that may be gone; what is left is measured on either kind of device.
+                # The profiles may name removed scenarios; the remaining ones apply to both kinds of device.
                 "hardware": self.hardware.model_copy(update={"scenarios": None}),
                 "emulated": self.emulated.model_copy(update={"scenarios": None}),
             }
         )
 
     def measured(self, scenarios: Sequence[str] | None, emulated: bool) -> TestPlan:
-        """What a submission measures of this plan: the scenarios it names, else its profile's, else all."""
+        """Return the plan with the scenarios to measure: those given, else the profile's, else all."""
         chosen = scenarios or self.profile(emulated).scenarios
-        return self.narrowed(chosen) if chosen else self
+        return self.with_scenarios(chosen) if chosen else self
 
     def metric(self, name: str) -> Metric:
-        """Raises KeyError for a metric the plan does not define."""
+        """Return a metric by name. Raises KeyError if the plan does not define it."""
         for metric in self.metrics:
             if metric.name == name:
                 return metric
         raise KeyError(name)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def _check_consistency(self) -> Self:
         for kind, names in (
             ("scenario", [s.name for s in self.scenarios]),
             ("metric", [m.name for m in self.metrics]),
@@ -188,22 +198,23 @@ class TestPlan(Strict):
                 raise ValueError(f"reference figure for unknown scenario {reference.scenario}")
             if reference.relative_to is not None:
                 self.check_setting(reference.relative_to)
-            self.metric_or_error(reference.metric)
+            self.require_metric(reference.metric)
         if self.tradeoff is not None:
-            self.metric_or_error(self.tradeoff.locality)
-            self.metric_or_error(self.tradeoff.work_conservation)
+            self.require_metric(self.tradeoff.locality)
+            self.require_metric(self.tradeoff.work_conservation)
         for metric in (self.curve.over, *self.curve.metrics) if self.curve is not None else ():
-            self.metric_or_error(metric)
+            self.require_metric(metric)
         return self
 
-    def metric_or_error(self, name: str) -> Metric:
+    def require_metric(self, name: str) -> Metric:
+        """Return a metric by name. Raises ValueError if the plan does not define it."""
         try:
             return self.metric(name)
         except KeyError:
             raise ValueError(f"unknown metric {name}") from None
 
     def check_setting(self, setting: str) -> None:
-        """Raises ValueError, naming the knob and the values it takes, unless `setting` is one of this plan's."""
+        """Check a setting. Raises ValueError, with the knob and its values, if the plan does not allow it."""
         axes = {axis.name: axis.values for axis in self.axes}
         defaults = self._defaults()
         chosen = parse_setting(setting)
@@ -215,14 +226,13 @@ class TestPlan(Strict):
                 raise ValueError(f"setting {setting!r}: {knob} takes {', '.join(axes[knob])}, not {value!r}")
         missing = axes.keys() - chosen.keys() - defaults.keys()
         if missing:
-            raise ValueError(f"setting {setting!r} does not say {', '.join(sorted(missing))}")
-        told = {knob: value for knob, value in chosen.items() if defaults.get(knob) != value}
-        if setting != format_setting(told):
-            raise ValueError(f"setting {setting!r} is not canonical: write {format_setting(told)!r}")
+            raise ValueError(f"setting {setting!r} has no value for {', '.join(sorted(missing))}")
+        explicit = {knob: value for knob, value in chosen.items() if defaults.get(knob) != value}
+        if setting != format_setting(explicit):
+            raise ValueError(f"setting {setting!r} is not canonical: write {format_setting(explicit)!r}")
 
     def knobs(self, setting: str) -> dict[str, str]:
-        """Every knob's value under `setting`, those that it leaves at their default too. Raises ValueError for text
-        that is no setting."""
+        """Return the value of each knob under `setting`, including defaults. Raises ValueError if it is malformed."""
         return self._defaults() | parse_setting(setting)
 
     def _defaults(self) -> dict[str, str]:
@@ -230,11 +240,11 @@ class TestPlan(Strict):
 
 
 NO_SETTING = ""
-"""The canonical setting of a plan without axes."""
+"""Canonical setting of a plan without axes."""
 
 
 def parse_setting(setting: str) -> dict[str, str]:
-    """`scope=cache,strict=1` -> {'scope': 'cache', 'strict': '1'}. Raises ValueError for anything else."""
+    """Parse a setting: `scope=cache,strict=1` -> {'scope': 'cache', 'strict': '1'}. Raises ValueError if malformed."""
     if setting == NO_SETTING:
         return {}
     chosen: dict[str, str] = {}
@@ -249,5 +259,5 @@ def parse_setting(setting: str) -> dict[str, str]:
 
 
 def format_setting(chosen: dict[str, str]) -> str:
-    """The canonical form: pairs sorted by knob."""
+    """Format a setting in canonical form, with the pairs sorted by knob."""
     return ",".join(f"{knob}={chosen[knob]}" for knob in sorted(chosen))

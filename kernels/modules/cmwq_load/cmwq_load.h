@@ -12,9 +12,9 @@
 #include <linux/xarray.h>
 
 #define NR_WORKLOADS	6
-/* For a request: spread the works over all CPUs. */
+/* Value of request.cpu: spread the works over all CPUs. */
 #define CPU_ALL		UINT_MAX
-/* So long do guests wait for each other. */
+/* How long guests wait for each other in meet(). */
 #define MEETING_MS	30000
 
 enum shape { SHORT, MEDIUM, LONG, NR_SHAPES };
@@ -24,7 +24,7 @@ struct shape_spec {
 	unsigned int burn_us[NR_BURNS];
 	unsigned int mean_sleep_ms;
 	unsigned int mean_resched_ms;
-	/* Divides the cycles, so that works of all shapes end at about the same time. */
+	/* Divides the cycles, so that all shapes end at about the same time. */
 	unsigned int factor;
 };
 
@@ -38,10 +38,10 @@ struct request {
 	unsigned int seed;
 };
 
-/* What the works of one CPU do together. */
+/* Counts over all works of one CPU. */
 struct lane {
-	spinlock_t lock;	/* of everything here */
-	u64 progress_ns;	/* when one of them was last seen on the CPU */
+	spinlock_t lock;	/* protects all members */
+	u64 progress_ns;	/* when a work last ran on the CPU */
 	unsigned int inside;
 	unsigned int peak;
 	unsigned int starved;
@@ -54,7 +54,7 @@ struct load_queue {
 	struct load_state *run;
 	struct workqueue_struct *wq;
 	struct work_struct guest;
-	atomic_t *inside;	/* by CPU */
+	atomic_t *inside;	/* indexed by CPU */
 };
 
 struct load_work {
@@ -73,7 +73,7 @@ struct load_state {
 	struct request request;
 	struct load_queue *queues;
 	struct load_work *works;
-	struct lane *lanes;		/* by CPU */
+	struct lane *lanes;		/* indexed by CPU */
 	unsigned int nr_queues;
 	unsigned int nr_works;
 	struct completion done;
@@ -87,7 +87,7 @@ struct load_state {
 	atomic_t queue_peak;
 	atomic_t workers;
 	atomic_t rescued;
-	struct xarray seen;		/* workers by process id */
+	struct xarray seen;		/* workers, indexed by process id */
 	struct workqueue_struct *meeting_wq;
 	wait_queue_head_t meeting;
 	atomic_t guests;
@@ -106,7 +106,7 @@ void load_work_fn(struct work_struct *item);
 void load_guest_fn(struct work_struct *item);
 void load_queue_after(struct load_work *work, unsigned int delay_ms);
 
-/* run.c: 0, -EINVAL, -ENOMEM, or -EINTR when the caller is killed meanwhile. */
+/* run.c: returns 0, -EINVAL, -ENOMEM, or -EINTR if the caller is killed. */
 int load_run(const struct request *request, struct load_result *result);
 
 #endif

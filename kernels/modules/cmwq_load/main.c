@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A synthetic load for per-CPU workqueues, and the counts that tell whether
- * they kept their promises.
+ * A synthetic load for per-CPU workqueues, with counts that show whether the
+ * workqueues kept their guarantees.
  *
- * A work burns part of its time, sleeps, burns the rest and queues itself
- * again after a while, for a number of cycles. There are short, medium and long
- * works; a workload is a number of workqueues with some of each. The shapes and
- * workloads 0 to 5 are those described in "Overview of concurrency managed
- * workqueue" (Tejun Heo, LKML, 2010-06-15).
+ * A work burns part of its CPU time, sleeps, burns the rest and queues itself
+ * again after a delay, for a number of cycles. There are short, medium and long
+ * works; a workload is a number of workqueues with some works of each shape.
+ * The shapes and workloads 0 to 5 are those described in "Overview of
+ * concurrency managed workqueue" (Tejun Heo, LKML, 2010-06-15).
  *
  *	echo "workload=2 burn=S duration_ms=2000 cpu=3" > start
  *	cat result
  *
- * in the folder cmwq_load of debugfs. The write returns when the load is over.
- * What the request lacks or has wrong is refused with -EINVAL and a line in the
- * log, a second one meanwhile with -EBUSY.
+ * in the folder cmwq_load of debugfs. The write returns when the load has
+ * ended. An incomplete or wrong request fails with -EINVAL and a line in the
+ * kernel log; a second request fails with -EBUSY while a load is running.
  *
- * When all cycles are done, as many works as there are workqueues meet: they
- * wait on the same CPU until all are there. As every one of them sleeps, the
- * pool must give each of them a worker. They are on a workqueue of their own,
- * which no rescuer serves.
+ * After all cycles, one work per workqueue meets the others on one CPU: each
+ * sleeps until all have started, so the pool must give each of them a worker.
+ * These works are on a separate workqueue without a rescuer.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -68,12 +67,12 @@ static const char *read_word(struct request *request, const char *key,
 				   &request->duration_ms) ? NULL : "1 to 300000";
 	if (!strcmp(key, "seed"))
 		return read_number(value, 0, UINT_MAX, &request->seed) ?
-		       NULL : "a number of 32 bits";
+		       NULL : "a 32-bit number";
 	if (!strcmp(key, "cpu")) {
 		if (!strcmp(value, "all"))
 			request->cpu = CPU_ALL;
 		else if (!read_number(value, 0, nr_cpu_ids - 1, &request->cpu))
-			return "all, or the number of a CPU";
+			return "all or a CPU number";
 		return NULL;
 	}
 	if (!strcmp(key, "burn")) {
@@ -97,7 +96,7 @@ static int read_request(char *text, struct request *request)
 	};
 	while ((word = strsep(&text, "\n "))) {
 		char *value = strchr(word, '=');
-		const char *wanted;
+		const char *expected;
 
 		if (!*word)
 			continue;
@@ -106,16 +105,16 @@ static int read_request(char *text, struct request *request)
 			return -EINVAL;
 		}
 		*value++ = '\0';
-		wanted = read_word(request, word, value);
-		if (wanted) {
-			pr_warn("'%s=%s' is refused: it must be %s\n", word, value,
-				wanted);
+		expected = read_word(request, word, value);
+		if (expected) {
+			pr_warn("invalid '%s=%s': must be %s\n", word, value,
+				expected);
 			return -EINVAL;
 		}
 	}
 	if (request->workload == UINT_MAX || request->burn == UINT_MAX ||
 	    !request->duration_ms) {
-		pr_warn("a request needs workload, burn and duration_ms\n");
+		pr_warn("the request needs workload, burn and duration_ms\n");
 		return -EINVAL;
 	}
 	return 0;
@@ -130,7 +129,7 @@ static ssize_t start_write(struct file *file, const char __user *buffer,
 	int error;
 
 	if (count >= sizeof(text)) {
-		pr_warn("a request of %zu characters is refused: at most %d\n",
+		pr_warn("request of %zu characters is too long: at most %d\n",
 			count, REQUEST_MAX - 1);
 		return -EINVAL;
 	}
@@ -141,7 +140,7 @@ static ssize_t start_write(struct file *file, const char __user *buffer,
 	if (error)
 		return error;
 	if (!mutex_trylock(&start_lock)) {
-		pr_warn("a load is running already\n");
+		pr_warn("a load is already running\n");
 		return -EBUSY;
 	}
 	error = load_run(&request, &result);
@@ -161,7 +160,7 @@ static const struct file_operations start_fops = {
 	.write = start_write,
 };
 
-/* One "name value" a line; empty until a load has ended. */
+/* Lines of "name value"; empty until a load has ended. */
 static int result_show(struct seq_file *out, void *unused)
 {
 	struct load_result r;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One load from its first work to its result.
+ * Run a load: create the works, wait for them and collect the result.
  */
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
@@ -20,15 +20,15 @@
 #else
 #define PER_CPU 0
 #endif
-/* Workers of these wait for memory nowhere: each has a rescuer. */
+/* Each load workqueue has a rescuer, so it makes progress without memory. */
 #define LOAD_FLAGS (PER_CPU | WQ_MEM_RECLAIM)
-/* A rescuer would run what the pool starts no worker for, and hide that. */
+/* No rescuer: it would hide that the pool starts too few workers. */
 #define MEETING_FLAGS PER_CPU
 
-/* A run without any progress for so long has lost works. */
+/* A run without progress for this long has lost works. */
 #define STALL_MS	30000
 
-/* Groups of workqueues with equal works. */
+/* Groups of workqueues with the same works. */
 static const struct group {
 	unsigned int queues;
 	unsigned int works[NR_SHAPES];
@@ -72,7 +72,7 @@ static void init_work(struct load_state *run, unsigned int index,
 	work->shape = shape;
 	work->cycles_left = max(1U, run->request.duration_ms / cycle_ms /
 				    load_shapes[shape].factor);
-	/* Each work has its own numbers: they don't depend on who comes first. */
+	/* Own random numbers per work, so that they do not depend on the order. */
 	prandom_seed_state(&work->random, ((u64)run->request.seed << 32) + index);
 }
 
@@ -126,7 +126,7 @@ fail:
 	return NULL;
 }
 
-/* Gives every work its CPU and queues all of them. False: that CPU is offline. */
+/* Assign a CPU to every work and queue all works. False: the CPU is offline. */
 static bool begin(struct load_state *run)
 {
 	unsigned int i, cpu = run->request.cpu;
@@ -153,7 +153,7 @@ static bool begin(struct load_state *run)
 	return true;
 }
 
-/* 0 when it is over, well or with works lost; -EINTR when the writer was killed. */
+/* Return 0 when the load has ended, even with lost works; -EINTR if killed. */
 static int await(struct load_state *run)
 {
 	long left;
@@ -176,7 +176,7 @@ static void stop(struct load_state *run)
 		cancel_delayed_work_sync(&run->works[i].dwork);
 }
 
-/* A guest for every queue on one CPU; returns how many were there at once. */
+/* Start a guest per queue on one CPU; return how many were there at once. */
 static unsigned int meet(struct load_state *run)
 {
 	unsigned int i, met;
@@ -187,7 +187,7 @@ static unsigned int meet(struct load_state *run)
 	wait_event_timeout(run->meeting,
 			   atomic_read(&run->guests) >= run->nr_queues,
 			   msecs_to_jiffies(MEETING_MS));
-	/* Over: who is there leaves, who comes now does not wait. */
+	/* The meeting is over: guests leave, and late guests do not wait. */
 	met = atomic_xchg(&run->guests, run->nr_queues);
 	wake_up_all(&run->meeting);
 	for (i = 0; i < run->nr_queues; i++)
@@ -195,7 +195,7 @@ static unsigned int meet(struct load_state *run)
 	return met;
 }
 
-static void tell(struct load_state *run, struct load_result *result)
+static void fill_result(struct load_state *run, struct load_result *result)
 {
 	unsigned int cpu, entered = 0;
 	u64 wait_ns = 0;
@@ -247,7 +247,7 @@ int load_run(const struct request *request, struct load_result *result)
 	stop(run);
 	if (!error) {
 		result->met = meet(run);
-		tell(run, result);
+		fill_result(run, result);
 	}
 out:
 	free_run(run);

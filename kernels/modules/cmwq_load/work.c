@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What a work does, and what is counted meanwhile.
+ * The work functions and what they count.
  */
 #include <linux/cpu.h>
 #include <linux/cpumask.h>
@@ -13,7 +13,7 @@
 
 #include "cmwq_load.h"
 
-/* So long may a work wait on a CPU on which none of ours gets on. */
+/* How long a work may wait while no other work of the load makes progress. */
 #define STARVED_NS	(5ULL * NSEC_PER_SEC)
 
 const struct shape_spec load_shapes[NR_SHAPES] = {
@@ -57,7 +57,7 @@ static void raise_to(atomic_t *peak, int value)
 
 static bool is_rescuer(const struct task_struct *task)
 {
-	/* Rescuers had the name of their workqueue before Linux 6.8. */
+	/* Before Linux 6.8 a rescuer had the name of its workqueue. */
 	return strncmp(task->comm, "kworker/", 8) ||
 	       !strncmp(task->comm, "kworker/R-", 10);
 }
@@ -78,7 +78,7 @@ static void enter(struct load_work *work)
 	u64 wait = now > work->due_ns ? now - work->due_ns : 0;
 
 	spin_lock(&lane->lock);
-	/* Nobody else of ours had the CPU, and still it did not start. */
+	/* No other work of the load used the CPU, and still this one waited. */
 	if (now > max(work->due_ns, lane->progress_ns) + STARVED_NS)
 		lane->starved++;
 	lane->progress_ns = now;
@@ -89,7 +89,7 @@ static void enter(struct load_work *work)
 	spin_unlock(&lane->lock);
 }
 
-static void get_on(struct load_work *work, bool leave)
+static void note_progress(struct load_work *work, bool leave)
 {
 	struct lane *lane = &work->run->lanes[work->cpu];
 
@@ -123,10 +123,10 @@ void load_work_fn(struct work_struct *item)
 
 	udelay(first_us);
 	msleep(sleep_ms);
-	get_on(work, false);
+	note_progress(work, false);
 	udelay(burn_us - first_us);
 
-	get_on(work, true);
+	note_progress(work, true);
 	atomic_dec(&work->queue->inside[work->cpu]);
 	atomic_dec(&work->inside);
 	atomic_inc(&run->executed);
@@ -146,7 +146,7 @@ void load_guest_fn(struct work_struct *item)
 	count_worker(run);
 	atomic_inc(&run->guests);
 	wake_up_all(&run->meeting);
-	/* Nobody leaves before meet() says so: its worker would take another. */
+	/* Wait for meet(): a free worker would take another guest. */
 	wait_event(run->meeting, atomic_read(&run->guests) >= run->nr_queues);
 }
 

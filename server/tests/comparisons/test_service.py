@@ -1,4 +1,4 @@
-"""From rows to the pure package's columns, and what stays out of them."""
+"""Comparing a submission's stored samples, and which samples are left out."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ pytestmark = pytest.mark.integration
 
 
 def measured_run(lab: LabUnderTest, target: str = "locks@device", **more: object) -> int:
-    lab.all_good()
+    lab.mark_all_good()
     submission_id = lab.submit(target, **more)  # type: ignore[arg-type]
     lab.until_idle()
     return lab.runs(submission_id)[0].id
 
 
-def test_columns_say_what_the_plan_says(lab: LabUnderTest) -> None:
+def test_sample_columns_follow_the_plan(lab: LabUnderTest) -> None:
     run_id = measured_run(lab)
     with lab.transaction() as session:
         samples = service.samples_of(session, session.get_one(Run, run_id))
@@ -34,17 +34,17 @@ def test_columns_say_what_the_plan_says(lab: LabUnderTest) -> None:
     assert samples.warmup.sum() == 8
 
 
-def test_boots_of_discarded_blocks_are_no_figures(lab: LabUnderTest) -> None:
-    lab.all_good()
+def test_boots_of_discarded_blocks_are_not_compared(lab: LabUnderTest) -> None:
+    lab.mark_all_good()
 
-    def one_death(run: RunSession) -> RunResult:
-        run.dead_boot(run.remaining[0], Arm.CANDIDATE, failed(ErrorKind.KERNEL, "oops"))
+    def fail_once(run: RunSession) -> RunResult:
+        run.send_failed_boot(run.remaining[0], Arm.CANDIDATE, failed(ErrorKind.KERNEL, "oops"))
         again = [plan.model_copy(update={"first_attempt": 1}) for plan in run.remaining]
         for plan in again:
-            run.block(plan)
+            run.send_block(plan)
         return RunResult(outcome=Outcome.PASSED)
 
-    lab.worker.on_run = one_death
+    lab.worker.on_run = fail_once
     run_id = measured_run(lab)
     with lab.transaction() as session:
         facts = service.target_facts(session, session.get_one(Run, run_id))
@@ -59,18 +59,16 @@ def test_boots_of_discarded_blocks_are_no_figures(lab: LabUnderTest) -> None:
     ("loser", "value", "alone"),
     [(Arm.CANDIDATE, 5.0, "improvement"), (Arm.CANDIDATE, 33.0, "equivalent"), (Arm.BASELINE, 99.0, "regression")],
 )
-def test_discards_that_follow_one_arm_withhold_what_they_flatter(
-    lab: LabUnderTest, loser: Arm, value: float, alone: str
-) -> None:
-    """Two blocks are lost to boots of one arm by failures of the lab, and repeated; all that is left agrees."""
+def test_imbalanced_discards_withhold_the_verdict(lab: LabUnderTest, loser: Arm, value: float, alone: str) -> None:
+    """Two blocks are discarded after failed boots of one arm, and repeated; the remaining blocks agree."""
 
-    def loses_two(run: RunSession) -> RunResult:
+    def fail_each_block_once(run: RunSession) -> RunResult:
         for number, plan in enumerate(run.remaining):
-            run.dead_boot(plan, loser, failed(ErrorKind.INFRASTRUCTURE, f"the connection broke, way {number}"))
-            run.block(plan.model_copy(update={"first_attempt": 1}))
+            run.send_failed_boot(plan, loser, failed(ErrorKind.INFRASTRUCTURE, f"the connection broke, way {number}"))
+            run.send_block(plan.model_copy(update={"first_attempt": 1}))
         return RunResult(outcome=Outcome.PASSED)
 
-    lab.worker.on_run = loses_two
+    lab.worker.on_run = fail_each_block_once
     lab.worker.value = lambda arm, setting, metric, block: value if arm is Arm.CANDIDATE else 33.0
     run_id = measured_run(lab)
     with lab.transaction() as session:
@@ -80,18 +78,18 @@ def test_discards_that_follow_one_arm_withhold_what_they_flatter(
         ).one()
     assert (facts.discarded, facts.blocks_discarded) == ({loser: 2}, 2)
     assert row.verdict is Verdict.INCONCLUSIVE
-    assert f"discards lean to the {loser}: 2 blocks lost to its boots" in row.data.reason
-    assert f"which alone would say {alone}: exactly 33" in row.data.reason
+    assert f"discards are imbalanced against the {loser}: 2 blocks discarded for its boots" in row.data.reason
+    assert f"which alone would give {alone}: exactly 33" in row.data.reason
     (target,) = lab.report(1).targets
     assert (target.verdict, target.discarded) == (Verdict.INCONCLUSIVE, {loser: 2})
-    assert "discards lean to" in target.headline
+    assert "discards are imbalanced against" in target.headline
     assert lab.submission(1).exit_code == 0
 
 
-def test_what_a_kernel_lacks_becomes_a_verdict(lab: LabUnderTest) -> None:
-    def lacks_cpu(run: RunSession) -> RunResult:
+def test_unsupported_setting_gets_the_verdict_unsupported(lab: LabUnderTest) -> None:
+    def report_unsupported_scope(run: RunSession) -> RunResult:
         for plan in run.remaining:
-            run.block(plan)
+            run.send_block(plan)
         for boot in [(plan.block, arm) for plan in run.remaining for arm in plan.arms]:
             run.send(
                 Unsupported(
@@ -104,7 +102,7 @@ def test_what_a_kernel_lacks_becomes_a_verdict(lab: LabUnderTest) -> None:
             )
         return RunResult(outcome=Outcome.PASSED)
 
-    lab.worker.on_run = lacks_cpu
+    lab.worker.on_run = report_unsupported_scope
     lab.worker.value = lambda arm, setting, metric, block: 50.0
     run_id = measured_run(lab, "affinity@device", series=None)
     lab.sql("DELETE FROM samples WHERE run_id = :id AND setting = 'scope=cpu'", id=run_id)
@@ -114,7 +112,7 @@ def test_what_a_kernel_lacks_becomes_a_verdict(lab: LabUnderTest) -> None:
     assert verdicts["scope=cpu"] == (Verdict.UNSUPPORTED, "no such scope")
 
 
-def test_comparing_twice_replaces(lab: LabUnderTest) -> None:
+def test_second_comparison_replaces_the_first(lab: LabUnderTest) -> None:
     run_id = measured_run(lab)
     with lab.transaction() as session:
         before = [row.data for row in session.scalars(select(Comparison).order_by(Comparison.position))]
@@ -126,9 +124,9 @@ def test_comparing_twice_replaces(lab: LabUnderTest) -> None:
     assert before == after
 
 
-def test_samples_that_contradict_themselves_end_the_submission_with_the_reason(lab: LabUnderTest) -> None:
-    """Two valid boots of one arm in one block cannot come through the API; a damaged database must not spin."""
-    lab.all_good()
+def test_inconsistent_samples_fail_the_submission_with_the_reason(lab: LabUnderTest) -> None:
+    """The API refuses two valid boots of one arm in a block; a damaged database must not make every tick fail."""
+    lab.mark_all_good()
 
     def duplicate(run: RunSession) -> RunResult:
         result = passing_run(run)
@@ -140,8 +138,7 @@ def test_samples_that_contradict_themselves_end_the_submission_with_the_reason(l
 
     lab.worker.on_run = duplicate
     submission_id = lab.submit("locks@single")
-    lab.until_idle()
-    submission = lab.submission(submission_id)
+    submission = lab.finished(submission_id)
     assert (submission.outcome, submission.exit_code) == (Outcome.FAILED, 4)
     assert submission.failure is not None
     assert "could not be compared" in submission.failure.summary

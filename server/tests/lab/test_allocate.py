@@ -1,4 +1,4 @@
-"""The allocator, for every order of its inputs."""
+"""The allocator, checked against its rules and for every order of its inputs."""
 
 from __future__ import annotations
 
@@ -9,32 +9,39 @@ from hypothesis import strategies as st
 
 from wqlab_contracts.enums import DeviceHealth
 from wqlab_server.jobs.state import queue_score
-from wqlab_server.lab.allocate import Assignment, Held, Unit, Waiting, allocate
+from wqlab_server.lab.allocate import Assignment, HeldDevice, PoolDevice, WaitingRun, allocate
 
 GOOD, SUSPECT, QUARANTINED = DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED
-XEON = [Unit("xeon-1", "xeon", "local", GOOD), Unit("xeon-2", "xeon", "local", GOOD)]
 
 
-def wait(run_id: int, owner: str = "a", *, priority: int = 50, waited_s: float = 0, kind: str = "xeon") -> Waiting:
-    return Waiting(run_id, owner, priority, waited_s, kind)
+def pool_device(name: str, **more: object) -> PoolDevice:
+    return PoolDevice(name, "tiny", str(more.pop("lab", "local")), GOOD, **more)  # type: ignore[arg-type]
 
 
-units_of = st.lists(
+XEON = [PoolDevice("xeon-1", "xeon", "local", GOOD), PoolDevice("xeon-2", "xeon", "local", GOOD)]
+
+
+def wait(run_id: int, owner: str = "a", *, priority: int = 50, waited_s: float = 0, kind: str = "xeon") -> WaitingRun:
+    return WaitingRun(run_id, owner, priority, waited_s, kind)
+
+
+device_lists = st.lists(
     st.builds(
-        Unit,
+        PoolDevice,
         name=st.integers(0, 8).map(lambda n: f"u{n}"),
         device_type=st.sampled_from(["xeon", "ryzen"]),
         lab=st.sampled_from(["local", "far"]),
         health=st.sampled_from(list(DeviceHealth)),
         backend=st.sampled_from(["labgrid", "lava"]),
-        away=st.booleans(),
+        unavailable=st.booleans(),
         backlog=st.sampled_from([0.0, 0.5, 3.0]),
     ),
-    unique_by=lambda unit: unit.name,
+    unique_by=lambda device: device.name,
 )
-waiting_of = st.lists(
+
+waiting_lists = st.lists(
     st.builds(
-        Waiting,
+        WaitingRun,
         run_id=st.integers(1, 30),
         owner=st.sampled_from("abc"),
         priority=st.integers(0, 100),
@@ -46,74 +53,134 @@ waiting_of = st.lists(
     ),
     unique_by=lambda run: run.run_id,
 )
-capacity_of = st.dictionaries(st.sampled_from(["local", "far"]), st.integers(0, 4))
+
+capacities = st.dictionaries(st.sampled_from(["local", "far"]), st.integers(0, 4))
+
+
+def simulate_queue(
+    devices: list[PoolDevice], held: list[HeldDevice], waiting: list[WaitingRun], capacity: dict[str, int]
+) -> list[Assignment]:
+    """Assign one by one: each time the first run of the current order, and the best device that fits it."""
+    lab = {device.name: device.lab for device in devices}
+    free = {device for device in devices if device.health is not QUARANTINED and not device.unavailable} - {
+        device for device in devices for lease in held if lease.device == device.name
+    }
+    busy = Counter(lab[lease.device] for lease in held)
+    devices_held = Counter(lease.owner for lease in held)
+    left, assignments = list(waiting), []
+    while left:
+        run = max(left, key=lambda run: (queue_score(run.priority, run.waited_s, devices_held[run.owner]), -run.run_id))
+        left.remove(run)
+        fitting = [
+            device
+            for device in free
+            if busy[device.lab] < capacity.get(device.lab, 1000)
+            and (
+                device.name == run.wanted_device
+                if run.wanted_device
+                else (device.device_type, device.health) == (run.device_type, GOOD)
+                and run.backend in (None, device.backend)
+            )
+        ]
+        if fitting:
+            device = min(fitting, key=lambda device: (device.name in run.avoid, device.backlog, device.name))
+            free.remove(device)
+            busy[device.lab] += 1
+            devices_held[run.owner] += 1
+            assignments.append(Assignment(run.run_id, device.name))
+    return assignments
+
+
+def test_device_with_the_shortest_backlog_gets_the_run() -> None:
+    devices = [
+        pool_device("a", lab="far", backend="lava", backlog=1.0),
+        pool_device("b", lab="far", backend="lava"),
+        pool_device("c"),
+    ]
+    run = WaitingRun(1, "ann", 50, 0, "tiny")
+    assert allocate(devices, [], [run], {}) == [Assignment(1, "b")]
+    assert allocate(devices[:1] + devices[2:], [], [run], {}) == [Assignment(1, "c")]
+    assert allocate(devices[:1], [], [run], {}) == [Assignment(1, "a")], "a device with a backlog is better than none"
+
+
+def test_run_with_a_backend_gets_no_other() -> None:
+    lava, labgrid = pool_device("a", lab="far", backend="lava", backlog=9.0), pool_device("c")
+    run = WaitingRun(1, "ann", 50, 0, "tiny", backend="lava")
+    assert allocate([lava, labgrid], [], [run], {}) == [Assignment(1, "a")]
+    assert allocate([labgrid], [], [run], {}) == []
+
+
+def test_unavailable_device_is_not_assigned() -> None:
+    unavailable = pool_device("a", lab="far", backend="lava", unavailable=True)
+    check = WaitingRun(2, "lab", 100, 0, "tiny", wanted_device="a")
+    assert allocate([unavailable], [], [WaitingRun(1, "ann", 50, 0, "tiny"), check], {}) == []
 
 
 @settings(max_examples=200, deadline=None)
-@given(units_of, waiting_of, capacity_of, st.data())
-def test_any_order_of_the_inputs_gives_the_same_answer_and_no_device_two_runs(
-    units: list[Unit], waiting: list[Waiting], capacity: dict[str, int], data: st.DataObject
+@given(device_lists, waiting_lists, capacities, st.data())
+def test_assignments_are_valid_and_independent_of_input_order(
+    devices: list[PoolDevice], waiting: list[WaitingRun], capacity: dict[str, int], data: st.DataObject
 ) -> None:
     held = [
-        Held(unit.name, "a")
-        for unit in data.draw(st.lists(st.sampled_from(units), unique=True) if units else st.just([]))
+        HeldDevice(device.name, "a")
+        for device in data.draw(st.lists(st.sampled_from(devices), unique=True) if devices else st.just([]))
     ]
-    made = allocate(units, held, waiting, capacity)
-    shuffled = [data.draw(st.permutations(items)) for items in (units, held, waiting)]
-    assert sorted(allocate(*shuffled, capacity), key=lambda a: a.run_id) == sorted(made, key=lambda a: a.run_id)
+    assignments = allocate(devices, held, waiting, capacity)
+    shuffled = [data.draw(st.permutations(items)) for items in (devices, held, waiting)]
+    assert sorted(allocate(*shuffled, capacity), key=lambda a: a.run_id) == sorted(assignments, key=lambda a: a.run_id)
 
-    devices = [assignment.device for assignment in made]
-    assert len(set(devices)) == len(devices)
-    assert not {lease.device for lease in held} & set(devices)
-    assert len({assignment.run_id for assignment in made}) == len(made)
-    unit, run = {u.name: u for u in units}, {w.run_id: w for w in waiting}
-    for assignment in made:
-        given_unit, to = unit[assignment.device], run[assignment.run_id]
-        assert given_unit.health is not QUARANTINED
-        assert not given_unit.away
-        if to.wanted_device is None:
-            assert (given_unit.device_type, given_unit.health) == (to.device_type, GOOD)
-            assert to.backend in (None, given_unit.backend)
+    used_devices = [assignment.device for assignment in assignments]
+    assert len(set(used_devices)) == len(used_devices)
+    assert not {lease.device for lease in held} & set(used_devices)
+    assert len({assignment.run_id for assignment in assignments}) == len(assignments)
+    by_name, by_id = {device.name: device for device in devices}, {run.run_id: run for run in waiting}
+    for assignment in assignments:
+        assigned, run = by_name[assignment.device], by_id[assignment.run_id]
+        assert assigned.health is not QUARANTINED
+        assert not assigned.unavailable
+        if run.wanted_device is None:
+            assert (assigned.device_type, assigned.health) == (run.device_type, GOOD)
+            assert run.backend in (None, assigned.backend)
         else:
-            assert given_unit.name == to.wanted_device
-    busy = Counter(unit[lease.device].lab for lease in held)
-    used = busy + Counter(unit[device].lab for device in devices)
-    assert all(used[lab] <= max(bound, busy[lab]) for lab, bound in capacity.items())
+            assert assigned.name == run.wanted_device
+    busy = Counter(by_name[lease.device].lab for lease in held)
+    used = busy + Counter(by_name[name].lab for name in used_devices)
+    assert all(used[lab] <= max(limit, busy[lab]) for lab, limit in capacity.items())
 
 
 @settings(max_examples=100, deadline=None)
-@given(units_of, waiting_of)
-def test_no_device_stays_free_while_a_run_that_fits_it_waits(units: list[Unit], waiting: list[Waiting]) -> None:
-    made = allocate(units, [], waiting, {})
-    served, used = {a.run_id for a in made}, {a.device for a in made}
+@given(device_lists, waiting_lists)
+def test_no_device_stays_free_while_a_fitting_run_waits(devices: list[PoolDevice], waiting: list[WaitingRun]) -> None:
+    assignments = allocate(devices, [], waiting, {})
+    served, used = {a.run_id for a in assignments}, {a.device for a in assignments}
     for run in waiting:
         if run.run_id not in served and run.wanted_device is None:
             assert not [
                 u
-                for u in units
+                for u in devices
                 if u.device_type == run.device_type
                 and u.health is GOOD
-                and not u.away
+                and not u.unavailable
                 and run.backend in (None, u.backend)
                 and u.name not in used
             ]
 
 
-def test_priority_then_age() -> None:
+def test_runs_are_ordered_by_priority_then_age() -> None:
     queue = [wait(1, priority=10), wait(2, priority=90), wait(3, priority=50)]
     assert allocate(XEON[:1], [], queue, {}) == [Assignment(2, "xeon-1")]
     assert allocate(XEON[:1], [], [wait(5), wait(4), wait(6, waited_s=120)], {}) == [Assignment(6, "xeon-1")]
 
 
-def test_a_submitter_with_devices_lets_others_first() -> None:
+def test_submitter_with_devices_comes_after_others() -> None:
     queue = [wait(1, "busy", waited_s=300), wait(2, "new")]
-    assert allocate(XEON, [Held("xeon-1", "busy")], queue, {}) == [Assignment(2, "xeon-2")]
+    assert allocate(XEON, [HeldDevice("xeon-1", "busy")], queue, {}) == [Assignment(2, "xeon-2")]
     both = allocate(XEON, [], [wait(1, "a"), wait(2, "a"), wait(3, "b")], {})
     assert {assignment.run_id for assignment in both} == {1, 3}
 
 
-def test_nobody_starves_behind_a_stream_of_urgent_runs() -> None:
-    """A new run of the highest priority comes every ten minutes, forever; the device takes ten minutes for each."""
+def test_low_priority_run_is_served_within_two_hours() -> None:
+    """A new run of the highest priority arrives every ten minutes, and the only device takes ten minutes for each."""
     minutes, served = 0, False
     while not served and minutes < 1000:
         queue = [wait(1, "patient", priority=0, waited_s=60 * minutes), wait(1000 + minutes, "urgent", priority=100)]
@@ -123,62 +190,30 @@ def test_nobody_starves_behind_a_stream_of_urgent_runs() -> None:
     assert minutes <= 120
 
 
-def test_a_unit_that_failed_before_is_the_last_choice_but_a_choice() -> None:
-    run = Waiting(1, "a", 50, 0, "xeon", avoid=frozenset({"xeon-1"}))
+def test_avoided_device_is_used_only_as_the_last_choice() -> None:
+    run = WaitingRun(1, "a", 50, 0, "xeon", avoid=frozenset({"xeon-1"}))
     assert allocate(XEON, [], [run], {}) == [Assignment(1, "xeon-2")]
     assert allocate(XEON[:1], [], [run], {}) == [Assignment(1, "xeon-1")]
 
 
-def test_a_check_gets_its_suspect_unit_and_a_run_does_not() -> None:
-    suspect = [Unit("xeon-1", "xeon", "local", SUSPECT)]
-    check = Waiting(1, "lab", 100, 0, "xeon", wanted_device="xeon-1")
+def test_suspect_device_goes_to_a_check_but_not_to_a_run() -> None:
+    suspect = [PoolDevice("xeon-1", "xeon", "local", SUSPECT)]
+    check = WaitingRun(1, "lab", 100, 0, "xeon", wanted_device="xeon-1")
     assert allocate(suspect, [], [check, wait(2)], {}) == [Assignment(1, "xeon-1")]
     assert allocate(suspect, [], [wait(2)], {}) == []
 
 
 def test_capacity_counts_devices_in_use() -> None:
-    assert allocate(XEON, [Held("xeon-1", "a")], [wait(1)], {"local": 1}) == []
+    assert allocate(XEON, [HeldDevice("xeon-1", "a")], [wait(1)], {"local": 1}) == []
     assert len(allocate(XEON, [], [wait(1), wait(2)], {"local": 1})) == 1
-    assert len(allocate(XEON, [], [wait(1), wait(2)], {"elsewhere": 1})) == 2
-
-
-def one_by_one(
-    units: list[Unit], held: list[Held], waiting: list[Waiting], capacity: dict[str, int]
-) -> list[Assignment]:
-    """The rule as it is said: again and again the run that comes first now, and the best unit that fits it."""
-    lab = {unit.name: unit.lab for unit in units}
-    free = {unit for unit in units if unit.health is not QUARANTINED and not unit.away} - {
-        unit for unit in units for lease in held if lease.device == unit.name
-    }
-    busy, devices = Counter(lab[lease.device] for lease in held), Counter(lease.owner for lease in held)
-    left, made = list(waiting), []
-    while left:
-        run = max(left, key=lambda run: (queue_score(run.priority, run.waited_s, devices[run.owner]), -run.run_id))
-        left.remove(run)
-        fitting = [
-            unit
-            for unit in free
-            if busy[unit.lab] < capacity.get(unit.lab, 1000)
-            and (
-                unit.name == run.wanted_device
-                if run.wanted_device
-                else (unit.device_type, unit.health) == (run.device_type, GOOD) and run.backend in (None, unit.backend)
-            )
-        ]
-        if fitting:
-            unit = min(fitting, key=lambda unit: (unit.name in run.avoid, unit.backlog, unit.name))
-            free.remove(unit)
-            busy[unit.lab] += 1
-            devices[run.owner] += 1
-            made.append(Assignment(run.run_id, unit.name))
-    return made
+    assert len(allocate(XEON, [], [wait(1), wait(2)], {"other": 1})) == 2
 
 
 @settings(max_examples=300, deadline=None)
-@given(units_of, waiting_of, capacity_of, st.data())
-def test_it_answers_as_going_through_the_queue_one_by_one_does(
-    units: list[Unit], waiting: list[Waiting], capacity: dict[str, int], data: st.DataObject
+@given(device_lists, waiting_lists, capacities, st.data())
+def test_result_equals_a_naive_queue_simulation(
+    devices: list[PoolDevice], waiting: list[WaitingRun], capacity: dict[str, int], data: st.DataObject
 ) -> None:
-    taken = data.draw(st.lists(st.sampled_from(units), unique=True) if units else st.just([]))
-    held = [Held(unit.name, data.draw(st.sampled_from("ab"))) for unit in taken]
-    assert allocate(units, held, waiting, capacity) == one_by_one(units, held, waiting, capacity)
+    taken = data.draw(st.lists(st.sampled_from(devices), unique=True) if devices else st.just([]))
+    held = [HeldDevice(device.name, data.draw(st.sampled_from("ab"))) for device in taken]
+    assert allocate(devices, held, waiting, capacity) == simulate_queue(devices, held, waiting, capacity)

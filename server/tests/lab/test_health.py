@@ -1,4 +1,4 @@
-"""Health of devices: every transition, and which devices are checked when."""
+"""Every transition of device health, and the selection of devices to check."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import pytest
 from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure
 from wqlab_server.jobs.errors import IllegalTransition
-from wqlab_server.lab.health import ALLOWED, Health, Unit, after_attempt, checks_wanted, move
+from wqlab_server.lab.health import (
+    ALLOWED,
+    CheckableDevice,
+    Health,
+    after_attempt,
+    change_health,
+    select_devices_to_check,
+)
 
 UNKNOWN, GOOD, SUSPECT, QUARANTINED = DeviceHealth
 CHECK, MEASURE = RunPurpose.HEALTH_CHECK, RunPurpose.MEASURE
@@ -20,15 +27,15 @@ NOW = datetime(2026, 1, 10, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(("old", "new"), list(product(DeviceHealth, DeviceHealth)))
-def test_every_transition_is_allowed_or_refused(old: DeviceHealth, new: DeviceHealth) -> None:
+def test_every_health_transition_is_allowed_or_refused(old: DeviceHealth, new: DeviceHealth) -> None:
     if new is old or new in ALLOWED[old]:
-        assert move(old, new, "r").state is new
+        assert change_health(old, new, "r").state is new
     else:
         with pytest.raises(IllegalTransition):
-            move(old, new, "r")
+            change_health(old, new, "r")
 
 
-def test_only_a_release_leads_out_of_quarantine() -> None:
+def test_only_a_release_ends_a_quarantine() -> None:
     assert ALLOWED[QUARANTINED] == {UNKNOWN}
     for purpose, outcome in product(RunPurpose, Outcome):
         before = Health(QUARANTINED, "dead")
@@ -42,18 +49,26 @@ def test_only_a_release_leads_out_of_quarantine() -> None:
         (SUSPECT, CHECK, Outcome.PASSED, None, False, False, GOOD),
         (SUSPECT, CHECK, Outcome.FAILED, INFRA, True, False, QUARANTINED),
         (GOOD, CHECK, Outcome.FAILED, PANIC, False, False, QUARANTINED),
-        (UNKNOWN, CHECK, Outcome.FAILED, INFRA, False, False, UNKNOWN),  # the lab's own trouble
-        (UNKNOWN, CHECK, Outcome.FAILED, INFRA, False, True, UNKNOWN),  # the worker died
+        (UNKNOWN, CHECK, Outcome.FAILED, INFRA, False, False, UNKNOWN),  # a failure of the lab
+        (UNKNOWN, CHECK, Outcome.FAILED, INFRA, False, True, UNKNOWN),  # the worker was lost
         (GOOD, MEASURE, Outcome.FAILED, INFRA, True, False, SUSPECT),
         (GOOD, MEASURE, Outcome.FAILED, INFRA, False, True, SUSPECT),
         (GOOD, MEASURE, Outcome.FAILED, INFRA, False, False, GOOD),
         (GOOD, MEASURE, Outcome.FAILED, PANIC, False, False, GOOD),  # the candidate's fault, not the device's
         (GOOD, MEASURE, Outcome.CANCELED, None, False, False, GOOD),
-        (UNKNOWN, MEASURE, Outcome.PASSED, None, False, False, UNKNOWN),  # only a check makes good
-        (GOOD, CHECK, Outcome.PASSED, INFRA, True, False, QUARANTINED),  # measured, but the power stays on
+        (UNKNOWN, MEASURE, Outcome.PASSED, None, False, False, UNKNOWN),  # only a check sets the health to good
+        (
+            GOOD,
+            CHECK,
+            Outcome.PASSED,
+            INFRA,
+            True,
+            False,
+            QUARANTINED,
+        ),  # passed, but the worker could not turn the power off
     ],
 )
-def test_what_an_attempt_says_of_its_device(
+def test_health_after_an_attempt(
     old: DeviceHealth,
     purpose: RunPurpose,
     outcome: Outcome,
@@ -69,15 +84,15 @@ def test_what_an_attempt_says_of_its_device(
 
 
 @pytest.mark.parametrize("old", [UNKNOWN, GOOD, SUSPECT])
-def test_a_device_that_no_check_can_judge_is_given_up(old: DeviceHealth) -> None:
-    after = after_attempt(Health(old, ""), CHECK, Outcome.FAILED, INFRA, suspect=False, lost=False, given_up=True)
+def test_device_without_a_conclusive_check_is_quarantined(old: DeviceHealth) -> None:
+    after = after_attempt(Health(old, ""), CHECK, Outcome.FAILED, INFRA, suspect=False, lost=False, abandoned=True)
     assert after.state is QUARANTINED
     assert INFRA.summary in after.reason
-    measured = after_attempt(Health(old, ""), MEASURE, Outcome.FAILED, INFRA, suspect=False, lost=False, given_up=True)
+    measured = after_attempt(Health(old, ""), MEASURE, Outcome.FAILED, INFRA, suspect=False, lost=False, abandoned=True)
     assert measured.state is old
 
 
-def unit(name: str, health: DeviceHealth = UNKNOWN, **more: object) -> Unit:
+def make_device(name: str, health: DeviceHealth = UNKNOWN, **more: object) -> CheckableDevice:
     given: dict[str, object] = {
         "device_type": "xeon",
         "lab": "local",
@@ -87,37 +102,42 @@ def unit(name: str, health: DeviceHealth = UNKNOWN, **more: object) -> Unit:
         "check_failed_at": None,
         "interval": timedelta(hours=24),
     }
-    return Unit(name=name, health=health, **{**given, **more})  # type: ignore[arg-type]
+    return CheckableDevice(name=name, health=health, **{**given, **more})  # type: ignore[arg-type]
 
 
-def wanted(units: list[Unit], demand: dict[str, int], *, idle: bool = False) -> list[str]:
-    return checks_wanted(units, demand, NOW, timedelta(minutes=5), idle=idle)
+def select(devices: list[CheckableDevice], demand: dict[str, int], *, idle: bool = False) -> list[str]:
+    return select_devices_to_check(devices, demand, NOW, timedelta(minutes=5), idle=idle)
 
 
-def test_one_check_for_each_run_that_lacks_a_device() -> None:
-    units = [unit("a"), unit("b"), unit("c")]
-    assert wanted(units, {}) == []
-    assert wanted(units, {"xeon": 1}) == ["a"]
-    assert wanted(units, {"xeon": 2}) == ["a", "b"]
-    assert wanted([unit("a", GOOD), unit("b")], {"xeon": 1}) == []
-    assert wanted([unit("a", check_pending=True), unit("b")], {"xeon": 1}) == []
-    assert wanted([unit("a", GOOD), unit("b")], {"ryzen": 3}) == []
+def test_one_device_is_checked_per_run_without_a_good_device() -> None:
+    devices = [make_device("a"), make_device("b"), make_device("c")]
+    assert select(devices, {}) == []
+    assert select(devices, {"xeon": 1}) == ["a"]
+    assert select(devices, {"xeon": 2}) == ["a", "b"]
+    assert select([make_device("a", GOOD), make_device("b")], {"xeon": 1}) == []
+    assert select([make_device("a", check_pending=True), make_device("b")], {"xeon": 1}) == []
+    assert select([make_device("a", GOOD), make_device("b")], {"ryzen": 3}) == []
 
 
-def test_new_devices_before_doubtful_ones_and_never_busy_or_quarantined_ones() -> None:
-    assert wanted([unit("a", SUSPECT), unit("b")], {"xeon": 1}) == ["b"]
-    assert wanted([unit("a", free=False), unit("b", SUSPECT)], {"xeon": 1}) == ["b"]
-    assert wanted([unit("a", QUARANTINED)], {"xeon": 1}) == []
+def test_unknown_devices_are_checked_before_suspect_ones() -> None:
+    assert select([make_device("a", SUSPECT), make_device("b")], {"xeon": 1}) == ["b"]
+    assert select([make_device("a", free=False), make_device("b", SUSPECT)], {"xeon": 1}) == ["b"]
+    assert select([make_device("a", QUARANTINED)], {"xeon": 1}) == []
 
 
-def test_a_check_that_gave_no_answer_is_repeated_only_after_a_while() -> None:
-    assert wanted([unit("a", check_failed_at=NOW - timedelta(minutes=1))], {"xeon": 1}) == []
-    assert wanted([unit("a", check_failed_at=NOW - timedelta(minutes=6))], {"xeon": 1}) == ["a"]
+def test_inconclusive_check_is_repeated_after_a_pause() -> None:
+    assert select([make_device("a", check_failed_at=NOW - timedelta(minutes=1))], {"xeon": 1}) == []
+    assert select([make_device("a", check_failed_at=NOW - timedelta(minutes=6))], {"xeon": 1}) == ["a"]
 
 
-def test_an_idle_lab_checks_one_device_at_a_time_the_oldest_first() -> None:
+def test_idle_lab_checks_one_device_at_a_time_oldest_first() -> None:
     old, fresh = NOW - timedelta(days=3), NOW - timedelta(hours=1)
-    units = [unit("a", GOOD, checked_at=fresh), unit("b", GOOD, checked_at=old), unit("c"), unit("d", QUARANTINED)]
-    assert wanted(units, {}, idle=True) == ["c"]
-    assert wanted([units[0], units[1]], {}, idle=True) == ["b"]
-    assert wanted([units[0], unit("e", check_pending=True), units[1]], {}, idle=True) == []
+    devices = [
+        make_device("a", GOOD, checked_at=fresh),
+        make_device("b", GOOD, checked_at=old),
+        make_device("c"),
+        make_device("d", QUARANTINED),
+    ]
+    assert select(devices, {}, idle=True) == ["c"]
+    assert select([devices[0], devices[1]], {}, idle=True) == ["b"]
+    assert select([devices[0], make_device("e", check_pending=True), devices[1]], {}, idle=True) == []

@@ -1,4 +1,4 @@
-"""Labs elsewhere: invited, joined once, let in by a real Redis, removed."""
+"""Remote labs: invitation, joining, removal, and their users of a real Redis."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def settings(settings: Settings, redis: str, tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(autouse=True)
-def no_labs_before(redis: str) -> Iterator[None]:
+def remove_broker_users(redis: str) -> Iterator[None]:
     yield
-    broker.settle(redis, {})
+    broker.sync_users(redis, {})
 
 
-def ask(lab: LabUnderTest, method: str, path: str, expect: int, body: Any = None, token: str | None = "") -> Any:
+def request(lab: LabUnderTest, method: str, path: str, expect: int, body: Any = None, token: str | None = "") -> Any:
     headers = {} if token is None else {"Authorization": f"Bearer {token or lab.token}"}
     answer = lab.client.request(method, f"/api/v1/labs{path}", json=body, headers=headers)
     assert answer.status_code == expect, answer.text
@@ -47,27 +47,27 @@ def ask(lab: LabUnderTest, method: str, path: str, expect: int, body: Any = None
 
 
 def invite(lab: LabUnderTest, name: str, expect: int = 201, **more: Any) -> Any:
-    return ask(lab, "POST", f"/{name}/invite", expect, more)
+    return request(lab, "POST", f"/{name}/invite", expect, more)
 
 
 def join(lab: LabUnderTest, token: str, expect: int = 200) -> Any:
-    return ask(lab, "POST", "/join", expect, {"token": token.partition(".")[0]}, token=None)
+    return request(lab, "POST", "/join", expect, {"token": token.partition(".")[0]}, token=None)
 
 
 def joined(lab: LabUnderTest, name: str) -> Any:
     return join(lab, invite(lab, name)["token"])
 
 
-def at_the_broker(lab: LabUnderTest, given: Any) -> Redis:
-    """As the lab's host connects, but for the TLS."""
+def connect_to_broker(lab: LabUnderTest, given: Any) -> Redis:
+    """Connect to the broker as the lab's host does, but without TLS."""
     user, _, password = given["broker_url"].removeprefix("rediss://").partition("@")[0].partition(":")
     path = lab.settings.broker_url.removeprefix("redis+socket://")
     return Redis(unix_socket_path=path, username=user, password=password)
 
 
-def test_a_lab_joins_with_credentials_of_its_own(lab: LabUnderTest) -> None:
+def test_joined_lab_gets_its_own_credentials(lab: LabUnderTest) -> None:
     invited = invite(lab, "far")
-    ca = ask(lab, "GET", "/ca", 200, token=None)
+    ca = request(lab, "GET", "/ca", 200, token=None)
     assert invited["token"].startswith("wqj_")
     assert invited["token"].partition(".")[2] == hashlib.sha256(ca.encode()).hexdigest()
     given = join(lab, invited["token"])
@@ -77,7 +77,7 @@ def test_a_lab_joins_with_credentials_of_its_own(lab: LabUnderTest) -> None:
     lab.worker.token = given["worker_token"]
     assert lab.worker.request("GET", "labs/far/leases").status_code == 200
     assert lab.worker.request("GET", "labs/local/leases").status_code == 403
-    theirs = at_the_broker(lab, given)
+    theirs = connect_to_broker(lab, given)
     assert theirs.ping()
     with pytest.raises(NoPermissionError):
         theirs.rpop("lab.local")
@@ -87,7 +87,7 @@ def test_a_lab_joins_with_credentials_of_its_own(lab: LabUnderTest) -> None:
     assert not {given["worker_token"], invited["token"]} & set(kept), "only hashes are kept"
 
 
-def test_a_join_token_works_once(lab: LabUnderTest) -> None:
+def test_join_token_works_once(lab: LabUnderTest) -> None:
     token = invite(lab, "far")["token"]
     join(lab, token)
     refused = join(lab, token, 409)["detail"]
@@ -95,24 +95,24 @@ def test_a_join_token_works_once(lab: LabUnderTest) -> None:
     assert "wqlab lab invite far" in refused
 
 
-def test_what_is_no_join_token_any_more_says_why(lab: LabUnderTest) -> None:
-    assert "no such join token" in join(lab, "wqj_made-up", 403)["detail"]
+def test_invalid_join_token_is_refused_with_the_reason(lab: LabUnderTest) -> None:
+    assert "unknown join token" in join(lab, "wqj_made-up", 403)["detail"]
     late = invite(lab, "late")["token"]
     lab.sql("UPDATE lab_invites SET expires_at = now() - interval '1 second'")
-    assert "ended at" in join(lab, late, 409)["detail"]
+    assert "expired at" in join(lab, late, 409)["detail"]
     first, second = invite(lab, "far")["token"], invite(lab, "far")["token"]
     assert "withdrawn" in join(lab, first, 409)["detail"]
     join(lab, second)
 
 
-def test_names_that_are_taken(lab: LabUnderTest) -> None:
+def test_taken_lab_name_needs_again(lab: LabUnderTest) -> None:
     assert "on the server's own machine" in invite(lab, "local", 409)["detail"]
     given = joined(lab, "far")
     refused = invite(lab, "far", 409)["detail"]
     assert "remove it first" in refused
     assert "--again" in refused
-    assert at_the_broker(lab, given).ping(), "an invitation alone ends nothing"
-    connected = at_the_broker(lab, given)
+    assert connect_to_broker(lab, given).ping(), "an invitation alone ends nothing"
+    connected = connect_to_broker(lab, given)
     connected.ping()
     other = join(lab, invite(lab, "far", again=True)["token"])
     with pytest.raises((AuthenticationError, RedisConnectionError)):
@@ -125,91 +125,91 @@ def test_names_that_are_taken(lab: LabUnderTest) -> None:
     invite(lab, "a%20b", 422)
 
 
-def test_a_removed_lab_is_out(lab: LabUnderTest) -> None:
+def test_removed_lab_loses_its_credentials_and_devices(lab: LabUnderTest) -> None:
     given = joined(lab, "local2")
     lab.sql("UPDATE devices SET lab = 'local2', health = 'good' WHERE name = 'single-1'")
     waiting = invite(lab, "local2", again=True)["token"]
-    connected = at_the_broker(lab, given)
+    connected = connect_to_broker(lab, given)
     connected.ping()
-    ask(lab, "DELETE", "/local2", 204)
+    request(lab, "DELETE", "/local2", 204)
     with pytest.raises((AuthenticationError, RedisConnectionError)):
         connected.ping()
         connected.ping()
     with pytest.raises(AuthenticationError):
-        at_the_broker(lab, given).ping()
+        connect_to_broker(lab, given).ping()
     lab.worker.token = given["worker_token"]
     assert lab.worker.request("GET", "labs/local2/leases").status_code == 401
     device = lab.device("single-1")
     assert (device.health, device.health_reason) == (DeviceHealth.QUARANTINED, "lab local2 was removed (dev)")
     assert "withdrawn" in join(lab, waiting, 409)["detail"]
-    assert "local2" in ask(lab, "DELETE", "/local2", 404)["detail"]
+    assert "local2" in request(lab, "DELETE", "/local2", 404)["detail"]
     join(lab, invite(lab, "local2")["token"])
 
 
-def test_a_broker_that_forgot_its_users_is_told_again(lab: LabUnderTest, redis: str) -> None:
+def test_tick_restores_lost_broker_users(lab: LabUnderTest, redis: str) -> None:
     given = joined(lab, "far")
-    broker.settle(redis, {})
+    broker.sync_users(redis, {})
     with pytest.raises(AuthenticationError):
-        at_the_broker(lab, given).ping()
+        connect_to_broker(lab, given).ping()
     lab.tick()
-    assert at_the_broker(lab, given).ping()
+    assert connect_to_broker(lab, given).ping()
 
 
-def test_a_removal_that_the_broker_did_not_hear_of_is_made_up_for(lab: LabUnderTest) -> None:
+def test_tick_deletes_broker_users_of_removed_labs(lab: LabUnderTest) -> None:
     given = joined(lab, "far")
     lab.sql("UPDATE lab_hosts SET removed_at = now()")
-    assert at_the_broker(lab, given).ping()
+    assert connect_to_broker(lab, given).ping()
     lab.tick()
     with pytest.raises(AuthenticationError):
-        at_the_broker(lab, given).ping()
+        connect_to_broker(lab, given).ping()
 
 
-def test_users_that_are_right_are_left_alone(lab: LabUnderTest, redis: str) -> None:
-    connected = at_the_broker(lab, joined(lab, "far"))
+def test_sync_keeps_correct_users_and_replaces_others(lab: LabUnderTest, redis: str) -> None:
+    connected = connect_to_broker(lab, joined(lab, "far"))
     number = connected.ping() and broker.client(redis).client_list()
     lab.tick()
     assert connected.ping()
     after = {each["id"] for each in broker.client(redis).client_list()}
     assert {each["id"] for each in number if each["user"] == "lab-far"} <= after
     digest = hashlib.sha256(b"other").hexdigest()
-    assert broker.settle(redis, {"far": digest}) == ["far"], "another password"
+    assert broker.sync_users(redis, {"far": digest}) == ["far"], "another password"
     broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "resetkeys")
-    assert broker.settle(redis, {"far": digest}) == ["far"], "other rules"
+    assert broker.sync_users(redis, {"far": digest}) == ["far"], "other rules"
     broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "+get")
-    assert broker.settle(redis, {"far": digest}) == ["far"], "more than it should"
-    assert broker.settle(redis, {"far": digest}) == []
+    assert broker.sync_users(redis, {"far": digest}) == ["far"], "more than it should"
+    assert broker.sync_users(redis, {"far": digest}) == []
 
 
-def test_a_join_that_the_broker_cannot_be_told_of_can_be_tried_again(lab: LabUnderTest) -> None:
+def test_join_can_be_repeated_after_a_broker_outage(lab: LabUnderTest) -> None:
     token = invite(lab, "far")["token"]
     good = lab.settings.broker_url
     object.__setattr__(lab.settings, "broker_url", "redis+socket:///nowhere")
-    assert "the join token is still good" in join(lab, token, 503)["detail"]
+    assert "the join token is still valid" in join(lab, token, 503)["detail"]
     object.__setattr__(lab.settings, "broker_url", good)
     join(lab, token)
 
 
-def test_a_server_that_is_not_set_up_for_labs_says_so(lab: LabUnderTest) -> None:
+def test_unconfigured_server_refuses_remote_labs(lab: LabUnderTest) -> None:
     object.__setattr__(lab.settings, "lab_broker_url", "")
     object.__setattr__(lab.settings, "ca_file", None)
     assert "WQLAB_LAB_BROKER_URL" in invite(lab, "far", 409)["detail"]
-    assert "checked with the system's" in ask(lab, "GET", "/ca", 404, token=None)["detail"]
+    assert "checked with the system's CA" in request(lab, "GET", "/ca", 404, token=None)["detail"]
 
 
 def test_only_administrators_invite_and_remove(lab: LabUnderTest) -> None:
     with lab.transaction() as session:
         user = add_user(session, "mary", UserRole.MAINTAINER)
         _, token = create_token(session, "mary", [Scope.MAINTAIN], user=user)
-    ask(lab, "POST", "/far/invite", 403, {}, token=token)
-    ask(lab, "DELETE", "/far", 403, token=token)
-    ask(lab, "GET", "", 200, token=token)
+    request(lab, "POST", "/far/invite", 403, {}, token=token)
+    request(lab, "DELETE", "/far", 403, token=token)
+    request(lab, "GET", "", 200, token=token)
 
 
-def test_labs_are_listed_with_what_is_known_of_them(lab: LabUnderTest) -> None:
+def test_list_shows_capacity_devices_and_invitation(lab: LabUnderTest) -> None:
     given = joined(lab, "far")
     lab.worker.token = given["worker_token"]
     lab.worker.post("labs/far/capacity", {"capacity": 3}, 204)
-    far, local = ask(lab, "GET", "", 200)
+    far, local = request(lab, "GET", "", 200)
     assert (far["name"], far["capacity"], far["devices"], far["invited_by"]) == ("far", 3, 0, "dev")
     assert far["joined_at"]
     assert far["last_seen_at"]
@@ -218,8 +218,8 @@ def test_labs_are_listed_with_what_is_known_of_them(lab: LabUnderTest) -> None:
     assert (local["name"], local["joined_at"], local["devices"]) == ("local", None, devices)
 
 
-def test_a_lab_that_joined_runs_its_devices_and_no_others(lab: LabUnderTest) -> None:
-    lab.all_good()
+def test_joined_lab_claims_runs_of_its_devices(lab: LabUnderTest) -> None:
+    lab.mark_all_good()
     lab.sql("UPDATE devices SET lab = 'far' WHERE name = 'single-1'")
     given = joined(lab, "far")
     submission_id = lab.submit("locks@single")
@@ -229,6 +229,6 @@ def test_a_lab_that_joined_runs_its_devices_and_no_others(lab: LabUnderTest) -> 
 
 
 @pytest.mark.parametrize("url", ["redis://lab.test:6379/0", "lab.test"])
-def test_a_broker_without_tls_is_no_broker_for_labs(settings: Settings, url: str) -> None:
+def test_lab_broker_url_needs_tls(settings: Settings, url: str) -> None:
     with pytest.raises(ValueError, match="write rediss://"):
         Settings(**settings.model_dump() | {"lab_broker_url": url})

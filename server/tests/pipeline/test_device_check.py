@@ -1,4 +1,4 @@
-"""A maintainer's walk through a device: the real pipeline and API, a worker that tells what a device would."""
+"""Device checks through the real pipeline and API, with a scripted worker."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ pytestmark = pytest.mark.integration
 HEALTH_STEPS = [step for step in DeviceStep if step is not DeviceStep.NOISE]
 
 
-def told(step: DeviceStep, outcome: StepOutcome = StepOutcome.OK) -> CheckStep:
-    return CheckStep(at=NOW, step=step, outcome=outcome, text=f"{step} was looked at")
+def step_event(step: DeviceStep, outcome: StepOutcome = StepOutcome.OK) -> CheckStep:
+    return CheckStep(at=NOW, step=step, outcome=outcome, text=f"{step} was checked")
 
 
-def fit(run: RunSession) -> RunResult | None:
-    run.send(*(told(step) for step in HEALTH_STEPS))
+def pass_health_check(run: RunSession) -> RunResult | None:
+    run.send(*(step_event(step) for step in HEALTH_STEPS))
     return passing_run(run)
 
 
-def ask(lab: LabUnderTest, name: str = "single-1", expect: int = 202, token: str | None = None) -> DeviceCheck:
+def request_check(
+    lab: LabUnderTest, name: str = "single-1", expect: int = 202, token: str | None = None
+) -> DeviceCheck:
     headers = {"Authorization": f"Bearer {token or lab.token}"}
     answer = lab.client.post(f"/api/v1/devices/{name}/check", headers=headers)
     assert answer.status_code == expect, answer.text
@@ -52,15 +54,17 @@ def read(lab: LabUnderTest, known: DeviceCheck, query: str = "") -> DeviceCheck:
     return DeviceCheck.model_validate_json(answer.raise_for_status().content)
 
 
-def walked(lab: LabUnderTest, on_health_check: Callable[[RunSession], RunResult | None] = fit) -> DeviceCheck:
+def run_check(
+    lab: LabUnderTest, on_health_check: Callable[[RunSession], RunResult | None] = pass_health_check
+) -> DeviceCheck:
     lab.worker.on_health_check = on_health_check
-    asked = ask(lab)
+    requested = request_check(lab)
     lab.until_idle()
-    return read(lab, asked)
+    return read(lab, requested)
 
 
-def test_a_fit_device_goes_through_every_step_and_its_noise_is_measured(lab: LabUnderTest) -> None:
-    check = walked(lab)
+def test_good_device_passes_every_step_and_its_noise_is_measured(lab: LabUnderTest) -> None:
+    check = run_check(lab)
     assert (check.outcome, check.failure, check.by) == (Outcome.PASSED, None, "dev")
     assert [(step.step, step.outcome) for step in check.steps] == [(step, StepOutcome.OK) for step in DeviceStep]
     noise = lab.worker.runs[-1].job
@@ -69,28 +73,31 @@ def test_a_fit_device_goes_through_every_step_and_its_noise_is_measured(lab: Lab
     assert {plan.arms[0] for plan in noise.blocks} == set(Arm), "the arms alternate"
     assert noise.kernels[Arm.BASELINE] == noise.kernels[Arm.CANDIDATE]
     assert noise.profile.settings == ["scope=system"]
-    assert (noise.profile.repetitions.untraced, noise.profile.repetitions.traced) == (0, 1), "what the metric needs"
+    assert (noise.profile.repetitions.untraced, noise.profile.repetitions.traced) == (0, 1), (
+        "only what the metric needs"
+    )
     assert lab.device("single-1").health is DeviceHealth.GOOD
 
 
-def test_the_noise_step_says_what_the_comparison_says(lab: LabUnderTest) -> None:
+def test_noise_step_reports_the_comparison_and_noise_floor(lab: LabUnderTest) -> None:
     def same(arm: Arm, setting: str, metric: str, block: int) -> float:
         return 40.0 + (block * 7 % 5) / 10 + (0.05 if (arm is Arm.BASELINE) == (block % 2 == 0) else 0.0)
 
     lab.worker.value = same
-    step = walked(lab).steps[-1]
+    step = run_check(lab).steps[-1]
     assert step.outcome is StepOutcome.OK
     assert step.text.startswith("no difference seen: affinity high, share_l3: 40.2")
     assert "(n=5 each)" in step.text
-    # Differences .05, -.05, .05, -.05, .05 up to their sign: mean .01, sd .05477, Hodges-Lehmann 0; t .408 of 4 degrees
-    # has p .70. What 6 blocks find is (t(.975, 5) + t(.8, 5)) * .05477 / sqrt(6) = (2.571 + .920) * .02236 = .078.
+    # Differences .05, -.05, .05, -.05, .05 up to their sign: mean .01, sd .05477, Hodges-Lehmann 0; t .408 with 4
+    # degrees of freedom has p .70. Detectable with 6 blocks: (t(.975, 5) + t(.8, 5)) * .05477 / sqrt(6) = (2.571 +
+    # .920) * .02236 = .078.
     assert "+0 points, p 0.7" in step.text
     assert "noise floor 0.078 points with 6 blocks" in step.text
 
 
-def test_a_difference_between_equal_kernels_fails_the_check_and_not_the_device(lab: LabUnderTest) -> None:
+def test_difference_between_equal_kernels_fails_the_check_only(lab: LabUnderTest) -> None:
     lab.worker.value = lambda arm, _setting, _metric, block: (50.0 if arm is Arm.BASELINE else 60.0) + block / 10
-    check = walked(lab)
+    check = run_check(lab)
     step = check.steps[-1]
     assert (check.outcome, step.step, step.outcome) == (Outcome.FAILED, DeviceStep.NOISE, StepOutcome.FAILED)
     assert step.failure is not None
@@ -98,104 +105,104 @@ def test_a_difference_between_equal_kernels_fails_the_check_and_not_the_device(l
     assert "two arms of the same kernel" in step.failure.summary
     assert "check again" in step.failure.advice
     assert check.failure == step.failure
-    assert lab.device("single-1").health is DeviceHealth.GOOD, "noise is for its maintainer to judge"
+    assert lab.device("single-1").health is DeviceHealth.GOOD, "noise does not change the health"
 
 
-def test_a_step_that_fails_ends_the_walk(lab: LabUnderTest) -> None:
+def test_failed_step_ends_the_check(lab: LabUnderTest) -> None:
     silent = failed(ErrorKind.INFRASTRUCTURE, "the console stayed silent").model_copy(update={"advice": "look at it"})
 
-    def dead(run: RunSession) -> RunResult:
+    def fail_at_console(run: RunSession) -> RunResult:
         run.send(
-            told(DeviceStep.POWER),
-            told(DeviceStep.CONSOLE, StepOutcome.FAILED).model_copy(update={"failure": silent}),
-            *(told(step, StepOutcome.SKIPPED) for step in HEALTH_STEPS[2:]),
+            step_event(DeviceStep.POWER),
+            step_event(DeviceStep.CONSOLE, StepOutcome.FAILED).model_copy(update={"failure": silent}),
+            *(step_event(step, StepOutcome.SKIPPED) for step in HEALTH_STEPS[2:]),
         )
         return RunResult(outcome=Outcome.FAILED, failure=silent, device_suspect=True)
 
-    check = walked(lab, dead)
+    check = run_check(lab, fail_at_console)
     assert check.outcome is Outcome.FAILED
     assert [step.outcome for step in check.steps] == [
         StepOutcome.OK, StepOutcome.FAILED, *[StepOutcome.SKIPPED] * 7
     ]  # fmt: skip
-    assert check.steps[-1].text == "the device must be fit before its noise is measured"
+    assert check.steps[-1].text == "noise is measured only after the device has passed its health check"
     assert check.noise_run_id is None
     assert check.failure == silent
     assert lab.device("single-1").health is DeviceHealth.QUARANTINED
 
 
-def test_a_check_that_never_reached_the_device_says_why_and_blames_no_step(lab: LabUnderTest) -> None:
-    def unbuilt(job: object, worker: object) -> object:
+def test_check_without_a_kernel_skips_every_step_with_the_reason(lab: LabUnderTest) -> None:
+    def fail_build(job: object, worker: object) -> object:
         from wqlab_contracts.messages import BuildResult
 
         return BuildResult(outcome=Outcome.FAILED, failure=failed(ErrorKind.INFRASTRUCTURE, "no compiler"))
 
-    lab.worker.on_build = unbuilt  # type: ignore[assignment]
-    check = walked(lab)
+    lab.worker.on_build = fail_build  # type: ignore[assignment]
+    check = run_check(lab)
     assert check.outcome is Outcome.FAILED
     assert check.failure is not None
     assert "no compiler" in check.failure.summary
     assert {step.outcome for step in check.steps} == {StepOutcome.SKIPPED}
 
 
-def test_noise_boots_that_fail_are_the_noise_step(lab: LabUnderTest) -> None:
+def test_failed_noise_run_fails_the_noise_step(lab: LabUnderTest) -> None:
     lab.worker.on_run = lambda run: RunResult(
         outcome=Outcome.FAILED, failure=failed(ErrorKind.KERNEL, "oops: in the A/A run")
     )
-    check = walked(lab)
+    check = run_check(lab)
     assert (check.outcome, check.steps[-1].step) == (Outcome.FAILED, DeviceStep.NOISE)
     assert check.steps[-1].outcome is StepOutcome.FAILED
     assert "oops: in the A/A run" in check.steps[-1].text
 
 
-def test_asking_twice_is_one_check_and_an_ended_one_is_followed_by_another(lab: LabUnderTest) -> None:
-    first = ask(lab)
-    assert ask(lab).id == first.id
-    lab.worker.on_health_check = fit
+def test_request_returns_the_unfinished_check_else_a_new_one(lab: LabUnderTest) -> None:
+    first = request_check(lab)
+    assert request_check(lab).id == first.id
+    lab.worker.on_health_check = pass_health_check
     lab.until_idle()
-    assert ask(lab).id != first.id
+    assert request_check(lab).id != first.id
 
 
-def test_progress_is_told_as_it_goes_on(lab: LabUnderTest) -> None:
+def test_progress_is_visible_while_the_check_runs(lab: LabUnderTest) -> None:
     seen: list[DeviceCheck] = []
 
-    def watched(run: RunSession) -> RunResult | None:
-        run.send(told(DeviceStep.POWER))
-        seen.append(read(lab, asked))
-        run.send(told(DeviceStep.POWER))  # every event may come twice
-        seen.append(read(lab, asked))
-        return fit(run)
+    def report_step_twice(run: RunSession) -> RunResult | None:
+        run.send(step_event(DeviceStep.POWER))
+        seen.append(read(lab, requested))
+        run.send(step_event(DeviceStep.POWER))  # a repeated event
+        seen.append(read(lab, requested))
+        return pass_health_check(run)
 
-    lab.worker.on_health_check = watched
-    asked = ask(lab)
+    lab.worker.on_health_check = report_step_twice
+    requested = request_check(lab)
     lab.until_idle()
     assert [step.step for step in seen[0].steps] == [DeviceStep.POWER]
-    assert seen[0].changes == seen[1].changes > asked.changes, "what is told twice is not news"
-    assert read(lab, asked, f"?seen={10**6}&wait_s=20").finished_at is not None, "nobody waits for what has ended"
+    assert seen[0].changes == seen[1].changes > requested.changes, "a repeated event is no change"
+    assert read(lab, requested, f"?seen={10**6}&wait_s=20").finished_at is not None, "no wait after the end"
 
 
-def test_a_quarantine_in_between_ends_it(lab: LabUnderTest) -> None:
-    def then_smoke(run: RunSession) -> RunResult | None:
-        result = fit(run)
+def test_quarantine_between_the_runs_cancels_the_check(lab: LabUnderTest) -> None:
+    def pass_then_quarantine(run: RunSession) -> RunResult | None:
+        result = pass_health_check(run)
         headers = {"Authorization": f"Bearer {lab.token}"}
         body = {"reason": "smells of smoke"}
         lab.client.post("/api/v1/devices/single-1/quarantine", json=body, headers=headers).raise_for_status()
         return result
 
-    check = walked(lab, then_smoke)
+    check = run_check(lab, pass_then_quarantine)
     assert check.outcome is Outcome.CANCELED
     assert check.failure is not None
     assert "smells of smoke" in check.failure.summary
     assert check.noise_run_id is None
-    ask(lab, expect=409)
+    request_check(lab, expect=409)
 
 
-def test_who_may_ask_and_what_there_is_to_ask_about(lab: LabUnderTest) -> None:
+def test_check_needs_a_maintainer_and_a_known_device(lab: LabUnderTest) -> None:
     with lab.transaction() as session:
         user = add_user(session, "sam", UserRole.SUBMITTER)
         _, submitter = create_token(session, "sam", [Scope.SUBMIT], user=user)
-    ask(lab, expect=403, token=submitter)
-    ask(lab, "single-9", expect=404)
-    check = ask(lab)
+    request_check(lab, expect=403, token=submitter)
+    request_check(lab, "single-9", expect=404)
+    check = request_check(lab)
     assert (
         lab.client.get(
             f"/api/v1/devices/device-1/checks/{check.id}", headers={"Authorization": f"Bearer {lab.token}"}
@@ -204,8 +211,8 @@ def test_who_may_ask_and_what_there_is_to_ask_about(lab: LabUnderTest) -> None:
     )
 
 
-def test_the_devices_history_keeps_its_checks(lab: LabUnderTest) -> None:
-    check = walked(lab)
+def test_device_history_lists_its_checks(lab: LabUnderTest) -> None:
+    check = run_check(lab)
     answer = lab.client.get("/api/v1/devices/single-1/history", headers={"Authorization": f"Bearer {lab.token}"})
     history = DeviceHistory.model_validate_json(answer.raise_for_status().content)
     assert history.checks == [check]

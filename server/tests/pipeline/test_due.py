@@ -1,4 +1,4 @@
-"""A tick passes over submissions that wait; what it passes over must have nothing to do."""
+"""Submissions that a tick leaves out must have nothing to do."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlalchemy import select
 from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
 from wqlab_contracts.messages import BuildResult
 from wqlab_server.models import Apply, Build, Run, Submission
-from wqlab_server.pipeline import advance as pipeline
-from wqlab_server.pipeline.due import due
+from wqlab_server.pipeline.advance import advance
+from wqlab_server.pipeline.due import due_submissions
 
 from ..support.lab import LabUnderTest, failed
 
@@ -27,53 +27,53 @@ def states(lab: LabUnderTest) -> list[tuple[object, ...]]:
         ]
 
 
-def passed_over(lab: LabUnderTest) -> set[int]:
+def left_out(lab: LabUnderTest) -> set[int]:
     with lab.transaction() as session:
         unfinished = select(Submission.id).where(Submission.state != SubmissionState.FINISHED)
-        return set(session.scalars(unfinished)) - set(due(session))
+        return set(session.scalars(unfinished)) - set(due_submissions(session))
 
 
-def all_goes_well(lab: LabUnderTest) -> None:
+def no_event(lab: LabUnderTest) -> None:
     pass
 
 
-def no_candidate_compiles(lab: LabUnderTest) -> None:
+def every_build_fails(lab: LabUnderTest) -> None:
     def build(job: object, worker: object) -> BuildResult:
         return BuildResult(outcome=Outcome.FAILED, failure=failed(ErrorKind.USER, "does not compile"))
 
     lab.worker.on_build = build
 
 
-def one_is_canceled(lab: LabUnderTest) -> None:
+def one_submission_is_canceled(lab: LabUnderTest) -> None:
     lab.sql("UPDATE submissions SET cancel_requested_at = now() WHERE id = 1")
 
 
-def every_unit_is_quarantined(lab: LabUnderTest) -> None:
+def every_device_is_quarantined(lab: LabUnderTest) -> None:
     lab.sql("UPDATE devices SET health = 'quarantined', health_reason = 'smoke'")
 
 
-TROUBLES = (no_candidate_compiles, one_is_canceled, every_unit_is_quarantined)
+PROBLEMS = (every_build_fails, one_submission_is_canceled, every_device_is_quarantined)
 
 
 @pytest.mark.parametrize(
-    ("happens", "after"), [(all_goes_well, 0), *((trouble, step) for trouble in TROUBLES for step in (1, 6))]
+    ("event", "at_step"), [(no_event, 0), *((problem, step) for problem in PROBLEMS for step in (1, 6))]
 )
 @pytest.mark.parametrize("checked", [True, False])
-def test_what_is_passed_over_has_nothing_to_do(
-    lab: LabUnderTest, happens: Callable[[LabUnderTest], None], after: int, checked: bool
+def test_submissions_that_are_not_due_have_nothing_to_do(
+    lab: LabUnderTest, event: Callable[[LabUnderTest], None], at_step: int, checked: bool
 ) -> None:
-    """`checked`: the devices have come through a health check before."""
+    """`checked`: the devices are good from the beginning."""
     if checked:
-        lab.all_good()
+        lab.mark_all_good()
     for targets in (("locks@device",), ("affinity@device", "locks@single"), ("affinity@single",)):
         lab.submit(*targets)
     seen = 0
     for step in range(300):
-        if step == after:
-            happens(lab)
+        if step == at_step:
+            event(lab)
         before = states(lab)
-        for submission_id in passed_over(lab):
-            pipeline.advance(lab.sessions, lab.settings, submission_id)
+        for submission_id in left_out(lab):
+            advance(lab.sessions, lab.settings, submission_id)
             assert states(lab) == before
             seen += 1
         if not lab.sent:
@@ -81,6 +81,6 @@ def test_what_is_passed_over_has_nothing_to_do(
         if not lab.sent:
             break
         lab.handle(lab.sent.pop(0))
-    assert seen, "nothing was ever passed over"
+    assert seen, "no submission was ever left out"
     with lab.transaction() as session:
         assert set(session.scalars(select(Submission.state))) == {SubmissionState.FINISHED}

@@ -1,4 +1,4 @@
-"""Three reports as the lab would make them, from literal samples through the shipped comparison."""
+"""Three example reports, from literal samples through the real comparison."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare, conclude
+from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetReport, UnsupportedView
-from wqlab_contracts.api.submissions import ApplyView, BuildView, Eta, FindingView, SubmissionRequest, SubmissionView
+from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionRequest, SubmissionView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import (
     CheckpatchFinding,
@@ -24,7 +26,7 @@ from wqlab_contracts.messages import (
     Target,
 )
 from wqlab_contracts.specs import TestPlan, Topology
-from wqlab_server.reports.render.facts import METHOD
+from wqlab_server.reports.render.shared_text import METHOD
 
 NOW = datetime(2026, 3, 14, 15, 9, tzinfo=UTC)
 CONFIG = "5f0c1d2e3b4a596877665544332211000f1e2d3c4b5a69788796a5b4c3d2e1f0"
@@ -151,7 +153,7 @@ FACTS = {
     "scale": "16 jobs on 4 mounts, 320 KiB each (scaled to this device's memory; the plan asks for 64, 4, 16384 KiB)",
     "smt": "on",
 }
-"""As a device reports them, what only a plan's author wants among them."""
+"""Facts as a device reports them, including some that only a plan's author needs."""
 OOPS = """\
 [   14.201337] BUG: kernel NULL pointer dereference, address: 0000000000000008
 [   14.201339] #PF: supervisor write access in kernel mode
@@ -191,7 +193,7 @@ def ryzen() -> MeasuredTopology:
 
 
 def samples(plan: TestPlan, device_type: str, cells: Mapping[tuple[str, str, str, Arm], Sequence[float]]) -> Samples:
-    """One value per boot: (scenario, setting, metric, arm) -> values in block order. Emulated."""
+    """Return samples of an emulated device, one value per boot: (scenario, setting, metric, arm) -> values by block."""
     parts = []
     for (scenario, setting, name, arm), values in cells.items():
         one = plan.metric(name)
@@ -369,7 +371,7 @@ RYZEN = Topology(sockets=1, l3_per_socket=4, cores_per_l3=3, threads_per_core=2)
 
 
 def improvement() -> Report:
-    """Exact counts on a two-socket device."""
+    """Return a report with exact counts on a two-socket device."""
     both: dict[tuple[str, str, str, Arm], Sequence[float]] = {}
     for name, before, after in (
         ("locks_per_flush", (33, 33, 33), (3, 3, 3)),
@@ -483,7 +485,7 @@ def study() -> Report:
 
 
 def panic() -> Report:
-    """A candidate that dies in each boot; the baseline lives."""
+    """A candidate that panics in each boot; the baseline does not."""
     baseline = {("fsync", "", "locks_per_flush", Arm.BASELINE): (33, 33, 33)}
     failure = Failure(kind=ErrorKind.KERNEL, summary="the candidate panicked in 3 of 3 boots and finished no block")
     one = target(

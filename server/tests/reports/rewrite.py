@@ -1,7 +1,9 @@
-"""Write the golden files anew. Read the difference before you commit it. What is in kept/*.json stays as it is: labs
-have such reports, and they are to read them."""
+"""Rewrite the golden files. Read the diff before you commit it.
 
-from report_examples import EXAMPLES
+kept/*.json must not be changed: labs have stored such reports and must be able to read them.
+"""
+
+from report_examples import EXAMPLES  # type: ignore[import-not-found]  # run as a script
 
 from wqlab_contracts.api.report import Report
 from wqlab_server.reports.render.mmtests import render_mmtests

@@ -1,12 +1,13 @@
-"""Tables in MMTests' shape: its layout, its signs, and marks that only a verdict sets."""
+"""Tables in MMTests' layout: signs, and marks of significance that follow the verdict."""
 
 import pytest
-from report_examples import XFS, improvement
 
 from wqlab_contracts.api.report import ArmSummary, BootValue, Comparison, Report
 from wqlab_contracts.enums import Arm, Evidence, Question, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
 from wqlab_server.reports.render.mmtests import render_mmtests
+
+from .report_examples import XFS, improvement
 
 PLAN = TestPlan.model_validate(
     {
@@ -77,7 +78,7 @@ def rows(report: Report) -> list[str]:
     return [line for line in table.splitlines() if line.split(" ")[0] in {"Hmean", "Amean", "Stddev"}]
 
 
-def test_a_published_row_comes_out_as_it_was_printed() -> None:
+def test_published_row_is_reproduced() -> None:
     """Hmean send-64 211.25 (0.00%) 228.61 * 8.22%* of the mail on wakelists, in MMTests' columns."""
     cells = [cell("64", "send", Verdict.IMPROVEMENT), cell("128", "send", Verdict.INCONCLUSIVE)]
     values = [
@@ -114,8 +115,8 @@ def test_rates_have_a_harmonic_mean_and_times_an_arithmetic_one() -> None:
     ]
 
 
-def test_events_per_second_to_be_avoided_have_an_arithmetic_mean() -> None:
-    """One boot without any would make a harmonic mean 0: as if there were none at all."""
+def test_rates_where_lower_is_better_have_an_arithmetic_mean() -> None:
+    """A single boot with 0 would make a harmonic mean 0."""
     cells = [cell("a", "moves", Verdict.IMPROVEMENT), cell("a", "visits", None)]
     values = [
         *boots("a", "moves", Arm.BASELINE, 60.0, 62.0, 66.0, 70.0, 64.0, 58.0),
@@ -136,7 +137,7 @@ def test_only_a_significant_verdict_is_marked(verdict: Verdict | None) -> None:
     assert row.endswith("* 800.00%*" if significant else "( 800.00%)")
 
 
-def test_without_a_better_direction_or_a_base_there_is_no_percentage() -> None:
+def test_no_percentage_without_direction_or_base() -> None:
     cells = [cell("a", "busy", None), cell("b", "send", Verdict.INCONCLUSIVE)]
     values = [
         *boots("a", "busy", Arm.BASELINE, 50.0),
@@ -150,13 +151,13 @@ def test_without_a_better_direction_or_a_base_there_is_no_percentage() -> None:
     ]
 
 
-def test_what_is_only_explained_is_left_to_the_other_formats() -> None:
+def test_explanatory_metrics_are_left_out() -> None:
     cells = [cell("a", "switches", None)]
     values = [*boots("a", "switches", Arm.BASELINE, 1.0), *boots("a", "switches", Arm.CANDIDATE, 2.0)]
     assert rows(on_hardware(cells, values)) == []
 
 
-def test_a_block_of_one_boot_is_in_neither_mean() -> None:
+def test_incomplete_block_is_in_neither_mean() -> None:
     values = [
         *boots("a", "wait", Arm.BASELINE, 10.0, 99.0, 10.0),
         *boots("a", "wait", Arm.CANDIDATE, 20.0, None, 20.0),
@@ -165,13 +166,13 @@ def test_a_block_of_one_boot_is_in_neither_mean() -> None:
     assert row == "Amean  wait-a       10.00 (   0.00%)       20.00 (-100.00%)"
 
 
-def test_small_figures_keep_their_digits() -> None:
+def test_small_figures_get_more_decimals() -> None:
     values = [*boots("a", "wait", Arm.BASELINE, 0.0125), *boots("a", "wait", Arm.CANDIDATE, 0.0025)]
     (row,) = rows(on_hardware([cell("a", "wait", Verdict.INCONCLUSIVE)], values))
     assert row == "Amean wait-a     0.01250 (   0.00%)     0.00250 (  80.00%)"
 
 
-def test_settings_stand_beside_their_reference() -> None:
+def test_settings_are_shown_beside_their_reference() -> None:
     study = {"question": Question.SETTING, "reference": "scope=system", "kernel": Arm.BASELINE}
     cells = [
         cell("a", "send", Verdict.IMPROVEMENT, setting="scope=cache", **study),

@@ -1,4 +1,4 @@
-"""The diffstat of a mailed patch, against git's own where git can be asked."""
+"""Diffstat of a mailed patch, compared with git's own where git can compute it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_server.series.diff import files_of
+from wqlab_server.series.diff import changed_files
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -32,7 +32,7 @@ def repository(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_it_is_gits_own(repository: Path) -> None:
+def test_diffstat_equals_gits(repository: Path) -> None:
     (repository / "same").write_text(
         ("a\nb\nc\n" * 9).replace("a", "-- not a signature", 1) + "--- a/minus\n+++ b/plus\n"
     )
@@ -49,7 +49,7 @@ def test_it_is_gits_own(repository: Path) -> None:
         if row:
             added, removed, name = row.split("\t")
             stat[name] = (0 if added == "-" else int(added), 0 if removed == "-" else int(removed))
-    found = {change.path: change for change in files_of(mail)}
+    found = {change.path: change for change in changed_files(mail)}
     assert set(found) == {"same", "gone", "new name", "ünï", "fresh", "blob"}
     for name in ("same", "gone", "ünï", "fresh", "blob"):
         assert (found[name].insertions, found[name].deletions) == stat[name], name
@@ -62,16 +62,16 @@ def test_it_is_gits_own(repository: Path) -> None:
     assert not found["fresh"].binary
 
 
-def test_a_diff_without_git() -> None:
+def test_diff_without_git_headers() -> None:
     names = "--- linux.orig/kernel/wq.c\t2026-01-01\n+++ linux/kernel/wq.c\t2026-01-02\n"
     body = f"why\n\n{names}@@ -1,2 +1,3 @@\n a\n-b\n+c\n+d\n-- \n2.39\n"
-    (change,) = files_of(body)
+    (change,) = changed_files(body)
     assert (change.path, change.insertions, change.deletions) == ("linux/kernel/wq.c", 2, 1)
 
 
-def test_a_signature_is_no_change() -> None:
+def test_mail_signature_is_not_a_change() -> None:
     body = "diff --git a/f b/f\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n-- \n2.39.5\n\n--- \n+ plus in a footer\n"
-    (change,) = files_of(body)
+    (change,) = changed_files(body)
     assert (change.insertions, change.deletions) == (1, 1)
 
 
@@ -87,7 +87,7 @@ def test_a_signature_is_no_change() -> None:
         'diff --git "a/\\377\\"" "b/\\1x"\nnew file mode 100644\n',
     ],
 )
-def test_a_broken_diff_gives_what_it_says_and_no_more(body: str) -> None:
-    for change in files_of(body):
+def test_broken_diff_counts_only_announced_lines(body: str) -> None:
+    for change in changed_files(body):
         assert change.insertions <= 1
         assert change.deletions == 0

@@ -1,4 +1,4 @@
-"""What an mbox is said to hold, and each thing that can be wrong with it."""
+"""Inspection of an mbox, with each problem it can report."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ SERIES = (
 )
 
 
-def test_a_series_with_a_cover_letter() -> None:
+def test_series_with_a_cover_letter() -> None:
     found = inspect(SERIES)
     assert (found.problems, found.usable) == ([], True)
     assert (found.subject, found.version, found.mails) == ("workqueue: lock less", 2, 3)
@@ -72,14 +72,14 @@ def test_a_series_with_a_cover_letter() -> None:
     assert (found.files, found.insertions, found.deletions) == (2, 4, 2)
 
 
-def test_one_patch_alone() -> None:
+def test_single_patch() -> None:
     found = inspect(mail("[PATCH] workqueue: lock less"))
     assert found.usable
     assert (found.version, found.series_key) == (1, "workqueue: lock less")
-    assert list(defects(found)) == [SeriesDefect.NO_BASE_COMMIT], "said, but no reason to refuse it"
+    assert list(defects(found)) == [SeriesDefect.NO_BASE_COMMIT], "a warning, not an error"
 
 
-def test_the_author_of_a_forwarded_patch() -> None:
+def test_author_of_a_forwarded_patch() -> None:
     forwarded = mail("[PATCH] x").replace("\n\nwhy", "\n\nFrom: Cy <cy@example.org>\n\nwhy", 1)
     found = inspect(forwarded)
     assert found.authors == ["Cy <cy@example.org>"]
@@ -87,24 +87,24 @@ def test_the_author_of_a_forwarded_patch() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "hello", "{}", "\0", "%PDF-1.4 ..."])
-def test_what_is_no_mail(text: str) -> None:
+def test_text_without_mail_is_reported(text: str) -> None:
     found = inspect(text)
     assert errors(found) == {SeriesDefect.NOT_AN_MBOX}
     assert not found.usable
 
 
-def test_a_cover_letter_alone() -> None:
+def test_cover_letter_without_patch_is_reported() -> None:
     found = inspect(COVER)
     assert errors(found) == {SeriesDefect.NO_PATCH}
     assert "cover letter" in defects(found)[SeriesDefect.NO_PATCH]
-    assert errors(inspect(mail("Re: [PATCH] x"))) == {SeriesDefect.NO_PATCH}, "a diff in a reply is a proposal"
+    assert errors(inspect(mail("Re: [PATCH] x"))) == {SeriesDefect.NO_PATCH}, "a diff in a reply is not a patch"
 
 
 def test_missing_patches_are_named() -> None:
     found = inspect(mail("[PATCH 1/4] a") + mail("[PATCH 3/4] c"))
     assert errors(found) == {SeriesDefect.MISSING_PATCH}
     assert "2/4, 4/4" in defects(found)[SeriesDefect.MISSING_PATCH]
-    assert [patch.subject for patch in found.patches] == ["a", "c"], "what is there is shown"
+    assert [patch.subject for patch in found.patches] == ["a", "c"], "the other patches are shown"
 
 
 @pytest.mark.parametrize(
@@ -113,16 +113,16 @@ def test_missing_patches_are_named() -> None:
         (mail("[PATCH 1/2] a") + mail("[PATCH 2/2] b") + mail("[PATCH 1/3] c"), "one of 3 patches"),
         (mail("[PATCH 1/2] a") + mail("[PATCH 1/2] b") + mail("[PATCH 2/2] c"), "'a', 'b'"),
         (mail("[PATCH] a") + mail("[PATCH] b"), "git format-patch -n"),
-        (mail("[PATCH] a") + mail("[PATCH 1/2] b") + mail("[PATCH 2/2] c"), "'a' say no place"),
+        (mail("[PATCH] a") + mail("[PATCH 1/2] b") + mail("[PATCH 2/2] c"), "'a' have no number"),
     ],
 )
-def test_several_series_are_not_guessed_about(text: str, words: str) -> None:
+def test_several_series_are_reported(text: str, words: str) -> None:
     found = inspect(text)
     assert SeriesDefect.SEVERAL_SERIES in errors(found)
     assert words in defects(found)[SeriesDefect.SEVERAL_SERIES]
 
 
-def test_the_version_sent_last_is_taken() -> None:
+def test_version_sent_last_is_used() -> None:
     old = mail("[PATCH 1/1] old", day=4)
     found = inspect(mail("[PATCH v2 1/1] new", day=6) + old)
     assert [patch.subject for patch in found.patches] == ["new"]
@@ -130,34 +130,34 @@ def test_the_version_sent_last_is_taken() -> None:
     assert found.usable
 
 
-def test_a_patch_that_came_twice_is_one() -> None:
+def test_duplicate_patch_is_counted_once() -> None:
     assert len(inspect(mail("[PATCH] a", id_="1@x") + mail("[PATCH] a", id_="1@x")).patches) == 1
     assert len(inspect(mail("[PATCH] a") + mail("[PATCH] a")).patches) == 1
 
 
-def test_replies_are_counted_and_left_out() -> None:
+def test_replies_are_not_patches() -> None:
     reply = mail("Re: [PATCH] a", "> +b\n\nReviewed-by: Bo <bo@example.org>\n", id_="2@x", reply_to="1@x")
     found = inspect(mail("[PATCH] a", id_="1@x") + reply)
     assert (found.mails, len(found.patches)) == (2, 1)
 
 
-def test_a_part_that_was_sent_again_is_completed() -> None:
+def test_partial_resend_is_completed() -> None:
     first = mail("[PATCH 1/2] a", id_="1@x", day=4) + mail("[PATCH 2/2] b", id_="2@x", day=4)
-    again = mail("[PATCH v2 2/2] b, mended", id_="3@x", reply_to="2@x", day=6)
-    found = inspect(first + again)
-    assert [patch.subject for patch in found.patches] == ["a", "b, mended"]
+    resent = mail("[PATCH v2 2/2] b, fixed", id_="3@x", reply_to="2@x", day=6)
+    found = inspect(first + resent)
+    assert [patch.subject for patch in found.patches] == ["a", "b, fixed"]
     assert (found.version, found.usable) == (2, True)
     assert SeriesDefect.MERGED_VERSIONS in defects(found)
-    alone = mail("[PATCH v2 2/2] b, mended", id_="3@x", day=6)
-    assert errors(inspect(first + alone)) == {SeriesDefect.MISSING_PATCH}, "it answers nothing that is there"
+    alone = mail("[PATCH v2 2/2] b, fixed", id_="3@x", day=6)
+    assert errors(inspect(first + alone)) == {SeriesDefect.MISSING_PATCH}, "it replies to no mail of the mbox"
 
 
-def test_an_answer_to_itself_ends() -> None:
+def test_reply_to_itself_terminates() -> None:
     loop = mail("[PATCH v2 1/2] a", id_="1@x", reply_to="2@x") + mail("[PATCH v3 1/2] b", id_="2@x", reply_to="1@x")
     assert SeriesDefect.MISSING_PATCH in errors(inspect(loop))
 
 
-def test_binary_changes_are_said() -> None:
+def test_binary_changes_are_reported() -> None:
     binary = "GIT binary patch\nliteral 3\nKcmZQ\n\nliteral 0\nHcmV?d0\n\n"
     body = f"x\n---\ndiff --git a/logo b/logo\nnew file mode 100644\n{binary}"
     found = inspect(mail("[PATCH] a", body))
@@ -165,7 +165,7 @@ def test_binary_changes_are_said() -> None:
     assert found.usable
 
 
-def test_too_much() -> None:
+def test_too_many_mails_or_patches_are_reported() -> None:
     many = "".join(mail(f"[PATCH {n}/{PATCH_LIMIT + 1}] {n}") for n in range(1, PATCH_LIMIT + 2))
     found = inspect(many)
     assert errors(found) == {SeriesDefect.TOO_LARGE}
@@ -173,7 +173,7 @@ def test_too_much() -> None:
     assert errors(inspect(mail("[PATCH] a", "x\n") * (MAIL_LIMIT + 1))) == {SeriesDefect.TOO_LARGE}
 
 
-def test_a_mail_of_nothing_but_containers() -> None:
+def test_mail_with_only_containers_is_reported() -> None:
     nested = "".join(f"Content-Type: multipart/mixed; boundary=b{n}\n\n--b{n}\n" for n in range(100))
     found = inspect(mail("[PATCH] a") + "From 0123 Mon Sep 17 00:00:00 2001\nSubject: [PATCH] b\n" + nested)
     assert SeriesDefect.UNREADABLE_MAIL in errors(found)
@@ -190,7 +190,7 @@ SUBJECTS = st.builds(
 
 
 @given(st.lists(st.tuples(SUBJECTS, st.one_of(st.none(), st.text(max_size=30))), max_size=6))
-def test_any_pile_of_mails_is_answered(mails: list[tuple[str, str | None]]) -> None:
+def test_inspection_never_raises(mails: list[tuple[str, str | None]]) -> None:
     found = inspect("".join(mail(subject, body) for subject, body in mails))
     assert found.usable == (not errors(found))
     assert not found.usable or found.patches

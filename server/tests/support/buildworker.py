@@ -1,4 +1,4 @@
-"""A build worker for tests: claims and finishes by HTTP as the real one does, and compiles for a moment only."""
+"""A Celery build worker for tests: it claims and finishes over HTTP like the real one, without compiling."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _oid(text: str) -> str:
     return hashlib.sha1(text.encode()).hexdigest()
 
 
-@app.task(name=APPLY)
+@app.task(name=APPLY)  # type: ignore[untyped-decorator]
 def apply(id: int) -> None:
     claimed = _Claimed("applies", id)
     if claimed.claim is None:
@@ -68,7 +68,7 @@ def apply(id: int) -> None:
     )  # fmt: skip
 
 
-@app.task(name=BUILD)
+@app.task(name=BUILD)  # type: ignore[untyped-decorator]
 def build(id: int) -> None:
     claimed = _Claimed("builds", id)
     if claimed.claim is None:

@@ -1,4 +1,4 @@
-"""A small data folder: one tree, two recipes, device types of two units and of one, three plans."""
+"""A small data folder: one tree, two recipes, a device type with two devices and one with one, three plans."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ metrics: []
 
 
 def write_data_folder(folder: Path) -> None:
+    """Write the files of the data folder."""
     for name, content in FILES.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The real application and pipeline on a real database, and a worker that does what a test tells it to, over HTTP."""
+"""The real application and pipeline on a real database, and a scripted worker that uses the HTTP API."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from wqlab_contracts.enums import (
     Outcome,
     RunPurpose,
     Scope,
+    SubmissionState,
     UserRole,
 )
 from wqlab_contracts.loading import DataFolder
@@ -58,10 +59,10 @@ from wqlab_contracts.messages import (
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.lab.service import change_pool, pool_changes
-from wqlab_server.models import Device, Event, Run, Submission
-from wqlab_server.pipeline import advance as pipeline
-from wqlab_server.pipeline import assign_devices
-from wqlab_server.pipeline import tick as pipeline_tick
+from wqlab_server.models import Device, Event, Run, Submission, TickError
+from wqlab_server.pipeline.advance import advance
+from wqlab_server.pipeline.assign_devices import assign_devices
+from wqlab_server.pipeline.tick import tick
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import Message, make_factory, transaction
 from wqlab_server.submissions import service as submissions
@@ -81,13 +82,20 @@ def failed(kind: ErrorKind, summary: str) -> Failure:
     return Failure(kind=kind, summary=summary, excerpt=f"excerpt of: {summary}")
 
 
+def infrastructure_result(summary: str = "power switch does not answer", *, suspect: bool = False) -> RunResult:
+    """Return the result of a run with an infrastructure failure."""
+    return RunResult(outcome=Outcome.FAILED, failure=failed(ErrorKind.INFRASTRUCTURE, summary), device_suspect=suspect)
+
+
 def fill_pool(session: Session, data: DataFolder) -> None:
-    """The devices of the data folder, as the first tick enters them."""
+    """Add the devices of the data folder to the database, as the first tick does."""
     for change in pool_changes(session, data):
         change_pool(session, change)
 
 
 class LabUnderTest:
+    """The application and pipeline; messages to workers are collected in `sent`."""
+
     def __init__(self, settings: Settings, engine: Engine) -> None:
         self.settings = settings
         self.sent: list[Message] = []
@@ -107,8 +115,8 @@ class LabUnderTest:
     def transaction(self) -> AbstractContextManager[Session]:
         return transaction(self.sessions)
 
-    def all_good(self) -> None:
-        """Every device has passed its check."""
+    def mark_all_good(self) -> None:
+        """Set every device's health to good."""
         with self.transaction() as session:
             for device in session.scalars(select(Device)):
                 device.health = DeviceHealth.GOOD
@@ -127,15 +135,14 @@ class LabUnderTest:
             return submissions.create(session, self.data, self.settings, request, owner).id
 
     def tick(self) -> None:
-        assert pipeline_tick.tick(self.sessions, self.settings, self.app.state.data)
+        assert tick(self.sessions, self.settings, self.app.state.data)
 
     def work(self, *tasks: str, limit: int = 200) -> None:
-        """Handles messages, the ones it causes included, until there is none left. Only `tasks`, when given: the
-        others stay unanswered."""
+        """Handle messages, including new ones, until none is left; with `tasks`, only messages of these tasks."""
         kept: list[Message] = []
         while self.sent:
             limit -= 1
-            assert limit > 0, f"messages do not end: {self.sent[:5]}"
+            assert limit > 0, f"there are always new messages: {self.sent[:5]}"
             message = self.sent.pop(0)
             if tasks and message.task not in tasks:
                 kept.append(message)
@@ -149,8 +156,8 @@ class LabUnderTest:
             return
         assert message.id is not None
         if message.task == ADVANCE:
-            pipeline.advance(self.sessions, self.settings, message.id)
-            assign_devices.give_devices(self.sessions, self.settings)
+            advance(self.sessions, self.settings, message.id)
+            assign_devices(self.sessions, self.settings)
         elif message.task == APPLY:
             self.worker.apply(message.id)
         elif message.task == BUILD:
@@ -159,13 +166,35 @@ class LabUnderTest:
             self.worker.run(message.id)
 
     def until_idle(self) -> None:
-        """Ticks and works until a tick causes nothing more."""
+        """Handle messages and tick until a tick sends no message."""
         for _ in range(20):
             self.work()
             self.tick()
             if not self.sent:
                 return
         raise AssertionError(f"still busy: {self.sent}")
+
+    def finished(self, submission_id: int) -> Submission:
+        """Work until idle and return the submission, which must have finished."""
+        self.until_idle()
+        submission = self.submission(submission_id)
+        assert submission.state is SubmissionState.FINISHED, submission.state
+        return submission
+
+    def checks(self, device: str) -> list[Run]:
+        """Return the health checks and noise runs of a device."""
+        with self.transaction() as session:
+            return list(session.scalars(select(Run).where(Run.wanted_device == device).order_by(Run.id)))
+
+    def tick_errors(self) -> dict[tuple[str, str], int]:
+        """Return (kind of item, item) -> number of errors in ticks."""
+        with self.transaction() as session:
+            return {(error.what, error.item): error.count for error in session.scalars(select(TickError))}
+
+    def post(self, path: str, body: dict[str, Any] | None = None) -> None:
+        """Send a POST request to the public API as administrator; it must succeed."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        self.client.post(f"/api/v1/{path}", json=body, headers=headers).raise_for_status()
 
     def sql(self, statement: str, **values: Any) -> None:
         with self.transaction() as session:
@@ -196,7 +225,7 @@ class LabUnderTest:
         return Report.model_validate_json(answer.raise_for_status().content)
 
     def expire(self, table: str, job_id: int) -> None:
-        """Lets the job's claim end by the database's clock."""
+        """Let the job's claim expire by the database's clock."""
         self.sql(f"UPDATE {table} SET expires_at = now() - interval '1 second' WHERE id = :id", id=job_id)
         if table == "runs":
             self.sql("UPDATE leases SET expires_at = now() - interval '1 second' WHERE run_id = :id", id=job_id)
@@ -234,7 +263,7 @@ def passing_build(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
 
 
 def locks(arm: Arm, setting: str, metric: str, block: int) -> float:
-    """The demo's figures: fewer lock acquisitions with the candidate, locality by scope."""
+    """Return the demo's values: fewer lock acquisitions with the candidate, locality by scope."""
     if metric == "locks_per_flush":
         return 33.0 if arm is Arm.BASELINE else 5.0
     if metric == "share_l3":
@@ -244,7 +273,7 @@ def locks(arm: Arm, setting: str, metric: str, block: int) -> float:
 
 @dataclass
 class RunSession:
-    """A claimed run, to report on step by step."""
+    """A claimed run; sends its events one by one."""
 
     worker: ScriptedWorker
     job: RunJob
@@ -254,6 +283,11 @@ class RunSession:
     @property
     def remaining(self) -> list[BlockPlan]:
         return [plan for plan in self.job.blocks if plan.block not in self.completed]
+
+    @property
+    def first_key(self) -> BootKey:
+        """The key of the first boot of block 0."""
+        return BootKey(block=0, position=0, arm=self.job.blocks[0].arms[0], attempt=0)
 
     def send(self, *events: Any, expect: int = 204) -> httpx.Response:
         body = {"fence": self.fence, "events": [event.model_dump(mode="json") for event in events]}
@@ -294,8 +328,8 @@ class RunSession:
             BootFinished(at=NOW, boot=key, outcome=Outcome.PASSED, workload_s=3.0, overhead_s=1.0),
         ]
 
-    def block(self, plan: BlockPlan, times: int = 1) -> None:
-        """A whole block; every message `times` times."""
+    def send_block(self, plan: BlockPlan, times: int = 1) -> None:
+        """Send a whole block, each message `times` times."""
         for position, arm in enumerate(plan.arms):
             key = BootKey(block=plan.block, position=position, arm=arm, attempt=plan.first_attempt)
             for _ in range(times):
@@ -303,8 +337,8 @@ class RunSession:
         for _ in range(times):
             self.send(BlockFinished(at=NOW, block=plan.block, attempt=plan.first_attempt))
 
-    def dead_boot(self, plan: BlockPlan, arm: Arm, failure: Failure, attempt: int | None = None) -> None:
-        """A boot of `arm` that ended with `failure`, and its block discarded."""
+    def send_failed_boot(self, plan: BlockPlan, arm: Arm, failure: Failure, attempt: int | None = None) -> None:
+        """Send a boot of `arm` that fails with `failure`, and the discarded block."""
         attempt = plan.first_attempt if attempt is None else attempt
         key = BootKey(block=plan.block, position=plan.arms.index(arm), arm=arm, attempt=attempt)
         kernel = failure.kind is ErrorKind.KERNEL
@@ -344,13 +378,16 @@ class RunSession:
 
 def passing_run(run: RunSession) -> RunResult:
     for plan in run.remaining:
-        run.block(plan)
+        run.send_block(plan)
     return RunResult(outcome=Outcome.PASSED)
 
 
 @dataclass
 class ScriptedWorker:
-    """Claims what it is woken for; `on_*` say what comes of it (None from `on_run`: it dies without a word)."""
+    """A worker that claims the jobs of its messages; `on_*` give the results.
+
+    None from `on_run` or `on_health_check`: the worker stops without a finish request.
+    """
 
     client: TestClient
     token: str
@@ -429,19 +466,20 @@ class ScriptedWorker:
 
     def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
         sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
-        return self.client.request(method, f"/api/worker/v1/{path}", headers=sent, **more)
+        answer: httpx.Response = self.client.request(method, f"/api/worker/v1/{path}", headers=sent, **more)
+        return answer
 
 
 def results(
     *given: RunResult | Callable[[RunSession], RunResult | None] | None,
 ) -> Callable[[RunSession], RunResult | None]:
-    """What happens at the first, second, ... run; the last for ever."""
-    left: Sequence[Any] = list(given)
+    """Return a handler that gives the results in turn, and repeats the last one."""
+    remaining: Sequence[Any] = list(given)
 
     def next_result(run: RunSession) -> RunResult | None:
-        nonlocal left
-        now, left = left[0], left[1:] or left
-        result: RunResult | None = now(run) if callable(now) else now
+        nonlocal remaining
+        current, remaining = remaining[0], remaining[1:] or remaining
+        result: RunResult | None = current(run) if callable(current) else current
         return result
 
     return next_result

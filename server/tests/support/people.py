@@ -1,4 +1,4 @@
-"""Users of a lab under test, and browsers that they sign in with."""
+"""Users of a lab under test, and HTTP clients that are signed in."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PASSWORD = "a barge on the canal"
 
 @cache
 def password_hash() -> str:
-    """Of PASSWORD: hashing takes its time, and every test has users."""
-    return passwords.hashed(PASSWORD)
+    """Return the hash of PASSWORD, computed once because hashing takes long."""
+    return passwords.hash_password(PASSWORD)
 
 
 def add_user(session: Session, name: str, role: UserRole) -> User:
@@ -29,16 +29,15 @@ def add_user(session: Session, name: str, role: UserRole) -> User:
 
 
 @cache
-def trust_nobody() -> ssl.SSLContext:
-    """For clients that speak plain HTTP: each would read all certificates of the machine, which takes longer than most
-    tests."""
+def empty_ssl_context() -> ssl.SSLContext:
+    """Return an SSL context without certificates, for plain HTTP: loading them takes longer than most tests."""
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def browser(url: str, name: str, password: str = PASSWORD) -> httpx.Client:
-    """Signed in, with the CSRF token that the lab's pages would send. It keeps cookies as a browser does."""
-    with httpx.Client(base_url=url, timeout=20, verify=trust_nobody()) as page:
+    """Return a client that is signed in: with the session cookie and its CSRF token."""
+    with httpx.Client(base_url=url, timeout=20, verify=empty_ssl_context()) as page:
         answer = page.post("/api/v1/session", json={"name": name, "password": password})
         assert answer.status_code == 200, answer.text
         headers = {"X-CSRF-Token": answer.json()["csrf_token"]}
-        return httpx.Client(base_url=url, timeout=20, verify=trust_nobody(), cookies=page.cookies, headers=headers)
+        return httpx.Client(base_url=url, timeout=20, verify=empty_ssl_context(), cookies=page.cookies, headers=headers)

@@ -1,4 +1,4 @@
-"""Passwords: made, judged, and kept as argon2id hashes."""
+"""Passwords: generation, checks of chosen ones, and argon2id hashes."""
 
 from __future__ import annotations
 
@@ -13,44 +13,48 @@ from pwdlib.hashers.argon2 import Argon2Hasher
 from wqlab_contracts.api.accounts import PASSWORD_MIN
 
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
-"""What is not taken for something else when it is read from a terminal."""
-_GROUPS, _GROUP = 5, 4
+"""Characters that are not confused with each other when read from a terminal."""
+_GROUPS, _GROUP_LENGTH = 5, 4
 _argon2 = PasswordHash((Argon2Hasher(),))
-_at_once = threading.BoundedSemaphore(2)
-"""Each hash takes 64 MiB and four threads for a while; a crowd at the door must not take the lab's memory."""
+_concurrent_hashes = threading.BoundedSemaphore(2)
+"""Limits concurrent hashing: each hash uses 64 MiB and four threads; many sign-ins at once must not exhaust memory."""
 
 
-def made() -> str:
-    """A new password of 99 random bits: `k3rv-...`, five groups of four."""
-    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_GROUP)) for _ in range(_GROUPS))
+def generate() -> str:
+    """Return a new password of 99 random bits, such as `k3rv-...`: five groups of four characters."""
+    return "-".join("".join(secrets.choice(_ALPHABET) for _ in range(_GROUP_LENGTH)) for _ in range(_GROUPS))
 
 
-def hashed(password: str) -> str:
-    with _at_once:
-        return _argon2.hash(_normal(password))
+def hash_password(password: str) -> str:
+    """Return the argon2id hash of a password."""
+    with _concurrent_hashes:
+        return _argon2.hash(_normalize(password))
 
 
 def matches(password: str, password_hash: str | None) -> bool:
-    """Takes as long for a user that there is not (None) as for a wrong password."""
-    with _at_once:
-        return _argon2.verify(_normal(password), password_hash or _nobodys()) and password_hash is not None
+    """Return True if the password has this hash. Takes as long for an unknown user (None) as for a wrong password."""
+    with _concurrent_hashes:
+        return _argon2.verify(_normalize(password), password_hash or _dummy_hash()) and password_hash is not None
 
 
-def mistake(password: str, name: str) -> str | None:
-    """What is wrong with a password that somebody has chosen. Length is what counts; rules about its characters make
-    people choose worse ones."""
+def weakness(password: str, name: str) -> str | None:
+    """Return why a chosen password is refused, or None.
+
+    Only length and obvious guesses are checked; rules about characters make people choose worse passwords.
+    """
     if len(password) < PASSWORD_MIN:
-        return f"a password has at least {PASSWORD_MIN} characters"
+        return f"a password must have at least {PASSWORD_MIN} characters"
     if len(set(password)) < 5 or (len(name) > 3 and name in password.lower()):
         return "this password is too easy to guess"
     return None
 
 
 @cache
-def _nobodys() -> str:
+def _dummy_hash() -> str:
+    """Return a hash that no password has, to compare with where there is no user."""
     return _argon2.hash(secrets.token_urlsafe())
 
 
-def _normal(password: str) -> str:
-    """The same text, however a keyboard composes it."""
+def _normalize(password: str) -> str:
+    """Return the text in NFKC form, so that it does not depend on how a keyboard composes characters."""
     return unicodedata.normalize("NFKC", password)

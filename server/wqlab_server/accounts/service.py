@@ -1,4 +1,4 @@
-"""Users: made, changed, disabled; and signing in."""
+"""User management (create, change, disable) and sign-in."""
 
 from __future__ import annotations
 
@@ -20,22 +20,25 @@ from . import passwords, throttle
 
 
 def create_user(session: Session, name: str, role: UserRole) -> tuple[User, str]:
-    """The user and the password that was made, which is shown once. Raises ApiProblem 409 for a name that is taken."""
-    if is_there(session, name):
-        raise ApiProblem(409, f"there is a user {name} already")
-    password = passwords.made()
-    user = User(name=name, role=role, password_hash=passwords.hashed(password))
+    """Create a user and return it with its generated password, which is shown only once.
+
+    Raises ApiProblem 409 if the name is taken.
+    """
+    if user_exists(session, name):
+        raise ApiProblem(409, f"user {name} already exists")
+    password = passwords.generate()
+    user = User(name=name, role=role, password_hash=passwords.hash_password(password))
     session.add(user)
     session.flush()
     return user, password
 
 
-def is_there(session: Session, name: str) -> bool:
+def user_exists(session: Session, name: str) -> bool:
     return session.scalar(select(User.id).where(User.name == name)) is not None
 
 
 def get_user(session: Session, name: str, *, lock: bool = False) -> User:
-    """Raises ApiProblem 404."""
+    """Return a user, with `lock` for update. Raises ApiProblem 404 if there is none of this name."""
     query = select(User).where(User.name == name)
     user = session.scalar(query.with_for_update() if lock else query)
     if user is None:
@@ -44,15 +47,19 @@ def get_user(session: Session, name: str, *, lock: bool = False) -> User:
 
 
 def change_user(session: Session, name: str, *, role: UserRole | None, disabled: bool | None) -> User:
-    """Raises ApiProblem 404, or 409 for what would leave the lab without an administrator."""
-    # All administrators, in one order: two who take each other's role away at once must not both succeed.
+    """Change a user's role, or disable (True) or enable (False) the user; None leaves the value unchanged.
+
+    Disabling ends the user's sessions and revokes the user's tokens. Raises ApiProblem 404 if there is no such user,
+    and 409 if the change would leave the lab without an administrator.
+    """
+    # Lock all administrators in a fixed order: of two who demote each other at once, only one may succeed.
     admins = session.scalars(
         select(User).where(User.role == UserRole.ADMIN, User.disabled_at.is_(None)).order_by(User.id).with_for_update()
     ).all()
     user = get_user(session, name, lock=True)
-    stays = (role or user.role) is UserRole.ADMIN and not disabled
-    if [admin.id for admin in admins] == [user.id] and not stays:
-        raise ApiProblem(409, f"{name} is the lab's only administrator; make another one first")
+    remains_admin = (role or user.role) is UserRole.ADMIN and not disabled
+    if [admin.id for admin in admins] == [user.id] and not remains_admin:
+        raise ApiProblem(409, f"{name} is the lab's only administrator; make another user an administrator first")
     if role is not None:
         user.role = role
     if disabled and user.disabled_at is None:
@@ -69,9 +76,12 @@ def change_user(session: Session, name: str, *, role: UserRole | None, disabled:
 
 
 def reset_password(session: Session, name: str) -> tuple[User, str]:
-    """A new password, shown once; the user's browsers are signed out. Raises ApiProblem 404."""
-    password = passwords.made()
-    password_hash = passwords.hashed(password)
+    """Set a new generated password and end the user's sessions. Return the user and the password, shown only once.
+
+    Raises ApiProblem 404 if there is no such user.
+    """
+    password = passwords.generate()
+    password_hash = passwords.hash_password(password)
     user = get_user(session, name, lock=True)
     user.password_hash = password_hash
     browser_sessions.end_all(session, user)
@@ -83,65 +93,74 @@ def reset_password(session: Session, name: str) -> tuple[User, str]:
 
 
 def sign_in(factory: SessionFactory, settings: Settings, name: str, password: str, address: str | None) -> str:
-    """A new session's secret. Raises ApiProblem 401, the same for a wrong password, a user that there is not and one
-    who is disabled; 429 after too many tries."""
-    counted = _count(factory, name, address)
+    """Check name and password and return the secret of a new session.
+
+    Raises ApiProblem 401, identical for a wrong password, an unknown and a disabled user, and 429 after too many
+    attempts.
+    """
+    attempt = _count_attempt(factory, name, address)
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name, User.disabled_at.is_(None)))
     if not passwords.matches(password, known):
-        raise _refused()
+        raise _wrong_credentials()
     with transaction(factory) as session:
-        user = _unchanged(session, name, known)
+        user = _lock_unchanged(session, name, known)
         user.last_sign_in_at = func.now()
-        throttle.give_back(session, counted)
+        throttle.uncount(session, attempt)
         return browser_sessions.begin(session, settings, user)
 
 
 def change_password(
     factory: SessionFactory, settings: Settings, name: str, *, old: str, new: str, address: str | None
 ) -> str:
-    """Ends all sessions of the user and returns the secret of a new one. Raises ApiProblem 422 for a new password that
-    will not do and for a wrong old one, 429 after too many tries."""
-    wrong = passwords.mistake(new, name)
-    if wrong is not None:
-        raise invalid([{"pointer": "/new_password", "detail": wrong}])
-    counted = _count(factory, name, address)
+    """Change a password, end all sessions of the user and return the secret of a new session.
+
+    Raises ApiProblem 422 if the new password is too weak or the old one wrong, and 429 after too many attempts.
+    """
+    weakness = passwords.weakness(new, name)
+    if weakness is not None:
+        raise invalid([{"pointer": "/new_password", "detail": weakness}])
+    attempt = _count_attempt(factory, name, address)
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name))
     if not passwords.matches(old, known):
         raise invalid([{"pointer": "/old_password", "detail": "this is not your password"}])
-    password_hash = passwords.hashed(new)
+    password_hash = passwords.hash_password(new)
     with transaction(factory) as session:
-        user = _unchanged(session, name, known)
+        user = _lock_unchanged(session, name, known)
         user.password_hash = password_hash
-        throttle.give_back(session, counted)
+        throttle.uncount(session, attempt)
         browser_sessions.end_all(session, user)
         return browser_sessions.begin(session, settings, user)
 
 
-def _count(factory: SessionFactory, name: str, address: str | None) -> throttle.Try:
-    """In a transaction of its own: a try counts although it fails."""
-    wanted = throttle.the_try(name, address)
+def _count_attempt(factory: SessionFactory, name: str, address: str | None) -> throttle.Attempt:
+    """Count a sign-in attempt, in a transaction of its own so that a failed attempt stays counted.
+
+    Raises ApiProblem 429 after too many attempts.
+    """
+    attempt = throttle.attempt_of(name, address)
     with transaction(factory) as session:
-        wait = throttle.take(session, wanted)
+        wait = throttle.count(session, attempt)
     if wait is None:
-        return wanted
+        return attempt
     minutes = -(-wait // timedelta(minutes=1))
     raise ApiProblem(
         429,
-        f"too many tries to sign in; wait {minutes} {'minute' if minutes == 1 else 'minutes'}",
+        f"too many attempts to sign in; wait {minutes} {'minute' if minutes == 1 else 'minutes'}",
         slug="too-many-sign-ins",
         headers={"Retry-After": str(-(-wait // timedelta(seconds=1)))},
     )
 
 
-def _unchanged(session: Session, name: str, password_hash: str | None) -> User:
-    """The user, locked. Hashing took a while: who was disabled or got another password meanwhile is refused."""
+def _lock_unchanged(session: Session, name: str, password_hash: str | None) -> User:
+    """Lock and return the user. Raises ApiProblem 401 if the user was disabled or got another password while the
+    password was being hashed."""
     user = session.scalar(select(User).where(User.name == name).with_for_update())
     if user is None or user.disabled_at is not None or user.password_hash != password_hash:
-        raise _refused()
+        raise _wrong_credentials()
     return user
 
 
-def _refused() -> ApiProblem:
+def _wrong_credentials() -> ApiProblem:
     return ApiProblem(401, "no user has this name and password", slug="wrong-credentials")

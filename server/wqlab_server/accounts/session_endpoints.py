@@ -1,4 +1,4 @@
-"""Signing in and out with a browser, and one's own password."""
+"""Endpoints to sign in and out with a browser, and to change one's own password."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ router = APIRouter(prefix="/session", tags=["session"], responses=documented(401
 
 @router.post("", responses=documented(400))
 def sign_in(body: SignIn, request: Request, response: Response, settings: AppSettings) -> SessionView:
-    """Sign in: sets the session's cookie, a new one whatever the browser brought."""
-    _same_site(request)
+    """Sign in: set the cookie of a new session. A session that the browser had before ends."""
+    _check_same_site(request)
     factory: SessionFactory = request.app.state.sessions
     secret = service.sign_in(factory, settings, body.name, body.password, _address(request))
-    _end(request, settings)
-    return _begun(request, response, settings, secret)
+    _end_session(request, settings)
+    return _begin_session(request, response, settings, secret)
 
 
 @router.get("")
 def get_session(request: Request, response: Response, settings: AppSettings) -> SessionView:
-    """Who is asking. Needs no sign-in: `user` is null then."""
-    who = identify(request)
-    if who is None and browser_sessions.cookie_name(settings) in request.cookies:
+    """The current user and session. Needs no sign-in: without one, `user` is null."""
+    principal = identify(request)
+    if principal is None and browser_sessions.cookie_name(settings) in request.cookies:
         browser_sessions.clear_cookie(response, settings)
-    return _view(who, settings)
+    return _view(principal, settings)
 
 
 @router.delete("", status_code=status.HTTP_204_NO_CONTENT)
 def sign_out(request: Request, settings: AppSettings) -> Response:
-    """End this browser's session. Harmless when there is none."""
-    identify(request)  # for the CSRF token: no other site may sign anyone out
-    _end(request, settings)
+    """Sign out: end this browser's session, if there is one."""
+    identify(request)  # checks the CSRF token: no other site may sign a user out
+    _end_session(request, settings)
     response = Response(status_code=status.HTTP_204_NO_CONTENT)
     browser_sessions.clear_cookie(response, settings)
     return response
@@ -48,39 +48,39 @@ def sign_out(request: Request, settings: AppSettings) -> Response:
 
 @router.put("/password", responses=documented(400))
 def change_password(
-    body: PasswordChange, request: Request, response: Response, settings: AppSettings, who: SignedIn
+    body: PasswordChange, request: Request, response: Response, settings: AppSettings, principal: SignedIn
 ) -> SessionView:
-    """Change one's own password. Every other browser of the user is signed out; this one goes on with a new session
-    and a new CSRF token. API tokens stay."""
-    if who.csrf is None:
-        raise ApiProblem(403, "a password is changed by its user, signed in with a browser, not with a token")
+    """Change one's own password. Signs out every other browser of the user; this one gets a new session and a new
+    CSRF token. API tokens stay valid."""
+    if principal.csrf is None:
+        raise ApiProblem(403, "a password can only be changed by its user, signed in with a browser, not with a token")
     factory: SessionFactory = request.app.state.sessions
     secret = service.change_password(
-        factory, settings, who.owner, old=body.old_password, new=body.new_password, address=_address(request)
+        factory, settings, principal.owner, old=body.old_password, new=body.new_password, address=_address(request)
     )
-    return _begun(request, response, settings, secret)
+    return _begin_session(request, response, settings, secret)
 
 
-def _begun(request: Request, response: Response, settings: Settings, secret: str) -> SessionView:
-    """Sends the cookie; the answer is what the next request will be told."""
+def _begin_session(request: Request, response: Response, settings: Settings, secret: str) -> SessionView:
+    """Set the cookie of a session and return the session, as the next `GET /session` will show it."""
     browser_sessions.set_cookie(response, settings, secret)
     factory: SessionFactory = request.app.state.sessions
     with transaction(factory) as session:
         return _view(by_cookie(session, settings, secret), settings)
 
 
-def _view(who: Principal | None, settings: Settings) -> SessionView:
-    if who is None or who.role is None:
+def _view(principal: Principal | None, settings: Settings) -> SessionView:
+    if principal is None or principal.role is None:
         return SessionView(user=None, csrf_token=None, expires_at=None, public_reading=settings.public_reading)
     return SessionView(
-        user=SessionUser(name=who.owner, role=who.role, scopes=who.all_scopes()),
-        csrf_token=who.csrf,
-        expires_at=who.ends_at,
+        user=SessionUser(name=principal.owner, role=principal.role, scopes=principal.all_scopes()),
+        csrf_token=principal.csrf,
+        expires_at=principal.ends_at,
         public_reading=settings.public_reading,
     )
 
 
-def _end(request: Request, settings: Settings) -> None:
+def _end_session(request: Request, settings: Settings) -> None:
     secret = request.cookies.get(browser_sessions.cookie_name(settings))
     if secret:
         factory: SessionFactory = request.app.state.sessions
@@ -88,10 +88,14 @@ def _end(request: Request, settings: Settings) -> None:
             browser_sessions.end(session, secret)
 
 
-def _same_site(request: Request) -> None:
-    """A form on another site could sign the browser in as somebody else, who then sees what its user does here."""
+def _check_same_site(request: Request) -> None:
+    """Raise ApiProblem 403 for a request from another site.
+
+    Otherwise a form on another site could sign the browser in as an attacker, who then sees what the user does (login
+    CSRF).
+    """
     if request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
-        raise ApiProblem(403, "sign in on the lab's own page")
+        raise ApiProblem(403, "this sign-in comes from another site; sign in on the lab's own page")
 
 
 def _address(request: Request) -> str | None:

@@ -1,8 +1,8 @@
-"""How often one may try to sign in: counted before the password is looked at, and taken back when it was right.
+"""Sign-in throttle: attempts are counted before the password is checked, and uncounted if it was right.
 
-Three counters, so that nobody guesses at leisure and nobody locks out another: tries at one account from one address
-are few, tries from one address at all are some more, and tries at one account from anywhere are bounded. Names that no
-user has are counted like any other, so that a refusal says nothing.
+There are three counters, so that nobody can guess many passwords and nobody can lock another user out: few attempts at
+one account from one address, more from one address at all accounts, and a limit for one account from all addresses.
+Unknown user names are counted as well, so that a refusal does not reveal whether a user exists.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ PER_ACCOUNT = 100
 
 
 @dataclass(frozen=True)
-class Try:
-    """One try, by the counters it is counted in (key -> most in a window), always in the same order: two that come at
-    once wait for each other and never in a circle."""
+class Attempt:
+    """A sign-in attempt."""
 
     limits: dict[str, int]
+    """Key of each counter -> most attempts in a window. The order is always the same, so that concurrent attempts
+    cannot deadlock."""
 
 
-def the_try(account: str, address: str | None) -> Try:
-    """`address`: None where a proxy tells none; then only the account counts."""
+def attempt_of(account: str, address: str | None) -> Attempt:
+    """Return an attempt at `account`. `address` is None where a proxy passes none on; then only the account counts."""
     limits = {f"account {account}": PER_ACCOUNT}
     if address is not None:
         network = _network(address)
@@ -41,36 +42,38 @@ def the_try(account: str, address: str | None) -> Try:
             f"account {account} from {network}": PER_ACCOUNT_AND_ADDRESS,
             **limits,
         }
-    return Try(limits)
+    return Attempt(limits)
 
 
-def take(session: Session, wanted: Try) -> timedelta | None:
-    """Counts the try: None when it may be made, else how long there is to wait. One that is refused by a counter is not
-    counted in those after it."""
-    for key, most in wanted.limits.items():
-        over = SignInThrottle.since <= func.now() - WINDOW
+def count(session: Session, attempt: Attempt) -> timedelta | None:
+    """Count the attempt. Return None if it is allowed, else the time to wait.
+
+    An attempt that one counter refuses is not counted in the later ones.
+    """
+    for key, most in attempt.limits.items():
+        is_over = SignInThrottle.since <= func.now() - WINDOW
         counted = (
             insert(SignInThrottle)
             .values(key=key, attempts=1)
             .on_conflict_do_update(
                 index_elements=[SignInThrottle.key],
                 set_={
-                    "attempts": case((over, 1), else_=SignInThrottle.attempts + 1),
-                    "since": case((over, func.now()), else_=SignInThrottle.since),
+                    "attempts": case((is_over, 1), else_=SignInThrottle.attempts + 1),
+                    "since": case((is_over, func.now()), else_=SignInThrottle.since),
                 },
             )
             .returning(SignInThrottle.attempts, SignInThrottle.since, func.now())
         )
         attempts, since, now = session.execute(counted).one()
         if attempts > most:
-            return _left(since, now)
-    _forget(session)
+            return _time_left(since, now)
+    _delete_expired(session)
     return None
 
 
-def give_back(session: Session, succeeded: Try) -> None:
-    """A try that succeeded counts as none."""
-    for key in succeeded.limits:
+def uncount(session: Session, attempt: Attempt) -> None:
+    """Take an attempt that succeeded off its counters."""
+    for key in attempt.limits:
         session.execute(
             update(SignInThrottle)
             .where(SignInThrottle.key == key, SignInThrottle.attempts > 0)
@@ -79,12 +82,12 @@ def give_back(session: Session, succeeded: Try) -> None:
         )
 
 
-def _left(since: datetime, now: datetime) -> timedelta:
+def _time_left(since: datetime, now: datetime) -> timedelta:
     return max(since + WINDOW - now, timedelta(seconds=1))
 
 
-def _forget(session: Session) -> None:
-    """What is over, and nobody counts in just now."""
+def _delete_expired(session: Session) -> None:
+    """Delete counters whose window is over, except those locked by a concurrent attempt."""
     old = select(SignInThrottle.key).where(SignInThrottle.since <= func.now() - WINDOW)
     session.execute(
         delete(SignInThrottle)
@@ -94,7 +97,7 @@ def _forget(session: Session) -> None:
 
 
 def _network(address: str) -> str:
-    """An IPv6 host has a whole /64 to itself, and would come from another address each time."""
+    """Return the address, or its /64 network for IPv6: one host may use every address of its /64."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,5 +1,4 @@
-"""API tokens: made, listed and revoked by the user they act for; an administrator sees everyone's. Only hashes are
-kept."""
+"""Endpoints to create, list and revoke API tokens: users their own, administrators everyone's."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from fastapi import APIRouter, Query, status
 from sqlalchemy import func, select
 
 from wqlab_contracts.api.accounts import TokenCreated, TokenRequest, TokenView
-from wqlab_contracts.api.submissions import Page
+from wqlab_contracts.api.base import Page
 from wqlab_contracts.enums import Scope
 
 from ..http.auth import Principal, SignedIn, create_token
@@ -25,13 +24,13 @@ router = APIRouter(prefix="/tokens", tags=["tokens"], responses=documented(401, 
 @router.get("")
 def list_tokens(
     session: Db,
-    who: SignedIn,
+    principal: SignedIn,
     before: Before,
     limit: Limit = PAGE_DEFAULT,
-    owner: Annotated[str | None, Query(max_length=100, description="Only this user's")] = None,
+    owner: Annotated[str | None, Query(max_length=100, description="Only tokens of this user")] = None,
 ) -> Page[TokenView]:
-    """One's own, an administrator everyone's; newest first, revoked ones too."""
-    conditions = [] if who.may(Scope.ADMIN) else [Token.user_id == who.user_id]
+    """List one's own tokens, administrators everyone's; newest first, revoked ones included."""
+    conditions = [] if principal.may(Scope.ADMIN) else [Token.user_id == principal.user_id]
     if owner is not None:
         conditions.append(User.name == plain_text("owner", owner))
     found = select(Token, User.name).outerjoin(User, User.id == Token.user_id).where(*conditions)
@@ -46,11 +45,11 @@ def list_tokens(
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, operation_id="create_token", responses=documented(400))
-def make_token(body: TokenRequest, session: Db, who: SignedIn) -> TokenCreated:
-    """A new token that acts for its maker; the answer holds its secret, which is shown this once. One made with a token
-    ends no later than that one."""
-    _check(session, body, who)
-    user = session.get_one(User, who.user_id)
+def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCreated:
+    """Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
+    with another token expires no later than that one."""
+    _check(session, body, principal)
+    user = session.get_one(User, principal.user_id)
     scopes = [Scope(scope) for scope in body.scopes]
     try:
         token, secret = create_token(
@@ -58,7 +57,7 @@ def make_token(body: TokenRequest, session: Db, who: SignedIn) -> TokenCreated:
             plain_text("name", body.name, "body"),
             scopes,
             user=None if Scope.WORKER in scopes else user,
-            expires_at=body.expires_at or (who.ends_at if who.csrf is None else None),
+            expires_at=body.expires_at or (principal.ends_at if principal.csrf is None else None),
         )
     except ValueError as error:
         raise invalid([{"pointer": "/scopes", "detail": str(error)}]) from None
@@ -67,11 +66,11 @@ def make_token(body: TokenRequest, session: Db, who: SignedIn) -> TokenCreated:
 
 
 @router.post("/{token_id}/revoke", responses=documented(404))
-def revoke_token(token_id: Id, session: Db, who: SignedIn) -> TokenView:
-    """It stops working at once, for good. Revoking twice is harmless. Another's is for an administrator, and not there
-    for anybody else."""
+def revoke_token(token_id: Id, session: Db, principal: SignedIn) -> TokenView:
+    """Revoke a token, at once and permanently. Revoking it again changes nothing. Only administrators can revoke the
+    tokens of others; anybody else gets 404."""
     row = session.get(Token, token_id, with_for_update=True)
-    if row is None or not (row.user_id == who.user_id or who.may(Scope.ADMIN)):
+    if row is None or not (row.user_id == principal.user_id or principal.may(Scope.ADMIN)):
         raise not_found("token", token_id)
     if row.revoked_at is None:
         row.revoked_at = func.now()
@@ -81,28 +80,29 @@ def revoke_token(token_id: Id, session: Db, who: SignedIn) -> TokenView:
     return _view(row, owner)
 
 
-def _check(session: Db, body: TokenRequest, who: Principal) -> None:
-    """Nobody gives away more than they have. Raises ApiProblem 422 with every mistake."""
+def _check(session: Db, body: TokenRequest, principal: Principal) -> None:
+    """Check that the token's scopes and expiry do not exceed the caller's. Raises ApiProblem 422 with every mistake."""
     known = [scope.value for scope in Scope]
-    wrong = []
+    mistakes = []
     for index, scope in enumerate(body.scopes):
         if scope not in known:
-            detail = f"no scope {scope[:50]!r}; there are: {', '.join(known)}"
-        elif scope == Scope.WORKER and not who.may(Scope.ADMIN):
-            detail = "a worker's token is made by an administrator"
-        elif scope != Scope.WORKER and not who.may(Scope(scope)):
-            detail = f"you have {', '.join(who.all_scopes())} yourself, so no token of yours can have {scope}"
+            detail = f"unknown scope {scope[:50]!r}; the scopes are: {', '.join(known)}"
+        elif scope == Scope.WORKER and not principal.may(Scope.ADMIN):
+            detail = "only an administrator can create a worker token"
+        elif scope != Scope.WORKER and not principal.may(Scope(scope)):
+            detail = f"your own scopes are {', '.join(principal.all_scopes())}, so your tokens cannot have {scope}"
         else:
             continue
-        wrong.append({"pointer": f"/scopes/{index}", "detail": detail})
+        mistakes.append({"pointer": f"/scopes/{index}", "detail": detail})
     if body.expires_at is not None:
         if body.expires_at <= clock(session):
-            wrong.append({"pointer": "/expires_at", "detail": "this time has passed"})
-        elif who.csrf is None and who.ends_at is not None and body.expires_at > who.ends_at:
-            detail = f"the token that asks ends at {who.ends_at.isoformat()}; one that it makes ends no later"
-            wrong.append({"pointer": "/expires_at", "detail": detail})
-    if wrong:
-        raise invalid(wrong)
+            mistakes.append({"pointer": "/expires_at", "detail": "this time is in the past"})
+        elif principal.csrf is None and principal.ends_at is not None and body.expires_at > principal.ends_at:
+            ends_at = principal.ends_at.isoformat()
+            detail = f"the token of this request expires at {ends_at}; a token created with it cannot expire later"
+            mistakes.append({"pointer": "/expires_at", "detail": detail})
+    if mistakes:
+        raise invalid(mistakes)
 
 
 def _view(row: Token, owner: str | None) -> TokenView:

@@ -1,4 +1,4 @@
-"""Users: made, listed and changed by an administrator."""
+"""Endpoints for administrators to create, list and change users."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, status
 from sqlalchemy import func, select
 
 from wqlab_contracts.api.accounts import UserChange, UserPassword, UserRequest, UserView
-from wqlab_contracts.api.submissions import Page
+from wqlab_contracts.api.base import Page
 
 from ..http.auth import Admin
 from ..http.deps import Db
@@ -30,7 +30,7 @@ def list_users(
     limit: Limit = PAGE_DEFAULT,
     q: Annotated[str | None, Query(max_length=100, description="Part of a name")] = None,
 ) -> Page[UserView]:
-    """Newest first, disabled ones too."""
+    """List users, newest first, disabled ones included."""
     conditions = [] if q is None else [User.name.contains(plain_text("q", q).lower(), autoescape=True)]
     total = session.scalar(select(func.count(User.id)).where(*conditions)) or 0
     query = select(User).where(*conditions).order_by(User.id.desc()).limit(limit + 1)
@@ -44,7 +44,8 @@ def list_users(
 
 @router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
 def create_user(body: UserRequest, session: Db, _: Admin) -> UserPassword:
-    """A new user. The answer holds the password, which is shown this once; the user then changes it."""
+    """Create a user. The response contains the generated password, which is shown only once; the user should change
+    it."""
     return _with_password(*service.create_user(session, body.name, body.role))
 
 
@@ -56,13 +57,13 @@ def get_user(name: Name, session: Db, _: Admin) -> UserView:
 
 @router.patch("/{name}", responses=documented(400, 404, 409))
 def update_user(name: Name, body: UserChange, session: Db, _: Admin) -> UserView:
-    """Give another role, disable, or let in again. It counts at once, in browsers that are signed in and for tokens."""
+    """Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens."""
     return _view(service.change_user(session, name, role=body.role, disabled=body.disabled))
 
 
 @router.post("/{name}/password", responses=documented(404))
 def reset_password(name: Name, session: Db, _: Admin) -> UserPassword:
-    """A new password, shown this once. The user's browsers are signed out; API tokens stay."""
+    """Set a new generated password, which is shown only once. Signs out the user's browsers; API tokens stay valid."""
     return _with_password(*service.reset_password(session, name))
 
 

@@ -1,4 +1,4 @@
-"""Builds: what was compiled, from what, how to do it again, and its files."""
+"""REST endpoints of builds: details, log, configuration and artifacts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from wqlab_contracts.api.submissions import BuildView
+from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.enums import ArtifactKind
 
 from ..http.auth import Reader
@@ -22,20 +22,20 @@ router = APIRouter(prefix="/builds", tags=["builds"], responses=documented(401, 
 
 @router.get("/{build_id}")
 def get_build(build_id: Id, session: Db, _: Reader) -> BuildView:
-    """One build; `new_warnings` are those its baseline does not have."""
+    """Return one build; `new_warnings` are the warnings that its baseline does not have."""
     build = queries.get(session, build_id)
     return build_view(build, new_warnings=queries.own_warnings(session, build))
 
 
 @router.get("/{build_id}/log", response_class=StoredBytes, responses=TEXT)
 def get_build_log(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
-    """The whole log of the build."""
+    """Download the complete log of the build."""
     return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.BUILD_LOG))
 
 
 @router.get("/{build_id}/config", response_class=StoredBytes, responses=TEXT)
 def get_build_config(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
-    """The kernel's .config as it was built."""
+    """Download the kernel's .config as it was built."""
     return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.CONFIG))
 
 
@@ -43,5 +43,5 @@ def get_build_config(build_id: Id, session: Db, store: Store, _: Reader) -> Stor
 def get_build_artifact(
     build_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
 ) -> StoredBytes:
-    """One of the files listed in the build's `artifacts`, by its hash."""
+    """Download one of the files listed in the build's `artifacts`, by its SHA-256."""
     return send(store, queries.artifact_by_hash(queries.get(session, build_id), sha256))

@@ -1,4 +1,4 @@
-"""Reading builds."""
+"""Read builds and their artifacts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..views.build import new_warnings
 
 
 def get(session: Session, build_id: int) -> Build:
-    """Raises ApiProblem 404."""
+    """Return the build. Raises ApiProblem 404."""
     row = session.get(Build, build_id)
     if row is None:
         raise not_found("build", build_id)
@@ -23,7 +23,7 @@ def get(session: Session, build_id: int) -> Build:
 
 
 def artifact_of_kind(build: Build, kind: ArtifactKind) -> messages.Artifact:
-    """Raises ApiProblem 404, which says when there will be one."""
+    """Return the build's first artifact of this kind. Raises ApiProblem 404 that gives the build's state."""
     for artifact in build.result.artifacts if build.result else []:
         if artifact.kind is kind:
             return artifact
@@ -32,7 +32,7 @@ def artifact_of_kind(build: Build, kind: ArtifactKind) -> messages.Artifact:
 
 
 def artifact_by_hash(build: Build, sha256: str) -> messages.Artifact:
-    """Raises ApiProblem 404."""
+    """Return the build's artifact with this SHA-256. Raises ApiProblem 404."""
     for artifact in build.result.artifacts if build.result else []:
         if artifact.sha256 == sha256:
             return artifact
@@ -40,7 +40,7 @@ def artifact_by_hash(build: Build, sha256: str) -> messages.Artifact:
 
 
 def own_warnings(session: Session, build: Build) -> list[CompilerWarning]:
-    """What a candidate build warns of and its baseline does not; empty for builds that are no candidate."""
+    """Return the warnings of a candidate build that its baseline does not have; empty for other builds."""
     part = session.scalar(
         select(SubmissionBuild)
         .where(SubmissionBuild.build_id == build.id, SubmissionBuild.arm == Arm.CANDIDATE)

@@ -1,4 +1,4 @@
-"""Applies and builds: created once for equal content, claimed, finished."""
+"""Create, claim, update and finish applies and builds; builds of equal content are shared."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from wqlab_contracts.specs import CpuArch, KernelRecipe
 
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
-from ..jobs.errors import StaleFence, infrastructure
-from ..jobs.state import Again, Ended, judge_job
+from ..jobs.errors import StaleFence, infrastructure_failure
+from ..jobs.state import Ended, Retry, judge_job
 from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
@@ -36,11 +36,11 @@ from ..storage.events import emit, emit_to_all
 _ARCH: TypeAdapter[CpuArch] = TypeAdapter(CpuArch)
 
 
-# --- rows and their locks: a submission's row always before its jobs' ------------------------------------------------
+# --- row locks; lock order: a submission before its jobs -----------------------------------------------------------
 
 
 def lock_submissions(session: Session, ids: Sequence[int]) -> None:
-    """In the order of their numbers, so that two who lock several never wait for each other."""
+    """Lock submissions in the order of their ids, so that concurrent callers cannot deadlock."""
     if ids:
         session.execute(
             select(Submission.id).where(Submission.id.in_(ids)).order_by(Submission.id).with_for_update()
@@ -48,7 +48,7 @@ def lock_submissions(session: Session, ids: Sequence[int]) -> None:
 
 
 def lock_apply(session: Session, apply_id: int) -> Apply:
-    """Raises ApiProblem 404."""
+    """Lock the apply's submission, then the apply, and return the apply. Raises ApiProblem 404."""
     submission_id = session.scalar(select(Apply.submission_id).where(Apply.id == apply_id))
     lock_submissions(session, [submission_id] if submission_id is not None else [])
     apply = session.scalar(select(Apply).where(Apply.id == apply_id).with_for_update())
@@ -57,8 +57,8 @@ def lock_apply(session: Session, apply_id: int) -> Apply:
     return apply
 
 
-def users(session: Session, build_id: int) -> list[int]:
-    """The submissions that a build serves."""
+def submissions_using(session: Session, build_id: int) -> list[int]:
+    """Return the ids of the submissions that use a build."""
     return list(
         session.scalars(
             select(SubmissionBuild.submission_id)
@@ -70,8 +70,8 @@ def users(session: Session, build_id: int) -> list[int]:
 
 
 def lock_build(session: Session, build_id: int) -> tuple[Build, list[int]]:
-    """The build and whom it serves. Raises ApiProblem 404."""
-    submission_ids = users(session, build_id)
+    """Lock the submissions that use a build, then the build; return it with their ids. Raises ApiProblem 404."""
+    submission_ids = submissions_using(session, build_id)
     lock_submissions(session, submission_ids)
     build = session.scalar(select(Build).where(Build.id == build_id).with_for_update())
     if build is None:
@@ -79,7 +79,7 @@ def lock_build(session: Session, build_id: int) -> tuple[Build, list[int]]:
     return build, submission_ids
 
 
-# --- created ----------------------------------------------------------------------------------------------------
+# --- create -----------------------------------------------------------------------------------------------------
 
 
 def ensure_build(
@@ -93,10 +93,10 @@ def ensure_build(
     modules: dict[str, dict[str, str]],
     toolchain: str,
 ) -> Build:
-    """The build of this content: the one that is passed, under way or queued, else a new one."""
+    """Return the passed or unfinished build of this content, or create one."""
     key = build_key(source.tree_oid, recipe, arch, fragments, toolchain, modules)
-    wanted = select(Build).where(Build.key == key, or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
-    found = session.scalar(wanted)
+    reusable = select(Build).where(Build.key == key, or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
+    found = session.scalar(reusable)
     if found is not None:
         return found
     now = clock(session)
@@ -124,7 +124,7 @@ def ensure_build(
         .on_conflict_do_nothing()
         .returning(Build.id)
     )
-    build = session.scalars(wanted if created is None else select(Build).where(Build.id == created)).one()
+    build = session.scalars(reusable if created is None else select(Build).where(Build.id == created)).one()
     if created is not None:
         claims.nudge(session, build, BUILD, BUILD_QUEUE, now)
     return build
@@ -136,9 +136,12 @@ def ensure_build(
 def claim_apply(
     session: Session, apply_id: int, holder: str, settings: Settings, nonce: str | None = None
 ) -> tuple[ApplyJob, int]:
-    """The job and its fence; the same again for a live claim's nonce. Raises NotClaimable, ApiProblem 404."""
+    """Claim the job; return it with its fence, or the live claim if `nonce` made it.
+
+    Raises NotClaimable, ApiProblem 404.
+    """
     apply = lock_apply(session, apply_id)
-    if now := claims.repeated(session, apply, nonce):
+    if now := claims.find_repeated_claim(session, apply, nonce):
         claims.extend(apply, now, settings.claim_s)
     else:
         claims.take(session, apply, holder, settings.claim_s, claims.next_fence(session))
@@ -157,9 +160,12 @@ def claim_apply(
 def claim_build(
     session: Session, build_id: int, holder: str, settings: Settings, nonce: str | None = None
 ) -> tuple[BuildJob, int]:
-    """The job and its fence; the same again for a live claim's nonce. Raises NotClaimable, ApiProblem 404."""
+    """Claim the job; return it with its fence, or the live claim if `nonce` made it.
+
+    Raises NotClaimable, ApiProblem 404.
+    """
     build, submission_ids = lock_build(session, build_id)
-    if now := claims.repeated(session, build, nonce):
+    if now := claims.find_repeated_claim(session, build, nonce):
         claims.extend(build, now, settings.claim_s)
     else:
         claims.take(session, build, holder, settings.claim_s, claims.next_fence(session))
@@ -180,20 +186,22 @@ def claim_build(
     return job, build.fence or 0
 
 
-# --- on the way -------------------------------------------------------------------------------------------------
+# --- progress ---------------------------------------------------------------------------------------------------
 
 
 def progress_apply(session: Session, apply_id: int, fence: int, events: Sequence[Progress]) -> None:
+    """Store the last of the progress events. Raises StaleFence, ApiProblem 404."""
     apply = lock_apply(session, apply_id)
-    claims.held(session, apply, fence)
-    if events and _show(apply, events[-1]):
+    claims.check_fence(session, apply, fence)
+    if events and _update_progress(apply, events[-1]):
         emit(session, apply.submission_id, EventKind.APPLY_STATE, state=apply.state, text=apply.progress)
 
 
 def progress_build(session: Session, build_id: int, fence: int, events: Sequence[Progress]) -> None:
+    """Store the last of the progress events. Raises StaleFence, ApiProblem 404."""
     build, submission_ids = lock_build(session, build_id)
-    claims.held(session, build, fence)
-    if events and _show(build, events[-1]):
+    claims.check_fence(session, build, fence)
+    if events and _update_progress(build, events[-1]):
         emit_to_all(
             session,
             submission_ids,
@@ -205,8 +213,8 @@ def progress_build(session: Session, build_id: int, fence: int, events: Sequence
         )
 
 
-def _show(job: Apply | Build, event: Progress) -> bool:
-    """Whether anything changed (a repeated message changes nothing)."""
+def _update_progress(job: Apply | Build, event: Progress) -> bool:
+    """Store the progress; return False if it is unchanged, as for a repeated message."""
     new = (event.text, event.done, event.total)
     if new == (job.progress, job.progress_done, job.progress_total):
         return False
@@ -214,15 +222,18 @@ def _show(job: Apply | Build, event: Progress) -> bool:
     return True
 
 
-# --- finished ---------------------------------------------------------------------------------------------------
+# --- finish -----------------------------------------------------------------------------------------------------
 
 
 def finish_apply(session: Session, apply_id: int, fence: int, result: ApplyResult, settings: Settings) -> int | None:
-    """The submission to advance, if any. A repeated finish is accepted and changes nothing. Raises StaleFence."""
+    """Finish an apply or requeue it; return the submission to advance, if any.
+
+    A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404, 422 for an incomplete result.
+    """
     apply = lock_apply(session, apply_id)
-    if repeated(apply, fence, result):
+    if is_repeated_finish(apply, fence, result):
         return apply.submission_id
-    claims.held(session, apply, fence)
+    claims.check_fence(session, apply, fence)
     _check_apply(session, apply, result)
     apply.result = result
     ended = _judge(apply, result.outcome, result.failure, settings)
@@ -230,11 +241,14 @@ def finish_apply(session: Session, apply_id: int, fence: int, result: ApplyResul
     return apply.submission_id
 
 
-def end_apply(session: Session, apply: Apply, ended: Again | Ended) -> None:
+def end_apply(session: Session, apply: Apply, ended: Retry | Ended) -> None:
+    """Requeue or finish an apply, and emit the events."""
     holder, attempt = apply.holder, apply.attempts
-    if isinstance(ended, Again):
+    if isinstance(ended, Retry):
         claims.requeue(apply)
-        _tell_attempt(session, [apply.submission_id], "apply", failure=ended.failure, holder=holder, attempt=attempt)
+        _emit_failed_attempt(
+            session, [apply.submission_id], "apply", failure=ended.failure, holder=holder, attempt=attempt
+        )
         claims.nudge(session, apply, APPLY, BUILD_QUEUE, clock(session))
     else:
         claims.finish(session, apply, ended.outcome, ended.failure)
@@ -249,11 +263,14 @@ def end_apply(session: Session, apply: Apply, ended: Again | Ended) -> None:
 
 
 def finish_build(session: Session, build_id: int, fence: int, result: BuildResult, settings: Settings) -> list[int]:
-    """The submissions to advance. A repeated finish is accepted and changes nothing. Raises StaleFence."""
+    """Finish a build or requeue it; return the submissions to advance.
+
+    A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404, 422 for an incomplete result.
+    """
     build, submission_ids = lock_build(session, build_id)
-    if repeated(build, fence, result):
+    if is_repeated_finish(build, fence, result):
         return submission_ids
-    claims.held(session, build, fence)
+    claims.check_fence(session, build, fence)
     if result.outcome is Outcome.PASSED:
         _check_build(session, build, result)
     build.result = result
@@ -262,11 +279,12 @@ def finish_build(session: Session, build_id: int, fence: int, result: BuildResul
     return submission_ids
 
 
-def end_build(session: Session, build: Build, submission_ids: Sequence[int], ended: Again | Ended) -> None:
+def end_build(session: Session, build: Build, submission_ids: Sequence[int], ended: Retry | Ended) -> None:
+    """Requeue or finish a build, and emit the events."""
     holder, attempt = build.holder, build.attempts
-    if isinstance(ended, Again):
+    if isinstance(ended, Retry):
         claims.requeue(build)
-        _tell_attempt(
+        _emit_failed_attempt(
             session, submission_ids, "build", failure=ended.failure, holder=holder, attempt=attempt, build_id=build.id
         )
         claims.nudge(session, build, BUILD, BUILD_QUEUE, clock(session))
@@ -283,8 +301,8 @@ def end_build(session: Session, build: Build, submission_ids: Sequence[int], end
     )
 
 
-def repeated(job: Apply | Build, fence: int, result: ApplyResult | BuildResult) -> bool:
-    """Whether this finish came already. Raises StaleFence for another result of the same, ended claim."""
+def is_repeated_finish(job: Apply | Build, fence: int, result: ApplyResult | BuildResult) -> bool:
+    """Return True if this finish was recorded before. Raises StaleFence for a different result of an ended claim."""
     if job.state is JobState.RUNNING or job.fence != fence:
         return False
     if job.result == result:
@@ -292,16 +310,16 @@ def repeated(job: Apply | Build, fence: int, result: ApplyResult | BuildResult) 
     raise StaleFence(claims.describe(job), fence)
 
 
-def lost(job: Apply | Build, settings: Settings) -> Again | Ended:
-    """What follows when a claim ran out."""
-    failure = infrastructure(
+def judge_expired(job: Apply | Build, settings: Settings) -> Retry | Ended:
+    """Decide whether a job with an expired claim is retried or ends."""
+    failure = infrastructure_failure(
         f"{claims.describe(job)}: worker {job.holder} stopped answering",
-        advice="see the worker's log; the job was given out again if it had attempts left",
+        advice="see the worker's log; the job is retried if it has attempts left",
     )
     return _judge(job, Outcome.FAILED, failure, settings)
 
 
-def _judge(job: Apply | Build, outcome: Outcome, failure: Failure | None, settings: Settings) -> Again | Ended:
+def _judge(job: Apply | Build, outcome: Outcome, failure: Failure | None, settings: Settings) -> Retry | Ended:
     return judge_job(
         outcome,
         failure,
@@ -315,10 +333,10 @@ def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
     if result.outcome is not Outcome.PASSED:
         return
     if result.baseline is None or not result.toolchain:
-        raise ApiProblem(422, "an apply that passed names its baseline source and the exact toolchain")
-    wants_candidate = apply.submission_id is not None and _has_series(session, apply.submission_id)
-    if wants_candidate and result.candidate is None:
-        raise ApiProblem(422, "an apply of a series that passed names its candidate source")
+        raise ApiProblem(422, "the result of a passed apply needs a baseline source and the exact toolchain")
+    needs_candidate = apply.submission_id is not None and _has_series(session, apply.submission_id)
+    if needs_candidate and result.candidate is None:
+        raise ApiProblem(422, "the result of a passed apply of a series needs a candidate source")
     uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.apply_id == apply.id))}
     sources = [source for source in (result.baseline, result.candidate) if source is not None]
     _check_uploaded([source.bundle for source in sources if source.bundle is not None], uploaded)
@@ -327,9 +345,9 @@ def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
 def _check_build(session: Session, build: Build, result: BuildResult) -> None:
     uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.build_id == build.id))}
     if not result.build_id_gnu:
-        raise ApiProblem(422, "a build that passed has a GNU build id")
+        raise ApiProblem(422, "the result of a passed build needs a GNU build id")
     if not any(artifact.kind is ArtifactKind.KERNEL for artifact in result.artifacts):
-        raise ApiProblem(422, "a build that passed has an artifact of kind kernel")
+        raise ApiProblem(422, "the result of a passed build needs an artifact of kind kernel")
     _check_uploaded(result.artifacts, uploaded)
 
 
@@ -344,7 +362,7 @@ def _has_series(session: Session, submission_id: int) -> bool:
     return submission is not None and submission.request.series is not None
 
 
-def _tell_attempt(
+def _emit_failed_attempt(
     session: Session,
     submission_ids: Sequence[int | None],
     what: str,
@@ -371,10 +389,13 @@ def _dump(failure: Failure | None) -> object:
     return None if failure is None else failure.model_dump(mode="json")
 
 
-def blamed_on(build: Build, arm_is_baseline: bool) -> Failure:
-    """Why a run cannot have this build, seen from its submission. A baseline of an operator's tree that does not
-    compile is the lab's trouble; one that the user chose is the user's, as is every candidate."""
-    found = build.failure or infrastructure(f"build {build.id} ended without a reason")
+def failure_for_arm(build: Build, arm_is_baseline: bool) -> Failure:
+    """Return a failed build's failure as a run of a submission reports it.
+
+    A user error of a baseline from an operator's tree becomes an infrastructure failure: the tree itself does not
+    compile. A failure of a baseline that the user chose, and of every candidate, keeps its kind.
+    """
+    found = build.failure or infrastructure_failure(f"build {build.id} ended without a reason")
     arm = "baseline" if arm_is_baseline else "candidate"
     kind = found.kind
     if kind is ErrorKind.USER and arm_is_baseline and build.trusted:

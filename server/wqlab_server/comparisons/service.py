@@ -1,4 +1,4 @@
-"""From rows to verdicts: a submission's samples as columns, compared by the pure package, stored as rows."""
+"""Compare a submission's samples with `wqlab_comparison`, and store the comparisons and boot values."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from wqlab_contracts.api.report import UnsupportedView
 from wqlab_contracts.enums import Arm, RunPurpose
 
 from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
-from ..storage.db import clock, pairs
+from ..storage.db import clock, fetch_dict
 from ..views.samples_table import samples_of
 
 _BATCH = 5_000
 
 
 def store(session: Session, submission_id: int) -> list[Comparison]:
-    """Compares everything the submission measured, in one go, because its targets share the families of tests.
+    """Compare all targets of the submission together, because they share the families of tests, and store the result.
 
-    Runs without a kernel worth figures (debug recipes) are left out: their boots give findings only. Replaces what was
-    stored before. Raises SamplesError when the samples contradict themselves.
+    Runs of recipes with `figures: false` (debug kernels) are left out: their boots give findings only. Rows stored
+    before are replaced. Raises SamplesError if the samples are inconsistent.
     """
     runs = session.scalars(
         select(Run)
@@ -35,18 +35,18 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
     session.execute(delete(BootValue).where(BootValue.run_id.in_(run_ids)))
     tables = {run.id: samples_of(session, run) for run in measured}
     kept = [table for table in tables.values() if table is not None]
-    answers = compare(Samples.concatenate(kept) if kept else None, [target_facts(session, run) for run in measured])
+    comparisons = compare(Samples.concatenate(kept) if kept else None, [target_facts(session, run) for run in measured])
     by_target = {(run.plan_name, run.device_type): run.id for run in measured}
     rows = [
         Comparison(
-            run_id=by_target[answer.plan, answer.device_type],
+            run_id=by_target[each.plan, each.device_type],
             position=position,
-            question=answer.question,
-            role=answer.role,
-            verdict=answer.verdict,
-            data=answer,
+            question=each.question,
+            role=each.role,
+            verdict=each.verdict,
+            data=each,
         )
-        for position, answer in enumerate(answers)
+        for position, each in enumerate(comparisons)
     ]
     session.add_all(rows)
     for run_id, table in tables.items():
@@ -60,8 +60,8 @@ def store(session: Session, submission_id: int) -> list[Comparison]:
 
 
 def target_facts(session: Session, run: Run) -> TargetFacts:
-    """What the run was to measure, and what is known of what it did not."""
-    lacking = session.execute(
+    """Return what the run was to measure, and the known reasons for missing measurements."""
+    unsupported = session.execute(
         select(
             Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm, func.min(Unsupported.reason)
         )
@@ -69,7 +69,7 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
         .where(Unsupported.run_id == run.id)
         .group_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm)
     ).all()
-    discarded = pairs(
+    discarded = fetch_dict(
         session,
         select(BlockAttempt.arm, func.count())
         .where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
@@ -83,7 +83,7 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
         settings=run.profile.settings,
         unsupported=[
             UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, reason=reason)
-            for scenario, setting, metric, arm, reason in lacking
+            for scenario, setting, metric, arm, reason in unsupported
         ],
         failure=run.failure,
         discarded={arm: blocks for arm, blocks in discarded.items() if arm is not None},

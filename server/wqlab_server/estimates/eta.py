@@ -1,7 +1,7 @@
-"""When a submission will be finished, and what it is doing, in words. Pure.
+"""Estimate when a submission will finish, and describe its current work in words. Pure.
 
-An estimate comes from measured times only: how long boots of this plan on this device type took, how long builds of
-this recipe took. Where nothing was measured yet there is no estimate, and the words say so.
+Estimates use measured times only: past boots of the plan on the device type, and past builds of the recipe. Without a
+measured time there is no estimate, and the description says so.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from wqlab_contracts.enums import JobState, SubmissionState
 
 
 @dataclass(frozen=True)
-class Eta:
+class Estimate:
     finish_at: datetime | None
     what: str
+    """The current work, in words."""
     done_boots: int
     total_boots: int
 
 
 @dataclass(frozen=True)
-class BuildLeft:
-    """A build that the submission needs; times in seconds."""
+class RemainingBuild:
+    """A build that the submission needs; times are in seconds."""
 
     arm: str
     recipe: str
@@ -34,20 +35,21 @@ class BuildLeft:
     progress: str
     done: int
     total: int
-    usual_s: float | None
-    """How long such a build took before; None when none was measured."""
+    typical_s: float | None
+    """Mean duration of past builds like this; None when none was measured."""
 
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
+        """Return the seconds until the build is done; None if unknown."""
         if self.state is JobState.FINISHED:
             return 0.0
         if self.state is JobState.RUNNING and 0 < self.done <= self.total:
             return self.elapsed_s * (self.total - self.done) / self.done
-        return None if self.usual_s is None else max(self.usual_s - self.elapsed_s, 0.0)
+        return None if self.typical_s is None else max(self.typical_s - self.elapsed_s, 0.0)
 
 
 @dataclass(frozen=True)
-class RunLeft:
-    """A run of the submission; times in seconds."""
+class RemainingRun:
+    """A run of the submission; times are in seconds."""
 
     plan: str
     device_type: str
@@ -56,15 +58,16 @@ class RunLeft:
     done_boots: int
     total_boots: int
     boot_elapsed_s: float
-    """Since the present boot began; 0 without one."""
+    """Time since the current boot started; 0 without one."""
     boot_s: float | None
-    """How long one such boot takes, everything included; None when none was measured."""
+    """Mean time of one boot from power cycle to result; None when none was measured."""
     devices: int
-    """Devices of the type in the pool."""
+    """Number of devices of the type in the pool."""
     ahead_boots: int
-    """Boots that others' runs on the type still have to make first."""
+    """Number of boots of other runs on the type that come first."""
 
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
+        """Return the device time in seconds that the run still needs; None if unknown."""
         if self.state is JobState.FINISHED:
             return 0.0
         if self.boot_s is None:
@@ -77,50 +80,56 @@ def estimate(
     now: datetime,
     finished_at: datetime | None,
     *,
-    builds: Sequence[BuildLeft],
-    runs: Sequence[RunLeft],
+    builds: Sequence[RemainingBuild],
+    runs: Sequence[RemainingRun],
     planned_targets: int,
     apply_progress: str = "",
-) -> Eta:
-    """`planned_targets` counts the targets of the request: before the builds are known they are all there is to say."""
+) -> Estimate:
+    """Estimate the finish time and describe the current work.
+
+    `planned_targets` is the number of targets in the request; the description uses it while no run exists yet.
+    """
     done = sum(run.done_boots for run in runs)
     total = sum(run.total_boots for run in runs)
     if state is SubmissionState.FINISHED:
-        return Eta(finished_at, "finished", done, total)
-    left_s = _left_s(builds, runs)
+        return Estimate(finished_at, "finished", done, total)
+    remaining_s = _remaining_s(builds, runs)
     finish_at = None
-    if left_s is not None and (runs or planned_targets == 0):
-        finish_at = now + timedelta(seconds=math.ceil(left_s))
-    words = _words(state, builds, runs, planned_targets, apply_progress)
+    if remaining_s is not None and (runs or planned_targets == 0):
+        finish_at = now + timedelta(seconds=math.ceil(remaining_s))
+    text = _describe_progress(state, builds, runs, planned_targets, apply_progress)
     if finish_at is None:
-        words += "; no estimate yet: nothing like this was timed before"
-    return Eta(finish_at, words, done, total)
+        text += "; no estimate yet: no similar build or boot was measured before"
+    return Estimate(finish_at, text, done, total)
 
 
-def _left_s(builds: Sequence[BuildLeft], runs: Sequence[RunLeft]) -> float | None:
-    """Builds one after another, then runs: side by side over the devices of each type, types side by side."""
-    build_left = [build.left_s() for build in builds]
+def _remaining_s(builds: Sequence[RemainingBuild], runs: Sequence[RemainingRun]) -> float | None:
+    """Sum the builds, which run one after another, and the longest device type.
+
+    Runs share the devices of their type; device types work in parallel.
+    """
+    build_left = [build.remaining_s() for build in builds]
     if any(left is None for left in build_left):
         return None
     by_type: dict[str, float] = defaultdict(float)
     for run in runs:
-        left = run.left_s()
+        left = run.remaining_s()
         if left is None or run.devices < 1:
             return None
         waiting = run.ahead_boots * (run.boot_s or 0.0) if run.state in {JobState.QUEUED, JobState.WAITING} else 0.0
         by_type[run.device_type] += left + waiting
     devices = {run.device_type: run.devices for run in runs}
     longest = {
-        type_: max(*(run.left_s() or 0.0 for run in runs if run.device_type == type_), total / devices[type_])
+        type_: max(*(run.remaining_s() or 0.0 for run in runs if run.device_type == type_), total / devices[type_])
         for type_, total in by_type.items()
     }
     return sum(left for left in build_left if left is not None) + max(longest.values(), default=0.0)
 
 
-def _words(
+def _describe_progress(
     state: SubmissionState,
-    builds: Sequence[BuildLeft],
-    runs: Sequence[RunLeft],
+    builds: Sequence[RemainingBuild],
+    runs: Sequence[RemainingRun],
     planned_targets: int,
     apply_progress: str,
 ) -> str:
@@ -128,12 +137,12 @@ def _words(
         now = apply_progress or "the series is being applied"
         return f"{now}; then kernels are built and {_count(planned_targets, 'target')} measured"
     if state is SubmissionState.COMPARING:
-        return "boots are compared and the report is written"
+        return "boots are being compared and the report is being written"
     parts = []
     unfinished = [build for build in builds if build.state is not JobState.FINISHED]
     for build in unfinished:
-        what = {JobState.RUNNING: build.progress or "compiling", JobState.QUEUED: "waits for a builder"}
-        parts.append(f"{build.arm} kernel ({build.recipe}): {what.get(build.state, 'waits for its source')}")
+        activity = {JobState.RUNNING: build.progress or "compiling", JobState.QUEUED: "waits for a builder"}
+        parts.append(f"{build.arm} kernel ({build.recipe}): {activity.get(build.state, 'waits for its source')}")
     for run in runs:
         if run.state is JobState.FINISHED:
             continue

@@ -1,4 +1,4 @@
-"""The lab at one moment: its devices, who has them and who waits for them."""
+"""Read the lab's current state: devices, their leases, and the runs that wait for them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from wqlab_contracts.specs import Backend
 from ..jobs.state import queue_score
 from ..models import Device, Lab, Lease, Run, Submission
 from ..settings import Settings
-from ..storage.db import clock, pairs
+from ..storage.db import clock, fetch_dict
 from . import timings
-from .lava_pools import Published, standing
+from .lava_pools import PublishedPool, availability
 from .schedule import DeviceAvailability, Schedule
 
 
 @dataclass(frozen=True)
-class Unit:
+class DeviceSnapshot:
+    """A device of the pool with its health and lease."""
+
     name: str
     device_type: str
     lab: str
     health: DeviceHealth
     run_id: int | None
-    """Whom it is leased or offered to."""
+    """The run that the device is leased or offered to."""
     backend: Backend = "labgrid"
-    away: str = ""
-    """Why its lab cannot give it now."""
+    unavailable_reason: str = ""
+    """Why the lab's own server cannot provide the device now; empty when it can."""
 
 
-def unit_class(health: DeviceHealth, *, leased: bool) -> str:
-    """The field of `api.UnitCounts` that counts a device."""
+def availability_class(health: DeviceHealth, *, leased: bool) -> str:
+    """Return the field of `api.DeviceCounts` that counts a device."""
     if health is DeviceHealth.QUARANTINED:
         return "quarantined"
     if leased:
@@ -45,8 +47,8 @@ def unit_class(health: DeviceHealth, *, leased: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Work:
-    """An unfinished run."""
+class UnfinishedRun:
+    """A run that is waiting, queued or running."""
 
     run_id: int
     submission_id: int | None
@@ -58,7 +60,7 @@ class Work:
     wanted_device: str | None
     wanted_backend: Backend | None
     device: str | None
-    """The device it has, or is offered."""
+    """The device that the run has or is offered."""
     state: JobState
     priority: int
     created_at: datetime
@@ -66,80 +68,90 @@ class Work:
     boot_s: float | None
 
     @property
-    def left_s(self) -> float | None:
+    def remaining_s(self) -> float | None:
+        """The device time in seconds that the run still needs; None if unknown."""
         return None if self.boot_s is None else self.boots_left * self.boot_s
 
-    def wants(self, unit: Unit) -> bool:
+    def can_use(self, device: DeviceSnapshot) -> bool:
+        """Return True if the run may be given `device`, apart from the device's health and lease."""
         if self.wanted_device:
-            return unit.name == self.wanted_device
-        return unit.device_type == self.device_type and self.wanted_backend in (None, unit.backend)
+            return device.name == self.wanted_device
+        return device.device_type == self.device_type and self.wanted_backend in (None, device.backend)
 
 
 @dataclass(frozen=True)
-class QueueState:
+class LabSnapshot:
+    """Devices and unfinished runs at the time `now`."""
+
     now: datetime
-    units: list[Unit]
-    work: list[Work]
-    """By id."""
+    devices: list[DeviceSnapshot]
+    runs: list[UnfinishedRun]
+    """Ordered by id."""
     capacity: dict[str, int]
-    """Lab -> devices at once; a lab that is not named has no bound."""
+    """Lab -> devices at once; a lab without an entry has no limit."""
 
     @property
-    def running(self) -> list[Work]:
-        return [run for run in self.work if run.state is JobState.RUNNING]
+    def running(self) -> list[UnfinishedRun]:
+        return [run for run in self.runs if run.state is JobState.RUNNING]
 
     @property
-    def offered(self) -> list[Work]:
-        return [run for run in self.work if run.state is JobState.QUEUED and run.device is not None]
+    def offered(self) -> list[UnfinishedRun]:
+        return [run for run in self.runs if run.state is JobState.QUEUED and run.device is not None]
 
     @cached_property
-    def queued(self) -> list[Work]:
-        """Without a device, in the order in which devices are given out now."""
-        free = [run for run in self.work if run.state is JobState.QUEUED and run.device is None]
+    def queued(self) -> list[UnfinishedRun]:
+        """Queued runs without a device, in the order in which devices are assigned now."""
+        free = [run for run in self.runs if run.state is JobState.QUEUED and run.device is None]
         return sorted(free, key=lambda run: (-self.score(run), run.run_id))
 
     @cached_property
-    def held(self) -> Counter[str]:
-        """Owner -> devices leased or offered to their runs."""
-        return Counter(run.owner for run in self.work if run.device is not None)
+    def devices_held(self) -> Counter[str]:
+        """Owner -> number of devices leased or offered to the owner's runs."""
+        return Counter(run.owner for run in self.runs if run.device is not None)
 
-    def waited_s(self, run: Work) -> float:
+    def waited_s(self, run: UnfinishedRun) -> float:
+        """Return the seconds since the run was created."""
         return max((self.now - run.created_at).total_seconds(), 0.0)
 
-    def score(self, run: Work) -> float:
-        return queue_score(run.priority, self.waited_s(run), self.held[run.owner])
+    def score(self, run: UnfinishedRun) -> float:
+        """Return the run's score in the queue; the highest is served first."""
+        return queue_score(run.priority, self.waited_s(run), self.devices_held[run.owner])
 
     def schedule(self) -> Schedule:
-        """With the runs that have a device in it. Devices of doubtful health count where a type has no good one: their
-        check is short against a run."""
-        works = {run.run_id: run for run in self.work}
-        good_types = {unit.device_type for unit in self.units if unit.health is DeviceHealth.GOOD}
-        usable, at_work = [], []
-        for unit in self.units:
-            run = works.get(unit.run_id) if unit.run_id is not None else None
-            free_s = 0.0 if unit.run_id is None else run.left_s if run else None
-            device = DeviceAvailability(unit.name, unit.device_type, unit.lab, free_s)
-            if unit.run_id is not None:
-                at_work.append(device)
-            doubtful = unit.health is not DeviceHealth.GOOD and unit.device_type in good_types
-            if unit.health is not DeviceHealth.QUARANTINED and not doubtful and not unit.away:
-                usable.append(device)
-        return Schedule(usable, at_work, self.capacity)
+        """Return a schedule that starts from the runs that have a device.
+
+        A device whose health is not good counts only if its type has no good one: a health check is short compared
+        with a run.
+        """
+        runs = {run.run_id: run for run in self.runs}
+        good_types = {device.device_type for device in self.devices if device.health is DeviceHealth.GOOD}
+        usable, leased = [], []
+        for device in self.devices:
+            run = runs.get(device.run_id) if device.run_id is not None else None
+            free_s = 0.0 if device.run_id is None else run.remaining_s if run else None
+            entry = DeviceAvailability(device.name, device.device_type, device.lab, free_s)
+            if device.run_id is not None:
+                leased.append(entry)
+            doubtful = device.health is not DeviceHealth.GOOD and device.device_type in good_types
+            if device.health is not DeviceHealth.QUARANTINED and not doubtful and not device.unavailable_reason:
+                usable.append(entry)
+        return Schedule(usable, leased, self.capacity)
 
 
-def load(session: Session, settings: Settings) -> QueueState:
-    leases = pairs(session, select(Lease.run_id, Lease.device_name))
+def load(session: Session, settings: Settings) -> LabSnapshot:
+    """Read the current state from the database."""
+    leases = fetch_dict(session, select(Lease.run_id, Lease.device_name))
     by_device = {device: run_id for run_id, device in leases.items()}
-    now, published = clock(session), pool_rows(session)
-    units = [
-        Unit(
+    now, published = clock(session), published_pools(session)
+    devices = [
+        DeviceSnapshot(
             name,
             device_type,
             lab,
             health,
             by_device.get(name),
             backend,
-            standing(name, lab, backend, published, now, ours=name in by_device).away,
+            availability(name, lab, backend, published, now, ours=name in by_device).unavailable_reason,
         )
         for name, device_type, lab, health, backend in session.execute(
             select(Device.name, Device.device_type, Device.lab, Device.health, Device.backend)
@@ -158,12 +170,12 @@ def load(session: Session, settings: Settings) -> QueueState:
         )
         .order_by(Run.id)
     ).all()  # fmt: skip
-    usual = timings.boots(session, {(row.plan_name, row.device_type) for row in rows})
-    work = []
+    boot_times = timings.boot_times(session, {(row.plan_name, row.device_type) for row in rows})
+    runs = []
     for row in rows:
-        boot = usual.get((row.plan_name, row.device_type))
-        work.append(
-            Work(
+        boot = boot_times.get((row.plan_name, row.device_type))
+        runs.append(
+            UnfinishedRun(
                 run_id=row.id,
                 submission_id=row.submission_id,
                 title=row.title or f"{row.plan_name} on {row.wanted_device or row.device_type}",
@@ -181,17 +193,20 @@ def load(session: Session, settings: Settings) -> QueueState:
                 boot_s=boot.seconds if boot else None,
             )
         )
-    return QueueState(now, units, work, capacities(session, settings))
+    return LabSnapshot(now, devices, runs, lab_capacities(session, settings))
 
 
-def pool_rows(session: Session) -> dict[str, Published]:
-    """Lab -> what its worker told last of the lab's own server; labs that have one."""
-    told = select(Lab.name, Lab.pool, Lab.published_at).where(Lab.pool.is_not(None))
-    return {name: Published(pool, at) for name, pool, at in session.execute(told)}
+def published_pools(session: Session) -> dict[str, PublishedPool]:
+    """Return LAVA lab -> the last report of its worker about the lab's LAVA server."""
+    reports = select(Lab.name, Lab.pool, Lab.published_at).where(Lab.pool.is_not(None))
+    return {name: PublishedPool(pool, at) for name, pool, at in session.execute(reports)}
 
 
-def capacities(session: Session, settings: Settings) -> dict[str, int]:
-    """Devices at once, per lab: what its worker published, else the setting; a lab without either has no bound."""
+def lab_capacities(session: Session, settings: Settings) -> dict[str, int]:
+    """Return lab -> devices at once.
+
+    A lab's own published capacity takes precedence over the setting; a lab without either has no entry and no limit.
+    """
     labs = set(session.scalars(select(Device.lab).distinct()))
     default = dict.fromkeys(labs, settings.lab_capacity) if settings.lab_capacity else {}
-    return default | pairs(session, select(Lab.name, Lab.capacity))
+    return default | fetch_dict(session, select(Lab.name, Lab.capacity))

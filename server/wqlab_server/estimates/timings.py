@@ -1,4 +1,4 @@
-"""How long boots and builds took before: what every estimate of the server is made of."""
+"""Read the mean durations of past boots and builds, the basis of all estimates."""
 
 from __future__ import annotations
 
@@ -15,36 +15,35 @@ from wqlab_contracts.enums import Arm, Outcome
 from ..models import Boot, Build, Run, SubmissionBuild
 
 HISTORY = 40
-"""How many of the newest boots or builds a usual time is taken from."""
+"""Number of the newest boots or builds that a mean is taken over."""
 
 
 @dataclass(frozen=True)
-class Usual:
+class MeanTime:
     seconds: float
-    """Mean."""
     count: int
-    """Of how many."""
+    """Number of boots or builds in the mean."""
 
 
 @dataclass(frozen=True)
-class BootTime(Usual):
-    """One boot, power cycle to result."""
+class BootTime(MeanTime):
+    """Mean time of one boot, from power cycle to result."""
 
     workload_s: float
-    """The part of it that grows with what is measured."""
+    """The part of `seconds` that is proportional to the number of cells."""
     cells: float
-    """How many scenarios times settings were measured in a boot."""
+    """Mean number of cells (scenarios times settings) measured in a boot."""
 
-    def with_cells(self, cells: int) -> float:
-        """Seconds of a boot that measures so many."""
+    def scaled_to(self, cells: int) -> float:
+        """Return the seconds of a boot that measures `cells` cells."""
         return self.seconds + self.workload_s * (cells / self.cells - 1)
 
 
-def boots(session: Session, pairs: Collection[tuple[str, str]]) -> dict[tuple[str, str], BootTime]:
-    """(plan, device type) -> the newest whole boots, power cycle to result; only pairs that were measured."""
+def boot_times(session: Session, targets: Collection[tuple[str, str]]) -> dict[tuple[str, str], BootTime]:
+    """Return (plan, device type) -> mean time of the newest passed boots; only targets that were measured."""
     found = {}
     passed = select(Boot.id).where(Boot.run_id == Run.id, Boot.outcome == Outcome.PASSED)
-    for plan, device_type in pairs:
+    for plan, device_type in targets:
         runs = (
             select(Run.id)
             .where(Run.plan_name == plan, Run.device_type == device_type, passed.exists())
@@ -76,8 +75,8 @@ def boots(session: Session, pairs: Collection[tuple[str, str]]) -> dict[tuple[st
     return found
 
 
-def builds(session: Session) -> dict[tuple[str, str, Arm], Usual]:
-    """(recipe, arch, arm) -> the newest builds that compiled something."""
+def build_times(session: Session) -> dict[tuple[str, str, Arm], MeanTime]:
+    """Return (recipe, arch, arm) -> mean time of the newest builds that compiled something."""
     seconds: dict[tuple[str, str, Arm], list[float]] = defaultdict(list)
     rows = session.execute(
         select(SubmissionBuild.recipe, SubmissionBuild.arch, SubmissionBuild.arm, Build.result)
@@ -89,4 +88,4 @@ def builds(session: Session) -> dict[tuple[str, str, Arm], Usual]:
     for recipe, arch, arm, result in rows:
         if result is not None and not result.reused and result.duration_s > 0:
             seconds[recipe, arch, arm].append(result.duration_s)
-    return {key: Usual(sum(each) / len(each), len(each)) for key, each in seconds.items()}
+    return {key: MeanTime(sum(each) / len(each), len(each)) for key, each in seconds.items()}

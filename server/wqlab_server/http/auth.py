@@ -1,7 +1,8 @@
-"""Who asks, and what they may do: API tokens with scopes, and browsers' sessions, whose scopes are their user's role.
+"""Authentication and authorization: API tokens with scopes, and browser sessions, whose scope follows the user's role.
 
-A request that brings a token is judged by the token alone. A cookie is sent by the browser whoever caused the request,
-so whatever changes something must also bring the session's CSRF token, which only the lab's own pages can read.
+A request with a bearer token is authorized by that token alone. A browser sends its cookie with every request, also
+with one that another site caused; therefore a request that changes something by cookie must also carry the session's
+CSRF token, which only the lab's own pages can read.
 """
 
 from __future__ import annotations
@@ -37,55 +38,60 @@ SCOPE_OF_ROLE = {
     UserRole.ADMIN: Scope.ADMIN,
 }
 _RANK = {scope: rank for rank, scope in enumerate(SCOPE_OF_ROLE.values())}
-_SHORTEST_SECRET = 40
-"""Of a token that was made elsewhere, without its prefix: the length of 30 random bytes in base 64."""
-_USE_NOTED_EVERY = timedelta(minutes=1)
+_MIN_SECRET_LENGTH = 40
+"""Minimum length, without the prefix, of a token that was made elsewhere: 30 random bytes in base 64."""
+_USE_RESOLUTION = timedelta(minutes=1)
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _bearer = HTTPBearer(
-    auto_error=False, scheme_name="token", description="An API token: made in the pages, or `wqlab-server token create`"
+    auto_error=False,
+    scheme_name="token",
+    description="An API token, made on the account page or with `wqlab-server token create`",
 )
 _cookie = APIKeyCookie(
     name=browser_sessions.COOKIE,
     auto_error=False,
     scheme_name="session",
-    description=f"Set by `POST /api/v1/session`; over https it is called `__Host-{browser_sessions.COOKIE}`. "
-    f"Every method but GET and HEAD also needs the header `{CSRF_HEADER}`, with `csrf_token` of `GET /api/v1/session`",
+    description=f"Set by `POST /api/v1/session`; over https its name is `__Host-{browser_sessions.COOKIE}`. "
+    f"Every method but GET and HEAD also needs the header `{CSRF_HEADER}` with the `csrf_token` that "
+    "`GET /api/v1/session` returns",
 )
 
-# `identify` reads both itself; as parameters of an endpoint they are in its documentation.
+# `identify` reads both headers itself; declaring them as parameters puts them into the OpenAPI document.
 _Token = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
 _Cookie = Annotated[str | None, Depends(_cookie)]
 
 
 @dataclass(frozen=True)
 class Principal:
+    """The authenticated sender of a request: a user, a worker, or a visitor."""
+
     owner: str
-    """A user's name, or a worker token's. Empty for a visitor whom the lab lets read."""
+    """Name of the user or of the worker token. Empty for a visitor without an account."""
     scopes: frozenset[Scope]
-    """What this request may do: never more than the user's role allows today."""
+    """Scopes of this request, limited to those the user's current role allows."""
     user_id: int | None = None
     """None for workers and visitors."""
     role: UserRole | None = None
     ends_at: datetime | None = None
-    """When its token ends, or its session if it is not used."""
+    """Expiry of the token, or of the session if it is not used again."""
     csrf: str | None = None
-    """Of a browser's session; None for a token."""
+    """CSRF token of a browser session; None for an API token."""
     lab: str | None = None
-    """A worker token bound to one lab."""
+    """Lab that a worker token is bound to; None for any lab."""
 
     def may(self, scope: Scope) -> bool:
-        """Each role holds the scopes below its own; `worker` is apart from all of them."""
+        """Return True if the principal has `scope`. Each scope includes those below it, except `worker`."""
         if scope is Scope.WORKER:
             return scope in self.scopes
         return any(_RANK.get(held, -1) >= _RANK[scope] for held in self.scopes)
 
     def all_scopes(self) -> list[Scope]:
-        """In rising order, those that others include too."""
+        """Return every scope the principal has, included ones too, lowest first."""
         return [scope for scope in Scope if self.may(scope)]
 
 
 VISITOR = Principal(owner="", scopes=frozenset({Scope.READ}))
-"""Anyone, where the lab allows public reading."""
+"""Sender of an unauthenticated request where the lab allows public reading."""
 
 
 # --- credentials ------------------------------------------------------------------------------------------------
@@ -101,17 +107,21 @@ def create_token(
     expires_at: datetime | None = None,
     secret: str | None = None,
 ) -> tuple[Token, str]:
-    """The row and the secret, which is shown once and kept nowhere. `user`: whom it acts for; a worker's acts for
-    nobody. `secret`: one that was made elsewhere. Raises ValueError for scopes that do not mix."""
+    """Create an API token and return its row and its secret; the secret is not stored.
+
+    `user` is the owner; a worker token has none. `secret` is a secret made elsewhere; by default one is generated.
+    Raises ValueError if there is no scope, if `worker` is combined with another scope, if a token that is not a
+    worker's is bound to a lab, or if it has no owner.
+    """
     if not scopes:
-        raise ValueError("a token needs a scope")
+        raise ValueError("a token needs at least one scope")
     worker = Scope.WORKER in scopes
     if worker and len(set(scopes)) > 1:
-        raise ValueError("scope worker stands alone: make a second token for people")
+        raise ValueError("scope worker cannot be combined with other scopes: make a second token for them")
     if lab is not None and not worker:
-        raise ValueError("only a worker token is bound to a lab")
+        raise ValueError("only a worker token can be bound to a lab")
     if user is None and not worker:
-        raise ValueError("this token acts for a user: name its owner")
+        raise ValueError("a token that is not a worker's needs an owner: name the user")
     secret = secret or PREFIX + secrets.token_urlsafe(32)
     token = Token(
         name=name,
@@ -127,13 +137,18 @@ def create_token(
 
 
 def keep_worker_token(session: Session, name: str, secret: str, lab: str | None = None) -> None:
-    """Makes `secret`, which an operator keeps in a file, the one token of that name: does nothing when it is, and
-    revokes the one it replaces. Raises ValueError for a secret that could be guessed."""
-    if not secret.startswith(PREFIX) or len(secret) < len(PREFIX) + _SHORTEST_SECRET:
-        raise ValueError(f"it is no token: {PREFIX} and at least {_SHORTEST_SECRET} random letters and digits")
+    """Make `secret`, kept by an operator in a file, the only valid worker token named `name`.
+
+    Does nothing if it already is, and revokes the token it replaces. Raises ValueError if the secret is too short or
+    has no prefix, or if it belongs to another or a revoked token.
+    """
+    if not secret.startswith(PREFIX) or len(secret) < len(PREFIX) + _MIN_SECRET_LENGTH:
+        raise ValueError(
+            f"not a token secret: write {PREFIX} followed by at least {_MIN_SECRET_LENGTH} random letters and digits"
+        )
     known = session.scalars(select(Token).where(Token.digest == digest(secret))).one_or_none()
     if known is not None and (known.name != name or known.user_id is not None or known.revoked_at is not None):
-        raise ValueError("it is another token's secret, or a revoked one's: make a new one")
+        raise ValueError("this secret belongs to another token or to a revoked one: make a new secret")
     others = update(Token).where(Token.name == name, Token.user_id.is_(None), Token.revoked_at.is_(None))
     session.execute(others.where(Token.digest != digest(secret)).values(revoked_at=func.now()))
     if known is None:
@@ -141,8 +156,10 @@ def keep_worker_token(session: Session, name: str, secret: str, lab: str | None 
 
 
 def by_token(session: Session, secret: str) -> Principal | None:
-    """Whose token this is; None for one that never was, is revoked or over, or whose user is disabled. Notes the use,
-    at most once a minute."""
+    """Return the principal of a token secret, or None if the token is unknown, revoked or expired or its user disabled.
+
+    Updates `last_used_at`, at most once a minute.
+    """
     found = session.execute(
         select(Token, User)
         .outerjoin(User, User.id == Token.user_id)
@@ -161,7 +178,7 @@ def by_token(session: Session, secret: str) -> Principal | None:
         update(Token)
         .where(
             Token.id == token.id,
-            func.coalesce(Token.last_used_at, token.created_at - _USE_NOTED_EVERY) < func.now() - _USE_NOTED_EVERY,
+            func.coalesce(Token.last_used_at, token.created_at - _USE_RESOLUTION) < func.now() - _USE_RESOLUTION,
         )
         .values(last_used_at=func.now())
         .execution_options(synchronize_session=False)
@@ -169,11 +186,11 @@ def by_token(session: Session, secret: str) -> Principal | None:
     scopes = frozenset(Scope(scope) for scope in token.scopes)
     if user is None:
         return Principal(token.name, scopes, ends_at=token.expires_at, lab=token.lab)
-    return Principal(user.name, _within(scopes, user.role), user.id, user.role, ends_at=token.expires_at)
+    return Principal(user.name, _limit_to_role(scopes, user.role), user.id, user.role, ends_at=token.expires_at)
 
 
 def by_cookie(session: Session, settings: Settings, secret: str) -> Principal | None:
-    """Whose browser this is; None for a session that never was or is over."""
+    """Return the principal of a session cookie, or None if the session is unknown or expired."""
     found = browser_sessions.find(session, settings, secret)
     if found is None:
         return None
@@ -183,18 +200,21 @@ def by_cookie(session: Session, settings: Settings, secret: str) -> Principal | 
     return Principal(user.name, scopes, user.id, user.role, ends_at, browser_sessions.csrf_token(secret))
 
 
-def _within(scopes: frozenset[Scope], role: UserRole) -> frozenset[Scope]:
-    """What is left of a token's scopes under the role that its owner has today."""
-    most = SCOPE_OF_ROLE[role]
-    return frozenset(scope if _RANK[scope] <= _RANK[most] else most for scope in scopes)
+def _limit_to_role(scopes: frozenset[Scope], role: UserRole) -> frozenset[Scope]:
+    """Limit a token's scopes to what its owner's current role allows."""
+    highest = SCOPE_OF_ROLE[role]
+    return frozenset(scope if _RANK[scope] <= _RANK[highest] else highest for scope in scopes)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------
 
 
 def identify(request: Request) -> Principal | None:
-    """Whose request this is; None for nobody's. Raises ApiProblem 401 for a token that is no good, and 403 for a
-    change by cookie without the session's CSRF token."""
+    """Return the principal of a request, or None if the request has no credentials or an expired session.
+
+    Raises ApiProblem 401 if the token is unknown, revoked or expired, and 403 if a request that changes something by
+    cookie lacks the session's CSRF token.
+    """
     factory: SessionFactory = request.app.state.sessions
     settings: Settings = request.app.state.settings
     scheme, token = get_authorization_scheme_param(request.headers.get("Authorization"))
@@ -202,7 +222,7 @@ def identify(request: Request) -> Principal | None:
         with transaction(factory) as session:
             found = by_token(session, token)
         if found is None:
-            raise ApiProblem(401, "the token is unknown, revoked or over; make another one in the pages of the lab")
+            raise ApiProblem(401, "the token is unknown, revoked or expired; make a new one on the account page")
         return found
     secret = request.cookies.get(browser_sessions.cookie_name(settings))
     if not secret:
@@ -214,17 +234,23 @@ def identify(request: Request) -> Principal | None:
     return found
 
 
-def _check_csrf(who: Principal, given: str) -> None:
-    assert who.csrf is not None  # noqa: S101 - every session has one
-    if hmac.compare_digest(given.encode(), who.csrf.encode()):
+def _check_csrf(principal: Principal, header: str) -> None:
+    """Raise ApiProblem 403 unless `header` is the CSRF token of the principal's session."""
+    assert principal.csrf is not None  # noqa: S101 - every session has one
+    if hmac.compare_digest(header.encode(), principal.csrf.encode()):
         return
-    wrong = "is another session's" if given else "is missing"
-    raise ApiProblem(403, f"the header {CSRF_HEADER} {wrong}: send csrf_token of GET /api/v1/session", slug="csrf")
+    mistake = "belongs to another session" if header else "is missing"
+    raise ApiProblem(
+        403, f"the header {CSRF_HEADER} {mistake}: send the csrf_token that GET /api/v1/session returns", slug="csrf"
+    )
 
 
 def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]:
-    """A FastAPI dependency: the principal, or 401 without a good token or session, or 403 without `scope`. With
-    `visitors`, nobody's GET is answered too where the lab allows public reading."""
+    """Return a FastAPI dependency that yields the principal.
+
+    The dependency raises ApiProblem 401 without a valid token or session and 403 without `scope`. With `visitors`, it
+    accepts unauthenticated GET requests where the lab allows public reading.
+    """
 
     def principal(request: Request, _token: _Token, _cookie: _Cookie) -> Principal:
         settings: Settings = request.app.state.settings
@@ -235,14 +261,14 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
             raise ApiProblem(401, "sign in, or send a token: Authorization: Bearer <token>")
         if not found.may(scope):
             held = ", ".join(sorted(found.scopes))
-            raise ApiProblem(403, f"this needs scope {scope}; you have {held}")
+            raise ApiProblem(403, f"this request needs scope {scope}; you have {held}")
         return found
 
     return principal
 
 
 def may_read(request: Request) -> bool:
-    """Whether the request would be answered now, as a stream that it opened long ago must ask."""
+    """Return True if the request would still be authorized now. Long-lived streams check this repeatedly."""
     settings: Settings = request.app.state.settings
     try:
         found = identify(request)
@@ -252,7 +278,7 @@ def may_read(request: Request) -> bool:
 
 
 Reader = Annotated[Principal, Depends(require(Scope.READ, visitors=True))]
-"""Anyone who may read; where the lab allows public reading, a visitor too."""
+"""Requires scope read; where the lab allows public reading, visitors are accepted too."""
 SignedIn = Annotated[Principal, Depends(require(Scope.READ))]
 Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]
 Maintainer = Annotated[Principal, Depends(require(Scope.MAINTAIN))]
@@ -261,7 +287,7 @@ Worker = Annotated[Principal, Depends(require(Scope.WORKER))]
 
 
 def only_build_workers(principal: Worker) -> Principal:
-    """Raises ApiProblem 403 for a token that is bound to a lab."""
+    """Return the principal. Raises ApiProblem 403 if its token is bound to a lab."""
     if principal.lab is not None:
         raise ApiProblem(
             403, f"this token is for the devices of lab {principal.lab}; a build worker needs a token without a lab"
@@ -270,4 +296,4 @@ def only_build_workers(principal: Worker) -> Principal:
 
 
 BuildWorker = Annotated[Principal, Depends(only_build_workers)]
-"""A worker that no lab binds: it applies, builds, looks up. What it builds, every lab boots."""
+"""A worker whose token is not bound to a lab: it applies, builds and looks up. All labs boot the kernels it builds."""

@@ -1,4 +1,4 @@
-"""Browsers that are signed in: the cookie they carry, the row behind it, and the CSRF token that belongs to both."""
+"""Browser sessions: the cookie, the database row that it refers to, and the CSRF token derived from it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,31 @@ from ..models import BrowserSession, User
 from ..settings import Settings
 
 COOKIE = "wqlab_session"
-_USE_NOTED_EVERY = timedelta(minutes=1)
+_USE_RESOLUTION = timedelta(minutes=1)
 
 
 def digest(secret: str) -> str:
-    """SHA-256 is right here: sessions and tokens are 256 random bits, so there is no dictionary to slow down, and every
-    request pays for the check. (A password, which people choose, has a slow hash.)"""
+    """Return the SHA-256 under which a session or token secret is stored.
+
+    A fast hash is sufficient: the secrets are 256 random bits, so they cannot be guessed from a dictionary, and every
+    request computes it. (Passwords, which people choose, have a slow hash.)
+    """
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def csrf_token(secret: str) -> str:
-    """Follows from the cookie, which no other site can read: nothing to store, and another one with every session."""
+    """Derive the CSRF token from the session's secret, which no other site can read. Nothing needs to be stored."""
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
 def begin(session: Session, settings: Settings, user: User) -> str:
-    """A new session's secret, for the cookie. Never one that the browser brought: somebody else may have put it there.
-    Forgets sessions that are over."""
-    session.execute(delete(BrowserSession).where(not_(_alive(settings))).execution_options(synchronize_session=False))
+    """Create a session and return its secret, for the cookie. Deletes expired sessions.
+
+    The secret is always new, never one from the request: another site may have set that (session fixation).
+    """
+    session.execute(
+        delete(BrowserSession).where(not_(_is_valid(settings))).execution_options(synchronize_session=False)
+    )
     secret = secrets.token_urlsafe(32)
     session.add(BrowserSession(user_id=user.id, digest=digest(secret)))
     session.flush()
@@ -40,18 +47,18 @@ def begin(session: Session, settings: Settings, user: User) -> str:
 
 
 def find(session: Session, settings: Settings, secret: str) -> tuple[BrowserSession, User] | None:
-    """The living session of a cookie, with its user. Notes the use, at most once a minute."""
+    """Return the valid session of a cookie and its user, or None. Updates `last_used_at`, at most once a minute."""
     found = session.execute(
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.digest == digest(secret), _alive(settings), User.disabled_at.is_(None))
+        .where(BrowserSession.digest == digest(secret), _is_valid(settings), User.disabled_at.is_(None))
     ).one_or_none()
     if found is None:
         return None
     row, user = found
     session.execute(
         update(BrowserSession)
-        .where(BrowserSession.id == row.id, BrowserSession.last_used_at < func.now() - _USE_NOTED_EVERY)
+        .where(BrowserSession.id == row.id, BrowserSession.last_used_at < func.now() - _USE_RESOLUTION)
         .values(last_used_at=func.now())
         .execution_options(synchronize_session=False)
     )
@@ -59,23 +66,24 @@ def find(session: Session, settings: Settings, secret: str) -> tuple[BrowserSess
 
 
 def end(session: Session, secret: str) -> None:
-    """Harmless for a cookie that is nobody's."""
+    """Delete the session of a cookie, if there is one."""
     session.execute(delete(BrowserSession).where(BrowserSession.digest == digest(secret)))
 
 
 def end_all(session: Session, user: User) -> None:
+    """Delete every session of a user."""
     session.execute(delete(BrowserSession).where(BrowserSession.user_id == user.id))
 
 
 def expires_at(settings: Settings, row: BrowserSession) -> datetime:
-    """When it ends if nothing is asked before; used, it ends when it has grown too old."""
+    """Return the session's expiry: `session_idle_s` after its last use, at most `session_life_s` after its start."""
     return min(
         row.last_used_at + timedelta(seconds=settings.session_idle_s),
         row.created_at + timedelta(seconds=settings.session_life_s),
     )
 
 
-def _alive(settings: Settings) -> ColumnElement[bool]:
+def _is_valid(settings: Settings) -> ColumnElement[bool]:
     return and_(
         BrowserSession.last_used_at > func.now() - timedelta(seconds=settings.session_idle_s),
         BrowserSession.created_at > func.now() - timedelta(seconds=settings.session_life_s),
@@ -86,7 +94,7 @@ def _alive(settings: Settings) -> ColumnElement[bool]:
 
 
 def cookie_name(settings: Settings) -> str:
-    """Over https one that no other host of the same domain can plant."""
+    """Return the cookie's name; over https with the prefix `__Host-`, which no other host of the domain can set."""
     return f"__Host-{COOKIE}" if settings.https else COOKIE
 
 

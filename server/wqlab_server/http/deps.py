@@ -1,4 +1,4 @@
-"""What endpoints ask FastAPI for."""
+"""FastAPI dependencies of the endpoints: database session, settings, data folder, artifact store."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def _store(request: Request) -> ArtifactStore:
     return found
 
 
-# scope="function": committed before the answer leaves, so that a client can read what it was told.
+# scope="function": committed before the response is sent, so that the client's next request sees the change.
 Db = Annotated[Session, Depends(_session, scope="function")]
-"""One transaction a request: committed when the endpoint returns, rolled back when it raises."""
+"""One transaction per request: committed when the endpoint returns, rolled back when it raises."""
 AppSettings = Annotated[Settings, Depends(_settings)]
 Data = Annotated[LiveData, Depends(_data)]
 Store = Annotated[ArtifactStore, Depends(_store)]

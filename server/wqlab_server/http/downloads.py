@@ -1,4 +1,4 @@
-"""Artifacts over HTTP: whole or by range, cacheable for ever because a name is a hash."""
+"""Artifact downloads: whole or by range, cacheable without limit because the address contains the hash."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ BINARY: dict[int | str, dict[str, Any]] = {
             "text/plain": {"schema": {"type": "string"}},
         },
     },
-    206: {"description": "The bytes of the Range asked for"},
+    206: {"description": "The requested range of bytes"},
     416: {"description": "The range is outside the artifact"},
 }
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The text", "content": {"text/plain": {"schema": {"type": "string"}}}},
-    206: {"description": "The bytes of the Range asked for"},
+    206: {"description": "The requested range of bytes"},
     416: {"description": "The range is outside the text"},
 }
 
 
 class StoredBytes(Response):
-    """An artifact, or the one range of it that a request names, streamed from the store."""
+    """Response that streams an artifact, or one requested range of it, from the store."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class StoredBytes(Response):
         self.headers["Accept-Ranges"] = "bytes"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked, start, end = Headers(scope=scope), 0, self._size
-        if asked.get("If-Range", self.headers["ETag"]) == self.headers["ETag"]:
+        request_headers, start, end = Headers(scope=scope), 0, self._size
+        if request_headers.get("If-Range", self.headers["ETag"]) == self.headers["ETag"]:
             try:
-                found = one_range(asked.get("Range", ""), self._size)
+                found = one_range(request_headers.get("Range", ""), self._size)
             except ValueError as error:
                 headers = {"Content-Range": f"bytes */{self._size}"}
                 await problem(ApiProblem(416, str(error), headers=headers))(scope, receive, send)
@@ -80,8 +80,11 @@ class StoredBytes(Response):
 
 
 def one_range(header: str, size: int) -> tuple[int, int] | None:
-    """First byte and the one after the last; None for what is answered whole: no range, several, or no valid one (RFC
-    9110, 14.2). Raises ValueError for a range outside of `size` bytes."""
+    """Parse a Range header into (first byte, byte after the last).
+
+    Returns None if the whole artifact is to be sent: no range, several ranges or an invalid one (RFC 9110, 14.2).
+    Raises ValueError if the range starts beyond `size` bytes.
+    """
     match = _ONE_RANGE.fullmatch(header)
     if match is None:
         return None
@@ -91,14 +94,15 @@ def one_range(header: str, size: int) -> tuple[int, int] | None:
     if first is None or (last is not None and last < first):
         return None
     if first >= size:
-        raise ValueError(f"{header} is outside of {size} bytes")
+        raise ValueError(f"the range {header} is outside of the artifact's {size} bytes")
     return first, size if last is None else min(last + 1, size)
 
 
 def send(store: ArtifactStore, artifact: Artifact) -> StoredBytes:
-    """Answers Range and If-Range requests. Raises ApiProblem 404 when the store lost the bytes.
+    """Return the download of an artifact; Range and If-Range are supported.
 
-    Submitted code decides what an artifact holds, so nothing is ever sent as a type that a browser would run.
+    Submitted code determines an artifact's content, so it is never sent with a media type that a browser executes.
+    Raises ApiProblem 404 if the store no longer has the bytes.
     """
     try:
         size = store.size(artifact.sha256)
@@ -117,14 +121,14 @@ def send(store: ArtifactStore, artifact: Artifact) -> StoredBytes:
         size,
         media_type=media_type,
         headers={
-            "Content-Disposition": _named(disposition, artifact.name),
+            "Content-Disposition": _content_disposition(disposition, artifact.name),
             "Cache-Control": "private, max-age=31536000, immutable",
             "X-Content-Type-Options": "nosniff",
         },
     )
 
 
-def _named(disposition: str, name: str) -> str:
-    """RFC 6266: names that are not plain ASCII are written in UTF-8."""
+def _content_disposition(disposition: str, name: str) -> str:
+    """Format a Content-Disposition header (RFC 6266); a name that is not plain ASCII is written in UTF-8."""
     quoted = quote(name)
     return f'{disposition}; filename="{name}"' if quoted == name else f"{disposition}; filename*=utf-8''{quoted}"

@@ -1,22 +1,20 @@
-"""What browsers may do with an answer: run nothing that is not the lab's, frame nothing, keep nothing private."""
+"""Security headers of responses: no foreign scripts, no framing, no caching of private data."""
 
 from __future__ import annotations
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-DATA = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-"""For an answer that is no page: opened by itself, it is to do nothing."""
-DOCUMENT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-DOCUMENT += "frame-ancestors 'none'; sandbox"
-"""For a page that brings all it needs and has no script. What submitted code printed is in it."""
-_INTERACTIVE_DOCS = "frame-ancestors 'none'"
-"""FastAPI's /docs comes with a script in place, and loads its viewer from elsewhere."""
-_ALWAYS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"}
+DATA_POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+"""Content-Security-Policy of a response that is not a page: opened in a browser, it can do nothing."""
+DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+DOCUMENT_POLICY += "frame-ancestors 'none'; sandbox"
+"""Content-Security-Policy of a self-contained page without scripts, which may show output of submitted code."""
+_DEFAULTS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"}
 
 
-class SafeAnswers:
-    """ASGI middleware: adds what the endpoint did not set itself."""
+class SecurityHeaders:
+    """ASGI middleware that adds the security headers an endpoint did not set itself."""
 
     def __init__(self, app: ASGIApp, api_prefix: str = "/api/") -> None:
         self.app, self.api_prefix = app, api_prefix
@@ -27,15 +25,14 @@ class SafeAnswers:
             return
         path: str = scope["path"]
 
-        async def safe(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                for name, value in _ALWAYS.items():
+                for name, value in _DEFAULTS.items():
                     headers.setdefault(name, value)
-                policy = _INTERACTIVE_DOCS if path in {"/docs", "/redoc"} else DATA
-                headers.setdefault("Content-Security-Policy", policy)
+                headers.setdefault("Content-Security-Policy", DATA_POLICY)
                 if path.startswith(self.api_prefix):
                     headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        await self.app(scope, receive, safe)
+        await self.app(scope, receive, send_with_headers)

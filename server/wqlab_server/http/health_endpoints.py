@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it can work, and what a monitoring system draws. No token needed, no secrets."""
+"""Liveness, readiness and Prometheus metrics. They need no token and contain no secrets."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Health(BaseModel):
 class Check(BaseModel):
     ok: bool
     detail: str = ""
-    """What is wrong and what to do; empty when nothing is."""
+    """The fault and how to fix it; empty if there is none."""
     problems: list[str] = Field(default_factory=list)
-    """Mistakes in files that do not stop the lab: the last good content stays in use."""
+    """Mistakes in data files that do not stop the lab: the last valid content stays in use."""
 
 
 class Readiness(BaseModel):
@@ -43,13 +43,13 @@ class Readiness(BaseModel):
 
 @router.get("/healthz")
 async def healthz() -> Health:
-    """The process answers."""
+    """Report that the process is alive."""
     return Health(status="ok")
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness, "description": "Not ready"}})
 def readyz(request: Request, settings: AppSettings, data: Data, store: Store) -> Response:
-    """The process can do its work: database reachable and migrated, broker and artifact store
+    """Report whether the process can serve requests: database reachable and migrated, broker and artifact store
     reachable, data folder loaded."""
     checks = {
         "database": _database(request.app.state.sessions),
@@ -65,7 +65,7 @@ def readyz(request: Request, settings: AppSettings, data: Data, store: Store) ->
 
 @router.get("/metrics", response_class=PlainTextResponse)
 def metrics(request: Request) -> Response:
-    """Prometheus exposition format."""
+    """Metrics in the Prometheus exposition format."""
     return Response(request.app.state.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
@@ -74,7 +74,7 @@ def _database(sessions: SessionFactory) -> Check:
         with sessions() as session:
             session.execute(text("select 1"))
     except SQLAlchemyError as error:
-        return Check(ok=False, detail=f"not reachable: {_first_line(error)}")
+        return Check(ok=False, detail=f"the database is not reachable: {_first_line(error)}")
     return Check(ok=True)
 
 
@@ -83,16 +83,22 @@ def _migrations(sessions: SessionFactory) -> Check:
         with sessions() as session:
             found = set(session.scalars(text("select version_num from alembic_version")))
     except SQLAlchemyError as error:
-        return Check(ok=False, detail=f"no version table; run `wqlab-server migrate` ({_first_line(error)})")
-    wanted = _heads()
-    if found == wanted:
+        return Check(
+            ok=False,
+            detail=f"the database has no version table; run `wqlab-server migrate` ({_first_line(error)})",
+        )
+    required = _newest_revisions()
+    if found == required:
         return Check(ok=True)
-    at, want = ", ".join(sorted(found)) or "nothing", ", ".join(sorted(wanted))
-    return Check(ok=False, detail=f"the database is at {at}, this server needs {want}; run `wqlab-server migrate`")
+    current, needed = ", ".join(sorted(found)) or "none", ", ".join(sorted(required))
+    return Check(
+        ok=False,
+        detail=f"the database schema is at revision {current}, this server needs {needed}; run `wqlab-server migrate`",
+    )
 
 
 @lru_cache(maxsize=1)
-def _heads() -> frozenset[str]:
+def _newest_revisions() -> frozenset[str]:
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
     return frozenset(ScriptDirectory.from_config(config).get_heads())
@@ -110,7 +116,7 @@ def _data_folder(data: Data) -> Check:
     try:
         data.current()
     except DataError as error:
-        detail = "it has mistakes and there is no earlier good content"
+        detail = "the data folder has mistakes and no valid content was loaded before"
         return Check(ok=False, detail=detail, problems=[str(problem) for problem in error.problems])
     return Check(ok=True, problems=data.problems())
 

@@ -1,4 +1,4 @@
-"""What one client may ask of the public API: bytes per request, requests per second."""
+"""Limits of the public API per client: bytes per request, requests per second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from .problems import ApiProblem, response
 
 BODY_LIMIT = 24_000_000
-"""Bytes; a series mailbox may have 20 million characters (contracts MboxSeries), and JSON escapes cost some more."""
+"""Bytes; a series mailbox may have 20 million characters (contracts MboxSeries), and JSON escapes need some more."""
 REQUESTS_PER_S = 50.0
 BURST = 300
 PUBLIC_PREFIX = "/api/v1"
@@ -23,7 +23,7 @@ REPORT_PREFIX = "/r/"
 
 
 class BodyLimit:
-    """Refuses a body of more than `limit` bytes with 413: by its declared length, or once that much has come."""
+    """ASGI middleware that refuses bodies above `limit` bytes with 413: by declared length, or while receiving."""
 
     def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, prefix: str = PUBLIC_PREFIX) -> None:
         self.app, self.limit, self.prefix = app, limit, prefix
@@ -38,20 +38,22 @@ class BodyLimit:
             return
         received = 0
 
-        async def counted() -> Message:
+        async def receive_limited() -> Message:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
             if received > self.limit:
                 problem = self._problem()
-                raise HTTPException(problem.status, problem.detail)  # the one kind a body reader lets through
+                raise HTTPException(problem.status, problem.detail)  # the only exception that body readers pass on
             return message
 
-        await self.app(scope, counted, send)
+        await self.app(scope, receive_limited, send)
 
     def _problem(self) -> ApiProblem:
         megabytes = self.limit // 1_000_000
-        return ApiProblem(413, f"a request body may have {megabytes} MB; give a large series as a git URL and branch")
+        return ApiProblem(
+            413, f"a request body may have at most {megabytes} MB; give a large series as a git URL and branch"
+        )
 
 
 @dataclass
@@ -61,9 +63,9 @@ class _Bucket:
 
 
 class RateLimit:
-    """A token bucket per bearer token (per address without one), kept in this process."""
+    """ASGI middleware with a token bucket per bearer token (per address without one), kept in this process."""
 
-    _REMEMBERED = 10_000
+    _MAX_CLIENTS = 10_000
 
     def __init__(
         self,
@@ -82,7 +84,7 @@ class RateLimit:
             if wait_s > 0:
                 problem = ApiProblem(
                     429,
-                    f"more than {self.per_s:g} requests a second; wait {wait_s:.1f} s",
+                    f"too many requests: more than {self.per_s:g} a second; wait {wait_s:.1f} s",
                     headers={"Retry-After": str(math.ceil(wait_s))},
                 )
                 await response(problem)(scope, receive, send)
@@ -90,13 +92,13 @@ class RateLimit:
         await self.app(scope, receive, send)
 
     def take(self, client: bytes) -> float:
-        """Counts one request of `client`: 0.0 when it may go on, else the seconds until it may."""
+        """Count one request of `client`. Return 0.0 if it is allowed, else the seconds to wait."""
         now = self.clock()
         bucket = self._buckets.pop(client, None) or _Bucket(float(self.burst), now)
         bucket.tokens = min(self.burst, bucket.tokens + (now - bucket.filled_at) * self.per_s)
         bucket.filled_at = now
         self._buckets[client] = bucket
-        while len(self._buckets) > self._REMEMBERED:
+        while len(self._buckets) > self._MAX_CLIENTS:
             self._buckets.popitem(last=False)
         if bucket.tokens < 1:
             return (1 - bucket.tokens) / self.per_s

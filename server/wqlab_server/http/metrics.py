@@ -1,4 +1,4 @@
-"""Prometheus metrics: request latency of this process, and the lab's state read from the database at each scrape."""
+"""Prometheus metrics: request latency of this process, and the lab's state as the database has it at each scrape."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wqlab_contracts.enums import JobState, SubmissionState
 
-from ..models import Apply, Build, Device, Lease, Run, Submission, TickFault
+from ..models import Apply, Build, Device, Lease, Run, Submission, TickError
 from ..models.tick_errors import TICK_ITEM_KINDS
 from ..storage.db import SessionFactory
 
@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 
 
 class LabCollector(Collector):
-    """Counts rows at each scrape. Without a database there is `wqlab_database_up 0` and nothing else."""
+    """Collector that counts rows at each scrape. Without a database it yields only `wqlab_database_up 0`."""
 
     def __init__(self, sessions: SessionFactory) -> None:
         self._sessions = sessions
@@ -60,7 +60,7 @@ def _lab_families(session: Session) -> Iterator[Metric]:
         submissions.add_metric([each], found.get(each, 0))
     yield submissions
 
-    waiting = GaugeMetricFamily("wqlab_queued_runs", "Runs that wait for a device, by type", labels=["device_type"])
+    waiting = GaugeMetricFamily("wqlab_queued_runs", "Runs waiting for a device, by type", labels=["device_type"])
     queued = (
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)
@@ -81,25 +81,25 @@ def _lab_families(session: Session) -> Iterator[Metric]:
         devices.add_metric([device_type, health], count)
     yield devices
 
-    leases = GaugeMetricFamily("wqlab_leased_devices", "Devices that a run has")
+    leases = GaugeMetricFamily("wqlab_leased_devices", "Devices leased to a run")
     leases.add_metric([], session.scalar(select(func.count()).select_from(Lease)) or 0)
     yield leases
 
-    faults = CounterMetricFamily("wqlab_tick_faults", "Items that raised in a tick, by kind", labels=["what"])
-    counted = dict(session.execute(select(TickFault.what, func.sum(TickFault.count)).group_by(TickFault.what)).all())
+    faults = CounterMetricFamily("wqlab_tick_faults", "Items that failed in a tick, by kind", labels=["what"])
+    counted = dict(session.execute(select(TickError.what, func.sum(TickError.count)).group_by(TickError.what)).all())
     for what in TICK_ITEM_KINDS:
         faults.add_metric([what], int(counted.get(what, 0)))
     yield faults
 
 
 class Metrics:
-    """The registry of one app."""
+    """Metrics registry of one application."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self.latency = Histogram(
             "wqlab_http_request_seconds",
-            "Time until the first byte of the answer",
+            "Time until the first byte of the response",
             ["operation", "status"],
             registry=self.registry,
             buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
@@ -107,12 +107,12 @@ class Metrics:
         self.streams = Gauge("wqlab_streams", "Event and console streams open in this process", registry=self.registry)
 
     def text(self) -> bytes:
-        """The exposition format; runs the database reads, so call it from a thread."""
+        """Return the Prometheus exposition. Reads the database, so call it from a thread."""
         return generate_latest(self.registry)
 
 
 class RequestLatency:
-    """ASGI middleware: observes every HTTP request under its operation id (`unmatched` for none)."""
+    """ASGI middleware that records each request's latency by operation id (`unmatched` if no route matches)."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self.app, self.metrics = app, metrics
@@ -123,11 +123,11 @@ class RequestLatency:
             return
         started = time.perf_counter()
 
-        async def timed(message: Message) -> None:
+        async def send_timed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 operation = getattr(scope.get("endpoint"), "__name__", "unmatched")
-                took_s = time.perf_counter() - started
-                self.metrics.latency.labels(operation, str(message["status"])).observe(took_s)
+                elapsed_s = time.perf_counter() - started
+                self.metrics.latency.labels(operation, str(message["status"])).observe(elapsed_s)
             await send(message)
 
-        await self.app(scope, receive, timed)
+        await self.app(scope, receive, send_timed)

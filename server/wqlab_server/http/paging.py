@@ -1,4 +1,4 @@
-"""Cursor paging: newest first by id, so that new rows never shift a page that someone is reading."""
+"""Cursor pagination: newest first by id, so that new rows never shift a page that someone is reading."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PAGE_DEFAULT = 50
 PAGE_MAX = 200
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
-Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="Longest page")]
+Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="Maximum number of items on the page")]
 
 
 def encode_cursor(last_id: int) -> str:
-    """Opaque to clients; `last_id` is the id of the last row of the page."""
+    """Encode the id of a page's last row as a cursor, which is opaque to clients."""
     return base64.urlsafe_b64encode(f"before:{last_id}".encode()).decode().rstrip("=")
 
 
 def decode_cursor(cursor: str) -> int:
-    """Raises ApiProblem 422 for anything `encode_cursor` did not make."""
+    """Return the id in a cursor of `encode_cursor`. Raises ApiProblem 422 if the cursor is invalid."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         word, _, number = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").partition(":")
@@ -33,22 +33,22 @@ def decode_cursor(cursor: str) -> int:
     except (binascii.Error, UnicodeError, ValueError):
         word, last_id = "", 0
     if word != "before" or not 1 <= last_id <= MAX_ID:
-        raise _not_a_cursor()
+        raise _invalid_cursor()
     return last_id
 
 
 Key = tuple[datetime, int, int]
-"""Place in an order by time: (when, id, number)."""
+"""Position in an order by time: (time, id, number)."""
 
 
 def encode_key(key: Key) -> str:
-    """A cursor for what is ordered by time."""
+    """Encode a position in an order by time as a cursor."""
     at, id_, number = key
     return base64.urlsafe_b64encode(f"{at.isoformat()}|{id_}|{number}".encode()).decode().rstrip("=")
 
 
 def decode_key(cursor: str) -> Key:
-    """Raises ApiProblem 422 for anything `encode_key` did not make."""
+    """Return the position in a cursor of `encode_key`. Raises ApiProblem 422 if the cursor is invalid."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
         at, id_, number = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split("|")
@@ -57,16 +57,16 @@ def decode_key(cursor: str) -> Key:
             return key
     except (binascii.Error, UnicodeError, ValueError):
         pass
-    raise _not_a_cursor()
+    raise _invalid_cursor()
 
 
-def _not_a_cursor() -> ApiProblem:
-    detail = "not a cursor of this server; pass a page's `next` unchanged, or leave it out for the first page"
+def _invalid_cursor() -> ApiProblem:
+    detail = "invalid cursor; pass the `next` of a page unchanged, or leave it out for the first page"
     return ApiProblem(422, detail, errors=[{"parameter": "cursor", "in": "query", "detail": detail}])
 
 
 def _after(
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
+    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the previous page")] = None,
 ) -> Key | None:
     return None if cursor is None else decode_key(cursor)
 
@@ -76,7 +76,7 @@ After = Annotated[Key | None, Depends(_after)]
 
 
 def _before(
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the page before")] = None,
+    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the previous page")] = None,
 ) -> int | None:
     return None if cursor is None else decode_cursor(cursor)
 
@@ -85,20 +85,23 @@ Before = Annotated[int | None, Depends(_before)]
 """The id before which the page starts; None for the first page."""
 
 
-def each_once(request: Request) -> None:
-    """A dependency: ApiProblem 422 for a query parameter that is given twice, of which one would silently count."""
+def reject_duplicate_params(request: Request) -> None:
+    """FastAPI dependency that raises ApiProblem 422 if a query parameter is given more than once.
+
+    Otherwise one of the values would be ignored without notice.
+    """
     names = [name for name, _ in request.query_params.multi_items()]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    duplicates = sorted({name for name in names if names.count(name) > 1})
+    if duplicates:
         raise invalid(
-            [{"parameter": name, "in": "query", "detail": f"{name!r} is given more than once"} for name in twice]
+            [{"parameter": name, "in": "query", "detail": f"{name!r} is given more than once"} for name in duplicates]
         )
 
 
 def plain_text(parameter: str, text: str, where: str = "query") -> str:
-    """`text` when a database can hold it; ApiProblem 422 when it has NUL bytes."""
+    """Return `text`. Raises ApiProblem 422 if it contains a NUL byte, which PostgreSQL cannot store."""
     if "\0" in text:
-        detail = f"{parameter} holds a NUL byte"
+        detail = f"{parameter} contains a NUL byte"
         key = {"pointer": f"/{parameter}"} if where == "body" else {"parameter": parameter, "in": where}
         raise ApiProblem(422, detail, errors=[{**key, "detail": detail}])
     return text

@@ -1,8 +1,8 @@
-"""Every error of the HTTP API as RFC 9457 problem details.
+"""Errors of the HTTP API as RFC 9457 problem details.
 
-Code below the endpoints raises `ApiProblem` (or FastAPI's own exceptions); `install` turns all of them, validation
-errors and crashes included, into `application/problem+json`. A validation problem lists every mistake of a request at
-once, each with a JSON pointer into the body or the name of the parameter.
+Code below the endpoints raises `ApiProblem` (or FastAPI's own exceptions); the handlers that `install` registers turn
+all of them, validation errors and unhandled exceptions included, into `application/problem+json`. A validation problem
+lists every mistake of a request at once, each with a JSON pointer into the body or the name of the parameter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fastapi.responses import JSONResponse, Response
 from sqlalchemy.exc import DataError
 from starlette.exceptions import HTTPException
 
-from wqlab_contracts.api.submissions import Problem
+from wqlab_contracts.api.base import Problem
 
 from ..storage.artifacts import StoreUnavailable
 
@@ -49,8 +49,11 @@ _SLUGS = {
 
 
 class ApiProblem(Exception):
-    """Ends a request with `status`. `errors` items carry `pointer` (JSON pointer into the body) or `parameter`, and
-    `detail`, which says what is wrong and how to fix it."""
+    """Exception that ends a request with the HTTP status `status`.
+
+    Each item of `errors` has `pointer` (JSON pointer into the body) or `parameter`, and `detail`: the mistake and how
+    to fix it.
+    """
 
     def __init__(
         self,
@@ -69,16 +72,18 @@ class ApiProblem(Exception):
         self.headers = dict(headers or {})
 
 
-def not_found(what: str, name: object, hint: str = "") -> ApiProblem:
-    return ApiProblem(404, f"no {what} {name}{f'; {hint}' if hint else ''}")
+def not_found(kind: str, name: object, hint: str = "") -> ApiProblem:
+    """Return a 404 problem for a missing `kind` of resource named `name`, with an optional hint."""
+    return ApiProblem(404, f"no {kind} {name}{f'; {hint}' if hint else ''}")
 
 
 def invalid(errors: Sequence[Mapping[str, str]]) -> ApiProblem:
-    """A request that is well-formed JSON but asks for something that cannot be: 422 with every mistake."""
+    """Return a 422 problem that lists every mistake of a well-formed but invalid request."""
     return ApiProblem(422, _summary([error["detail"] for error in errors]), errors=errors)
 
 
 def response(problem: ApiProblem) -> Response:
+    """Return the response of a problem, as application/problem+json."""
     body = Problem(
         type=TYPE_PREFIX + problem.slug,
         title=HTTPStatus(problem.status).phrase,
@@ -93,7 +98,7 @@ def response(problem: ApiProblem) -> Response:
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The `responses=` of a route: these statuses, each a problem document."""
+    """Return the `responses=` argument of a route that may answer with these statuses, each a problem document."""
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": SCHEMA_REF}}}
         for status in statuses
@@ -134,35 +139,38 @@ async def _on_validation_error(_: Request, error: Exception) -> Response:
 
 
 async def _on_unstorable(request: Request, error: Exception) -> Response:
-    """A value that no column can hold (a NUL byte, a number out of range): the request's mistake, and asking again
-    would not help, so it must not look like a failure of the server."""
+    """Answer 422 for a value that no column can hold (a NUL byte, a number out of range).
+
+    The request is wrong and repeating it would not help, so the answer must not be a 5xx.
+    """
     assert isinstance(error, DataError)  # noqa: S101
-    why = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
-    log.warning("request_unstorable", path=request.url.path, method=request.method, error=why)
-    return response(ApiProblem(422, f"the request holds a value that cannot be stored: {why}"))
+    reason = str(error.orig).splitlines()[0] if str(error.orig) else type(error.orig).__name__
+    log.warning("request_unstorable", path=request.url.path, method=request.method, error=reason)
+    return response(ApiProblem(422, f"the request contains a value that cannot be stored: {reason}"))
 
 
 async def _on_unavailable(request: Request, error: Exception) -> Response:
     log.error("store_unavailable", path=request.url.path, method=request.method, error=str(error))
-    return response(ApiProblem(503, f"{error}; ask again", headers={"Retry-After": "5"}))
+    return response(ApiProblem(503, f"{error}; try again later", headers={"Retry-After": "5"}))
 
 
 async def _on_crash(request: Request, error: Exception) -> Response:
-    # As plain text: a renderer that shows local variables would take seconds and write tokens into the log.
+    # Plain text: a formatter that shows local variables would take seconds and write tokens into the log.
     text = "".join(traceback.format_exception(error))
     log.error("request_crashed", path=request.url.path, method=request.method, traceback=text)
-    return response(ApiProblem(500, "the server failed to answer this request; its log says why"))
+    return response(ApiProblem(500, "internal server error; the server's log has the details"))
 
 
 def _field_error(error: Mapping[str, Any]) -> dict[str, str]:
-    place, *path = error["loc"] or ("body",)
-    detail = _words(error)
-    if place == "body":
+    location, *path = error["loc"] or ("body",)
+    detail = _field_message(error)
+    if location == "body":
         return {"pointer": json_pointer(path), "detail": detail}
-    return {"parameter": str(path[0]) if path else str(place), "in": str(place), "detail": detail}
+    return {"parameter": str(path[0]) if path else str(location), "in": str(location), "detail": detail}
 
 
-def _words(error: Mapping[str, Any]) -> str:
+def _field_message(error: Mapping[str, Any]) -> str:
+    """Return the text of one of Pydantic's validation errors."""
     if error["type"] == "extra_forbidden":
         return f"unknown field {error['loc'][-1]!r}; remove it"
     if error["type"] == "missing":
@@ -173,7 +181,7 @@ def _words(error: Mapping[str, Any]) -> str:
 
 
 def json_pointer(path: Iterable[object]) -> str:
-    """RFC 6901: `/targets/0/plan`; the empty string is the whole body."""
+    """Return the JSON pointer (RFC 6901) of `path`, such as `/targets/0/plan`; the empty string is the whole body."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
 
 

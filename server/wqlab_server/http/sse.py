@@ -1,7 +1,8 @@
-"""Waking HTTP streams when PostgreSQL says that something happened.
+"""Server-sent events, woken by PostgreSQL notifications.
 
 One connection per process LISTENs; every stream subscribes to the (channel, payload) pairs it shows and re-reads its
-rows when woken. Rows are the truth: a lost notification costs a heartbeat interval, never an event.
+rows when woken. A lost notification delays an event by at most one heartbeat interval and loses none, since events
+are read from rows.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from .auth import may_read
 from .metrics import Metrics
 
 HEARTBEAT_S = 15.0
-"""Longest silence of a stream; proxies and clients see that the connection lives."""
+"""Longest time without data on a stream, so that proxies and clients see that the connection is alive."""
 RECONNECT_S = 2.0
-ASK_AGAIN_S = 30.0
-"""How long a stream goes on before it is asked again whether its client may still read."""
+REAUTHORIZE_S = 30.0
+"""Time between two checks that the client of a stream may still read."""
 
 Topic = tuple[str, str]
 """NOTIFY channel and payload."""
@@ -34,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 
 class Subscription:
-    """`wait` returns True when a topic was notified since the last `wait`, False after `timeout_s` of silence."""
+    """Subscription of one stream to its topics."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
@@ -43,6 +44,7 @@ class Subscription:
         self._event.set()
 
     async def wait(self, timeout_s: float = HEARTBEAT_S) -> bool:
+        """Return True once a topic was notified since the last `wait`, False after `timeout_s` without notification."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._event.wait()
@@ -52,7 +54,7 @@ class Subscription:
 
 
 class Notifications:
-    """The process's LISTEN connection and who waits on it. `start` and `stop` belong to the app's lifespan."""
+    """The process's LISTEN connection and its subscriptions. The app's lifespan calls `start` and `stop`."""
 
     def __init__(self, conninfo: str, channels: Iterable[str]) -> None:
         """`conninfo` is a libpq connection string or URI (no SQLAlchemy driver suffix)."""
@@ -64,7 +66,7 @@ class Notifications:
 
     @property
     def streams(self) -> int:
-        """How many streams are open now."""
+        """Number of open streams."""
         return len({subscription for waiting in self._waiting.values() for subscription in waiting})
 
     async def start(self) -> None:
@@ -79,7 +81,7 @@ class Notifications:
 
     @contextmanager
     def subscribe(self, *topics: Topic) -> Iterator[Subscription]:
-        """Subscribe before reading rows: what is committed after the read then wakes the stream."""
+        """Subscribe to topics. Do so before reading rows, so that a commit after the read wakes the stream."""
         subscription = Subscription()
         for topic in topics:
             self._waiting[topic].add(subscription)
@@ -117,31 +119,33 @@ class Notifications:
 
 
 def server_sent_event(*, event: str, data: str, event_id: int | None = None) -> str:
-    """One event in text/event-stream framing; `data` must hold no bare carriage return."""
+    """Format one event as text/event-stream; `data` must not contain a bare carriage return."""
     head = f"id: {event_id}\n" if event_id is not None else ""
     return f"{head}event: {event}\n" + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
 
 
 HEARTBEAT = b": still here\n\n"
-"""A comment that clients ignore."""
+"""A comment line, which clients ignore."""
 
 
 def notifications_of(request: Request) -> Notifications:
-    """The app's LISTEN connection."""
+    """Return the app's LISTEN connection."""
     found: Notifications = request.app.state.notifications
     return found
 
 
 async def guarded(request: Request, parts: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """`parts`, counted among the open streams while a client reads them; they end when the client was signed out, or
-    its token revoked. A client that comes again is then refused."""
+    """Yield `parts` while the client may read them, and count the stream among the open ones.
+
+    The stream ends after the client was signed out or its token revoked; a new request is then refused.
+    """
     metrics: Metrics = request.app.state.metrics
-    asked_at = time.monotonic()
+    authorized_at = time.monotonic()
     with metrics.streams.track_inprogress():
         async with aclosing(parts):
             async for part in parts:
-                if time.monotonic() - asked_at >= ASK_AGAIN_S:
+                if time.monotonic() - authorized_at >= REAUTHORIZE_S:
                     if not await run_in_threadpool(may_read, request):
                         return
-                    asked_at = time.monotonic()
+                    authorized_at = time.monotonic()
                 yield part

@@ -1,4 +1,4 @@
-"""Everything that went wrong on a submission's way, none left out."""
+"""List every failed attempt of a submission's jobs and runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wqlab_contracts.messages import Failure
 from ..models import Apply, BlockAttempt, Boot, Build, Event, Run, RunAttempt, SubmissionBuild
 
 
-def of_jobs(session: Session, submission_id: int) -> list[AttemptView]:
-    """Applies and builds that failed, tried again or not; in order of time."""
-    told = session.scalars(
+def failed_job_attempts(session: Session, submission_id: int) -> list[AttemptView]:
+    """Return the failed attempts of applies and builds, including retried ones, ordered by time."""
+    events = session.scalars(
         select(Event).where(Event.submission_id == submission_id, Event.kind == EventKind.ATTEMPT_FAILED)
     )
-    again = [
+    retried = [
         _job_view(
             event.data["what"],
             event.build_id,
@@ -30,7 +30,7 @@ def of_jobs(session: Session, submission_id: int) -> list[AttemptView]:
             failure=Failure.model_validate(event.data["failure"]),
             at=event.at,
         )
-        for event in told
+        for event in events
         if event.data["what"] in {"apply", "build"}
     ]
     jobs: list[Apply | Build] = [
@@ -53,7 +53,7 @@ def of_jobs(session: Session, submission_id: int) -> list[AttemptView]:
         for job in jobs
         if job.failure is not None
     ]
-    return sorted([*again, *ended], key=lambda view: (view.at is None, view.at))
+    return sorted([*retried, *ended], key=lambda view: (view.at is None, view.at))
 
 
 def _job_view(
@@ -80,24 +80,27 @@ def _job_view(
     )
 
 
-def of_run(
+def failed_run_attempts(
     run: Run, boots: Sequence[Boot], blocks: Sequence[BlockAttempt], attempts: Sequence[RunAttempt]
 ) -> list[AttemptView]:
-    """Discarded blocks, boots that failed without their block saying why, lost devices; in order of time."""
+    """Return a run's discarded blocks, failed boots and failed attempts, ordered by time.
+
+    A boot whose failure its discarded block already gives is left out.
+    """
     failures: list[AttemptView] = []
-    told = set()
+    listed = set()
     for block in blocks:
         if not block.finished and block.failure is not None:
-            failures.append(_view(run, block, block.failure))
-            told.add((block.block, block.attempt, block.failure))
+            failures.append(_run_view(run, block, block.failure))
+            listed.add((block.block, block.attempt, block.failure))
     for boot in boots:
-        if boot.failure is not None and (boot.block, boot.attempt, boot.failure) not in told:
-            failures.append(_view(run, boot, boot.failure))
-    failures += [_view(run, attempt, attempt.failure) for attempt in attempts if attempt.failure is not None]
+        if boot.failure is not None and (boot.block, boot.attempt, boot.failure) not in listed:
+            failures.append(_run_view(run, boot, boot.failure))
+    failures += [_run_view(run, attempt, attempt.failure) for attempt in attempts if attempt.failure is not None]
     return sorted(failures, key=lambda view: view.at or run.created_at)
 
 
-def _view(run: Run, failed: BlockAttempt | Boot | RunAttempt, failure: Failure) -> AttemptView:
+def _run_view(run: Run, failed: BlockAttempt | Boot | RunAttempt, failure: Failure) -> AttemptView:
     return AttemptView(
         run_id=run.id,
         plan=run.plan_name,

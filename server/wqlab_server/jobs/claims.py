@@ -1,4 +1,4 @@
-"""What applies, builds and runs have in common: they are queued, claimed with a fence, kept alive, and given back."""
+"""Queue, claim, extend, requeue and finish jobs: applies, builds, runs and lookups. Claims carry a fence."""
 
 from __future__ import annotations
 
@@ -14,33 +14,41 @@ from ..models import Apply, Build, Lookup, Run, fences
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from .errors import NotClaimable, StaleFence
-from .state import move
+from .state import change_state
 
 Job = Apply | Build | Run | Lookup
 
 
 def describe(job: Job) -> str:
+    """Return the job's name in messages, such as `build 12`."""
     return f"{type(job).__name__.lower()} {job.id}"
 
 
 def next_fence(session: Session) -> int:
+    """Draw a fence that is greater than every fence before it."""
     return int(session.execute(fences.next_value()).scalar_one())
 
 
 def queue_apply(session: Session, apply: Apply) -> None:
-    """WAITING -> QUEUED, and wakes a build worker. Submissions begin with it, and so does the lab's own kernel."""
-    move(apply, JobState.QUEUED)
+    """Move an apply from WAITING to QUEUED and notify a build worker.
+
+    This is the first step of a submission, and of the golden kernel.
+    """
+    change_state(apply, JobState.QUEUED)
     nudge(session, apply, APPLY, BUILD_QUEUE, clock(session))
 
 
 def take(session: Session, job: Job, holder: str, seconds: float, fence: int) -> None:
-    """QUEUED -> RUNNING for `holder`. Raises NotClaimable in any other state, or when it is being canceled."""
+    """Move a job from QUEUED to RUNNING for `holder`, with a claim of `seconds`.
+
+    Raises NotClaimable if the job is not queued or is being canceled.
+    """
     if job.state is not JobState.QUEUED:
         raise NotClaimable(describe(job), f"it is {job.state}")
     if job.cancel_requested_at is not None:
         raise NotClaimable(describe(job), "it is being canceled")
     now = clock(session)
-    move(job, JobState.RUNNING)
+    change_state(job, JobState.RUNNING)
     job.fence = fence
     job.holder = holder
     job.claim_nonce = None
@@ -50,36 +58,37 @@ def take(session: Session, job: Job, holder: str, seconds: float, fence: int) ->
     job.nudges = 0
 
 
-def repeated(session: Session, job: Job, nonce: str | None) -> datetime | None:
-    """The database's time, if a request with `nonce` made the claim that holds the job now: its answer was lost."""
+def find_repeated_claim(session: Session, job: Job, nonce: str | None) -> datetime | None:
+    """Return the database's time if a request with `nonce` made the live claim (its response was lost), else None."""
     if nonce is None or job.claim_nonce != nonce or job.fence is None:
         return None
     try:
-        return held(session, job, job.fence)
+        return check_fence(session, job, job.fence)
     except StaleFence:
         return None
 
 
-def held(session: Session, job: Job, fence: int) -> datetime:
-    """The database's time, if `fence` holds the job now. Raises StaleFence otherwise."""
+def check_fence(session: Session, job: Job, fence: int) -> datetime:
+    """Return the database's time if `fence` holds the job now. Raises StaleFence otherwise."""
     now = clock(session)
     if job.state is not JobState.RUNNING or job.fence != fence or job.expires_at is None or job.expires_at <= now:
         raise StaleFence(describe(job), fence)
     return now
 
 
-def ran_out(session: Session, job: Job) -> bool:
-    """Whether its holder has not said in time that it lives."""
+def is_expired(session: Session, job: Job) -> bool:
+    """Return True if the job's claim has expired without a heartbeat."""
     return job.state is JobState.RUNNING and job.expires_at is not None and job.expires_at <= clock(session)
 
 
 def extend(job: Job, now: datetime, seconds: float) -> None:
+    """Extend the job's claim to `seconds` after `now`."""
     job.expires_at = now + timedelta(seconds=seconds)
 
 
 def requeue(job: Job) -> None:
-    """RUNNING -> QUEUED; the fence stays, so that its late holder is told that it is stale."""
-    move(job, JobState.QUEUED)
+    """Move a job from RUNNING to QUEUED. The fence is kept, so that the old holder's late requests are refused."""
+    change_state(job, JobState.QUEUED)
     job.expires_at = None
     job.nudged_at = None
     job.nudges = 0
@@ -87,8 +96,8 @@ def requeue(job: Job) -> None:
 
 
 def finish(session: Session, job: Job, outcome: Outcome, failure: Failure | None) -> None:
-    """Any unfinished state -> FINISHED."""
-    move(job, JobState.FINISHED)
+    """Move a job from any unfinished state to FINISHED."""
+    change_state(job, JobState.FINISHED)
     job.outcome = outcome
     job.failure = failure
     job.expires_at = None
@@ -97,14 +106,14 @@ def finish(session: Session, job: Job, outcome: Outcome, failure: Failure | None
 
 
 def nudge(session: Session, job: Job, task: str, queue: str, now: datetime) -> None:
-    """Wakes a worker for `job` after the commit, and notes that it did."""
+    """Record a nudge of `job`, and send its message to a worker after the commit."""
     job.nudged_at = now
     job.nudges += 1
     post(session, Message(task, job.id, queue))
 
 
-def nudge_due(nudged_at: datetime | None, nudges: int, now: datetime, settings: Settings) -> bool:
-    """Whether a job's message is due: at once for a new one, then with doubling waits, so that ticks never flood."""
+def is_nudge_due(nudged_at: datetime | None, nudges: int, now: datetime, settings: Settings) -> bool:
+    """Return True if the job's message is due: at once for a new job, then with exponential backoff."""
     if nudged_at is None:
         return True
     wait_s = min(settings.nudge_first_s * 2 ** max(nudges - 1, 0), settings.nudge_longest_s)

@@ -1,4 +1,4 @@
-"""Failures by who has to act, and the refusals of the claim protocol."""
+"""Errors of the claim protocol, and constructors for failures by kind."""
 
 from __future__ import annotations
 
@@ -9,30 +9,33 @@ from ..http.problems import ApiProblem
 
 
 class IllegalTransition(Exception):
-    """A state change that the table of states does not have: a bug, never a user's mistake."""
+    """A state change that the state table does not allow. Always a bug, never a user's mistake."""
 
 
 class StaleFence(ApiProblem):
-    """The request's fence is not the job's present one: somebody else holds it, or nobody does any more."""
+    """The request's fence is not the job's current one: the job has another holder, or none."""
 
-    def __init__(self, what: str, fence: int) -> None:
-        super().__init__(409, f"fence {fence} does not hold {what} any more; stop working on it", slug="stale-fence")
+    def __init__(self, job: str, fence: int) -> None:
+        super().__init__(409, f"fence {fence} no longer holds {job}; stop working on the job", slug="stale-fence")
 
 
 class NotClaimable(ApiProblem):
-    """Somebody has the job already, or there is nothing left to do."""
+    """The job is held by a worker, finished, or being canceled."""
 
-    def __init__(self, what: str, why: str) -> None:
-        super().__init__(409, f"{what} cannot be claimed: {why}", slug="not-claimable")
+    def __init__(self, job: str, reason: str) -> None:
+        super().__init__(409, f"{job} cannot be claimed: {reason}", slug="not-claimable")
 
 
-def failure(kind: ErrorKind, summary: str, *, excerpt: str = "", advice: str = "") -> Failure:
+def make_failure(kind: ErrorKind, summary: str, *, excerpt: str = "", advice: str = "") -> Failure:
+    """Return a failure; `excerpt` is cut to its last EXCERPT_LIMIT characters."""
     return Failure(kind=kind, summary=summary, excerpt=excerpt[-EXCERPT_LIMIT:], advice=advice)
 
 
-def infrastructure(summary: str, *, excerpt: str = "", advice: str = "") -> Failure:
-    return failure(ErrorKind.INFRASTRUCTURE, summary, excerpt=excerpt, advice=advice)
+def infrastructure_failure(summary: str, *, excerpt: str = "", advice: str = "") -> Failure:
+    """Return a failure that the lab's operator has to fix."""
+    return make_failure(ErrorKind.INFRASTRUCTURE, summary, excerpt=excerpt, advice=advice)
 
 
-def canceled(summary: str = "canceled by its owner") -> Failure:
-    return failure(ErrorKind.CANCELED, summary)
+def canceled_failure(summary: str = "canceled by its owner") -> Failure:
+    """Return the failure of a canceled job."""
+    return make_failure(ErrorKind.CANCELED, summary)

@@ -1,4 +1,4 @@
-"""States of applies, builds and runs, and what an ended attempt of one leads to. Pure."""
+"""Job states, the queue's score, and the decision between retry and end after an attempt. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome
 from wqlab_contracts.messages import Failure
 
-from .errors import IllegalTransition, canceled
+from .errors import IllegalTransition, canceled_failure
 
 ALLOWED: Mapping[JobState, frozenset[JobState]] = {
     JobState.WAITING: frozenset({JobState.QUEUED, JobState.FINISHED}),
@@ -20,15 +20,17 @@ ALLOWED: Mapping[JobState, frozenset[JobState]] = {
 
 
 AGING_PER_MINUTE = 1.0
-"""Priority that a waiting run gains."""
-SHARE = 25.0
-"""Priority that each device costs which the submitter already holds."""
+"""Points that a waiting run gains per minute."""
+POINTS_PER_DEVICE_HELD = 25.0
+"""Points that a run loses for each device that its submitter already holds."""
 
 
 def queue_score(priority: int, waited_s: float, devices_held: int) -> float:
-    """What orders the runs that wait for devices: the highest goes first. Priority and devices held are bounded and the
-    wait is not, so nobody waits for ever."""
-    return priority + AGING_PER_MINUTE * waited_s / 60 - SHARE * devices_held
+    """Return the score that orders runs waiting for devices, the highest first.
+
+    Priority and devices held are bounded and the waiting time is not, so every run is served eventually.
+    """
+    return priority + AGING_PER_MINUTE * waited_s / 60 - POINTS_PER_DEVICE_HELD * devices_held
 
 
 class HasState(Protocol):
@@ -36,36 +38,43 @@ class HasState(Protocol):
     state: JobState
 
 
-def move(job: HasState, state: JobState) -> None:
-    """Raises IllegalTransition for a change that `ALLOWED` does not have; nothing leaves FINISHED."""
+def change_state(job: HasState, state: JobState) -> None:
+    """Set the job's state. Raises IllegalTransition for a change that is not in `ALLOWED`; FINISHED is final."""
     if state not in ALLOWED[job.state]:
         raise IllegalTransition(f"{type(job).__name__} {job.id} is {job.state} and cannot become {state}")
     job.state = state
 
 
 @dataclass(frozen=True)
-class Again:
-    """The attempt failed for a reason that is not the kernel's: give the job out once more."""
+class Retry:
+    """The attempt failed for a reason other than the kernel: queue the job again."""
 
     failure: Failure
 
 
 @dataclass(frozen=True)
 class Ended:
+    """The job is finished."""
+
     outcome: Outcome
     failure: Failure | None
 
 
 def judge_job(
     outcome: Outcome, failure: Failure | None, *, attempts: int, bound: int, cancel_requested: bool
-) -> Again | Ended:
-    """What follows from the result of one attempt of an apply or a build."""
+) -> Retry | Ended:
+    """Decide whether an apply or build is retried or ends, from the result of one attempt.
+
+    An infrastructure failure is retried while `attempts` is below `bound`.
+    """
     if outcome is Outcome.PASSED:
         return Ended(Outcome.PASSED, None)
     if outcome is Outcome.CANCELED or cancel_requested:
-        return Ended(Outcome.CANCELED, failure if failure and failure.kind is ErrorKind.CANCELED else canceled())
+        return Ended(
+            Outcome.CANCELED, failure if failure and failure.kind is ErrorKind.CANCELED else canceled_failure()
+        )
     if failure is None:
         failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the worker gave no reason for the failure")
     if failure.kind is ErrorKind.INFRASTRUCTURE and attempts < bound:
-        return Again(failure)
+        return Retry(failure)
     return Ended(Outcome.FAILED, failure)

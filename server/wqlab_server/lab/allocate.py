@@ -1,7 +1,7 @@
-"""Which waiting run gets which free device. Pure: no session, clock or network; the order of its inputs is irrelevant.
+"""Assign free devices to waiting runs. Pure: no session, clock or network; the order of the inputs does not matter.
 
-One score orders the queue (`jobs.queue_score`): priority, plus a point for each minute waited, less some for each device
-that the submitter already holds.
+The queue is ordered by `jobs.state.queue_score`: priority, plus a point per minute of waiting, minus a penalty per
+device that the submitter already holds.
 """
 
 from __future__ import annotations
@@ -18,39 +18,43 @@ from ..jobs.state import queue_score
 
 
 @dataclass(frozen=True)
-class Unit:
+class PoolDevice:
+    """A device of the pool, leased or free."""
+
     name: str
     device_type: str
     lab: str
     health: DeviceHealth
     backend: Backend = "labgrid"
-    away: bool = False
-    """Its lab cannot give it now."""
+    unavailable: bool = False
+    """The lab's own server cannot provide the device now."""
     backlog: float = 0.0
-    """What stands before a new run in the lab's own queue."""
+    """Number of jobs before a new run in the lab's own queue."""
 
 
 @dataclass(frozen=True)
-class Held:
-    """A live lease."""
+class HeldDevice:
+    """A device that is leased or offered to a run."""
 
     device: str
     owner: str
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingRun:
+    """A queued run without a device."""
+
     run_id: int
     owner: str
     priority: int
     waited_s: float
     device_type: str
     backend: Backend | None = None
-    """Only units that are reached so."""
+    """Restrict the run to devices with this backend; None allows any."""
     wanted_device: str | None = None
-    """A health check is for one unit, whatever its health (unless it is quarantined)."""
+    """The one device that a health check is for; the device may have any health except quarantined."""
     avoid: frozenset[str] = field(default_factory=frozenset)
-    """Units on which it failed by infrastructure: taken only when there is no other."""
+    """Devices on which the run had an infrastructure failure; used only if no other device fits."""
 
 
 @dataclass(frozen=True)
@@ -60,79 +64,92 @@ class Assignment:
 
 
 def allocate(
-    units: Collection[Unit], held: Collection[Held], waiting: Collection[Waiting], capacity: Mapping[str, int]
+    devices: Collection[PoolDevice],
+    held: Collection[HeldDevice],
+    waiting: Collection[WaitingRun],
+    capacity: Mapping[str, int],
 ) -> list[Assignment]:
-    """At most one run per unit, one unit per run, and per lab no more devices than `capacity` (absent: no bound)."""
-    pool = _Pool(units, held, capacity)
+    """Assign at most one run per device and one device per run.
+
+    `capacity`: lab -> devices at once; a lab without an entry has no limit.
+    """
+    pool = _Pool(devices, held, capacity)
     queue = _Queue(held, waiting)
-    made: list[Assignment] = []
-    while pool and (run := queue.next()):
-        device = pool.take(run)
+    assignments: list[Assignment] = []
+    while pool and (run := queue.pop()):
+        device = pool.take_device_for(run)
         if device is not None:
-            made.append(Assignment(run.run_id, device))
+            assignments.append(Assignment(run.run_id, device))
             queue.count_device(run.owner)
-        queue.go_on(run.owner)
-    return made
+        queue.push_next(run.owner)
+    return assignments
 
 
 class _Queue:
-    """The highest score first, then the oldest run. A device that a submitter gets moves that submitter's runs only, and
-    all of them alike: their order among themselves stays, so only each submitter's first stands in the heap."""
+    """Priority queue of waiting runs: the highest score first, then the oldest run.
 
-    def __init__(self, held: Collection[Held], waiting: Collection[Waiting]) -> None:
-        self._devices = Counter(lease.owner for lease in held)
-        self._runs: dict[str, list[Waiting]] = defaultdict(list)
-        """Of each submitter, the next one last."""
+    A device that a submitter gets changes the score of that submitter's runs only, and of all of them by the same
+    amount. Their order among themselves is fixed, so the heap holds only the first run of each submitter.
+    """
+
+    def __init__(self, held: Collection[HeldDevice], waiting: Collection[WaitingRun]) -> None:
+        self._devices_held = Counter(lease.owner for lease in held)
+        self._runs: dict[str, list[WaitingRun]] = defaultdict(list)
+        """Submitter -> runs, the next one last."""
         for run in sorted(waiting, key=lambda run: (queue_score(run.priority, run.waited_s, 0), -run.run_id)):
             self._runs[run.owner].append(run)
-        self._first: list[tuple[float, int, str]] = []
+        self._heap: list[tuple[float, int, str]] = []
         for owner in self._runs:
-            self.go_on(owner)
+            self.push_next(owner)
 
-    def next(self) -> Waiting | None:
-        """Takes a run out; `go_on` with its owner must follow."""
-        if not self._first:
+    def pop(self) -> WaitingRun | None:
+        """Remove and return the first run; the caller must then call `push_next` with the run's owner."""
+        if not self._heap:
             return None
-        _, _, owner = heappop(self._first)
+        _, _, owner = heappop(self._heap)
         return self._runs[owner].pop()
 
     def count_device(self, owner: str) -> None:
-        self._devices[owner] += 1
+        """Count one more device held by `owner`."""
+        self._devices_held[owner] += 1
 
-    def go_on(self, owner: str) -> None:
+    def push_next(self, owner: str) -> None:
+        """Put the owner's next run on the heap."""
         if runs := self._runs[owner]:
             run = runs[-1]
-            score = queue_score(run.priority, run.waited_s, self._devices[owner])
-            heappush(self._first, (-score, run.run_id, owner))
+            score = queue_score(run.priority, run.waited_s, self._devices_held[owner])
+            heappush(self._heap, (-score, run.run_id, owner))
 
 
 class _Pool:
-    """Units that can be given now: free, not quarantined, in a lab that has room."""
+    """Devices that can be assigned now: free, not quarantined, in a lab with capacity left."""
 
-    def __init__(self, units: Collection[Unit], held: Collection[Held], capacity: Mapping[str, int]) -> None:
-        labs = {unit.name: unit.lab for unit in units}
+    def __init__(
+        self, devices: Collection[PoolDevice], held: Collection[HeldDevice], capacity: Mapping[str, int]
+    ) -> None:
+        labs = {device.name: device.lab for device in devices}
         taken = {lease.device for lease in held}
         busy = Counter(labs[device] for device in taken if device in labs)
-        self._room = {lab: bound - busy[lab] for lab, bound in capacity.items()}
+        self._capacity_left = {lab: limit - busy[lab] for lab, limit in capacity.items()}
         self._free = {
-            unit.name: unit
-            for unit in sorted(units, key=lambda unit: (unit.backlog, unit.name))
-            if unit.name not in taken
-            and unit.health is not DeviceHealth.QUARANTINED
-            and not unit.away
-            and self._has_room(unit.lab)
+            device.name: device
+            for device in sorted(devices, key=lambda device: (device.backlog, device.name))
+            if device.name not in taken
+            and device.health is not DeviceHealth.QUARANTINED
+            and not device.unavailable
+            and self._has_capacity(device.lab)
         }
         self._good: dict[str, dict[str, None]] = defaultdict(dict)
-        """Device type -> names of those that may measure: the shortest queue first, then by name."""
-        for unit in self._free.values():
-            if unit.health is DeviceHealth.GOOD:
-                self._good[unit.device_type][unit.name] = None
+        """Device type -> names of good devices: the shortest backlog first, then by name."""
+        for device in self._free.values():
+            if device.health is DeviceHealth.GOOD:
+                self._good[device.device_type][device.name] = None
 
     def __bool__(self) -> bool:
         return bool(self._free)
 
-    def take(self, run: Waiting) -> str | None:
-        """The unit that `run` gets, no longer in the pool."""
+    def take_device_for(self, run: WaitingRun) -> str | None:
+        """Remove a device for `run` from the pool and return its name; None if none fits."""
         if run.wanted_device is not None:
             name = run.wanted_device if run.wanted_device in self._free else None
         else:
@@ -143,16 +160,16 @@ class _Pool:
             return None
         lab = self._free[name].lab
         self._drop(name)
-        if lab in self._room:
-            self._room[lab] -= 1
-            if not self._has_room(lab):
-                for other in [unit.name for unit in self._free.values() if unit.lab == lab]:
+        if lab in self._capacity_left:
+            self._capacity_left[lab] -= 1
+            if not self._has_capacity(lab):
+                for other in [device.name for device in self._free.values() if device.lab == lab]:
                     self._drop(other)
         return name
 
-    def _has_room(self, lab: str) -> bool:
-        return self._room.get(lab, 1) > 0
+    def _has_capacity(self, lab: str) -> bool:
+        return self._capacity_left.get(lab, 1) > 0
 
     def _drop(self, name: str) -> None:
-        unit = self._free.pop(name)
-        self._good[unit.device_type].pop(name, None)
+        device = self._free.pop(name)
+        self._good[device.device_type].pop(name, None)

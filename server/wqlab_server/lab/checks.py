@@ -1,4 +1,4 @@
-"""Device checks: requests, progress and results. `pipeline.device_check` advances them."""
+"""Request, read and finish device checks. `pipeline.device_check` advances them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Collection
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api import queue as api_lab
+from wqlab_contracts.api import queue as api_queue
 from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.enums import DeviceHealth, DeviceStep, ErrorKind, JobState, Outcome, StepOutcome
 from wqlab_contracts.messages import CheckStep, Failure
@@ -18,21 +18,21 @@ from ..storage.db import Message, clock, post
 from ..storage.events import CHECK_CHANNEL, notify
 from . import queries
 
-KEPT = 10
-"""How many of a device's checks its history shows."""
+CHECKS_SHOWN = 10
+"""Number of a device's newest checks that its history shows."""
 
 
-def ask(session: Session, name: str, by: str) -> DeviceCheck:
-    """The check of the device that is under way, else a new one. It begins as soon as the device is free.
+def request(session: Session, name: str, by: str) -> DeviceCheck:
+    """Return the device's unfinished check, or create one. The check starts as soon as the device is free.
 
-    Raises ApiProblem 404, 409 for a device that is out of the pool.
+    Raises ApiProblem 404 for an unknown device, 409 for a device that is out of the pool.
     """
     device, _ = queries.device(session, name)
     session.refresh(device, with_for_update=True)
     if device.retired_at is not None:
         raise ApiProblem(409, f"{name} is no longer in the device-types folder")
     if device.health is DeviceHealth.QUARANTINED:
-        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then have it checked")
+        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then request the check")
     check = session.scalar(
         select(DeviceCheck).where(DeviceCheck.device_name == name, DeviceCheck.finished_at.is_(None))
     )
@@ -44,34 +44,40 @@ def ask(session: Session, name: str, by: str) -> DeviceCheck:
     return check
 
 
-def read(session: Session, name: str, check_id: int) -> api_lab.DeviceCheck:
-    """Raises ApiProblem 404."""
+def read(session: Session, name: str, check_id: int) -> api_queue.DeviceCheck:
+    """Return one check of the device. Raises ApiProblem 404 if the device has no such check."""
     check = session.get(DeviceCheck, check_id)
     if check is None or check.device_name != name:
         raise not_found(f"check of {name} with id", check_id, f"GET /devices/{name}/history lists its checks")
     return views(session, [check])[0]
 
 
-def of_device(session: Session, name: str) -> list[api_lab.DeviceCheck]:
-    """Newest first."""
-    newest = select(DeviceCheck).where(DeviceCheck.device_name == name).order_by(DeviceCheck.id.desc()).limit(KEPT)
+def list_for_device(session: Session, name: str) -> list[api_queue.DeviceCheck]:
+    """Return the newest checks of the device, newest first."""
+    newest = (
+        select(DeviceCheck).where(DeviceCheck.device_name == name).order_by(DeviceCheck.id.desc()).limit(CHECKS_SHOWN)
+    )
     return views(session, session.scalars(newest).all())
 
 
-def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_lab.DeviceCheck]:
-    wanted = {run_id for check in checks for run_id in (check.health_run_id, check.noise_run_id) if run_id}
-    told = {
+def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_queue.DeviceCheck]:
+    """Return the checks as the API shows them."""
+    run_ids = {run_id for check in checks for run_id in (check.health_run_id, check.noise_run_id) if run_id}
+    runs_by_id = {
         row.id: row
         for row in session.execute(
-            select(Run.id, Run.state, Run.outcome, Run.progress, Run.steps).where(Run.id.in_(wanted))
+            select(Run.id, Run.state, Run.outcome, Run.progress, Run.steps).where(Run.id.in_(run_ids))
         )
     }
 
-    def view(check: DeviceCheck) -> api_lab.DeviceCheck:
-        runs = [told[run_id] for run_id in (check.health_run_id, check.noise_run_id) if run_id in told]
-        at_work = next((run for run in reversed(runs) if run.state is not JobState.FINISHED), None)
-        doing = "" if check.finished_at else _waits(at_work.state, at_work.progress) if at_work else "is being ordered"
-        return api_lab.DeviceCheck(
+    def view(check: DeviceCheck) -> api_queue.DeviceCheck:
+        runs = [runs_by_id[run_id] for run_id in (check.health_run_id, check.noise_run_id) if run_id in runs_by_id]
+        current = next((run for run in reversed(runs) if run.state is not JobState.FINISHED), None)
+        if check.finished_at:
+            doing = ""
+        else:
+            doing = _describe_activity(current.state, current.progress) if current else "is being ordered"
+        return api_queue.DeviceCheck(
             id=check.id,
             device=check.device_name,
             by=check.by,
@@ -89,50 +95,62 @@ def views(session: Session, checks: Collection[DeviceCheck]) -> list[api_lab.Dev
     return [view(check) for check in checks]
 
 
-def _waits(state: JobState, progress: str) -> str:
+def _describe_activity(state: JobState, progress: str) -> str:
     if state is JobState.WAITING:
-        return "waits for the kernel that devices are checked with"
-    return "waits for the device" if state is JobState.QUEUED else progress or "begins"
+        return "waits for the golden kernel"
+    return "waits for the device" if state is JobState.QUEUED else progress or "is starting"
 
 
-# --- as it goes on ----------------------------------------------------------------------------------------------
+# --- changes ----------------------------------------------------------------------------------------------------
 
 
-def told(session: Session, check: DeviceCheck) -> None:
+def notify_change(session: Session, check: DeviceCheck) -> None:
+    """Notify clients that follow the check that there is something new."""
     check.changes += 1
     notify(session, CHECK_CHANNEL, check.id)
 
 
-def end(session: Session, check: DeviceCheck, last: Run, outcome: Outcome, failure: Failure | None) -> None:
-    """Ends a check with its `last` run. Each step that has not ended is skipped, with why, or it failed."""
+def finish(session: Session, check: DeviceCheck, last: Run, outcome: Outcome, failure: Failure | None) -> None:
+    """Finish a check with its `last` run.
+
+    Each step without a result is recorded as skipped, with the reason; a noise step that the failure belongs to is
+    recorded as failed.
+    """
     steps = {step.step: step for step in last.steps}
     if outcome is not Outcome.PASSED:
         for step in DeviceStep:
             if (step is DeviceStep.NOISE) != (check.noise_run_id is not None) or step in steps:
                 continue
-            blamed = failure is not None and failure.kind is not ErrorKind.CANCELED and not _failed(steps.values())
-            if step is DeviceStep.NOISE and blamed and failure is not None:
-                steps[step] = _step(session, step, StepOutcome.FAILED, failure.summary, failure)
+            unexplained = (
+                failure is not None
+                and failure.kind is not ErrorKind.CANCELED
+                and not _first_failed_step(steps.values())
+            )
+            if step is DeviceStep.NOISE and unexplained and failure is not None:
+                steps[step] = _make_step(session, step, StepOutcome.FAILED, failure.summary, failure)
             else:
-                why = failure.summary if failure else "the check ended before it"
-                steps[step] = _step(session, step, StepOutcome.SKIPPED, f"not reached: {why}")
+                reason = failure.summary if failure else "the check ended before this step"
+                steps[step] = _make_step(session, step, StepOutcome.SKIPPED, f"not reached: {reason}")
         if DeviceStep.NOISE not in steps:
-            steps[DeviceStep.NOISE] = _step(
-                session, DeviceStep.NOISE, StepOutcome.SKIPPED, "the device must be fit before its noise is measured"
+            steps[DeviceStep.NOISE] = _make_step(
+                session,
+                DeviceStep.NOISE,
+                StepOutcome.SKIPPED,
+                "noise is measured only after the device has passed its health check",
             )
     last.steps = [steps[step] for step in DeviceStep if step in steps]
-    failed = _failed(steps.values())
+    failed = _first_failed_step(steps.values())
     check.outcome = Outcome.FAILED if outcome is Outcome.PASSED and failed else outcome
     check.failure = failure or (failed.failure if failed else None)
     check.finished_at = clock(session)
-    told(session, check)
+    notify_change(session, check)
 
 
-def _failed(steps: Collection[CheckStep]) -> CheckStep | None:
+def _first_failed_step(steps: Collection[CheckStep]) -> CheckStep | None:
     return next((step for step in steps if step.outcome is StepOutcome.FAILED), None)
 
 
-def _step(
+def _make_step(
     session: Session, step: DeviceStep, outcome: StepOutcome, text: str, failure: Failure | None = None
 ) -> CheckStep:
     return CheckStep(at=clock(session), step=step, outcome=outcome, text=text, failure=failure)

@@ -1,4 +1,4 @@
-"""Health of a device: what moves it, and when it is to be checked. Pure."""
+"""Change a device's health, and select the devices to check. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ ALLOWED: Mapping[DeviceHealth, frozenset[DeviceHealth]] = {
     DeviceHealth.UNKNOWN: frozenset({DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED}),
     DeviceHealth.GOOD: frozenset({DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED}),
     DeviceHealth.SUSPECT: frozenset({DeviceHealth.GOOD, DeviceHealth.QUARANTINED}),
-    # Only a maintainer's release brings a device back, and then it is checked like a new one.
+    # Only a release brings a device back, and then it is checked like a new one.
     DeviceHealth.QUARANTINED: frozenset({DeviceHealth.UNKNOWN}),
 }
 
 
-ANSWERS = frozenset({DeviceHealth.GOOD, DeviceHealth.QUARANTINED})
-"""What a check finds out; one that was cut short leaves the device as it was."""
+CONCLUSIVE = frozenset({DeviceHealth.GOOD, DeviceHealth.QUARANTINED})
+"""Health that a completed check can set; an interrupted check leaves the health as it was."""
 
 
 @dataclass(frozen=True)
 class Health:
+    """A device's health with its reason."""
+
     state: DeviceHealth
     reason: str
 
 
-def move(old: DeviceHealth, new: DeviceHealth, reason: str) -> Health:
-    """Staying is allowed. Raises IllegalTransition."""
+def change_health(old: DeviceHealth, new: DeviceHealth, reason: str) -> Health:
+    """Return the new health; an unchanged state is allowed. Raises IllegalTransition if `ALLOWED` lacks the change."""
     if new is not old and new not in ALLOWED[old]:
         raise IllegalTransition(f"a device that is {old} cannot become {new}")
     return Health(new, reason)
@@ -45,81 +47,93 @@ def after_attempt(
     *,
     suspect: bool,
     lost: bool,
-    given_up: bool = False,
+    abandoned: bool = False,
 ) -> Health:
-    """What one attempt of a run says of its device. `suspect`: the worker doubts the device. `lost`: the lease ran out,
-    so nobody knows in which state it was left. `given_up`: no check of the device has come to an answer for too long."""
+    """Return a device's health after one attempt of a run.
+
+    `suspect`: the worker reported that the device may be faulty. `lost`: the lease expired, so the device's state is
+    unknown. `abandoned`: too many checks of the device in a row were inconclusive.
+    """
     if old.state is DeviceHealth.QUARANTINED or outcome is Outcome.CANCELED:
         return old
     if purpose is RunPurpose.HEALTH_CHECK:
         if outcome is Outcome.PASSED and not suspect:
-            return move(old.state, DeviceHealth.GOOD, "")
-        # The golden kernel works: what fails it on this device is the device. A check cut short says nothing.
+            return change_health(old.state, DeviceHealth.GOOD, "")
+        # The golden kernel is known to work, so a failure on it is the device's. An interrupted check proves nothing.
         if failure is not None and (suspect or failure.kind is ErrorKind.KERNEL):
-            return move(old.state, DeviceHealth.QUARANTINED, f"health check: {failure.summary}")
-        if failure is not None and given_up:
-            return move(old.state, DeviceHealth.QUARANTINED, f"no health check came to an end: {failure.summary}")
+            return change_health(old.state, DeviceHealth.QUARANTINED, f"health check: {failure.summary}")
+        if failure is not None and abandoned:
+            return change_health(
+                old.state, DeviceHealth.QUARANTINED, f"no health check was conclusive: {failure.summary}"
+            )
     if (suspect or lost) and old.state is DeviceHealth.GOOD:
-        return move(old.state, DeviceHealth.SUSPECT, failure.summary if failure else "its last run was cut off")
+        return change_health(
+            old.state, DeviceHealth.SUSPECT, failure.summary if failure else "its last run was interrupted"
+        )
     return old
 
 
 @dataclass(frozen=True)
-class Unit:
+class CheckableDevice:
+    """A device of the pool with what decides whether to check it."""
+
     name: str
     device_type: str
     lab: str
     health: DeviceHealth
     free: bool
-    """No lease, and in the device-types folder."""
+    """The device has no lease and its lab can provide it now."""
     check_pending: bool
-    """A health check for it waits or runs."""
+    """A health check of the device is waiting or running."""
     checked_at: datetime | None
+    """When the last check that set the health to good ended."""
     check_failed_at: datetime | None
-    """When the last check that gave no answer ended."""
+    """When the last inconclusive check ended."""
     interval: timedelta
-    asked: bool = False
-    """A maintainer wants to see it checked, or has released it."""
+    """How often a device of the type is checked while the lab is idle."""
+    requested: bool = False
+    """A maintainer requested a check, or released the device."""
 
 
-def checks_wanted(
-    units: Sequence[Unit], demand: Mapping[str, int], now: datetime, retry_after: timedelta, *, idle: bool
+def select_devices_to_check(
+    devices: Sequence[CheckableDevice], demand: Mapping[str, int], now: datetime, retry_after: timedelta, *, idle: bool
 ) -> list[str]:
-    """Units to check now, in order of name.
+    """Return the names of the devices to check now.
 
-    `demand`: device type -> runs that wait for such a unit. For each of them without a good unit one unit of unknown
-    or doubtful health is checked, so that a run never goes to a device that nobody has seen working. When the lab is
-    `idle`, one unit at a time is checked that never was, or not within its type's interval. A unit that is `asked` for
-    is checked whoever waits. Its check is ordered though a run has it: the check's priority then gives it the device.
+    `demand`: device type -> number of runs that need such a device. For each run without a good device, one device of
+    unknown or suspect health is checked, so that a run never gets a device that has not been seen working. While the
+    lab is `idle`, devices never checked, or not checked within their type's interval, are checked one at a time. A
+    `requested` check is ordered regardless of demand, even while a run has the device: the check's priority then gives
+    it the device next. A device whose last check was inconclusive is checked again after `retry_after`.
     """
-    ordered = sorted(units, key=lambda unit: unit.name)
+    ordered = sorted(devices, key=lambda device: device.name)
 
-    def is_asked(unit: Unit) -> bool:
-        return unit.asked and not unit.check_pending and unit.health is not DeviceHealth.QUARANTINED
+    def is_requested(device: CheckableDevice) -> bool:
+        return device.requested and not device.check_pending and device.health is not DeviceHealth.QUARANTINED
 
-    chosen = [unit.name for unit in ordered if is_asked(unit)]
-    ordered = [replace(unit, check_pending=True) if is_asked(unit) else unit for unit in ordered]
+    chosen = [device.name for device in ordered if is_requested(device)]
+    ordered = [replace(device, check_pending=True) if is_requested(device) else device for device in ordered]
 
-    def may(unit: Unit) -> bool:
-        waited = unit.check_failed_at is None or now >= unit.check_failed_at + retry_after
-        return unit.free and not unit.check_pending and waited
+    def is_checkable(device: CheckableDevice) -> bool:
+        waited = device.check_failed_at is None or now >= device.check_failed_at + retry_after
+        return device.free and not device.check_pending and waited
 
     for device_type in sorted(demand):
-        of_type = [unit for unit in ordered if unit.device_type == device_type]
-        good = sum(unit.health is DeviceHealth.GOOD for unit in of_type)
-        pending = sum(unit.check_pending and unit.health is not DeviceHealth.GOOD for unit in of_type)
-        lacking = demand[device_type] - good - pending
-        doubtful = [u for u in of_type if u.health in {DeviceHealth.UNKNOWN, DeviceHealth.SUSPECT} and may(u)]
-        doubtful.sort(key=lambda unit: (unit.health is DeviceHealth.SUSPECT, unit.name))
-        chosen += [unit.name for unit in doubtful[: max(lacking, 0)]]
-    if idle and not chosen and not any(unit.check_pending for unit in ordered):
+        of_type = [device for device in ordered if device.device_type == device_type]
+        good = sum(device.health is DeviceHealth.GOOD for device in of_type)
+        pending = sum(device.check_pending and device.health is not DeviceHealth.GOOD for device in of_type)
+        missing = demand[device_type] - good - pending
+        doubtful = [d for d in of_type if d.health in {DeviceHealth.UNKNOWN, DeviceHealth.SUSPECT} and is_checkable(d)]
+        doubtful.sort(key=lambda device: (device.health is DeviceHealth.SUSPECT, device.name))
+        chosen += [device.name for device in doubtful[: max(missing, 0)]]
+    if idle and not chosen and not any(device.check_pending for device in ordered):
         due = [
-            unit
-            for unit in ordered
-            if may(unit)
-            and unit.health is not DeviceHealth.QUARANTINED
-            and (unit.checked_at is None or now >= unit.checked_at + unit.interval)
+            device
+            for device in ordered
+            if is_checkable(device)
+            and device.health is not DeviceHealth.QUARANTINED
+            and (device.checked_at is None or now >= device.checked_at + device.interval)
         ]
-        due.sort(key=lambda unit: (unit.checked_at is not None, unit.checked_at or now, unit.name))
-        chosen += [unit.name for unit in due[:1]]
+        due.sort(key=lambda device: (device.checked_at is not None, device.checked_at or now, device.name))
+        chosen += [device.name for device in due[:1]]
     return chosen

@@ -1,4 +1,4 @@
-"""What ran where: the lab's timeline and one device's history."""
+"""Query the lab's timeline and a device's history."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ from typing import Any
 from sqlalchemy import Row, Select, func, or_, select, tuple_
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.queue import BootConsole, DeviceHistory, DeviceRun, Timeline, TimelineBar, TimelineDevice
 from wqlab_contracts.api.queue import HealthChange as HealthChangeView
-from wqlab_contracts.api.submissions import Page
 
 from ..http.paging import Key, encode_key
 from ..models import Boot, Device, HealthChange, Run, RunAttempt, Submission
 from ..storage.db import clock
 from . import checks
 
-CONSOLES = 10
-CHANGES = 50
+CONSOLES_SHOWN = 10
+HEALTH_CHANGES_SHOWN = 50
 
 
 @dataclass(frozen=True)
-class Span:
+class TimelineFilter:
+    """The time span of a timeline, and optionally one device type or device."""
+
     since: datetime
     until: datetime
     device_type: str | None = None
     device: str | None = None
 
 
-def timeline(session: Session, span: Span, after: Key | None, limit: int) -> Timeline:
-    """Every time span of a run on a device that touches `span`, by start."""
+def timeline(session: Session, span: TimelineFilter, after: Key | None, limit: int) -> Timeline:
+    """Return a page of the attempts that overlap `span`, ordered by start time."""
     query = (
         _attempts()
         .join(Device, Device.name == RunAttempt.device_name)
@@ -42,16 +44,16 @@ def timeline(session: Session, span: Span, after: Key | None, limit: int) -> Tim
         )
         .order_by(RunAttempt.started_at, RunAttempt.run_id, RunAttempt.number)
     )
-    chosen = _devices_of(span)
-    query = query.where(*chosen)
+    conditions = _device_conditions(span)
+    query = query.where(*conditions)
     if after is not None:
         query = query.where(tuple_(RunAttempt.started_at, RunAttempt.run_id, RunAttempt.number) > tuple_(*after))
     rows = session.execute(query.limit(limit + 1)).all()
     shown = rows[:limit]
-    named = {row.RunAttempt.device_name for row in shown}
+    shown_devices = {row.RunAttempt.device_name for row in shown}
     devices = session.scalars(
         select(Device)
-        .where(or_(Device.retired_at.is_(None), Device.name.in_(named)), *chosen)
+        .where(or_(Device.retired_at.is_(None), Device.name.in_(shown_devices)), *conditions)
         .order_by(Device.device_type, Device.name)
     )
     return Timeline(
@@ -73,17 +75,17 @@ def timeline(session: Session, span: Span, after: Key | None, limit: int) -> Tim
     )
 
 
-def _devices_of(span: Span) -> list[Any]:
-    chosen = []
+def _device_conditions(span: TimelineFilter) -> list[Any]:
+    conditions = []
     if span.device_type is not None:
-        chosen.append(Device.device_type == span.device_type)
+        conditions.append(Device.device_type == span.device_type)
     if span.device is not None:
-        chosen.append(Device.name == span.device)
-    return chosen
+        conditions.append(Device.name == span.device)
+    return conditions
 
 
-def of_device(session: Session, device: Device, before: Key | None, limit: int) -> DeviceHistory:
-    """Health, runs (newest first, a page of them) and the last consoles of one device."""
+def device_history(session: Session, device: Device, before: Key | None, limit: int) -> DeviceHistory:
+    """Return a device's checks, health changes, a page of its runs (newest first) and its last consoles."""
     query = (
         _attempts()
         .where(RunAttempt.device_name == device.name)
@@ -94,17 +96,17 @@ def of_device(session: Session, device: Device, before: Key | None, limit: int) 
     rows = session.execute(query.limit(limit + 1)).all()
     total = session.scalar(select(func.count()).where(RunAttempt.device_name == device.name)) or 0
     shown = rows[:limit]
-    boots = _boots_of(session, shown)
+    boots = _count_boots(session, shown)
     return DeviceHistory(
         device=device.name,
-        checks=checks.of_device(session, device.name),
+        checks=checks.list_for_device(session, device.name),
         health=[
             HealthChangeView(at=row.at, health=row.health, reason=row.reason, by=row.by, run_id=row.run_id)
             for row in session.scalars(
                 select(HealthChange)
                 .where(HealthChange.device_name == device.name)
                 .order_by(HealthChange.id.desc())
-                .limit(CHANGES)
+                .limit(HEALTH_CHANGES_SHOWN)
             )
         ],
         runs=Page[DeviceRun](
@@ -113,8 +115,8 @@ def of_device(session: Session, device: Device, before: Key | None, limit: int) 
                     **_bar(row),
                     device_type=row.device_type,
                     failure_detail=row.RunAttempt.failure,
-                    boots=boots.get(_holding(row), (0, None))[0],
-                    last_boot_id=boots.get(_holding(row), (0, None))[1],
+                    boots=boots.get(_run_and_fence(row), (0, None))[0],
+                    last_boot_id=boots.get(_run_and_fence(row), (0, None))[1],
                 )
                 for row in shown
             ],
@@ -126,7 +128,7 @@ def of_device(session: Session, device: Device, before: Key | None, limit: int) 
 
 
 def _attempts() -> Select[*tuple[Any, ...]]:
-    """Attempts with what a bar says of their run."""
+    """Select run attempts with the columns of their run that a timeline bar shows."""
     return (
         select(
             RunAttempt,
@@ -168,13 +170,13 @@ def _next(rows: Sequence[Row[Any]], limit: int) -> str | None:
     return encode_key((last.started_at, last.run_id, last.number))
 
 
-def _holding(row: Row[Any]) -> tuple[int, int]:
-    """An attempt's boots carry the fence under which it held the device."""
+def _run_and_fence(row: Row[Any]) -> tuple[int, int]:
+    """Return (run id, fence), which identify the boots of an attempt."""
     return row.RunAttempt.run_id, row.RunAttempt.fence
 
 
-def _boots_of(session: Session, rows: Sequence[Row[Any]]) -> dict[tuple[int, int], tuple[int, int | None]]:
-    """(run, fence) -> how many boots there were, and the last one."""
+def _count_boots(session: Session, rows: Sequence[Row[Any]]) -> dict[tuple[int, int], tuple[int, int | None]]:
+    """Return (run id, fence) -> number of boots and id of the last one."""
     counted = session.execute(
         select(Boot.run_id, Boot.fence, func.count(), func.max(Boot.id))
         .where(Boot.run_id.in_({row.RunAttempt.run_id for row in rows}))
@@ -193,7 +195,7 @@ def _consoles(session: Session, device: str) -> list[BootConsole]:
         .join(Run, Run.id == Boot.run_id)
         .where(Boot.device_name == device)
         .order_by(Boot.id.desc())
-        .limit(CONSOLES)
+        .limit(CONSOLES_SHOWN)
     )  # fmt: skip
     return [
         BootConsole(

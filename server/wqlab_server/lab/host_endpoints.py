@@ -1,4 +1,4 @@
-"""Labs elsewhere: list, invite, join, remove."""
+"""REST endpoints of remote labs: list, invite, join, remove."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ Lab = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 @router.get("")
 def list_labs(session: Db, _: Reader) -> list[LabView]:
-    """Every lab that has a device, a worker, or credentials of its own."""
+    """List the labs that have a device, a worker, or credentials of their own."""
     return hosts.views(session)
 
 
 @router.get("/ca", response_class=PlainTextResponse, responses=documented(404))
 def get_ca(settings: AppSettings) -> str:
-    """The certificate (PEM) of the private CA that this server's and its broker's certificates are checked with. No
-    token needed; a join token holds its SHA-256."""
+    """Return the certificate (PEM) of the private CA that signed this server's and its broker's certificates. No token
+    is needed; a join token contains the certificate's SHA-256."""
     if settings.ca_file is None:
-        raise not_found("private CA", "here", hint="the server's certificate is checked with the system's")
+        raise not_found(
+            "private CA", "here", hint="the server's certificate is checked with the system's CA certificates"
+        )
     return settings.ca_file.read_text()
 
 
 @router.post("/{lab}/invite", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
 def invite_lab(lab: Lab, body: LabInvitation, session: Db, settings: AppSettings, who: Admin) -> LabInvited:
-    """A token by which a host joins as this lab, once; the lab's earlier ones end. For administrators, who alone give
-    out workers' tokens."""
+    """Create a single-use token with which a host joins as this lab; earlier join tokens of the lab are withdrawn. Only
+    administrators may invite, because only they issue worker tokens."""
     row, secret = hosts.invite(
         session, lab, who.owner, settings, again=body.again, valid=timedelta(seconds=body.valid_s)
     )
@@ -51,12 +53,12 @@ def invite_lab(lab: Lab, body: LabInvitation, session: Db, settings: AppSettings
 
 @router.post("/join", responses=documented(400, 409, 503))
 def join_lab(body: LabJoin, session: Db, settings: AppSettings) -> LabJoined:
-    """A lab host's credentials for its join token, which needs no other token. It works once."""
+    """Exchange a join token for the lab host's credentials. The join token works once; no other token is needed."""
     return hosts.join(session, plain_text("token", body.token, "body"), settings)
 
 
 @router.delete("/{lab}", status_code=status.HTTP_204_NO_CONTENT, responses=documented(404))
 def remove_lab(lab: Lab, session: Db, settings: AppSettings, who: Admin) -> None:
-    """Its worker token and broker user end at once, join tokens too, and its devices are quarantined. Runs that it had
-    go to other devices when their lease ends."""
+    """Remove a lab. Its worker token, broker user and join tokens are revoked at once, and its devices are quarantined.
+    Its running runs go to other devices when their leases end."""
     hosts.remove(session, lab, who.owner, settings)

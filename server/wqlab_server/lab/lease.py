@@ -1,7 +1,8 @@
-"""Leases: who may touch a device now. A row with an expiry and a fence; only the database's clock counts.
+"""Offer, take, extend and release device leases.
 
-A lease begins as an offer (no holder): the unit is set aside and the lab's worker is woken. Claiming the run takes the
-offer over, heartbeats extend it, finishing or expiry ends it.
+A lease is a row with an expiry and a fence; only the database's clock counts. It begins as an offer (without a holder):
+the device is reserved and the lab's worker is notified. Claiming the run turns the offer into a lease, heartbeats
+extend it, and finishing the run or expiry ends it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from ..jobs.errors import NotClaimable
 from ..models import Device, Lease, Run, RunAttempt
 from ..settings import Settings
 from ..storage.db import clock
-from ..storage.events import tell_run
+from ..storage.events import emit_run_state
 
 
 def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:
-    """Sets `device` aside for `run` and wakes the lab's worker; False when either is no longer free.
+    """Reserve `device` for `run` and notify the lab's worker; return False if either is no longer free.
 
-    The caller holds the run's lock (and its submission's); the device's is taken here.
+    The caller holds the row locks of the run and its submission; the device's row is locked here.
     """
     locked = session.scalar(select(Device).where(Device.name == device).with_for_update())
     if locked is None or locked.retired_at is not None or run.state is not JobState.QUEUED:
@@ -49,18 +50,18 @@ def offer(session: Session, run: Run, device: str, settings: Settings) -> bool:
     run.device_name = locked.name
     run.nudged_at, run.nudges = None, 0
     claims.nudge(session, run, RUN, lab_queue(locked.lab), now)
-    tell_run(session, run)
+    emit_run_state(session, run)
     return True
 
 
 def take(session: Session, run: Run, holder: str, lab: str | None, settings: Settings) -> tuple[Device, bool]:
-    """Claims `run` with the device offered for it: (device, whether a holder before left it as it was).
+    """Claim `run` with the device offered for it; return (device, whether its previous holder did not release it).
 
-    Raises NotClaimable: no offer, an expired one, another lab's, or a run that is not queued.
+    Raises NotClaimable if there is no live offer, the device is in another lab, or the run is not queued.
     """
     lease = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
     if lease is None or lease.holder or lease.expires_at <= clock(session):
-        raise NotClaimable(claims.describe(run), "no device is set aside for it")
+        raise NotClaimable(claims.describe(run), "no device is reserved for it")
     device = session.scalars(select(Device).where(Device.name == lease.device_name).with_for_update()).one()
     if lab is not None and device.lab != lab:
         raise NotClaimable(claims.describe(run), f"its device {device.name} is in lab {device.lab}, not {lab}")
@@ -70,14 +71,14 @@ def take(session: Session, run: Run, holder: str, lab: str | None, settings: Set
     session.add(
         RunAttempt(run_id=run.id, number=run.attempts, device_name=device.name, fence=lease.fence, holder=holder)
     )
-    was_left, device.dirty = device.dirty, True
-    return device, was_left
+    was_dirty, device.dirty = device.dirty, True
+    return device, was_dirty
 
 
-def end_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure) -> None:
-    """Ends a run that no worker holds, and nothing else; a device that was offered for it goes back as it is.
+def finish_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure) -> None:
+    """Finish a run that no worker holds; do nothing for any other run. An offered device is returned unchanged.
 
-    The caller holds the run's lock (and its submission's).
+    The caller holds the row locks of the run and its submission.
     """
     if run.state not in {JobState.WAITING, JobState.QUEUED}:
         return
@@ -85,10 +86,11 @@ def end_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure
     if offered is not None:
         session.delete(offered)
     claims.finish(session, run, outcome, failure)
-    tell_run(session, run)
+    emit_run_state(session, run)
 
 
 def extend(session: Session, run: Run, now: datetime, settings: Settings) -> None:
+    """Extend the run's claim and its lease to the same time."""
     claims.extend(run, now, settings.lease_s)
     lease = session.scalars(select(Lease).where(Lease.run_id == run.id)).one()
     assert run.expires_at is not None  # noqa: S101
@@ -96,7 +98,10 @@ def extend(session: Session, run: Run, now: datetime, settings: Settings) -> Non
 
 
 def release(session: Session, run: Run, *, given_back: bool) -> Device | None:
-    """Ends the run's lease: its device, locked. `given_back`: its holder says that it has left the device."""
+    """End the run's lease and return its device, locked; None without a lease.
+
+    `given_back`: the holder reported that it has released the device.
+    """
     lease = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
     if lease is None:
         return None

@@ -1,4 +1,4 @@
-"""The lab's page: the queue and its reasons, what ran where, one device's history."""
+"""REST endpoints of the lab pages: the queue, the timeline, device history and device checks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, status
 from starlette.concurrency import run_in_threadpool
 
+from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
-from wqlab_contracts.api.submissions import DeviceView
 
 from ..estimates import lab_snapshot
 from ..http.auth import Maintainer, Reader
@@ -34,7 +34,7 @@ WAIT_MAX_S = 20.0
 
 @router.get("/queue")
 def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
-    """Every run that waits for a device, in the order in which devices are given out, and why it waits."""
+    """List the runs that wait for a device, in the order in which devices are assigned, and why each waits."""
     return queue.view(lab_snapshot.load(session, settings))
 
 
@@ -50,52 +50,52 @@ def get_lab_timeline(
     ] = None,
     device_type: Annotated[str | None, Query(max_length=100)] = None,
     device: Annotated[str | None, Query(max_length=100)] = None,
-    limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="Most bars")] = BARS_DEFAULT,
+    limit: Annotated[int, Query(ge=1, le=BARS_MAX, description="Maximum number of bars")] = BARS_DEFAULT,
 ) -> Timeline:
-    """Which run had which device when: every time span that touches `from` to `to`."""
+    """List which run had which device when: every attempt that overlaps the span from `from` to `to`."""
     for name, text in (("device_type", device_type), ("device", device)):
         if text is not None:
             plain_text(name, text)
     end = _aware(until) if until is not None else clock(session)
     try:
         start = _aware(since) if since is not None else end - SPAN_DEFAULT
-        wrong = (
+        problem = (
             None if start < end <= start + SPAN_MAX else f"`from` must be before `to`, by at most {SPAN_MAX.days} days"
         )
     except OverflowError:
-        wrong = "no such date"
-    if wrong is not None:
-        raise invalid([{"parameter": "from", "in": "query", "detail": wrong}])
-    return history.timeline(session, history.Span(start, end, device_type, device), after, limit)
+        problem = "the date is out of range"
+    if problem is not None:
+        raise invalid([{"parameter": "from", "in": "query", "detail": problem}])
+    return history.timeline(session, history.TimelineFilter(start, end, device_type, device), after, limit)
 
 
 def _aware(at: datetime) -> datetime:
-    """A time without a zone is UTC, as everywhere in the API."""
+    """Interpret a time without a zone as UTC, as everywhere in the API."""
     return at.replace(tzinfo=UTC) if at.tzinfo is None else at
 
 
 @router.get("/devices/{name}/history", responses=documented(404))
 def get_device_history(name: Name, session: Db, _: Reader, before: After, limit: Limit = PAGE_DEFAULT) -> DeviceHistory:
-    """How a device's health changed, what ran on it, and its last consoles. `cursor` pages through the runs."""
+    """Return a device's health changes, its runs, and its last consoles. `cursor` pages through the runs."""
     device, _lease = queries.device(session, name)
-    return history.of_device(session, device, before, limit)
+    return history.device_history(session, device, before, limit)
 
 
 @router.post("/devices/{name}/health-check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
 def check_device(name: Name, session: Db, _: Maintainer) -> DeviceView:
-    """Have a device checked as soon as it is free. Asking again before the check has ended changes nothing; a
-    quarantined device is refused (409), as its release orders a check."""
+    """Request a health check of a device, to run as soon as the device is free. A repeated request before the check has
+    ended changes nothing; a quarantined device is refused (409), because its release orders a check."""
     queries.device(session, name)
     service.request_check(session, name)
     return queries.view(session, name)
 
 
 @router.post("/devices/{name}/check", status_code=status.HTTP_202_ACCEPTED, responses=documented(404, 409))
-def walk_through_device(name: Name, session: Db, who: Maintainer) -> DeviceCheck:
-    """Walk through a device step by step, as soon as it is free: power, console, golden system, kexec, topology,
-    detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. The check that is
-    under way already is that check; a quarantined device is refused (409)."""
-    return checks.read(session, name, checks.ask(session, name, who.owner).id)
+def start_device_check(name: Name, session: Db, who: Maintainer) -> DeviceCheck:
+    """Check a device step by step, as soon as the device is free: power, console, golden system, kexec, topology,
+    detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. Returns the
+    unfinished check if there is one; a quarantined device is refused (409)."""
+    return checks.read(session, name, checks.request(session, name, who.owner).id)
 
 
 @router.get("/devices/{name}/checks/{check_id}", responses=documented(404))
@@ -105,23 +105,21 @@ async def get_device_check(
     check_id: Id,
     request: Request,
     _: Reader,
-    seen: Annotated[
-        int, Query(ge=-1, description="`changes` of what is known already; the answer waits for more")
-    ] = -1,
-    wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="How long it may wait for that")] = 0,
+    seen: Annotated[int, Query(ge=-1, description="`changes` of the last response; wait until there are more")] = -1,
+    wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait, in seconds")] = 0,
 ) -> DeviceCheck:
-    """One check of a device, as far as it has come."""
+    """Return the current state of a device check; long polling with `seen` and `wait_s`."""
     factory: SessionFactory = request.app.state.sessions
 
     def read() -> DeviceCheck:
         with transaction(factory) as session:
             return checks.read(session, name, check_id)
 
-    until = time.monotonic() + wait_s
+    deadline = time.monotonic() + wait_s
     with notifications_of(request).subscribe((CHECK_CHANNEL, str(check_id))) as subscription:
         while True:
-            found = await run_in_threadpool(read)
-            left_s = until - time.monotonic()
-            if found.changes > seen or found.finished_at is not None or left_s <= 0:
-                return found
-            await subscription.wait(left_s)
+            check = await run_in_threadpool(read)
+            remaining_s = deadline - time.monotonic()
+            if check.changes > seen or check.finished_at is not None or remaining_s <= 0:
+                return check
+            await subscription.wait(remaining_s)

@@ -1,4 +1,4 @@
-"""Reading the lab: devices, their leases, what waits for them."""
+"""Read devices, their leases, and the number of runs that wait for them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.submissions import DeviceView, UnitCounts
+from wqlab_contracts.api.devices import DeviceCounts, DeviceView
 from wqlab_contracts.enums import DeviceHealth, JobState, RunPurpose
 from wqlab_contracts.specs import Backend
-from wqlab_contracts.yamlfile import known_or_hint
+from wqlab_contracts.yamlfile import suggest_name
 
-from ..estimates.lab_snapshot import pool_rows, unit_class
-from ..estimates.lava_pools import Standing, standing
+from ..estimates.lab_snapshot import availability_class, published_pools
+from ..estimates.lava_pools import Availability, availability
 from ..http.problems import not_found
 from ..models import Device, Lease, Run
 from ..storage.db import clock
@@ -23,7 +23,7 @@ from ..views.build import device_view
 
 
 def devices(session: Session, device_type: str | None = None) -> Sequence[tuple[Device, Lease | None]]:
-    """Devices that are in the YAML, by type and name, each with its lease."""
+    """Return the devices of the device-types folder with their leases, ordered by type and name."""
     query = (
         select(Device, Lease)
         .outerjoin(Lease, Lease.device_name == Device.name)
@@ -36,22 +36,22 @@ def devices(session: Session, device_type: str | None = None) -> Sequence[tuple[
 
 
 def device(session: Session, name: str) -> tuple[Device, Lease | None]:
-    """One device, a retired one too. Raises ApiProblem 404 with the name that was probably meant."""
+    """Return one device, also a retired one, with its lease. Raises ApiProblem 404 that suggests a similar name."""
     row = session.get(Device, name)
     if row is None:
-        raise not_found("device", name, known_or_hint(name, set(session.scalars(select(Device.name)))))
+        raise not_found("device", name, suggest_name(name, set(session.scalars(select(Device.name)))))
     return row, session.scalar(select(Lease).where(Lease.device_name == name))
 
 
 def view(session: Session, name: str) -> DeviceView:
-    """Raises ApiProblem 404."""
+    """Return one device as the API shows it. Raises ApiProblem 404."""
     row, lease = device(session, name)
-    stands = standings(session, [(row, lease)])[name]
-    return device_view(row, lease, stands, checks(session, [name]).get(name))
+    available = availability_by_device(session, [(row, lease)])[name]
+    return device_view(row, lease, available, unfinished_checks(session, [name]).get(name))
 
 
-def checks(session: Session, names: Collection[str]) -> dict[str, int]:
-    """Device -> the run that is checking its health, or waits to."""
+def unfinished_checks(session: Session, names: Collection[str]) -> dict[str, int]:
+    """Return device -> id of its waiting or running health check run; devices without one are left out."""
     unfinished = session.execute(
         select(Run.wanted_device, func.max(Run.id))
         .where(Run.wanted_device.in_(names), Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED)
@@ -60,57 +60,58 @@ def checks(session: Session, names: Collection[str]) -> dict[str, int]:
     return {device: run_id for device, run_id in unfinished if device is not None}
 
 
-def count_units(pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, UnitCounts]:
-    """Device type -> its devices by what can be had of them, each counted once."""
+def count_devices(rows: Sequence[tuple[Device, Lease | None]]) -> dict[str, DeviceCounts]:
+    """Return device type -> its devices counted by availability, each device once."""
     counted: dict[str, Counter[str]] = defaultdict(Counter)
-    for row, lease in pairs_:
-        counted[row.device_type][unit_class(row.health, leased=lease is not None)] += 1
+    for row, lease in rows:
+        counted[row.device_type][availability_class(row.health, leased=lease is not None)] += 1
     return {
-        device_type: UnitCounts(**{name: counts[name] for name in UnitCounts.model_fields})
+        device_type: DeviceCounts(**{name: counts[name] for name in DeviceCounts.model_fields})
         for device_type, counts in counted.items()
     }
 
 
-def standings(session: Session, pairs_: Sequence[tuple[Device, Lease | None]]) -> dict[str, Standing]:
-    """Device -> what its lab's own server says of it."""
-    now, published = clock(session), pool_rows(session)
+def availability_by_device(session: Session, rows: Sequence[tuple[Device, Lease | None]]) -> dict[str, Availability]:
+    """Return device -> its availability in its lab's own queue."""
+    now, published = clock(session), published_pools(session)
     return {
-        row.name: standing(row.name, row.lab, row.backend, published, now, ours=lease is not None)
-        for row, lease in pairs_
+        row.name: availability(row.name, row.lab, row.backend, published, now, ours=lease is not None)
+        for row, lease in rows
     }
 
 
 @dataclass
 class PoolCounts:
-    """The devices of one lab, each counted once."""
+    """Number of devices of one lab by availability, each device counted once."""
 
     backend: Backend = "labgrid"
     devices: int = 0
     free: int = 0
     busy: int = 0
-    away: int = 0
-    problems: set[str] = field(default_factory=set)
+    unavailable: int = 0
+    unavailable_reasons: set[str] = field(default_factory=set)
+    """One entry per device state; an empty string for devices that are available."""
 
     @property
     def problem(self) -> str:
-        """The one reason for which none can be had."""
-        [reason, *others] = self.problems or {""}
+        """The reason that makes every device of the lab unavailable; empty if there is no such single reason."""
+        [reason, *others] = self.unavailable_reasons or {""}
         return "" if others else reason
 
 
 def pool_counts(session: Session) -> dict[str, PoolCounts]:
-    """Lab -> its devices; labs that have any."""
+    """Return lab -> counts of its devices; labs without devices are left out."""
     rows = devices(session)
-    stands = standings(session, rows)
+    available = availability_by_device(session, rows)
     counted: dict[str, PoolCounts] = defaultdict(PoolCounts)
     for row, lease in rows:
-        counts, stand = counted[row.lab], stands[row.name]
+        counts, state = counted[row.lab], available[row.name]
         counts.backend = row.backend
         counts.devices += 1
-        counts.problems.add(stand.away)
-        if lease is None and (stand.away or row.health is DeviceHealth.QUARANTINED):
-            counts.away += 1
-        elif lease is not None or stand.elsewhere:
+        counts.unavailable_reasons.add(state.unavailable_reason)
+        if lease is None and (state.unavailable_reason or row.health is DeviceHealth.QUARANTINED):
+            counts.unavailable += 1
+        elif lease is not None or state.held_elsewhere:
             counts.busy += 1
         else:
             counts.free += 1
@@ -118,7 +119,7 @@ def pool_counts(session: Session) -> dict[str, PoolCounts]:
 
 
 def queued_by_type(session: Session) -> dict[str, int]:
-    """Device type -> runs that wait for a device."""
+    """Return device type -> number of queued runs without a device."""
     counted = session.execute(
         select(Run.device_type, func.count())
         .outerjoin(Lease, Lease.run_id == Run.id)

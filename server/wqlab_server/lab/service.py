@@ -1,4 +1,4 @@
-"""The pool: devices from the data folder, in and out of service, and the leases on them."""
+"""Manage the device pool: sync devices from the data folder, quarantine, release, and record health."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
 from wqlab_contracts.specs import Backend, DeviceType, Unit
 
 from ..http.problems import ApiProblem, not_found
-from ..jobs.errors import canceled
+from ..jobs.errors import canceled_failure
 from ..models import Device, HealthChange, Lab, Lease, Run
 from ..storage.db import Message, clock, post
 from . import health, lease
@@ -30,15 +30,15 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class PoolChange:
-    """A unit of the data folder that the devices table does not have, or has otherwise. No facts: it is gone."""
+    """A difference between the data folder and the devices table. `facts` is None for a device to retire."""
 
     name: str
     facts: DeviceFacts | None
 
 
 def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
-    """What `change_pool` has to do to bring the devices table to what the device-types folder says."""
-    # As JSON and not as models: a row that no model reads any more differs, and is written anew.
+    """Return the changes that bring the devices table in line with the device-types folder, for `change_pool`."""
+    # Compared as JSON, not as models: a row that the current model cannot read counts as different and is rewritten.
     known = {
         row.name: row
         for row in session.execute(
@@ -57,13 +57,16 @@ def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
         or known[name].retired_at is not None
         or known[name].facts != facts.model_dump(mode="json", by_alias=True)
     ]
-    gone = [name for name, row in sorted(known.items()) if name not in declared and row.retired_at is None]
-    return [*changes, *(PoolChange(name, None) for name in gone)]
+    removed = [name for name, row in sorted(known.items()) if name not in declared and row.retired_at is None]
+    return [*changes, *(PoolChange(name, None) for name in removed)]
 
 
 def change_pool(session: Session, change: PoolChange) -> None:
-    """A unit that is gone is retired, not deleted. One whose device was described differently is checked again before
-    its next run."""
+    """Apply one change to the devices table.
+
+    A removed device is retired, not deleted. A device whose description changed gets unknown health, and so is checked
+    before its next run.
+    """
     facts = change.facts
     row = update(Device).where(Device.name == change.name).execution_options(synchronize_session=False)
     if facts is None:
@@ -83,13 +86,14 @@ def change_pool(session: Session, change: PoolChange) -> None:
         return
     if before.health is not DeviceHealth.QUARANTINED:
         fresh = health.Health(DeviceHealth.UNKNOWN, "")
-        _keep_change(session, change.name, health.Health(*before), fresh, by="device-types")
+        _record_change(session, change.name, health.Health(*before), fresh, by="device-types")
         described |= {"health": fresh.state, "health_reason": fresh.reason}
         described |= {"measured_topology": None, "health_checked_at": None}
     session.execute(row.values(retired_at=None, **described))
 
 
 def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> DeviceFacts:
+    """Return what a worker needs to know about a device, from its type and its `units:` entry."""
     lava = device_type.lava if unit.backend == "lava" else None
     return DeviceFacts(
         name=unit.name,
@@ -108,14 +112,18 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
 
 
 def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool | None = None) -> None:
-    """How many devices a lab's worker can run at once, and what its LAVA says of them."""
-    told = {"capacity": capacity, "pool": pool, "published_at": func.now()}
-    session.execute(insert(Lab).values(name=lab, **told).on_conflict_do_update(index_elements=[Lab.name], set_=told))
+    """Store how many devices a lab can run at once, and the report about its LAVA server."""
+    report = {"capacity": capacity, "pool": pool, "published_at": func.now()}
+    session.execute(
+        insert(Lab).values(name=lab, **report).on_conflict_do_update(index_elements=[Lab.name], set_=report)
+    )
 
 
 def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:
-    """Takes the devices out of the pool whose type (key) the lab has no devices of, for the reason that it gives; brings
-    back those that it took out and no longer refuses."""
+    """Quarantine the lab's devices of refused types; release those that the lab had refused and refuses no longer.
+
+    `refused`: device type -> the reason that the lab gives.
+    """
     by = f"lab {lab}"
     devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()
     for device in devices:
@@ -133,62 +141,62 @@ def _last_changed_by(session: Session, device: str) -> str | None:
 
 
 def quarantine(session: Session, name: str, reason: str, by: str) -> Device:
-    """Takes a device out of the pool. A run that it has goes on to its end; checks that wait for it end now.
+    """Take a device out of the pool. A run on the device continues; waiting health checks of it are canceled.
 
     Raises ApiProblem 404.
     """
-    # Runs before devices, as everywhere. A check that is ordered meanwhile is found by the tick.
+    # Lock order: runs before devices. The tick cancels a check that is ordered in the meantime.
     checks = session.scalars(waiting_checks().where(Run.wanted_device == name).with_for_update()).all()
     device = _lock_device(session, name)
-    note(session, device, health.move(device.health, DeviceHealth.QUARANTINED, f"{reason} ({by})"), by)
+    set_health(session, device, health.change_health(device.health, DeviceHealth.QUARANTINED, f"{reason} ({by})"), by)
     device.check_requested_at = None
     for check in checks:
-        lease.end_unclaimed(session, check, Outcome.CANCELED, uncheckable(device))
+        lease.finish_unclaimed(session, check, Outcome.CANCELED, out_of_pool_failure(device))
     return device
 
 
 def release(session: Session, name: str, by: str) -> Device:
-    """Brings a quarantined device back; a health check of it is ordered at once. Raises ApiProblem 404."""
+    """Return a quarantined device to the pool and order a health check at once. Raises ApiProblem 404."""
     device = _lock_device(session, name)
     if device.health is DeviceHealth.QUARANTINED:
-        note(session, device, health.move(device.health, DeviceHealth.UNKNOWN, ""), by)
-        _want_check(session, device)
+        set_health(session, device, health.change_health(device.health, DeviceHealth.UNKNOWN, ""), by)
+        _mark_check_requested(session, device)
     return device
 
 
 def request_check(session: Session, name: str) -> Device:
-    """Has a device checked as soon as it is free; the check that it waits for already is that check.
+    """Request a health check as soon as the device is free; do nothing if one is unfinished.
 
-    Raises ApiProblem 404, 409 for a device that is out of the pool.
+    Raises ApiProblem 404 for an unknown device, 409 for a device that is out of the pool.
     """
     device = _lock_device(session, name)
     if device.retired_at is not None:
         raise ApiProblem(409, f"{name} is no longer in the device-types folder")
     if device.health is DeviceHealth.QUARANTINED:
-        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then have it checked")
+        raise ApiProblem(409, f"{name} is quarantined ({device.health_reason}); release it, then request the check")
     pending = select(Run.id).where(
         Run.wanted_device == name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED
     )
     if session.scalar(pending.limit(1)) is None:
-        _want_check(session, device)
+        _mark_check_requested(session, device)
     return device
 
 
-def _want_check(session: Session, device: Device) -> None:
-    """The next tick, which comes at once, orders it."""
+def _mark_check_requested(session: Session, device: Device) -> None:
+    """Record the request and trigger a tick, which orders the check."""
     if device.check_requested_at is None:
         device.check_requested_at = clock(session)
         post(session, Message(TICK, None, SERVER_QUEUE))
 
 
-def note(session: Session, device: Device, after: health.Health, by: str, run_id: int | None = None) -> None:
-    """Gives a device its health, and keeps in its history that and by whom it changed."""
+def set_health(session: Session, device: Device, after: health.Health, by: str, run_id: int | None = None) -> None:
+    """Set a device's health, and record a change and its author in the device's history."""
     before = health.Health(device.health, device.health_reason)
     device.health, device.health_reason = after.state, after.reason
-    _keep_change(session, device.name, before, after, by=by, run_id=run_id)
+    _record_change(session, device.name, before, after, by=by, run_id=run_id)
 
 
-def _keep_change(
+def _record_change(
     session: Session, name: str, before: health.Health, after: health.Health, *, by: str, run_id: int | None = None
 ) -> None:
     if before != after:
@@ -196,22 +204,22 @@ def _keep_change(
 
 
 def waiting_checks() -> Select[Run]:
-    """Health checks that no worker holds, without the columns that ending one does not need."""
+    """Select the health checks that no worker holds, without the snapshot columns."""
     snapshot = (Run.plan, Run.profile, Run.files, Run.recipe, Run.fragments, Run.modules)
-    lean = [defer(column, raiseload=True) for column in snapshot]
+    deferred = [defer(column, raiseload=True) for column in snapshot]
     return (
         select(Run)
         .where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.state.in_([JobState.WAITING, JobState.QUEUED]))
         .order_by(Run.id)
-        .options(*lean)
+        .options(*deferred)
     )
 
 
-def uncheckable(device: Device) -> Failure:
-    """Why a health check of a device that is out of the pool ends."""
+def out_of_pool_failure(device: Device) -> Failure:
+    """Return the failure that cancels a check of a device that is quarantined or retired."""
     if device.retired_at is not None:
-        return canceled(f"{device.name} is no longer in the device-types folder")
-    return canceled(f"{device.name} was quarantined: {device.health_reason}")
+        return canceled_failure(f"{device.name} is no longer in the device-types folder")
+    return canceled_failure(f"{device.name} was quarantined: {device.health_reason}")
 
 
 def _lock_device(session: Session, name: str) -> Device:
@@ -221,43 +229,42 @@ def _lock_device(session: Session, name: str) -> Device:
     return device
 
 
-# --- leases that ran out ----------------------------------------------------------------------------------------
+# --- expired offers ---------------------------------------------------------------------------------------------
 
 
 def drop_expired_offers(session: Session) -> None:
-    """Devices set aside for runs that no worker came for."""
+    """Delete offers that no worker claimed in time; their devices become free."""
     now = clock(session)
-    for stale in session.scalars(select(Lease).where(Lease.holder == "", Lease.expires_at <= now).with_for_update()):
-        log.warning("offer_not_taken", device=stale.device_name, run=stale.run_id)
-        session.delete(stale)
+    for offer in session.scalars(select(Lease).where(Lease.holder == "", Lease.expires_at <= now).with_for_update()):
+        log.warning("offer_not_taken", device=offer.device_name, run=offer.run_id)
+        session.delete(offer)
 
 
-# --- what there is to give ---------------------------------------------------------------------------------------
+# --- devices out of service --------------------------------------------------------------------------------------
 
 
-def out_of_service(session: Session, device_type: str, backend: Backend | None = None) -> str | None:
-    """Why no unit of this type (that is reached by this backend) will come free: all are quarantined or gone. None when
-    one may."""
+def out_of_service_reason(session: Session, device_type: str, backend: Backend | None = None) -> str | None:
+    """Return why no device of the type and backend can become free: all are quarantined or retired. None if one can."""
     known = session.execute(
         select(Device.name, Device.health, Device.health_reason, Device.retired_at).where(
             Device.device_type == device_type, true() if backend is None else Device.backend == backend
         )
     ).all()
-    units = [unit for unit in known if unit.retired_at is None]
-    # A type that was never seen is new: the next tick reads its units from the data folder.
-    if not known or any(unit.health is not DeviceHealth.QUARANTINED for unit in units):
+    devices = [device for device in known if device.retired_at is None]
+    # A type without any row is new: the next tick reads its devices from the data folder.
+    if not known or any(device.health is not DeviceHealth.QUARANTINED for device in devices):
         return None
-    if not units:
-        return f"device type {device_type} has no unit any more"
-    reasons = "; ".join(f"{unit.name}: {unit.health_reason or 'no reason given'}" for unit in units)
-    return f"every unit of {device_type} is quarantined ({reasons})"
+    if not devices:
+        return f"device type {device_type} no longer has a device"
+    reasons = "; ".join(f"{device.name}: {device.health_reason or 'no reason given'}" for device in devices)
+    return f"every device of {device_type} is quarantined ({reasons})"
 
 
-# --- what a lab's worker asks -----------------------------------------------------------------------------------
+# --- worker API -------------------------------------------------------------------------------------------------
 
 
 def live_leases(session: Session, lab: str) -> list[dict[str, object]]:
-    """Leases that a worker holds now, for the lab's reaper."""
+    """Return the leases that workers of the lab hold now, for the lab's reaper."""
     now = clock(session)
     rows = session.execute(
         select(Lease)

@@ -1,4 +1,4 @@
-"""The database's schema history. A change of models.py comes with a revision here; a test compares the two."""
+"""Database migrations with Alembic. Every change of `models/` needs a revision here; a test compares the two."""
 
 from pathlib import Path
 
@@ -8,13 +8,14 @@ from sqlalchemy import Engine
 
 
 def config() -> Config:
+    """Return Alembic's configuration for this package."""
     configuration = Config()
     configuration.set_main_option("script_location", str(Path(__file__).parent))
     return configuration
 
 
 def upgrade(engine: Engine) -> None:
-    """Brings the database to the newest revision; does nothing when it is there."""
+    """Upgrade the database to the newest revision; do nothing if it is up to date."""
     configuration = config()
     with engine.begin() as connection:
         configuration.attributes["connection"] = connection

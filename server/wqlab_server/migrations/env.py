@@ -1,4 +1,4 @@
-"""Alembic's environment: migrates the database of the session's connection or of the process's settings."""
+"""Alembic environment: migrate the database of the given connection, or of the process's settings."""
 
 from typing import Any, Literal
 
@@ -11,7 +11,7 @@ from wqlab_server.storage.db import make_engine
 
 
 def _render(kind: str, item: Any, autogenerate: AutogenContext) -> str | Literal[False]:
-    """A migration must not depend on today's contracts: typed JSON is written as what it is to the database."""
+    """Render typed JSON columns as plain JSONB, so that migrations do not depend on the current contracts."""
     if kind == "type" and isinstance(item, Typed):
         autogenerate.imports.add("from sqlalchemy.dialects import postgresql")
         return "postgresql.JSONB()"

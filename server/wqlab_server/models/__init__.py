@@ -1,4 +1,4 @@
-"""Every table. Rows are the truth of the lab; no column holds what another can tell, except counters marked as such.
+"""Define every table. The rows are the lab's authoritative state, without redundant columns except marked counters.
 
 Importing the package registers every table, so that foreign keys and relationships by name always resolve.
 """
@@ -15,7 +15,7 @@ from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .submissions import Apply, Event, Submission
-from .tick_errors import TickFault
+from .tick_errors import TickError
 
 __all__ = [
     "Apply",
@@ -47,7 +47,7 @@ __all__ = [
     "SignInThrottle",
     "Submission",
     "SubmissionBuild",
-    "TickFault",
+    "TickError",
     "Token",
     "Typed",
     "Unsupported",

@@ -1,4 +1,4 @@
-"""Who may call the API, and by what: users, their browsers' sessions, tokens."""
+"""Tables of users, browser sessions, sign-in throttles and tokens."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .base import Base
 
 
 class User(Base):
-    """Never deleted: submissions name their owner."""
+    """A person who signs in. Rows are never deleted, because submissions name their owner."""
 
     __tablename__ = "users"
 
@@ -22,14 +22,14 @@ class User(Base):
     name: Mapped[str] = mapped_column(unique=True)
     role: Mapped[UserRole]
     password_hash: Mapped[str]
-    """Argon2id with its parameters and salt."""
+    """Argon2id hash with its parameters and salt."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_sign_in_at: Mapped[datetime | None]
     disabled_at: Mapped[datetime | None]
 
 
 class BrowserSession(Base):
-    """A browser that is signed in. The row goes when that ends."""
+    """A browser that is signed in. The row is deleted when the session ends."""
 
     __tablename__ = "browser_sessions"
 
@@ -39,33 +39,35 @@ class BrowserSession(Base):
     """SHA-256 of the cookie's secret, in hex."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_used_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    """To the minute."""
+    """Precise to the minute."""
 
 
 class SignInThrottle(Base):
-    """How often somebody lately tried to sign in and did not succeed."""
+    """Number of recent failed sign-in attempts."""
 
     __tablename__ = "sign_in_throttles"
 
     key: Mapped[str] = mapped_column(primary_key=True)
-    """An account, an address, or both."""
+    """An account, a network address, or both."""
     attempts: Mapped[int]
     since: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
 
 
 class Token(Base):
+    """A bearer token of a user or a worker."""
+
     __tablename__ = "tokens"
     __table_args__ = (CheckConstraint("(user_id IS NULL) = (scopes = '{worker}')", name="people_or_worker"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str]
     user_id: Mapped[int | None] = mapped_column(ForeignKey("users.id"), index=True)
-    """Who acts: a submission made with this token belongs to this user. Null for a worker's."""
+    """The user that requests with this token act as and whose submissions they create; null for a worker token."""
     digest: Mapped[str] = mapped_column(unique=True)
     """SHA-256 of the secret, in hex."""
     scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
     lab: Mapped[str | None]
-    """A worker token may be bound to one lab's runs."""
+    """The lab that a worker token is bound to; null for every lab."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]

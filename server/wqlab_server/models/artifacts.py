@@ -1,4 +1,4 @@
-"""Bytes in the content store and what they belong to."""
+"""Tables of stored artifacts and of the jobs that uploaded them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .base import Base
 
 
 class Artifact(Base):
-    """Bytes in the content store."""
+    """An artifact in the content-addressed store."""
 
     __tablename__ = "artifacts"
 
@@ -23,7 +23,7 @@ class Artifact(Base):
 
 
 class ArtifactLink(Base):
-    """What an artifact is to the apply, build or run that uploaded it (exactly one of the three)."""
+    """The kind and name of an artifact for the apply, build or run that uploaded it (exactly one of the three)."""
 
     __tablename__ = "artifact_links"
     __table_args__ = (

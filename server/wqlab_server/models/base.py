@@ -1,4 +1,4 @@
-"""How Python types become columns, and the one registry of tables."""
+"""Map Python types to column types, and hold the registry of tables."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Typed(TypeDecorator[Any]):
 
 
 def closed(enum: type[StrEnum]) -> Enum:
-    """A closed vocabulary as text with a check constraint (a new member needs a migration)."""
+    """Return a text column type with a check constraint for the enum's values; a new member needs a migration."""
     name = "".join(f"_{c.lower()}" if c.isupper() else c for c in enum.__name__).lstrip("_")
     return Enum(
         enum,
@@ -118,6 +118,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
 
 
 class Base(DeclarativeBase):
+    """Base class of every table."""
+
     metadata = MetaData(
         naming_convention={
             "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -131,10 +133,10 @@ class Base(DeclarativeBase):
 
 
 fences = Sequence("fences", metadata=Base.metadata)
-"""One counter for every claim and lease: a number is never given twice, so no stale holder can pass for another."""
+"""The sequence of all fences. A number is never issued twice, so a stale holder cannot pass for the current one."""
 
 
 @event.listens_for(Base.metadata, "before_create")
-def _trigrams(_: MetaData, connection: Connection, **__: Any) -> None:
-    """For indexes that find parts of words."""
+def _create_trigram_extension(_: MetaData, connection: Connection, **__: Any) -> None:
+    """Create the extension for indexes that find parts of words."""
     connection.execute(text("CREATE EXTENSION IF NOT EXISTS pg_trgm"))

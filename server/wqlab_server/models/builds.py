@@ -1,4 +1,4 @@
-"""Kernels built or to be built, and the part each plays in a submission."""
+"""Tables of kernel builds and of the submissions that use them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from .job import Job
 
 
 class Build(Job, Base):
+    """One kernel made from one source tree by one recipe and one toolchain."""
+
     __tablename__ = "builds"
     __table_args__ = (
-        # Equal content is never built twice: a second row needs the first to have failed.
+        # Equal content is never built twice: a second row is possible only after the first has failed.
         Index(
             "uq_builds_key_live",
             "key",
@@ -33,15 +35,15 @@ class Build(Job, Base):
     emulated: Mapped[bool]
     fragments: Mapped[dict[str, str]]
     modules: Mapped[dict[str, dict[str, str]]]
-    """Of the recipe: name -> file -> text."""
+    """The recipe's modules: name -> file -> text."""
     toolchain: Mapped[str]
     trusted: Mapped[bool]
-    """The source is a commit of an operator's tree."""
+    """True if the source is a commit of an operator's tree."""
     result: Mapped[BuildResult | None]
 
 
 class SubmissionBuild(Base):
-    """The part a build plays in a submission. One build may serve many."""
+    """The arm, recipe and architecture for which a submission uses a build. Submissions may share a build."""
 
     __tablename__ = "submission_builds"
     __table_args__ = (UniqueConstraint("submission_id", "arm", "recipe", "arch", "emulated"),)

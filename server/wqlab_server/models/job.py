@@ -1,4 +1,4 @@
-"""What applies, builds and runs have in common."""
+"""Columns that applies, builds, runs and lookups share."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from wqlab_contracts.messages import Failure
 
 
 class Job:
-    """Columns of everything a worker claims."""
+    """Columns of a job, which workers claim."""
 
     id: Mapped[int] = mapped_column(primary_key=True, sort_order=-1)
     state: Mapped[JobState] = mapped_column(default=JobState.WAITING, index=True)
     outcome: Mapped[Outcome | None]
     failure: Mapped[Failure | None]
     attempts: Mapped[int] = mapped_column(default=0)
-    """How often it was given out."""
+    """Number of times the job was claimed."""
     fence: Mapped[int | None] = mapped_column(BigInteger)
-    """Of the present or last holder."""
+    """Fence of the current or last holder."""
     holder: Mapped[str | None]
     claim_nonce: Mapped[str | None]
-    """Of the request that made the present or last claim; knows its repetition."""
+    """Nonce of the request that made the current or last claim; identifies a repeated request."""
     expires_at: Mapped[datetime | None]
-    """When the holder's claim ends unless it says that it lives; only the database's clock counts."""
+    """When the holder's claim expires without a heartbeat, by the database's clock."""
     cancel_requested_at: Mapped[datetime | None]
     nudged_at: Mapped[datetime | None]
     nudges: Mapped[int] = mapped_column(default=0)
-    """Messages sent since it was last queued."""
+    """Number of messages sent since the job was last queued."""
     progress: Mapped[str] = mapped_column(default="")
     progress_done: Mapped[int] = mapped_column(default=0)
     progress_total: Mapped[int] = mapped_column(default=0)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     started_at: Mapped[datetime | None]
-    """When it was first claimed."""
+    """When the job was first claimed."""
     finished_at: Mapped[datetime | None]

@@ -1,4 +1,4 @@
-"""Labs, their units and who holds them."""
+"""Tables of labs, devices, health changes, device checks and leases."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from .base import Base
 
 
 class Lab(Base):
-    """What a lab's worker published of its bench."""
+    """The last report of a lab's worker."""
 
     __tablename__ = "labs"
 
     name: Mapped[str] = mapped_column(primary_key=True)
     capacity: Mapped[int]
-    """Devices it can run at once."""
+    """Number of devices that the lab can run at once."""
     published_at: Mapped[datetime] = mapped_column(server_default=func.now())
     pool: Mapped[LavaPool | None]
-    """Of a LAVA lab; told with the capacity."""
+    """Report about the lab's LAVA server; null for other labs."""
 
 
 class Device(Base):
-    """A unit of the device-types folder; a row outlives its YAML so that old runs still name their device."""
+    """A device of the device-types folder. The row outlives its YAML entry, because old runs name their device."""
 
     __tablename__ = "devices"
 
@@ -41,20 +41,20 @@ class Device(Base):
     health_reason: Mapped[str] = mapped_column(default="")
     health_checked_at: Mapped[datetime | None]
     check_requested_at: Mapped[datetime | None]
-    """A maintainer asked for a health check, or released it, and the check has not been ordered yet. It is ordered
-    whether or not a run waits for the device."""
+    """When a maintainer requested a health check or released the device; cleared when the check is ordered. Such a
+    check is ordered whether or not a run waits for the device."""
     measured_topology: Mapped[MeasuredTopology | None]
     dirty: Mapped[bool] = mapped_column(default=False)
-    """Its last holder did not give it back; the next one releases the place and power-cycles first."""
+    """True if the last holder did not release the device; the next holder releases the place and power-cycles first."""
     retired_at: Mapped[datetime | None]
-    """Gone from the YAML."""
+    """When the device was removed from the YAML."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
 
     lease: Mapped[Lease | None] = relationship(back_populates="device", lazy="raise", uselist=False)
 
 
 class HealthChange(Base):
-    """Each time a device's health changed, and by whom."""
+    """A change of a device's health."""
 
     __tablename__ = "health_changes"
     __table_args__ = (Index("ix_health_changes_device_name", "device_name", "id"),)
@@ -65,12 +65,12 @@ class HealthChange(Base):
     health: Mapped[DeviceHealth]
     reason: Mapped[str]
     by: Mapped[str]
-    """A person's name, `run 12`, `lab local`, or the file that was edited."""
+    """Author of the change: a user's name, `run 12`, `lab local`, or `device-types` for an edited file."""
     run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"))
 
 
 class DeviceCheck(Base):
-    """A maintainer's walk through a device: a health check, then the noise of boots that differ in nothing."""
+    """A maintainer's check of a device: a health check, then a noise measurement with two arms of one kernel."""
 
     __tablename__ = "device_checks"
     __table_args__ = (
@@ -88,10 +88,12 @@ class DeviceCheck(Base):
     health_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
     noise_run_id: Mapped[int | None] = mapped_column(ForeignKey("runs.id"), index=True)
     changes: Mapped[int] = mapped_column(default=0)
-    """Counter: how often something was told of it, for those who wait for more."""
+    """Counter of changes, for clients that wait for a change."""
 
 
 class Lease(Base):
+    """The reservation of a device for a run: an offer, or a lease once a worker has claimed the run."""
+
     __tablename__ = "leases"
 
     device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"), primary_key=True)

@@ -1,4 +1,4 @@
-"""Labs elsewhere: who may join, and the credentials of those that have."""
+"""Tables of remote labs: invitations, and the credentials of labs that have joined."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .base import Base
 
 
 class LabInvite(Base):
-    """A join token that was given out; it works once."""
+    """An issued join token. It works once."""
 
     __tablename__ = "lab_invites"
 
@@ -24,11 +24,11 @@ class LabInvite(Base):
     expires_at: Mapped[datetime]
     used_at: Mapped[datetime | None]
     withdrawn_at: Mapped[datetime | None]
-    """Its lab was removed, or invited once more."""
+    """When the lab was removed or invited again."""
 
 
 class LabHost(Base):
-    """A lab that has joined. The row stays when it is removed: Redis is told by it whom not to let in."""
+    """A remote lab that has joined. The row is kept after a removal, so that the tick removes the lab's broker user."""
 
     __tablename__ = "lab_hosts"
 
@@ -36,6 +36,6 @@ class LabHost(Base):
     invited_by: Mapped[str]
     token_id: Mapped[int] = mapped_column(ForeignKey("tokens.id"))
     broker_digest: Mapped[str]
-    """SHA-256 of its password at the broker, in hex: what Redis itself keeps."""
+    """SHA-256 of the lab's broker password, in hex, as Redis stores it."""
     joined_at: Mapped[datetime] = mapped_column(server_default=func.now())
     removed_at: Mapped[datetime | None]

@@ -1,4 +1,4 @@
-"""What somebody who fills in a form wants to know of a repository."""
+"""Table of repository lookups for the submission form."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .job import Job
 
 
 class Lookup(Job, Base):
-    """The branches of a repository, read by a worker. Kept for a day."""
+    """A request for the branches of a repository, answered by a worker. Kept for a day."""
 
     __tablename__ = "lookups"
 
     url: Mapped[str] = mapped_column(index=True)
     owner: Mapped[str]
-    """Who asked first."""
+    """The user who requested the lookup first."""
     result: Mapped[LookupResult | None]

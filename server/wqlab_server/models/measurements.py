@@ -1,4 +1,4 @@
-"""What boots measured and showed, and the verdicts drawn from it."""
+"""Tables of samples, findings, unsupported cells, boot values and comparisons."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from .base import Base
 
 
 class Sample(Base):
+    """One value of one metric in one repetition."""
+
     __tablename__ = "samples"
     __table_args__ = (Index("ix_samples_run_id", "run_id"),)
 
@@ -45,7 +47,7 @@ class Finding(Base):
 
 
 class Unsupported(Base):
-    """A setting (metric null) or metric that this kernel or device lacks."""
+    """A setting (`metric` is null) or metric that the kernel or device does not support."""
 
     __tablename__ = "unsupported"
     __table_args__ = (UniqueConstraint("boot_id", "scenario", "setting", "metric", postgresql_nulls_not_distinct=True),)
@@ -61,7 +63,7 @@ class Unsupported(Base):
 
 
 class BootValue(Base):
-    """One boot's value of one metric (the median of its repetitions): what the comparisons are made of."""
+    """A boot's value of a metric, the median of its repetitions: the input of the comparisons."""
 
     __tablename__ = "boot_values"
 
@@ -74,13 +76,13 @@ class BootValue(Base):
 
 
 class Comparison(Base):
-    """One verdict of a run; `data` is what the API shows, the columns are for filtering."""
+    """One comparison of a run. `data` is the API's view; the other columns are for filtering."""
 
     __tablename__ = "comparisons"
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"), primary_key=True)
     position: Mapped[int] = mapped_column(primary_key=True)
-    """Order in the report."""
+    """Position in the report."""
     question: Mapped[Question]
     role: Mapped[Role]
     verdict: Mapped[Verdict | None]

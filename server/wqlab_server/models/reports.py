@@ -1,4 +1,4 @@
-"""What a submission's report said when it was finished."""
+"""Table of reports as they were when their submission finished."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .base import Base
 
 
 class KeptReport(Base):
-    """Written once. What is linked from a mail must say the same whatever later happens to code, artifacts or files."""
+    """A report, written once. A report linked from a mail must not change with later code, artifacts or files."""
 
     __tablename__ = "kept_reports"
 
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), primary_key=True)
     document: Mapped[str]
-    """api.Report as JSON, to the byte (JSONB would sort and round as it likes)."""
+    """`api.report.Report` as JSON text; JSONB would reorder keys and round numbers."""
     kept_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,4 +1,4 @@
-"""Runs, how each of their attempts ended, and the boots they are made of."""
+"""Tables of runs, run attempts, block attempts, boots and consoles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Run(Job, Base):
-    """One plan on one unit with every boot of both kernels. Inputs are a snapshot: an edited YAML changes nothing."""
+    """One plan on one device, with every boot of both kernels. Inputs are a snapshot, so edited YAML has no effect."""
 
     __tablename__ = "runs"
     __table_args__ = (Index("ix_runs_plan_name_device_type_id", "plan_name", "device_type", "id"),)
@@ -51,18 +51,18 @@ class Run(Job, Base):
     blocks: Mapped[list[list[Arm]]]
     """Arms of each block in boot order."""
     wanted_device: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
-    """A health check is for one unit."""
+    """The one device that a health check or noise run is for."""
     wanted_backend: Mapped[Backend | None] = mapped_column(Text)
-    """Only devices that are reached so; null: any."""
+    """Restrict the run to devices with this backend; null allows any."""
     device_name: Mapped[str | None] = mapped_column(ForeignKey("devices.name"), index=True)
-    """The unit it has or had last."""
+    """The run's current or last device."""
     steps: Mapped[list[CheckStep]] = mapped_column(default=list)
-    """What a run that checks a device has told of it, in the steps' order."""
+    """Results of a device check's steps, in the order of the steps."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
     compared_at: Mapped[datetime | None]
     verdict: Mapped[Verdict | None]
-    """Of the target, as the report concludes it; set when the figures were compared."""
+    """Verdict of the target as in the report; set when the samples are compared."""
     headline: Mapped[str] = mapped_column(default="")
 
     submission: Mapped[Submission | None] = relationship(back_populates="runs", lazy="raise")
@@ -72,11 +72,12 @@ class Run(Job, Base):
 
     @property
     def boots_planned(self) -> int:
+        """Number of boots in all blocks."""
         return sum(len(arms) for arms in self.blocks)
 
 
 class RunAttempt(Base):
-    """Each time a run was given a device, and how that ended."""
+    """One assignment of a device to a run, and how the attempt ended."""
 
     __tablename__ = "run_attempts"
     __table_args__ = (
@@ -98,7 +99,7 @@ class RunAttempt(Base):
 
 
 class BlockAttempt(Base):
-    """How one try of one block ended: whole, or thrown away with its reason."""
+    """How one attempt of a block ended: finished, or discarded with a reason."""
 
     __tablename__ = "block_attempts"
 
@@ -109,12 +110,14 @@ class BlockAttempt(Base):
     """False: discarded."""
     device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
     arm: Mapped[Arm | None]
-    """Whose boot failed, for whatever reason; null when none did."""
+    """The arm whose boot failed, for any reason; null if no boot failed."""
     failure: Mapped[Failure | None]
     at: Mapped[datetime] = mapped_column(server_default=func.now())
 
 
 class Boot(Base):
+    """One start of a variant from the golden system."""
+
     __tablename__ = "boots"
     __table_args__ = (
         UniqueConstraint("run_id", "block", "position", "arm", "attempt"),
@@ -133,7 +136,7 @@ class Boot(Base):
     outcome: Mapped[Outcome | None]
     failure: Mapped[Failure | None]
     valid: Mapped[bool] = mapped_column(default=False)
-    """Its block finished: its samples are compared."""
+    """True once the boot's block has finished; only samples of valid boots are compared."""
     kernel_boot_id: Mapped[str | None]
     token: Mapped[str | None]
     build_id_gnu: Mapped[str | None]
@@ -142,7 +145,7 @@ class Boot(Base):
     topology: Mapped[MeasuredTopology | None]
     environment: Mapped[dict[str, str]] = mapped_column(default=dict)
     commands: Mapped[dict[str, str]] = mapped_column(default=dict)
-    """Scenario -> the exact workload command line."""
+    """Scenario -> exact command line of the workload."""
     started_at: Mapped[datetime]
     verified_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
@@ -151,7 +154,7 @@ class Boot(Base):
     workload_s: Mapped[float | None]
     overhead_s: Mapped[float | None]
     console_bytes: Mapped[int] = mapped_column(BigInteger, default=0)
-    """Counter: where the kept copy of its console ends."""
+    """Counter: number of stored console bytes."""
     console_truncated: Mapped[bool] = mapped_column(default=False)
     console_started_at: Mapped[datetime | None]
 
@@ -160,6 +163,8 @@ class Boot(Base):
 
 
 class ConsoleChunk(Base):
+    """A piece of a boot's console from byte `offset`."""
+
     __tablename__ = "console_chunks"
 
     boot_id: Mapped[int] = mapped_column(ForeignKey("boots.id"), primary_key=True)

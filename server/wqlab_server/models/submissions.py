@@ -1,4 +1,4 @@
-"""What users asked for, its way to exact source trees, and its events."""
+"""Tables of submissions, applies and events."""
 
 from __future__ import annotations
 
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 
 class Submission(Base):
+    """A user's request to test a series, or a tree without a series, on targets."""
+
     __tablename__ = "submissions"
     __table_args__ = (
         UniqueConstraint("owner", "idempotency_key"),
         Index("ix_submissions_unfinished", "id", postgresql_where=text("state <> 'finished'")),
-        # What lists filter and sort by; benchmarks/list_submissions.py shows that each is used.
+        # For the filters and sort orders of lists; benchmarks/list_submissions.py shows that each index is used.
         Index("ix_submissions_owner", "owner", "id"),
         Index("ix_submissions_tree", "tree", "id"),
         Index("ix_submissions_title", "title", "id"),
@@ -47,14 +49,14 @@ class Submission(Base):
     title: Mapped[str] = mapped_column(default="")
     series_key: Mapped[str] = mapped_column(default="", index=True)
     author: Mapped[str] = mapped_column(default="")
-    """Of the series' first patch."""
+    """Author of the series' first patch."""
     version: Mapped[int | None]
-    """As the mails' subjects say; None for a branch."""
+    """Version of the series from the mails' subjects; None for a branch."""
     tree: Mapped[str]
     priority: Mapped[int]
     facets: Mapped[list[str]] = mapped_column(ARRAY(Text), default=list)
-    """What a list filters by, as `submissions.facets` writes it: a copy of what request and runs say, because neither
-    has an index that could find it among 100,000."""
+    """Filter terms, written by `submissions.service.facets`. A copy of data in the request and runs, which have no
+    index that could find the term among 100,000 submissions."""
     search: Mapped[str] = mapped_column(
         Computed("title || chr(10) || series_key || chr(10) || author || chr(10) || owner", persisted=True),
         deferred=True,
@@ -63,10 +65,10 @@ class Submission(Base):
     outcome: Mapped[Outcome | None]
     failure: Mapped[Failure | None]
     exit_code: Mapped[int | None]
-    """How `wqlab submit --wait` ends; set with the outcome."""
+    """Exit code of `wqlab submit --wait`; set with the outcome."""
     cancel_requested_at: Mapped[datetime | None]
     event_seq: Mapped[int] = mapped_column(default=0)
-    """Number of its last event (the row lock makes the numbers dense)."""
+    """Number of the last event; the row lock keeps the numbers without gaps."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
 
@@ -76,7 +78,10 @@ class Submission(Base):
 
 
 class Apply(Job, Base):
-    """From what was submitted to exact source trees. Without a submission: the lab's own, for the golden kernel."""
+    """The job that applies a series to its tree and yields exact source trees.
+
+    An apply without a submission is the lab's own, for the golden kernel.
+    """
 
     __tablename__ = "applies"
 
@@ -89,6 +94,8 @@ class Apply(Job, Base):
 
 
 class Event(Base):
+    """One event of a submission's event stream."""
+
     __tablename__ = "events"
 
     submission_id: Mapped[int] = mapped_column(ForeignKey("submissions.id"), primary_key=True)

@@ -1,4 +1,4 @@
-"""What the tick could not do."""
+"""Table of errors in single items of the tick."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from .base import Base
 TICK_ITEM_KINDS = ("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers")
 
 
-class TickFault(Base):
-    """An item that raised in a tick, how often and how last. The rows stay: /metrics counts them."""
+class TickError(Base):
+    """An item whose processing raised an exception in a tick. Rows are kept, because /metrics counts them."""
 
     __tablename__ = "tick_faults"
 
     what: Mapped[str] = mapped_column(primary_key=True)
     """One of `TICK_ITEM_KINDS`."""
     item: Mapped[str] = mapped_column(primary_key=True)
-    """Its id or name."""
+    """Id or name of the item."""
     count: Mapped[int] = mapped_column(BigInteger)
+    """Number of errors."""
     error: Mapped[str]
-    """Of the last time."""
+    """The last error."""
     first_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,5 +1,7 @@
-"""The order of steps. `advance` looks at a submission's rows and does the next possible things. It may be called at any
-time, by anyone, any number of times: it only ever acts on what it sees under a lock.
+"""Advance a submission: apply, build, run, compare, report.
+
+`advance` reads a submission's rows and takes the next possible steps. It is idempotent and may be called at any time,
+because it acts only on rows that it has locked.
 """
 
 from __future__ import annotations
@@ -19,16 +21,16 @@ from wqlab_contracts.messages import ApplyResult, Failure
 from ..builds import service as builds
 from ..comparisons import service as comparisons
 from ..jobs import claims
-from ..jobs.errors import canceled, infrastructure
-from ..jobs.state import move
+from ..jobs.errors import canceled_failure, infrastructure_failure
+from ..jobs.state import change_state
 from ..lab import lease
-from ..lab import service as lab
+from ..lab import service as lab_service
 from ..models import Apply, Build, Comparison, Run, Submission, SubmissionBuild
-from ..reports.keep import keep
+from ..reports.stored_report import store_report
 from ..settings import Settings
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory, clock, transaction
-from ..storage.events import emit, tell_run
+from ..storage.events import emit, emit_run_state
 from ..submissions import service as submissions
 from ..submissions.state import end
 from ..views.conclusion import conclusion_of, kernel_failure
@@ -39,59 +41,69 @@ log = structlog.get_logger(__name__)
 
 
 def advance(factory: SessionFactory, settings: Settings, submission_id: int) -> None:
-    """Does what can be done for a submission now. Raises ApiProblem 404."""
+    """Take every step that is possible for the submission now. Raises ApiProblem 404."""
     with transaction(factory) as session:
         submission = submissions.lock(session, submission_id)
         if submission.state is not SubmissionState.FINISHED:
-            _advance(session, submission, settings)
-        compare = submission.state is SubmissionState.COMPARING
-    if not compare:
-        return
+            _advance_jobs(session, submission, settings)
+        ready_to_compare = submission.state is SubmissionState.COMPARING
+    if ready_to_compare:
+        _compare_and_finish(factory, settings, submission_id)
+
+
+def _compare_and_finish(factory: SessionFactory, settings: Settings, submission_id: int) -> None:
     try:
         with transaction(factory) as session:
             submission = submissions.lock(session, submission_id)
             if submission.state is SubmissionState.COMPARING:
-                figures = comparisons.store(session, submission_id)
-                _end(session, submission, settings, _conclude(session, submission, figures))
+                compared = comparisons.store(session, submission_id)
+                kernel_failures = _record_verdicts(session, submission, compared)
+                _finish_submission(session, submission, settings, kernel_failures)
     except DBAPIError:
-        raise  # the database's trouble: the next tick tries again
+        raise  # a database error: the next tick tries again
     except Exception as error:
-        # The figures cannot be compared. Saying so ends the submission; leaving it would have every tick fail.
+        # The samples cannot be compared. Finish the submission with a failure; otherwise every tick would fail.
         log.exception("comparison_failed", submission=submission_id)
         with transaction(factory) as session:
             submission = submissions.lock(session, submission_id)
             if submission.state is SubmissionState.COMPARING:
-                failure = infrastructure(
-                    f"the figures could not be compared: {error}",
-                    advice="the samples are kept and can be had as CSV; the server's log has the details",
+                failure = infrastructure_failure(
+                    f"the samples could not be compared: {error}",
+                    advice="the samples are stored and can be downloaded as CSV; see the server's log for details",
                 )
-                _end(session, submission, settings, [failure])
+                _finish_submission(session, submission, settings, [failure])
 
 
-def _advance(session: Session, submission: Submission, settings: Settings) -> None:
+def _advance_jobs(session: Session, submission: Submission, settings: Settings) -> None:
+    """Advance the submission's apply, builds and runs, up to the state COMPARING."""
     apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id).with_for_update()).one()
     runs = session.scalars(
         select(Run).where(Run.submission_id == submission.id).order_by(Run.target, Run.id).with_for_update()
     ).all()
     if submission.cancel_requested_at is not None:
-        _cancel(session, submission, apply, runs)
+        _cancel_unfinished_jobs(session, submission, apply, runs)
     if apply.state is not JobState.FINISHED:
         return
     if apply.outcome is not Outcome.PASSED or apply.result is None:
-        failure = apply.failure or infrastructure("the series was not applied")
+        failure = apply.failure or infrastructure_failure("the series was not applied")
         for run in runs:
-            lease.end_unclaimed(session, run, Outcome.FAILED, failure)
-        _end(session, submission, settings, [failure])
+            lease.finish_unclaimed(session, run, Outcome.FAILED, failure)
+        _finish_submission(session, submission, settings, [failure])
         return
     if submission.cancel_requested_at is None:
-        _name(submission, apply.result)
-        _get_builds(session, submission, apply.result, runs)
+        _copy_series_facts(submission, apply.result)
+        _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
-            _check_inputs(session, run)
-    _check_units(session, runs, settings)
+            _queue_when_built(session, run)
+    _fail_unschedulable_runs(session, runs, settings)
+    _enter_next_state(session, submission, runs, settings)
+
+
+def _enter_next_state(session: Session, submission: Submission, runs: Sequence[Run], settings: Settings) -> None:
+    """Move the submission to the state that its runs have reached; finish a canceled one after its last run."""
     if all(run.state is JobState.FINISHED for run in runs):
         if submission.cancel_requested_at is not None:
-            _end(session, submission, settings)
+            _finish_submission(session, submission, settings)
             return
         if submission.state is SubmissionState.APPLYING:
             submissions.enter(session, submission, SubmissionState.BUILDING)
@@ -103,18 +115,22 @@ def _advance(session: Session, submission: Submission, settings: Settings) -> No
         submissions.enter(session, submission, SubmissionState.RUNNING)
 
 
-def _name(submission: Submission, result: ApplyResult) -> None:
-    submission.title = submissions.cut(result.title) or submission.title
-    submission.series_key = submissions.cut(result.series_key) or submission.series_key
+def _copy_series_facts(submission: Submission, result: ApplyResult) -> None:
+    """Copy title, series key and author from the apply's result."""
+    submission.title = submissions.truncate(result.title) or submission.title
+    submission.series_key = submissions.truncate(result.series_key) or submission.series_key
     if result.candidate is not None and result.patches:
-        submission.author = submissions.cut(result.patches[0].author)
+        submission.author = submissions.truncate(result.patches[0].author)
 
 
 # --- builds -----------------------------------------------------------------------------------------------------
 
 
-def _get_builds(session: Session, submission: Submission, applied: ApplyResult, runs: Sequence[Run]) -> None:
-    """One build per arm, recipe, architecture and kind of device; shared by targets, and with other submissions."""
+def _ensure_builds(session: Session, submission: Submission, applied: ApplyResult, runs: Sequence[Run]) -> None:
+    """Find or create one build per arm, recipe, architecture and emulation, and link it to the waiting runs.
+
+    Builds are shared between targets and with other submissions.
+    """
     sources = {Arm.BASELINE: applied.baseline, Arm.CANDIDATE: applied.candidate}
     for run in runs:
         if run.state is not JobState.WAITING:
@@ -133,7 +149,7 @@ def _get_builds(session: Session, submission: Submission, applied: ApplyResult, 
                 )
             )
             build = session.get(Build, link.build_id) if link is not None else None
-            if build is None or build.outcome is Outcome.CANCELED:  # another submission's cancel is not ours
+            if build is None or build.outcome is Outcome.CANCELED:  # another submission canceled it
                 build = builds.ensure_build(
                     session,
                     source,
@@ -162,62 +178,69 @@ def _get_builds(session: Session, submission: Submission, applied: ApplyResult, 
                 run.candidate_build_id = build.id
 
 
-def _check_inputs(session: Session, run: Run) -> None:
-    """WAITING -> QUEUED when its kernels are there, or finished when one cannot be had."""
+def _queue_when_built(session: Session, run: Run) -> None:
+    """Queue a waiting run when its builds have passed; finish it when one has failed."""
     if run.state is not JobState.WAITING:
         return
-    kernels = [
+    build_ids = [
         (build_id, is_baseline)
         for build_id, is_baseline in ((run.candidate_build_id, False), (run.baseline_build_id, True))
         if build_id is not None
     ]
-    found = [(session.get_one(Build, build_id), is_baseline) for build_id, is_baseline in kernels]
-    for build, is_baseline in found:
+    run_builds = [(session.get_one(Build, build_id), is_baseline) for build_id, is_baseline in build_ids]
+    for build, is_baseline in run_builds:
         if build.outcome is Outcome.FAILED:
-            lease.end_unclaimed(session, run, Outcome.FAILED, builds.blamed_on(build, is_baseline))
+            lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(build, is_baseline))
             return
-    if all(build.outcome is Outcome.PASSED for build, _ in found):
-        move(run, JobState.QUEUED)
-        tell_run(session, run)
+    if all(build.outcome is Outcome.PASSED for build, _ in run_builds):
+        change_state(run, JobState.QUEUED)
+        emit_run_state(session, run)
 
 
-def _check_units(session: Session, runs: Sequence[Run], settings: Settings) -> None:
-    """A run whose every possible unit is out of service would wait until a person comes: it says so instead."""
+def _fail_unschedulable_runs(session: Session, runs: Sequence[Run], settings: Settings) -> None:
+    """Fail the unclaimed runs that no device can become free for; they would wait until a maintainer intervenes."""
     for run in runs:
         if run.state in {JobState.WAITING, JobState.QUEUED}:
-            reason = lab.out_of_service(session, run.device_type, run.wanted_backend) or health_checks.hopeless(
-                session, run, settings
-            )
+            reason = lab_service.out_of_service_reason(
+                session, run.device_type, run.wanted_backend
+            ) or health_checks.unschedulable_reason(session, run, settings)
             if reason is not None:
-                advice = "a maintainer mends or releases a unit (`wqlab devices`), then `wqlab retry`"
-                lease.end_unclaimed(session, run, Outcome.FAILED, infrastructure(reason, advice=advice))
+                advice = "have a maintainer repair or release a device (`wqlab devices`), then run `wqlab retry`"
+                lease.finish_unclaimed(session, run, Outcome.FAILED, infrastructure_failure(reason, advice=advice))
 
 
 # --- cancel -----------------------------------------------------------------------------------------------------
 
 
-def _cancel(session: Session, submission: Submission, apply: Apply, runs: Sequence[Run]) -> None:
-    """What waits ends now; what a worker holds is told at its next heartbeat, and ends then or with its lease."""
+def _cancel_unfinished_jobs(session: Session, submission: Submission, apply: Apply, runs: Sequence[Run]) -> None:
+    """Cancel unclaimed jobs now, and request cancellation of claimed ones.
+
+    A worker learns of the request at its next heartbeat; its job ends then, or when the claim expires. Builds that
+    other submissions use too are left alone.
+    """
     if apply.state is JobState.RUNNING:
         apply.cancel_requested_at = apply.cancel_requested_at or submission.cancel_requested_at
     elif apply.state is not JobState.FINISHED:
-        claims.finish(session, apply, Outcome.CANCELED, canceled())
+        claims.finish(session, apply, Outcome.CANCELED, canceled_failure())
         emit(session, submission.id, EventKind.APPLY_STATE, state=apply.state, outcome=apply.outcome)
     for run in runs:
         if run.state is JobState.RUNNING:
             run.cancel_requested_at = run.cancel_requested_at or submission.cancel_requested_at
         else:
-            lease.end_unclaimed(session, run, Outcome.CANCELED, canceled())
-    mine = select(SubmissionBuild.build_id).where(SubmissionBuild.submission_id == submission.id)
+            lease.finish_unclaimed(session, run, Outcome.CANCELED, canceled_failure())
+    own_builds = select(SubmissionBuild.build_id).where(SubmissionBuild.submission_id == submission.id)
     for build in session.scalars(
-        select(Build).where(Build.id.in_(mine), Build.state != JobState.FINISHED).order_by(Build.id).with_for_update()
+        select(Build)
+        .where(Build.id.in_(own_builds), Build.state != JobState.FINISHED)
+        .order_by(Build.id)
+        .with_for_update()
     ):
-        if builds.users(session, build.id) != [submission.id]:
+        if builds.submissions_using(session, build.id) != [submission.id]:
             continue
         if build.state is JobState.RUNNING:
             build.cancel_requested_at = build.cancel_requested_at or submission.cancel_requested_at
         else:
-            claims.finish(session, build, Outcome.CANCELED, canceled())
+            claims.finish(session, build, Outcome.CANCELED, canceled_failure())
             emit(
                 session,
                 submission.id,
@@ -228,44 +251,49 @@ def _cancel(session: Session, submission: Submission, apply: Apply, runs: Sequen
             )
 
 
-# --- the end ----------------------------------------------------------------------------------------------------
+# --- finish -----------------------------------------------------------------------------------------------------
 
 
-def _conclude(session: Session, submission: Submission, figures: Sequence[Comparison]) -> list[Failure]:
-    """Notes each run's verdict, the one that the report shows, for lists; what the consoles say against the kernels of
-    runs that went through."""
+def _record_verdicts(session: Session, submission: Submission, compared: Sequence[Comparison]) -> list[Failure]:
+    """Store each run's verdict and headline, as shown in the report, for lists.
+
+    Return the kernel failures of passed runs, found on their consoles.
+    """
     runs = session.scalars(select(Run).where(Run.submission_id == submission.id).order_by(Run.target, Run.id)).all()
-    of_run: dict[int, list[api_report.Comparison]] = defaultdict(list)
-    for row in figures:
-        of_run[row.run_id].append(row.data)
-    found = []
+    by_run: dict[int, list[api_report.Comparison]] = defaultdict(list)
+    for row in compared:
+        by_run[row.run_id].append(row.data)
+    kernel_failures = []
     for rows in run_rows(session, runs):
-        conclusion = conclusion_of(rows, of_run[rows.run.id])
+        conclusion = conclusion_of(rows, by_run[rows.run.id])
         rows.run.verdict, rows.run.headline = conclusion.verdict, conclusion.headline
-        found.append(kernel_failure(rows, conclusion))
+        kernel_failures.append(kernel_failure(rows, conclusion))
     submission.facets = submissions.facets(submission.request, [run.verdict for run in runs if run.verdict])
-    return [failure for failure in found if failure is not None]
+    return [failure for failure in kernel_failures if failure is not None]
 
 
-def _end(session: Session, submission: Submission, settings: Settings, failures: Sequence[Failure] = ()) -> None:
+def _finish_submission(
+    session: Session, submission: Submission, settings: Settings, failures: Sequence[Failure] = ()
+) -> None:
+    """Finish the submission: set outcome and exit code, store the report and emit the events."""
     session.flush()
-    of_runs = session.scalars(
+    run_failures = session.scalars(
         select(Run.failure)
         .where(Run.submission_id == submission.id, Run.outcome == Outcome.FAILED)
         .order_by(Run.target)
     )
-    given = [*failures, *(failure for failure in of_runs if failure is not None)]
+    all_failures = [*failures, *(failure for failure in run_failures if failure is not None)]
     verdicts = session.execute(
         select(Comparison.question, Comparison.role, Comparison.verdict)
         .join(Run, Run.id == Comparison.run_id)
         .where(Run.submission_id == submission.id)
     )
-    stopped = submission.cancel_requested_at is not None or any(f.kind is ErrorKind.CANCELED for f in given)
-    result = end(given, [(question, role, verdict) for question, role, verdict in verdicts], canceled=stopped)
+    canceled = submission.cancel_requested_at is not None or any(f.kind is ErrorKind.CANCELED for f in all_failures)
+    result = end(all_failures, [(question, role, verdict) for question, role, verdict in verdicts], canceled=canceled)
     submissions.enter(session, submission, SubmissionState.FINISHED)
     submission.outcome, submission.failure, submission.exit_code = result.outcome, result.failure, int(result.exit_code)
     submission.finished_at = clock(session)
-    keep(session, submission, ArtifactStore.of(settings), settings.public_url)
+    store_report(session, submission, ArtifactStore.of(settings), settings.public_url)
     emit(session, submission.id, EventKind.REPORT_READY)
     emit(
         session,

@@ -1,4 +1,4 @@
-"""Devices for waiting runs: who gets which is decided on one look at the lab, and each device is offered under locks."""
+"""Assign free devices to queued runs: decide on one snapshot of the lab, then offer each device under row locks."""
 
 from __future__ import annotations
 
@@ -7,48 +7,54 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import JobState
 
-from ..estimates.lab_snapshot import capacities, pool_rows
-from ..estimates.lava_pools import standing
+from ..estimates.lab_snapshot import lab_capacities, published_pools
+from ..estimates.lava_pools import availability
 from ..lab import allocate, lease
 from ..models import Device, Lease, Run
 from ..runs import service as runs
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from .tick_errors import contained
+from .tick_errors import isolate_errors
 
 
-def give_devices(factory: SessionFactory, settings: Settings) -> int:
-    """Offers free devices to waiting runs, one transaction each; how many were offered.
+def assign_devices(factory: SessionFactory, settings: Settings) -> int:
+    """Offer free devices to queued runs, each in its own transaction; return the number of offers.
 
-    Safe beside a tick: an offer is made under locks and looks again.
+    Safe to call during a tick: an offer checks again under row locks.
     """
     with transaction(factory) as session:
-        assignments = _decide(session, settings)
+        assignments = _decide_assignments(session, settings)
     offered = 0
     for assignment in assignments:
-        with contained(factory, "run", assignment.run_id), transaction(factory) as session:
+        with isolate_errors(factory, "run", assignment.run_id), transaction(factory) as session:
             run = runs.lock_run(session, assignment.run_id)
             offered += lease.offer(session, run, assignment.device, settings)
     return offered
 
 
-def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
+def _decide_assignments(session: Session, settings: Settings) -> list[allocate.Assignment]:
     now = clock(session)
-    published = pool_rows(session)
-    units = []
+    published = published_pools(session)
+    devices = []
     for row in session.execute(
         select(Device.name, Device.device_type, Device.lab, Device.health, Device.backend, Lease.run_id)
         .outerjoin(Lease, Lease.device_name == Device.name)
         .where(Device.retired_at.is_(None))
     ):
-        stands = standing(row.name, row.lab, row.backend, published, now, ours=row.run_id is not None)
-        units.append(
-            allocate.Unit(
-                row.name, row.device_type, row.lab, row.health, row.backend, bool(stands.away), stands.backlog
+        state = availability(row.name, row.lab, row.backend, published, now, ours=row.run_id is not None)
+        devices.append(
+            allocate.PoolDevice(
+                name=row.name,
+                device_type=row.device_type,
+                lab=row.lab,
+                health=row.health,
+                backend=row.backend,
+                unavailable=bool(state.unavailable_reason),
+                backlog=state.backlog,
             )
         )
     held = [
-        allocate.Held(device, owner)
+        allocate.HeldDevice(device, owner)
         for device, owner in session.execute(select(Lease.device_name, Run.owner).join(Run, Run.id == Lease.run_id))
     ]
     queued = session.execute(
@@ -56,9 +62,9 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
         .outerjoin(Lease, Lease.run_id == Run.id)
         .where(Run.state == JobState.QUEUED, Lease.run_id.is_(None), Run.cancel_requested_at.is_(None))
     ).all()
-    avoid = runs.failed_on(session)
+    avoid = runs.devices_failed_on(session)
     waiting = [
-        allocate.Waiting(
+        allocate.WaitingRun(
             run_id=row.id,
             owner=row.owner,
             priority=row.priority,
@@ -70,4 +76,4 @@ def _decide(session: Session, settings: Settings) -> list[allocate.Assignment]:
         )
         for row in queued
     ]
-    return allocate.allocate(units, held, waiting, capacities(session, settings))
+    return allocate.allocate(devices, held, waiting, lab_capacities(session, settings))

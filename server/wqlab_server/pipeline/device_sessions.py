@@ -1,5 +1,8 @@
-"""Device sessions: a run claimed with the device it was offered, and ended: the device judged and given back, the run
-finished or given to another device."""
+"""Start and end device sessions.
+
+A session starts when a run is claimed with its offered device. At its end the device's health is updated, the device is
+released, and the run is finished or requeued.
+"""
 
 from __future__ import annotations
 
@@ -11,51 +14,54 @@ from wqlab_contracts.enums import DeviceHealth, ErrorKind, EventKind, Outcome, R
 from wqlab_contracts.messages import RunJob, RunResult
 
 from ..jobs import claims
-from ..jobs.errors import StaleFence, infrastructure
-from ..jobs.state import Again, Ended
+from ..jobs.errors import StaleFence, infrastructure_failure
+from ..jobs.state import Ended, Retry
 from ..lab import health, lease
-from ..lab import service as lab
+from ..lab import service as lab_service
 from ..models import Boot, Device, Run, RunAttempt
 from ..runs import service as runs
 from ..runs.state import judge_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
-from ..storage.events import emit, tell_run
+from ..storage.events import emit, emit_run_state
 from . import health_checks
 
 HEALTH_CHECK_ATTEMPTS = 2
-"""A check that was cut short is tried once more; one that failed is an answer."""
+"""An interrupted check is retried once; a check that failed is conclusive."""
 
 
 def claim(
     session: Session, run_id: int, holder: str, lab: str | None, settings: Settings
 ) -> tuple[RunJob, int, list[int]]:
-    """(job, fence, completed blocks). Raises NotClaimable, ApiProblem 404."""
-    run = runs.lock_run(session, run_id, whole=True)
-    device, was_left = lease.take(session, run, holder, lab, settings)
-    tell_run(session, run, holder=holder, attempt=run.attempts)
-    return runs.job(session, run, device, was_left), run.fence or 0, runs.completed_blocks(session, run.id)
+    """Claim a run for `holder`; return (job, fence, completed blocks). Raises NotClaimable, ApiProblem 404."""
+    run = runs.lock_run(session, run_id, with_snapshot=True)
+    device, was_dirty = lease.take(session, run, holder, lab, settings)
+    emit_run_state(session, run, holder=holder, attempt=run.attempts)
+    job = runs.make_job(session, run, device, previous_holder=was_dirty)
+    return job, run.fence or 0, runs.completed_blocks(session, run.id)
 
 
 def finish(session: Session, run_id: int, fence: int, result: RunResult, settings: Settings) -> Run:
-    """A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404."""
+    """Finish an attempt. A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404."""
     run = runs.lock_run(session, run_id)
     if result.outcome is Outcome.PASSED and len(runs.completed_blocks(session, run.id)) < len(run.blocks):
-        unproven = infrastructure(f"run {run.id} was called passed, but not every block is whole and proven")
-        result = RunResult(outcome=Outcome.FAILED, failure=unproven, device_suspect=True)
+        incomplete = infrastructure_failure(
+            f"the worker reported run {run.id} as passed, but not every block is finished and verified"
+        )
+        result = RunResult(outcome=Outcome.FAILED, failure=incomplete, device_suspect=True)
     attempt = session.scalar(select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.fence == fence))
     if attempt is not None and attempt.outcome is not None:
         if attempt.outcome is result.outcome and attempt.failure == result.failure:
             return run
         raise StaleFence(claims.describe(run), fence)
-    claims.held(session, run, fence)
+    claims.check_fence(session, run, fence)
     end_attempt(session, run, result, settings, lost=False)
     return run
 
 
-def lost(session: Session, run: Run, settings: Settings) -> None:
-    """The lease of a running run has run out: whole blocks stay, the rest is given to a device again."""
-    failure = infrastructure(
+def end_expired(session: Session, run: Run, settings: Settings) -> None:
+    """End the attempt of a run whose lease has expired; finished blocks are kept and the run may be retried."""
+    failure = infrastructure_failure(
         f"worker {run.holder} stopped answering while run {run.id} was on {run.device_name}",
         advice="see the lab worker's log; the device is checked before its next run",
     )
@@ -63,9 +69,12 @@ def lost(session: Session, run: Run, settings: Settings) -> None:
 
 
 def end_attempt(session: Session, run: Run, result: RunResult, settings: Settings, *, lost: bool) -> None:
-    """Records how an attempt ended, gives the device back, and requeues or finishes the run."""
+    """Record how an attempt ended, release its device, and requeue or finish the run.
+
+    `lost`: the lease expired without a word from the holder.
+    """
     now = clock(session)
-    reason = result.failure or infrastructure("the run ended in the middle of this block")
+    reason = result.failure or infrastructure_failure("the run ended in the middle of this block")
     runs.abandon_boots(session, run, reason, now)
     attempt = session.scalars(
         select(RunAttempt).where(RunAttempt.run_id == run.id, RunAttempt.number == run.attempts)
@@ -83,15 +92,15 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         bound=bound,
         cancel_requested=run.cancel_requested_at is not None,
     )
-    if _only_the_end_was_lost(session, run, ended):
+    if _is_complete_despite_failure(session, run, ended):
         ended = Ended(Outcome.PASSED, None)
     device = lease.release(session, run, given_back=not lost)
     if device is not None:
-        _judge_device(session, run, device, result, ended, settings=settings, lost=lost)
+        _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
         out_of_pool = device.health is DeviceHealth.QUARANTINED
-        if isinstance(ended, Again) and out_of_pool and run.purpose is RunPurpose.HEALTH_CHECK:
-            ended = Ended(Outcome.CANCELED, lab.uncheckable(device))
-    if isinstance(ended, Again) or (ended.outcome is Outcome.FAILED):
+        if isinstance(ended, Retry) and out_of_pool and run.purpose is RunPurpose.HEALTH_CHECK:
+            ended = Ended(Outcome.CANCELED, lab_service.out_of_pool_failure(device))
+    if isinstance(ended, Retry) or (ended.outcome is Outcome.FAILED):
         emit(
             session,
             run.submission_id,
@@ -103,27 +112,27 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
             holder=attempt.holder,
             failure=ended.failure.model_dump(mode="json") if ended.failure else None,
         )
-    if isinstance(ended, Again):
+    if isinstance(ended, Retry):
         claims.requeue(run)
     else:
         claims.finish(session, run, ended.outcome, ended.failure)
-        if run.submission_id is None:  # a check of a device may go on from here
+        if run.submission_id is None:  # a device check may continue with its next step
             post(session, Message(TICK, None, SERVER_QUEUE))
-    tell_run(session, run)
+    emit_run_state(session, run)
 
 
-def _judge_device(
+def _update_device_health(
     session: Session,
     run: Run,
     device: Device,
     result: RunResult,
-    ended: Again | Ended,
+    ended: Retry | Ended,
     *,
     settings: Settings,
     lost: bool,
 ) -> None:
-    """What the attempt says of the device's health."""
-    over = run.purpose is RunPurpose.HEALTH_CHECK and isinstance(ended, Ended)
+    """Set the device's health after an attempt; a conclusive health check also stores the measured topology."""
+    check_ended = run.purpose is RunPurpose.HEALTH_CHECK and isinstance(ended, Ended)
     after = health.after_attempt(
         health.Health(device.health, device.health_reason),
         run.purpose,
@@ -131,10 +140,10 @@ def _judge_device(
         result.failure,
         suspect=result.device_suspect,
         lost=lost,
-        given_up=over and health_checks.unanswered(session, device) + 1 >= settings.health_checks,
+        abandoned=check_ended and health_checks.count_inconclusive(session, device) + 1 >= settings.health_checks,
     )
-    lab.note(session, device, after, f"run {run.id}", run.id)
-    if over and after.state in health.ANSWERS:
+    lab_service.set_health(session, device, after, f"run {run.id}", run.id)
+    if check_ended and after.state in health.CONCLUSIVE:
         device.health_checked_at = clock(session)
         topology = session.scalar(
             select(Boot.topology).where(Boot.run_id == run.id, Boot.valid).order_by(Boot.id.desc()).limit(1)
@@ -142,7 +151,7 @@ def _judge_device(
         device.measured_topology = topology or device.measured_topology
 
 
-def _only_the_end_was_lost(session: Session, run: Run, ended: Again | Ended) -> bool:
-    """The lab failed after the last block was whole: everything the run was for has been recorded."""
-    by_lab = ended.failure is not None and ended.failure.kind is ErrorKind.INFRASTRUCTURE
-    return by_lab and len(runs.completed_blocks(session, run.id)) == len(run.blocks)
+def _is_complete_despite_failure(session: Session, run: Run, ended: Retry | Ended) -> bool:
+    """Return True if the lab failed after the last block was finished, so that all samples are recorded."""
+    infrastructure = ended.failure is not None and ended.failure.kind is ErrorKind.INFRASTRUCTURE
+    return infrastructure and len(runs.completed_blocks(session, run.id)) == len(run.blocks)

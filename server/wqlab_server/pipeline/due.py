@@ -1,7 +1,7 @@
-"""Which unfinished submissions a tick looks at: those that `pipeline.advance` could bring on.
+"""Select the unfinished submissions that `pipeline.advance` could advance in a tick.
 
-Thousands may wait for devices, or for kernels that are being built; taking each one's rows and locks to find nothing to
-do would make a tick as long as the queue.
+Thousands of submissions may wait for devices or builds. Locking and loading each of them would make the duration of a
+tick proportional to the queue.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, SubmissionSta
 from ..models import Apply, Build, Device, Run, Submission
 
 
-def due(session: Session) -> Sequence[int]:
-    """Ids in order. Wide rather than narrow: to advance a submission in vain does no harm, to miss one would."""
+def due_submissions(session: Session) -> Sequence[int]:
+    """Return the ids in order. The selection may include submissions that cannot advance, but must not miss any."""
     applied = and_(
         Apply.state == JobState.FINISHED,
         or_(
             Submission.state == SubmissionState.APPLYING,
-            and_(Submission.state == SubmissionState.BUILDING, ~_a_run(Run.state == JobState.WAITING)),
-            ~_a_run(Run.state != JobState.FINISHED),
-            _a_run(Run.state == JobState.WAITING, _kernels_are_decided()),
-            # Its units may all be out of service, or never come through their checks.
-            _a_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), ~_has_good_unit()),
+            and_(Submission.state == SubmissionState.BUILDING, ~_has_run(Run.state == JobState.WAITING)),
+            ~_has_run(Run.state != JobState.FINISHED),
+            _has_run(Run.state == JobState.WAITING, _builds_decided()),
+            # All devices of the run may be out of service, or may never pass their health checks.
+            _has_run(Run.state.in_([JobState.WAITING, JobState.QUEUED]), ~_has_good_device()),
         ),
     )
     return session.scalars(
@@ -40,12 +40,12 @@ def due(session: Session) -> Sequence[int]:
     ).all()
 
 
-def _a_run(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
+def _has_run(*conditions: ColumnElement[bool]) -> ColumnElement[bool]:
     return exists().where(Run.submission_id == Submission.id, *conditions)
 
 
-def _kernels_are_decided() -> ColumnElement[bool]:
-    """Of a waiting run: its builds are not named yet, all have ended, or one has ended without a kernel."""
+def _builds_decided() -> ColumnElement[bool]:
+    """Match waiting runs whose builds are not created yet, have all finished, or have one that did not pass."""
     of_run = Build.id.in_([Run.baseline_build_id, Run.candidate_build_id])
     return or_(
         Run.baseline_build_id.is_(None),
@@ -54,7 +54,7 @@ def _kernels_are_decided() -> ColumnElement[bool]:
     )
 
 
-def _has_good_unit() -> ColumnElement[bool]:
+def _has_good_device() -> ColumnElement[bool]:
     return exists().where(
         Device.device_type == Run.device_type, Device.retired_at.is_(None), Device.health == DeviceHealth.GOOD
     )

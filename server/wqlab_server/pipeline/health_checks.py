@@ -1,4 +1,4 @@
-"""Health checks: ordered when a device is wanted or due, and run on the golden kernel, which is built like any other."""
+"""Order health checks of devices and advance them. Checks boot the golden kernel, which is built like any other."""
 
 from __future__ import annotations
 
@@ -17,63 +17,65 @@ from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import DeviceType
 
 from ..builds import service as builds
-from ..estimates.lab_snapshot import pool_rows
-from ..estimates.lava_pools import standing
+from ..estimates.lab_snapshot import published_pools
+from ..estimates.lava_pools import availability
 from ..jobs import claims
-from ..jobs.errors import infrastructure
-from ..jobs.state import move
+from ..jobs.errors import infrastructure_failure
+from ..jobs.state import change_state
 from ..lab import health, lease
-from ..lab import service as lab
+from ..lab import service as lab_service
 from ..models import Apply, Build, Device, Lease, Run, Submission
 from ..settings import Settings
-from ..storage.db import clock, pairs
+from ..storage.db import clock, fetch_dict
 from ..submissions import service as submissions
 
 log = structlog.get_logger(__name__)
 
 HEALTH_CHECK_PRIORITY = 100
-"""A check is asked for because a run waits for the device."""
+"""The highest priority: a check is ordered because a run waits for the device."""
 _OWNER = "lab"
 
 
-def wanted(session: Session, data: DataFolder, settings: Settings) -> list[str]:
-    """The devices to order a check of now."""
+def devices_to_check(session: Session, data: DataFolder, settings: Settings) -> list[str]:
+    """Return the names of the devices to order a health check of now."""
     now = clock(session)
     pending = set(
         session.scalars(
             select(Run.wanted_device).where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.state != JobState.FINISHED)
         )
     )
-    inconclusive = pairs(
+    inconclusive = fetch_dict(
         session,
         select(Run.wanted_device, func.max(Run.finished_at))
         .where(Run.purpose == RunPurpose.HEALTH_CHECK, Run.outcome == Outcome.FAILED)
         .group_by(Run.wanted_device),
     )
     leased = set(session.scalars(select(Lease.device_name)))
-    known = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at, Device.backend)
-    published = pool_rows(session)
+    columns = (Device.name, Device.device_type, Device.lab, Device.health, Device.health_checked_at, Device.backend)
+    published = published_pools(session)
     devices = session.execute(
-        select(*known, Device.check_requested_at).where(Device.retired_at.is_(None)).order_by(Device.name)
+        select(*columns, Device.check_requested_at).where(Device.retired_at.is_(None)).order_by(Device.name)
     )
-    units = [
-        health.Unit(
+    checkable = [
+        health.CheckableDevice(
             name=device.name,
             device_type=device.device_type,
             lab=device.lab,
             health=device.health,
             free=device.name not in leased
-            and not standing(device.name, device.lab, device.backend, published, now, ours=False).away,
+            and not availability(
+                device.name, device.lab, device.backend, published, now, ours=False
+            ).unavailable_reason,
             check_pending=device.name in pending,
             checked_at=device.health_checked_at if device.health is DeviceHealth.GOOD else None,
             check_failed_at=inconclusive.get(device.name),
             interval=timedelta(hours=data.device_types[device.device_type].health_check_interval_h),
-            asked=device.check_requested_at is not None,
+            requested=device.check_requested_at is not None,
         )
         for device in devices
         if device.device_type in data.device_types
     ]
-    demand = pairs(
+    demand = fetch_dict(
         session,
         select(Run.device_type, func.count())
         .where(
@@ -84,11 +86,11 @@ def wanted(session: Session, data: DataFolder, settings: Settings) -> list[str]:
         .group_by(Run.device_type),
     )
     retry_after = timedelta(seconds=settings.health_retry_s)
-    return health.checks_wanted(units, demand, now, retry_after, idle=_idle(session, now, settings))
+    return health.select_devices_to_check(checkable, demand, now, retry_after, idle=_is_idle(session, now, settings))
 
 
-def _idle(session: Session, now: datetime, settings: Settings) -> bool:
-    """Nobody has wanted anything of the lab for a while."""
+def _is_idle(session: Session, now: datetime, settings: Settings) -> bool:
+    """Return True if no submission is unfinished and none has finished recently."""
     if session.scalar(select(Submission.id).where(Submission.state != SubmissionState.FINISHED).limit(1)) is not None:
         return False
     last = session.scalar(
@@ -97,8 +99,8 @@ def _idle(session: Session, now: datetime, settings: Settings) -> bool:
     return last is not None and now >= last + timedelta(seconds=settings.idle_check_after_s)
 
 
-def order(session: Session, data: DataFolder, device: str) -> Run:
-    """Creates a check of the device. Its kernel may still be on its way: the check waits for it."""
+def order_check(session: Session, data: DataFolder, device: str) -> Run:
+    """Create a health check run of the device. The run waits while its kernel is being built."""
     type_name = session.scalars(select(Device.device_type).where(Device.name == device)).one()
     device_type = data.device_types[type_name]
     plan = data.plans[device_type.health_check]
@@ -126,8 +128,8 @@ def order(session: Session, data: DataFolder, device: str) -> Run:
     return run
 
 
-def to_advance(session: Session) -> Sequence[int]:
-    """Checks that no worker holds and that wait for something else than a device: a kernel, or their end."""
+def checks_to_advance(session: Session) -> Sequence[int]:
+    """Return the unclaimed health checks that wait for a kernel, or whose device is out of the pool."""
     return session.scalars(
         select(Run.id)
         .join(Device, Device.name == Run.wanted_device)
@@ -146,33 +148,37 @@ def to_advance(session: Session) -> Sequence[int]:
 
 
 def advance(session: Session, data: DataFolder, run_id: int, settings: Settings) -> None:
-    """Gives a waiting check the golden kernel once it is built. Ends it when it can have none, and when its device is
-    out of the pool."""
+    """Queue a waiting check once its kernel is built.
+
+    End a check whose kernel cannot be built, or whose device is out of the pool.
+    """
     run = session.scalar(select(Run).where(Run.id == run_id).with_for_update())
     if run is None or run.state not in {JobState.WAITING, JobState.QUEUED}:
         return
     device = session.get(Device, run.wanted_device)
     if device is not None and (device.health is DeviceHealth.QUARANTINED or device.retired_at is not None):
-        lease.end_unclaimed(session, run, Outcome.CANCELED, lab.uncheckable(device))
+        lease.finish_unclaimed(session, run, Outcome.CANCELED, lab_service.out_of_pool_failure(device))
         return
     if run.state is not JobState.WAITING:
         return
-    build = golden_build(session, data, run.device_spec, settings)
+    build = golden_kernel_build(session, data, run.device_spec, settings)
     if isinstance(build, Failure):
-        claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel's source: {build.summary}"))
+        claims.finish(
+            session, run, Outcome.FAILED, infrastructure_failure(f"the golden kernel's source: {build.summary}")
+        )
         return
     if build is None or build.state is not JobState.FINISHED:
         return
     if build.outcome is Outcome.PASSED:
         run.baseline_build_id = build.id
-        move(run, JobState.QUEUED)
+        change_state(run, JobState.QUEUED)
     else:
         reason = build.failure.summary if build.failure else f"build {build.id} did not pass"
-        claims.finish(session, run, Outcome.FAILED, infrastructure(f"the golden kernel: {reason}"))
+        claims.finish(session, run, Outcome.FAILED, infrastructure_failure(f"the golden kernel: {reason}"))
 
 
-def unanswered(session: Session, device: Device) -> int:
-    """Checks of this device in a row that were cut short: since the last one that passed, or quarantined it."""
+def count_inconclusive(session: Session, device: Device) -> int:
+    """Return how many checks of the device were inconclusive since the last conclusive one (passed, or quarantined)."""
     passed = select(func.max(Run.finished_at)).where(
         Run.wanted_device == device.name, Run.purpose == RunPurpose.HEALTH_CHECK, Run.outcome == Outcome.PASSED
     )
@@ -181,15 +187,17 @@ def unanswered(session: Session, device: Device) -> int:
         Run.wanted_device == device.name,
         Run.purpose == RunPurpose.HEALTH_CHECK,
         Run.outcome == Outcome.FAILED,
-        Run.attempts > 0,  # else it never got as far as the device
+        Run.attempts > 0,  # without an attempt the check never reached the device
     )
     return session.scalar(failed if since is None else failed.where(Run.finished_at > since)) or 0
 
 
-def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
-    """Why a waiting run will not get a device though not all are quarantined: their checks keep failing, for whatever
-    reason, since it waits. None while one may come free."""
-    doubtful = session.execute(
+def unschedulable_reason(session: Session, run: Run, settings: Settings) -> str | None:
+    """Return why a waiting run cannot get a device although some are not quarantined, or None if one may become free.
+
+    The reason is that every such device has failed `settings.health_checks` health checks since the run was created.
+    """
+    in_service = session.execute(
         select(Device.name, Device.health).where(
             Device.device_type == run.device_type,
             Device.retired_at.is_(None),
@@ -197,9 +205,9 @@ def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
             true() if run.wanted_backend is None else Device.backend == run.wanted_backend,
         )
     ).all()
-    if not doubtful or any(unit.health is DeviceHealth.GOOD for unit in doubtful):
+    if not in_service or any(device.health is DeviceHealth.GOOD for device in in_service):
         return None
-    failures: dict[str, list[str]] = {unit.name: [] for unit in doubtful}
+    failures: dict[str, list[str]] = {device.name: [] for device in in_service}
     checks = session.execute(
         select(Run.wanted_device, Run.failure)
         .where(
@@ -212,24 +220,25 @@ def hopeless(session: Session, run: Run, settings: Settings) -> str | None:
     )
     for name, failure in checks:
         failures[name or ""].append(failure.summary if failure else "no reason given")
-    if any(len(told) < settings.health_checks for told in failures.values()):
+    if any(len(summaries) < settings.health_checks for summaries in failures.values()):
         return None
-    reasons = "; ".join(f"{name}: {told[-1]}" for name, told in sorted(failures.items()))
-    return f"no unit of {run.device_type} passes its health check ({reasons})"
+    reasons = "; ".join(f"{name}: {summaries[-1]}" for name, summaries in sorted(failures.items()))
+    return f"no device of {run.device_type} passes its health check ({reasons})"
 
 
-def golden_build(
+def golden_kernel_build(
     session: Session, data: DataFolder, device_type: DeviceType, settings: Settings
 ) -> Build | Failure | None:
-    """The kernel that devices are checked with: the type's recipe of the default tree's base commit.
+    """Return the build of the golden kernel: the type's recipe at the default tree's base commit.
 
-    It is an apply and a build like any other, without a submission; the same content as a usual baseline, so it is
-    built once for both. None while its source is being resolved, a failure when that went wrong a while ago.
+    It is made by an apply and a build without a submission. Its content equals that of a usual baseline, so both share
+    one build. Return None while the source is being resolved, and the failure if that failed less than
+    `settings.health_retry_s` ago.
     """
     tree = data.trees[settings.default_tree or data.default_tree]
     recipe = data.recipes.get(device_type.recipe)
-    if recipe is None:  # the check was ordered before an operator took the recipe away
-        return infrastructure(f"there is no recipe {device_type.recipe} any more")
+    if recipe is None:  # an operator removed the recipe after the check was ordered
+        return infrastructure_failure(f"recipe {device_type.recipe} no longer exists")
     toolchain = recipe.toolchain
     newest = session.scalar(
         select(Apply)
@@ -237,14 +246,14 @@ def golden_build(
         .order_by(Apply.id.desc())
         .limit(1)
     )
-    if newest is None or (newest.outcome not in {None, Outcome.PASSED} and _long_ago(session, newest, settings)):
+    if newest is None or (newest.outcome not in {None, Outcome.PASSED} and _is_retry_due(session, newest, settings)):
         apply = Apply(submission_id=None, tree=tree, toolchain=toolchain)
         session.add(apply)
         session.flush()
         claims.queue_apply(session, apply)
         return None
     if newest.outcome not in {None, Outcome.PASSED}:
-        return newest.failure or infrastructure("the tree's base commit was not resolved")
+        return newest.failure or infrastructure_failure("the tree's base commit was not resolved")
     if newest.result is None or newest.result.baseline is None:
         return None
     names = fragment_names(recipe, device_type.arch, device_type.emulated)
@@ -253,7 +262,7 @@ def golden_build(
     modules = data.modules_of(recipe)
     key = build_key(source.tree_oid, recipe, device_type.arch, fragments, exact, modules)
     last = session.scalar(select(Build).where(Build.key == key).order_by(Build.id.desc()).limit(1))
-    if last is not None and last.outcome is Outcome.FAILED and not _long_ago(session, last, settings):
+    if last is not None and last.outcome is Outcome.FAILED and not _is_retry_due(session, last, settings):
         return last
     return builds.ensure_build(
         session,
@@ -267,6 +276,7 @@ def golden_build(
     )
 
 
-def _long_ago(session: Session, job: Apply | Build, settings: Settings) -> bool:
+def _is_retry_due(session: Session, job: Apply | Build, settings: Settings) -> bool:
+    """Return True if the failed job finished at least `settings.health_retry_s` ago."""
     assert job.finished_at is not None  # noqa: S101 - it has an outcome
     return clock(session) >= job.finished_at + timedelta(seconds=settings.health_retry_s)

@@ -1,5 +1,8 @@
-"""One round over the whole lab: takes back what was lost, brings everything a step on, gives devices to runs, and says
-again what nobody has reacted to. Every item is on its own: one that raises does not hold up the others."""
+"""Run one tick over the whole lab.
+
+A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, and repeats unanswered
+messages. An error in one item does not affect the others.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from wqlab_contracts.loading import DataError
 from ..builds import service as builds
 from ..jobs import claims
 from ..lab import hosts
-from ..lab import service as lab
+from ..lab import service as lab_service
 from ..models import Apply, Build, Device, Lease, Run
 from ..runs.service import lock_run
 from ..settings import Settings
@@ -26,33 +29,33 @@ from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
 from . import assign_devices, device_check, device_sessions, health_checks
 from .advance import advance
-from .due import due
-from .tick_errors import contained
+from .due import due_submissions
+from .tick_errors import isolate_errors
 
 log = structlog.get_logger(__name__)
 
 _TICK_LOCK = 0x77716C62
-"""Key of the advisory lock that keeps two ticks apart."""
+"""Key of the advisory lock that prevents two ticks at the same time."""
 
 
 def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
-    """False when another tick is at it."""
+    """Run one tick; return False if another tick is running."""
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
-        _expire(factory, settings)
-        _advance(factory, settings)
-        _keep_pool(factory, settings, data)
-        assign_devices.give_devices(factory, settings)
-        _nudge(factory, settings)
-        _admit_labs(factory, settings)
+        _reclaim_expired(factory, settings)
+        _advance_submissions(factory, settings)
+        _sync_devices_and_checks(factory, settings, data)
+        assign_devices.assign_devices(factory, settings)
+        _repeat_nudges(factory, settings)
+        _sync_broker_users(factory, settings)
     return True
 
 
-def _expire(factory: SessionFactory, settings: Settings) -> None:
-    """Takes back what workers that stopped answering held, and devices that no worker came for."""
-    with contained(factory, "offers", "expired"), transaction(factory) as session:
-        lab.drop_expired_offers(session)
+def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:
+    """Retry or end jobs whose claims have expired, and delete expired offers."""
+    with isolate_errors(factory, "offers", "expired"), transaction(factory) as session:
+        lab_service.drop_expired_offers(session)
     with transaction(factory) as session:
         now = clock(session)
         applies, late_builds, runs = (
@@ -62,83 +65,83 @@ def _expire(factory: SessionFactory, settings: Settings) -> None:
             for table in (Apply, Build, Run)
         )
     for apply_id in applies:
-        with contained(factory, "apply", apply_id), transaction(factory) as session:
+        with isolate_errors(factory, "apply", apply_id), transaction(factory) as session:
             apply = builds.lock_apply(session, apply_id)
-            if claims.ran_out(session, apply):
-                builds.end_apply(session, apply, builds.lost(apply, settings))
+            if claims.is_expired(session, apply):
+                builds.end_apply(session, apply, builds.judge_expired(apply, settings))
     for build_id in late_builds:
-        with contained(factory, "build", build_id), transaction(factory) as session:
-            build, users = builds.lock_build(session, build_id)
-            if claims.ran_out(session, build):
-                builds.end_build(session, build, users, builds.lost(build, settings))
+        with isolate_errors(factory, "build", build_id), transaction(factory) as session:
+            build, submission_ids = builds.lock_build(session, build_id)
+            if claims.is_expired(session, build):
+                builds.end_build(session, build, submission_ids, builds.judge_expired(build, settings))
     for run_id in runs:
-        with contained(factory, "run", run_id), transaction(factory) as session:
+        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
             run = lock_run(session, run_id)
-            if claims.ran_out(session, run):
-                device_sessions.lost(session, run, settings)
+            if claims.is_expired(session, run):
+                device_sessions.end_expired(session, run, settings)
 
 
-def _advance(factory: SessionFactory, settings: Settings) -> None:
+def _advance_submissions(factory: SessionFactory, settings: Settings) -> None:
     with transaction(factory) as session:
-        submissions = due(session)
-    for submission_id in submissions:
-        with contained(factory, "submission", submission_id):
+        submission_ids = due_submissions(session)
+    for submission_id in submission_ids:
+        with isolate_errors(factory, "submission", submission_id):
             advance(factory, settings, submission_id)
 
 
-def _keep_pool(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
-    """Devices as the data folder has them, and their health checks."""
+def _sync_devices_and_checks(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
+    """Sync the devices table with the data folder, and order and advance health checks and device checks."""
     try:
         current = data.current()
     except DataError as error:
         log.error("data_folder_broken", error=str(error))
         return
     with transaction(factory) as session:
-        changes = lab.pool_changes(session, current)
+        changes = lab_service.pool_changes(session, current)
     for change in changes:
-        with contained(factory, "device", change.name), transaction(factory) as session:
-            lab.change_pool(session, change)
+        with isolate_errors(factory, "device", change.name), transaction(factory) as session:
+            lab_service.change_pool(session, change)
     with transaction(factory) as session:
-        wanted = health_checks.wanted(session, current, settings)
-    for name in wanted:
-        with contained(factory, "health_check", name), transaction(factory) as session:
-            health_checks.order(session, current, name)
+        names = health_checks.devices_to_check(session, current, settings)
+    for name in names:
+        with isolate_errors(factory, "health_check", name), transaction(factory) as session:
+            health_checks.order_check(session, current, name)
     with transaction(factory) as session:
-        checks = health_checks.to_advance(session)
-    for run_id in checks:
-        with contained(factory, "run", run_id), transaction(factory) as session:
+        run_ids = health_checks.checks_to_advance(session)
+    for run_id in run_ids:
+        with isolate_errors(factory, "run", run_id), transaction(factory) as session:
             health_checks.advance(session, current, run_id, settings)
     with transaction(factory) as session:
-        walks = device_check.to_advance(session)
-    for check_id in walks:
-        with contained(factory, "device_check", check_id), transaction(factory) as session:
+        check_ids = device_check.checks_to_advance(session)
+    for check_id in check_ids:
+        with isolate_errors(factory, "device_check", check_id), transaction(factory) as session:
             device_check.advance(session, current, check_id)
 
 
-def _admit_labs(factory: SessionFactory, settings: Settings) -> None:
-    """A broker that was started again has forgotten its users, and one that was away did not hear of a removal."""
+def _sync_broker_users(factory: SessionFactory, settings: Settings) -> None:
+    """Restore the labs' broker users, which a broker loses at a restart, and delete those of removed labs."""
     with transaction(factory) as session:
-        wanted = hosts.broker_users(session)
-    if wanted is None:
+        expected = hosts.broker_users(session)
+    if expected is None:
         return
     try:
-        changed = broker.settle(settings.broker_url, wanted)
+        changed = broker.sync_users(settings.broker_url, expected)
     except broker.BrokerUnavailable as error:
-        log.warning("labs_not_admitted", error=str(error))
+        log.warning("broker_users_not_synced", error=str(error))
         return
     if changed:
-        log.info("labs_admitted_again", labs=changed)
+        log.info("broker_users_synced", labs=changed)
 
 
-def say_all_again(factory: SessionFactory) -> None:
-    """Makes all that waits due at the next tick: when a lab is started, its broker has forgotten its messages."""
+def reset_nudges(factory: SessionFactory) -> None:
+    """Make the messages of all queued jobs due at the next tick: a restarted broker has lost its messages."""
     with transaction(factory) as session:
         for table in (Apply, Build, Run):
             session.execute(update(table).where(table.state == JobState.QUEUED).values(nudged_at=None, nudges=0))
 
 
-def _nudge(factory: SessionFactory, settings: Settings) -> None:
-    """Says again what nobody has reacted to: a message may be lost, a worker may have been away."""
+def _repeat_nudges(factory: SessionFactory, settings: Settings) -> None:
+    """Send due messages of queued jobs again: a message may be lost, or its worker may have been offline."""
     with transaction(factory) as session:
         now = clock(session)
         queued: list[tuple[type[claims.Job], str, str, int, datetime | None, int]] = [
@@ -157,9 +160,9 @@ def _nudge(factory: SessionFactory, settings: Settings) -> None:
         )
         queued += [(Run, RUN, lab_queue(row.lab), row.id, row.nudged_at, row.nudges) for row in offered]
     for table, task, queue, job_id, nudged_at, nudges in queued:
-        if not claims.nudge_due(nudged_at, nudges, now, settings):
+        if not claims.is_nudge_due(nudged_at, nudges, now, settings):
             continue
-        with contained(factory, table.__name__.lower(), job_id), transaction(factory) as session:
+        with isolate_errors(factory, table.__name__.lower(), job_id), transaction(factory) as session:
             found = session.scalar(
                 select(table)
                 .where(table.id == job_id, table.state == JobState.QUEUED)
@@ -167,5 +170,5 @@ def _nudge(factory: SessionFactory, settings: Settings) -> None:
                 .with_for_update(skip_locked=True)
             )
             job = cast("claims.Job | None", found)
-            if job is not None and claims.nudge_due(job.nudged_at, job.nudges, now, settings):
+            if job is not None and claims.is_nudge_due(job.nudged_at, job.nudges, now, settings):
                 claims.nudge(session, job, task, queue, now)

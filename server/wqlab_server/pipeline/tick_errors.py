@@ -1,4 +1,4 @@
-"""Faults of single items in a tick: kept apart, logged with the item's id, counted."""
+"""Isolate errors of single items in a tick: log them with the item's id and count them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import func
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..models import TickFault
+from ..models import TickError
 from ..storage.db import SessionFactory, transaction
 
 log = structlog.get_logger(__name__)
@@ -19,29 +19,29 @@ _ERROR_LIMIT = 1000
 
 
 @contextmanager
-def contained(factory: SessionFactory, what: str, item: int | str) -> Iterator[None]:
-    """Whatever one item raises is logged with its id and counted, and the others go on.
+def isolate_errors(factory: SessionFactory, what: str, item: int | str) -> Iterator[None]:
+    """Log and count any exception of one item, so that the tick continues with the other items.
 
-    Put it around the item's transaction, which is rolled back before. `what` is one of `TICK_ITEM_KINDS`.
+    Use around the item's transaction, which is rolled back first. `what` is one of `TICK_ITEM_KINDS`.
     """
     try:
         yield
     except Exception as error:
         log.exception("tick_item_failed", what=what, item=item)
         try:
-            _count(factory, what, str(item), f"{type(error).__name__}: {error}"[:_ERROR_LIMIT])
-        except SQLAlchemyError as trouble:  # the database itself is away; the log has both
-            log.error("tick_fault_not_counted", what=what, item=item, error=str(trouble))
+            _count_error(factory, what, str(item), f"{type(error).__name__}: {error}"[:_ERROR_LIMIT])
+        except SQLAlchemyError as database_error:  # the database is unavailable; the log has both errors
+            log.error("tick_error_not_counted", what=what, item=item, error=str(database_error))
 
 
-def _count(factory: SessionFactory, what: str, item: str, error: str) -> None:
+def _count_error(factory: SessionFactory, what: str, item: str, error: str) -> None:
     error = error.replace("\0", "\N{REPLACEMENT CHARACTER}")
     with transaction(factory) as session:
         session.execute(
-            insert(TickFault)
+            insert(TickError)
             .values(what=what, item=item, count=1, error=error)
             .on_conflict_do_update(
-                index_elements=[TickFault.what, TickFault.item],
-                set_={"count": TickFault.count + 1, "error": error, "last_at": func.now()},
+                index_elements=[TickError.what, TickError.item],
+                set_={"count": TickError.count + 1, "error": error, "last_at": func.now()},
             )
         )

@@ -1,4 +1,4 @@
-"""What can be asked for: plans with their scripts, kernel trees and recipes."""
+"""Endpoints for plans with their scripts, kernel trees and recipes."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from wqlab_contracts.api.submissions import PlanView, TreeView
+from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.specs import KernelRecipe, TestPlan, Tree
-from wqlab_contracts.yamlfile import known_or_hint
+from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.auth import Reader
 from ..http.deps import Data, Db
@@ -23,23 +23,23 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 @router.get("/plans")
 def list_plans(data: Data, _: Reader) -> list[PlanView]:
-    """Every plan, with the script that runs on the device."""
+    """List all plans, each with the script that runs on the device."""
     folder = data.current()
     return [_plan_view(folder, plan) for plan in folder.plans.values()]
 
 
 @router.get("/plans/{name}", responses=documented(404))
 def get_plan(name: Name, data: Data, _: Reader) -> PlanView:
-    """One plan."""
+    """One plan with its script and other files."""
     folder = data.current()
     if name not in folder.plans:
-        raise not_found("plan", name, known_or_hint(name, set(folder.plans)))
+        raise not_found("plan", name, suggest_name(name, set(folder.plans)))
     return _plan_view(folder, folder.plans[name])
 
 
 @router.get("/trees")
 def list_trees(data: Data, session: Db, _: Reader) -> list[TreeView]:
-    """Every kernel tree, with the commit its branch was at when it was last resolved."""
+    """List all kernel trees, each with the commit that its branch last resolved to."""
     heads = queries.heads(session)
     folder = data.current()
     return [_tree_view(tree, heads.get(name), name == folder.default_tree) for name, tree in folder.trees.items()]
@@ -47,7 +47,7 @@ def list_trees(data: Data, session: Db, _: Reader) -> list[TreeView]:
 
 @router.get("/recipes")
 def list_recipes(data: Data, _: Reader) -> list[KernelRecipe]:
-    """Every way to configure and build a kernel."""
+    """List all recipes: how kernels are configured and built."""
     return list(data.current().recipes.values())
 
 

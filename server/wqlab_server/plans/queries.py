@@ -1,4 +1,4 @@
-"""Where the kernel trees are."""
+"""Queries for the current commits of the kernel trees."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ..models import Apply
 
 @dataclass(frozen=True)
 class Head:
-    """What is known of a tree's branch."""
+    """The commit that a tree's branch last resolved to."""
 
     commit: str | None
     release: str | None
     resolved_at: datetime | None
     failure: Failure | None
-    """Of a later attempt to resolve it."""
+    """Failure of a later attempt to resolve the branch; None if there was none."""
 
 
 def heads(session: Session) -> dict[str, Head]:
-    """Tree -> the commit that its branch was at when it was last resolved.
+    """Return the head of each tree by the tree's name.
 
-    Only a resolution without a series tells: a series can stand on a base of its own.
+    Only apply jobs without a series are used, because a series can have a base commit of its own.
     """
     tree = type_coerce(Apply.tree, JSONB)["name"].astext
     result = type_coerce(Apply.result, JSONB)
-    good = {
+    resolved = {
         name: (id_, commit, release, at)
         for name, id_, commit, release, at in session.execute(
             select(
@@ -45,7 +45,7 @@ def heads(session: Session) -> dict[str, Head]:
             .order_by(tree, Apply.id.desc())
         )
     }  # fmt: skip
-    bad = {
+    failed = {
         name: (id_, failure)
         for name, id_, failure in session.execute(
             select(tree, Apply.id, Apply.failure)
@@ -55,8 +55,8 @@ def heads(session: Session) -> dict[str, Head]:
         )
     }
     found = {}
-    for name in good.keys() | bad.keys():
-        passed_id, commit, release, at = good.get(name, (0, None, None, None))
-        failed_id, failure = bad.get(name, (0, None))
+    for name in resolved.keys() | failed.keys():
+        passed_id, commit, release, at = resolved.get(name, (0, None, None, None))
+        failed_id, failure = failed.get(name, (0, None))
         found[name] = Head(commit, release, at, failure if failed_id > passed_id else None)
     return found

@@ -1,4 +1,4 @@
-"""The report of a submission, from rows: what every format shows, whether the submission is finished or not."""
+"""Assemble the report of a submission, finished or not, from rows. All formats are rendered from it."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
 from ..views.conclusion import conclusion_of, findings_of
 from ..views.load import submission_rows
-from .configdiff import config_difference
-from .render.facts import METHOD
-from .workqueue_series import workqueue_cells
+from .config_diff import config_difference
+from .render.shared_text import METHOD
+from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
 
 ReadText = Callable[[Artifact], str | None]
-"""Text of an artifact, None when the store does not have it any more."""
+"""Function that returns the text of an artifact, or None if the store no longer has it."""
 
 
 def assemble(session: Session, submission: Submission, store: ArtifactStore, public_url: str) -> api_report.Report:
-    """The report as it stands now."""
+    """Assemble the report from the submission's current rows."""
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
     parts = _Parts(session, [each.run.id for each in measured], store)
@@ -48,7 +48,10 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         lab_url=public_url,
         summary=_summary(targets, study=submission.request.series is None),
         targets=targets,
-        attempts=[*attempts.of_jobs(session, submission.id), *(each for run in measured for each in parts.of_run(run))],
+        attempts=[
+            *attempts.failed_job_attempts(session, submission.id),
+            *(each for run in measured for each in parts.failed_attempts(run)),
+        ],
         config_diff=difference,
         config_sha256=config_sha256,
         method=METHOD,
@@ -56,7 +59,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
 
 
 class _Parts:
-    """Rows of all runs of the submission, one query each, by run id."""
+    """Rows of all runs of the submission by run id, read with one query per table."""
 
     def __init__(self, session: Session, run_ids: Sequence[int], store: ArtifactStore) -> None:
         self._store = store
@@ -103,7 +106,7 @@ class _Parts:
             )
 
     def workqueues(self, rows: RunRows) -> list[WorkqueueCell]:
-        """Of each arm's first valid boot that has a table: a figure shows one."""
+        """Return the workqueue series of each arm's first valid boot with a table: figures show one boot per arm."""
         tables: dict[Arm, tuple[int, str]] = {}
         for boot in sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position)):
             key = BootKey(block=boot.block, position=boot.position, arm=boot.arm, attempt=boot.attempt)
@@ -114,8 +117,8 @@ class _Parts:
                 tables[boot.arm] = (boot.block, text)
         return workqueue_cells(tables)
 
-    def of_run(self, rows: RunRows) -> list[api_report.AttemptView]:
-        return attempts.of_run(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
+    def failed_attempts(self, rows: RunRows) -> list[api_report.AttemptView]:
+        return attempts.failed_run_attempts(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
 
 
 def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
@@ -167,12 +170,13 @@ def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
 
 
 def _environment(boots: Sequence[Boot]) -> api_report.Environment | None:
-    """Of the boots that are compared; before there are any, of those that came up."""
+    """Return the environment of the valid boots; while there are none, of all boots that reported one."""
     verified = [boot for boot in boots if boot.topology is not None]
     shown = [boot for boot in verified if boot.valid] or verified
     if not shown:
         return None
-    first = {arm: next(boot for boot in shown if boot.arm is arm) for arm in Arm if any(b.arm is arm for b in shown)}
+    arms = {boot.arm for boot in shown}
+    first = {arm: next(boot for boot in shown if boot.arm is arm) for arm in Arm if arm in arms}
     facts: dict[str, str] = {}
     commands: dict[str, str] = {}
     for boot in shown:
@@ -191,11 +195,14 @@ def _environment(boots: Sequence[Boot]) -> api_report.Environment | None:
 
 
 def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api_report.UnsupportedView]:
-    """Each thing once, with in how many boots where others of the arm did not say it."""
+    """Return each unsupported scenario, setting or metric once per arm.
+
+    The reason gives the number of boots if not all of the arm's boots reported it.
+    """
     verified = Counter(boot.arm for boot in boots if boot.topology is not None)
-    said: dict[tuple[str, str, str | None, Arm], list[str]] = defaultdict(list)
+    reported: dict[tuple[str, str, str | None, Arm], list[str]] = defaultdict(list)
     for row in rows:
-        said[row.scenario, row.setting, row.metric, row.arm].append(row.reason)
+        reported[row.scenario, row.setting, row.metric, row.arm].append(row.reason)
     return [
         api_report.UnsupportedView(
             scenario=scenario,
@@ -206,7 +213,7 @@ def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api
             if 1 + len(others) >= verified[arm]
             else f"{first} (in {1 + len(others)} of {count(verified[arm], 'boot')})",
         )
-        for (scenario, setting, metric, arm), (first, *others) in said.items()
+        for (scenario, setting, metric, arm), (first, *others) in reported.items()
     ]
 
 
@@ -214,8 +221,10 @@ def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api
 
 
 def _configuration(rows: SubmissionRows, read: ReadText) -> tuple[list[str], str]:
-    """Lines that differ between baseline and candidate (a series may change Kconfig), and the hash of the baseline's
-    configuration; with several recipes, of the first."""
+    """Return the options that differ between baseline and candidate, and the hash of the baseline's configuration.
+
+    Options can differ because a series may change Kconfig. With several recipes, the hash is that of the first.
+    """
     pairs: dict[tuple[str, str, bool], dict[Arm, Artifact]] = defaultdict(dict)
     for part, build in rows.builds:
         if (config := _config_of(build)) is not None:

@@ -1,4 +1,4 @@
-"""The report of a submission in every format."""
+"""Endpoint for the report of a submission in all formats."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ..http.deps import AppSettings, Db, Store
 from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
-from .formats import CONTENT, ReportFormat, answer
-from .keep import report_of
+from .formats import CONTENT_TYPES, ReportFormat, report_response
+from .stored_report import load_or_assemble
 
 router = APIRouter(prefix="/submissions", tags=["reports"], responses=documented(401, 403, 404, 422, 429))
 
 _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The report; while the submission is unfinished it says so",
+        "description": "The report; that of an unfinished submission says that it is not final",
         "content": {
             media.partition(";")[0]: {"schema": {"type": "string"}}
-            for format_, media in CONTENT.items()
+            for format_, media in CONTENT_TYPES.items()
             if format_ is not ReportFormat.JSON
         },
     },
-    304: {"description": "What `If-None-Match` names is still the report"},
+    304: {"description": "The report still has the ETag in `If-None-Match`"},
 }
 
 
@@ -40,12 +40,12 @@ def get_report(
     store: Store,
     settings: AppSettings,
     _: Reader,
-    format: Annotated[ReportFormat, Query(description="JSON has everything; the others are made from it")] = (
-        ReportFormat.JSON
-    ),
+    format: Annotated[
+        ReportFormat, Query(description="JSON contains everything; the other formats are rendered from it")
+    ] = ReportFormat.JSON,
 ) -> Response:
-    """What was measured and what it means. Once the submission is finished it never changes."""
+    """The report: what was measured, with verdicts. The report of a finished submission never changes."""
     submission = session.get(Submission, submission_id)
     if submission is None:
         raise not_found("submission", submission_id)
-    return answer(request, report_of(session, submission, store, settings.public_url), format)
+    return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format)

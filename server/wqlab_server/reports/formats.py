@@ -1,4 +1,4 @@
-"""A report as an HTTP answer in any of its formats."""
+"""Formats of a report, and the HTTP response for each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from fastapi import Request, Response, status
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
 
-from ..http.headers import DOCUMENT
+from ..http.headers import DOCUMENT_POLICY
 from .render.html import render_html
-from .render.json import render_json
 from .render.junit import render_junit
 from .render.markdown import render_markdown
 from .render.mmtests import render_mmtests
@@ -29,7 +28,7 @@ class ReportFormat(StrEnum):
     MMTESTS = "mmtests"
 
 
-CONTENT = {
+CONTENT_TYPES = {
     ReportFormat.JSON: "application/json",
     ReportFormat.TEXT: "text/plain; charset=utf-8",
     ReportFormat.HTML: "text/html; charset=utf-8",
@@ -37,7 +36,7 @@ CONTENT = {
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
 }
-SUFFIX = {
+SUFFIXES = {
     ReportFormat.JSON: "json",
     ReportFormat.TEXT: "txt",
     ReportFormat.HTML: "html",
@@ -45,6 +44,13 @@ SUFFIX = {
     ReportFormat.JUNIT: "xml",
     ReportFormat.MMTESTS: "mmtests",
 }
+
+
+def render_json(report: Report) -> str:
+    """Render the report as JSON: the serialized model."""
+    return report.model_dump_json(indent=2, by_alias=True) + "\n"
+
+
 _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
     ReportFormat.JSON: render_json,
     ReportFormat.TEXT: render_text,
@@ -55,24 +61,27 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
 }
 
 
-def answer(request: Request, report: Report, format_: ReportFormat) -> Response:
-    """A finished report has an ETag, and is not sent again to whoever has it; an unfinished one is kept nowhere."""
+def report_response(request: Request, report: Report, format_: ReportFormat) -> Response:
+    """Return the response with a report in the given format.
+
+    A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
+    """
     body = _RENDERERS[format_](report).encode()
     headers = {
-        "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIX[format_]}"',
-        "Content-Security-Policy": DOCUMENT,
+        "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',
+        "Content-Security-Policy": DOCUMENT_POLICY,
         "Cache-Control": "no-store",
     }
     if report.submission.state is SubmissionState.FINISHED:
         etag = f'"{hashlib.sha256(body).hexdigest()}"'
-        # A browser may keep it and has to ask each time: who may read it can change.
+        # A browser may cache the report but must revalidate it each time, because read permission can be revoked.
         headers |= {"Cache-Control": "private, no-cache", "ETag": etag}
-        if _has(request.headers.get("If-None-Match", ""), etag):
+        if _etag_matches(request.headers.get("If-None-Match", ""), etag):
             return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
-    return Response(body, media_type=CONTENT[format_], headers=headers)
+    return Response(body, media_type=CONTENT_TYPES[format_], headers=headers)
 
 
-def _has(if_none_match: str, etag: str) -> bool:
-    """RFC 9110, 13.1.2: a weak comparison with each."""
-    given = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
-    return etag in given or given == ["*"]
+def _etag_matches(if_none_match: str, etag: str) -> bool:
+    """Return True if an If-None-Match header matches `etag`, by weak comparison (RFC 9110, 13.1.2)."""
+    etags = [each.strip().removeprefix("W/") for each in if_none_match.split(",")]
+    return etag in etags or etags == ["*"]

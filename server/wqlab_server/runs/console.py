@@ -1,4 +1,4 @@
-"""A boot's console as a stream of its own bytes."""
+"""Stream a boot's console as raw bytes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def console(
     offset: int,
     follow: bool,
 ) -> AsyncGenerator[bytes, None]:
-    """The kept bytes from `offset` on; with `follow` also those that still come, until the boot has ended."""
+    """Yield the stored bytes from `offset`; with `follow`, also new bytes until the boot has ended."""
 
     def read(offset: int) -> queries.ConsolePart:
         with sessions() as session:
@@ -30,7 +30,7 @@ async def console(
 
     topics = [(RUN_CHANNEL, str(boot.run_id))]
     if submission_id is not None:
-        topics.append((SUBMISSION_CHANNEL, str(submission_id)))  # where the end of a boot is told
+        topics.append((SUBMISSION_CHANNEL, str(submission_id)))  # announces the end of a boot
     with notifications.subscribe(*topics) as subscription:
         while True:
             part = await run_in_threadpool(read, offset)

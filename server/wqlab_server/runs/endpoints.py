@@ -1,4 +1,4 @@
-"""Runs: one plan on one device with every boot, its console and its samples."""
+"""REST endpoints of runs: boots, artifacts, consoles, samples and values."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from wqlab_comparison.csvfile import COLUMNS, write_csv
+from wqlab_contracts.api.runs import BootView, RunView, SampleRow
 from wqlab_contracts.api.steps import CellValues
-from wqlab_contracts.api.submissions import BootView, RunView, SampleRow
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import Artifact
 
@@ -43,20 +43,20 @@ class SampleFormat(StrEnum):
 
 @router.get("/{run_id}")
 def get_run(run_id: Id, session: Db, _: Reader) -> RunView:
-    """One run with its boots and findings."""
+    """Return one run with its boots and findings."""
     return run_view(run_rows(session, [queries.get(session, run_id)])[0])
 
 
 @router.get("/{run_id}/boots")
 def list_run_boots(run_id: Id, session: Db, _: Reader) -> list[BootView]:
-    """Every boot in the order they happened, those of discarded blocks too."""
+    """List every boot in the order of time, including those of discarded blocks."""
     queries.get(session, run_id)
     return [boot_view(row) for row in queries.boots(session, run_id)]
 
 
 @router.get("/{run_id}/artifacts")
 def list_run_artifacts(run_id: Id, session: Db, _: Reader) -> list[Artifact]:
-    """What the run's boots left behind besides consoles and samples, such as the raw output of the plan's script."""
+    """List the files that the run's boots produced, such as the raw output of the plan's script."""
     return queries.artifacts(session, queries.get(session, run_id))
 
 
@@ -64,7 +64,7 @@ def list_run_artifacts(run_id: Id, session: Db, _: Reader) -> list[Artifact]:
 def get_run_artifact(
     run_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
 ) -> StoredBytes:
-    """One of the run's artifacts, by its hash."""
+    """Download one of the run's artifacts, by its SHA-256."""
     return send(store, queries.artifact_by_hash(session, queries.get(session, run_id), sha256))
 
 
@@ -75,11 +75,12 @@ def get_run_console(
     request: Request,
     session: Db,
     _: Reader,
-    boot: Annotated[int | None, Query(ge=1, le=MAX_ID, description="A boot's id; the newest when left out")] = None,
-    offset: Annotated[int, Query(ge=0, le=2**53, description="Byte to start at")] = 0,
-    follow: Annotated[bool, Query(description="Stay until the boot has ended")] = False,
+    boot: Annotated[int | None, Query(ge=1, le=MAX_ID, description="Id of a boot. Default: the newest boot")] = None,
+    offset: Annotated[int, Query(ge=0, le=2**53, description="First byte to return")] = 0,
+    follow: Annotated[bool, Query(description="Keep streaming until the boot has ended")] = False,
 ) -> StreamingResponse:
-    """A boot's console, byte for byte as the device printed it. Resume with `offset` = bytes already received."""
+    """Return a boot's console as raw bytes, exactly as the device printed them. To resume, set `offset` to the number
+    of bytes already received."""
     run = queries.get(session, run_id)
     row = queries.boot(session, run, boot)
     state = request.app.state
@@ -114,13 +115,13 @@ def get_cell_values(
     _: Reader,
     scenario: Annotated[str, Query(max_length=100)],
     metric: Annotated[str, Query(max_length=100)],
-    setting: Annotated[str | None, Query(max_length=500, description="Every setting when left out")] = None,
+    setting: Annotated[str | None, Query(max_length=500, description="Default: every setting")] = None,
 ) -> CellValues:
-    """What one cell's figures are drawn from: each boot's value of a metric with the repetitions it stands for."""
+    """Return the values behind one cell of the report: each boot's value of a metric and its repetitions."""
     for name, text in (("scenario", scenario), ("metric", metric), ("setting", setting)):
         if text is not None:
             plain_text(name, text)
-    return values.of_cell(session, queries.get(session, run_id), scenario, metric, setting)
+    return values.cell_values(session, queries.get(session, run_id), scenario, metric, setting)
 
 
 @router.get("/{run_id}/samples", response_model=list[SampleRow], responses=_SAMPLES)
@@ -129,15 +130,17 @@ def get_samples_of(
     run_id: Id,
     session: Db,
     _: Reader,
-    format: Annotated[SampleFormat, Query(description="`csv` is what `wqlab compare` reads")] = SampleFormat.JSON,
-    discarded: Annotated[bool, Query(description="JSON only: also boots whose block was repeated")] = False,
+    format: Annotated[
+        SampleFormat, Query(description="`csv` is the input format of `wqlab compare`")
+    ] = SampleFormat.JSON,
+    discarded: Annotated[bool, Query(description="JSON only: include boots of discarded blocks")] = False,
 ) -> Response | list[SampleRow]:
-    """Every repetition of every valid boot."""
+    """Return every repetition of every valid boot."""
     run = queries.get(session, run_id)
     if format is SampleFormat.JSON:
         return queries.sample_rows(session, run.id, discarded)
     if discarded:
-        detail = "CSV is for comparing, and discarded boots are not compared; ask for JSON"
+        detail = "CSV is the input of comparisons, which leave discarded boots out; request format=json"
         raise ApiProblem(422, detail, errors=[{"parameter": "discarded", "in": "query", "detail": detail}])
     name = f"run-{run.id}-{run.plan_name}-{run.device_type}{'' if run.state is JobState.FINISHED else '-so-far'}.csv"
     return Response(

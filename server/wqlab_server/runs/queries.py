@@ -1,4 +1,4 @@
-"""Reading runs: boots, samples, consoles."""
+"""Read runs, boots, samples, artifacts and consoles."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts import messages
-from wqlab_contracts.api.submissions import SampleRow
+from wqlab_contracts.api.runs import SampleRow
 from wqlab_contracts.enums import BootState, JobState
 
 from ..http.problems import ApiProblem, not_found
 from ..models import ArtifactLink, Boot, ConsoleChunk, Run, Sample
 
-CHUNKS_AT_ONCE = 32
+CHUNKS_PER_READ = 32
 
 
 def get(session: Session, run_id: int) -> Run:
-    """Raises ApiProblem 404."""
+    """Return the run. Raises ApiProblem 404."""
     row = session.get(Run, run_id)
     if row is None:
         raise not_found("run", run_id)
@@ -27,11 +27,12 @@ def get(session: Session, run_id: int) -> Run:
 
 
 def boots(session: Session, run_id: int) -> Sequence[Boot]:
+    """Return every boot of the run in the order of time."""
     return session.scalars(select(Boot).where(Boot.run_id == run_id).order_by(Boot.id)).all()
 
 
 def boot(session: Session, run: Run, boot_id: int | None) -> Boot:
-    """One boot of the run, the newest for None. Raises ApiProblem 404."""
+    """Return one boot of the run, or the newest if `boot_id` is None. Raises ApiProblem 404."""
     if boot_id is None:
         newest = session.scalar(select(Boot).where(Boot.run_id == run.id).order_by(Boot.id.desc()).limit(1))
         if newest is None:
@@ -44,7 +45,7 @@ def boot(session: Session, run: Run, boot_id: int | None) -> Boot:
 
 
 def sample_rows(session: Session, run_id: int, discarded: bool) -> list[SampleRow]:
-    """Every repetition of every valid boot, in boot order; with `discarded` also of boots whose block was repeated."""
+    """Return every repetition of every valid boot, in boot order; with `discarded`, also boots of discarded blocks."""
     query = (
         select(
             Sample.boot_id,
@@ -68,7 +69,7 @@ def sample_rows(session: Session, run_id: int, discarded: bool) -> list[SampleRo
 
 
 def artifacts(session: Session, run: Run) -> list[messages.Artifact]:
-    """What the run's holders uploaded, in that order."""
+    """Return the files that workers uploaded for the run, in upload order."""
     links = session.scalars(
         select(ArtifactLink)
         .where(ArtifactLink.run_id == run.id)
@@ -81,7 +82,7 @@ def artifacts(session: Session, run: Run) -> list[messages.Artifact]:
 
 
 def artifact_by_hash(session: Session, run: Run, sha256: str) -> messages.Artifact:
-    """Raises ApiProblem 404."""
+    """Return the run's artifact with this SHA-256. Raises ApiProblem 404."""
     for artifact in artifacts(session, run):
         if artifact.sha256 == sha256:
             return artifact
@@ -90,13 +91,15 @@ def artifact_by_hash(session: Session, run: Run, sha256: str) -> messages.Artifa
 
 @dataclass(frozen=True)
 class ConsolePart:
+    """A piece of a boot's stored console."""
+
     data: bytes
     ended: bool
-    """Nothing will come after `data`."""
+    """True if no more bytes will follow `data`."""
 
 
 def console_part(session: Session, boot_id: int, offset: int) -> ConsolePart:
-    """The kept console of a boot from byte `offset` on, a bounded piece of it."""
+    """Return a piece of a boot's stored console from byte `offset`, at most CHUNKS_PER_READ chunks."""
     state = session.execute(
         select(Boot.state, Run.state).join(Run, Run.id == Boot.run_id).where(Boot.id == boot_id)
     ).one()
@@ -105,7 +108,7 @@ def console_part(session: Session, boot_id: int, offset: int) -> ConsolePart:
         select(ConsoleChunk.offset, ConsoleChunk.data)
         .where(ConsoleChunk.boot_id == boot_id, ConsoleChunk.offset + func.octet_length(ConsoleChunk.data) > offset)
         .order_by(ConsoleChunk.offset)
-        .limit(CHUNKS_AT_ONCE)
+        .limit(CHUNKS_PER_READ)
     ).all()
     data = b"".join(chunk.data[max(offset - chunk.offset, 0) :] for chunk in chunks)
-    return ConsolePart(data, over and len(chunks) < CHUNKS_AT_ONCE)
+    return ConsolePart(data, over and len(chunks) < CHUNKS_PER_READ)

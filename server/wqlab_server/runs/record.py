@@ -1,4 +1,4 @@
-"""What a run reports while it goes on: boots, samples, findings, blocks. Every event may come twice."""
+"""Record the events of a running run: boots, samples, findings, blocks. A repeated event changes nothing."""
 
 from __future__ import annotations
 
@@ -27,18 +27,21 @@ from wqlab_contracts.messages import (
 
 from ..http.problems import ApiProblem
 from ..jobs import claims
-from ..jobs.errors import infrastructure
+from ..jobs.errors import infrastructure_failure
 from ..models import BlockAttempt, Boot, Build, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
-from ..storage.events import emit, tell_checks
-from .service import count_done, find_boot, lock_run
+from ..storage.events import emit, notify_checks
+from .service import find_boot, lock_run, update_boots_done
 
 
 def record(session: Session, run_id: int, fence: int, events: Sequence[RunEvent]) -> None:
-    """All of them or none. Raises StaleFence, ApiProblem 404 or 422."""
+    """Record all events, or none on an error.
+
+    Raises StaleFence, ApiProblem 404 for an unknown run or boot, 422 for an invalid block.
+    """
     run = lock_run(session, run_id)
-    claims.held(session, run, fence)
+    claims.check_fence(session, run, fence)
     for event in events:
         _RECORDERS[type(event)](session, run, event)
 
@@ -68,7 +71,7 @@ def _boot_started(session: Session, run: Run, event: BootStarted) -> None:
     if boot_id is None:
         find_boot(session, run, key)
         return
-    _tell(session, run, EventKind.BOOT_STATE, boot_id, state=BootState.BOOTING, **key.model_dump(mode="json"))
+    _emit(session, run, EventKind.BOOT_STATE, boot_id, state=BootState.BOOTING, **key.model_dump(mode="json"))
 
 
 def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
@@ -81,7 +84,7 @@ def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
     boot.environment, boot.golden_s, boot.kexec_s = event.environment, event.golden_s, event.kexec_s
     if boot.state is BootState.BOOTING:
         boot.state = BootState.MEASURING
-    _tell(session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, **event.boot.model_dump(mode="json"))
+    _emit(session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, **event.boot.model_dump(mode="json"))
 
 
 def _samples(session: Session, run: Run, event: Samples) -> None:
@@ -100,7 +103,7 @@ def _samples(session: Session, run: Run, event: Samples) -> None:
     ).all()
     if new:
         first = event.samples[0]
-        _tell(session, run, EventKind.SAMPLES, boot.id, count=len(new), scenario=first.scenario, setting=first.setting)
+        _emit(session, run, EventKind.SAMPLES, boot.id, count=len(new), scenario=first.scenario, setting=first.setting)
 
 
 def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
@@ -113,7 +116,7 @@ def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
         .returning(UnsupportedRow.id)
     )
     if new is not None:
-        _tell(session, run, EventKind.UNSUPPORTED, boot.id, arm=boot.arm, **cell)
+        _emit(session, run, EventKind.UNSUPPORTED, boot.id, arm=boot.arm, **cell)
 
 
 def _finding(session: Session, run: Run, event: Finding) -> None:
@@ -134,7 +137,7 @@ def _finding(session: Session, run: Run, event: Finding) -> None:
         .returning(FindingRow.id)
     )
     if new is not None:
-        _tell(
+        _emit(
             session, run, EventKind.FINDING, boot.id, finding=event.kind, title=event.title, fatal=event.fatal,
             arm=boot.arm, block=boot.block, attempt=boot.attempt,
         )  # fmt: skip
@@ -151,7 +154,7 @@ def _boot_finished(session: Session, run: Run, event: BootFinished) -> None:
         event.at,
     )
     boot.workload_s, boot.overhead_s = event.workload_s, event.overhead_s
-    _tell(
+    _emit(
         session, run, EventKind.BOOT_STATE, boot.id, state=boot.state, outcome=boot.outcome,
         failure=_dump(event.failure), **event.boot.model_dump(mode="json"),
     )  # fmt: skip
@@ -163,60 +166,66 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
     boots = session.scalars(
         select(Boot).where(Boot.run_id == run.id, Boot.block == event.block, Boot.attempt == event.attempt)
     ).all()
-    died = session.scalar(
+    fatal = session.scalar(
         select(FindingRow).where(FindingRow.boot_id.in_([boot.id for boot in boots]), FindingRow.fatal).limit(1)
     )
-    if died is not None:  # after its last script, too late for the worker to see
-        arm = next(boot.arm for boot in boots if boot.id == died.boot_id)
-        failure = Failure(kind=ErrorKind.KERNEL, summary=f"{died.kind}: {died.title}", excerpt=died.excerpt)
-        _settle(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
+    if fatal is not None:  # found after the boot's last script, too late for the worker to act on
+        arm = next(boot.arm for boot in boots if boot.id == fatal.boot_id)
+        failure = Failure(kind=ErrorKind.KERNEL, summary=f"{fatal.kind}: {fatal.title}", excerpt=fatal.excerpt)
+        _record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
         return
-    if doubt := _doubt(session, run, run.blocks[event.block], boots):
-        failure = infrastructure(doubt.reason)
-        _settle(session, run, event.block, event.attempt, finished=False, arm=doubt.arm, failure=failure)
+    if mismatch := _verify_block(session, run, run.blocks[event.block], boots):
+        failure = infrastructure_failure(mismatch.reason)
+        _record_block_attempt(
+            session, run, event.block, event.attempt, finished=False, arm=mismatch.arm, failure=failure
+        )
         return
-    if _settle(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
+    if _record_block_attempt(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
         for boot in boots:
             boot.valid = True
         session.flush()
-        count_done(session, run.id)
+        update_boots_done(session, run.id)
 
 
-class _Doubt(NamedTuple):
+class _Mismatch(NamedTuple):
+    """A difference between the recorded boots and the planned block."""
+
     arm: Arm | None
-    """Whose boot it is that proves nothing; None when it is the block as a whole."""
+    """The arm of the boot that is not verified; None if the block as a whole is wrong."""
     reason: str
 
 
-def _doubt(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> _Doubt | None:
-    """Why these boots are not the block that was planned; None when they are.
+def _verify_block(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> _Mismatch | None:
+    """Return why these boots are not the planned block, or None if they are.
 
-    The worker has checked all of this on the device. Checking the record again here means that no figure is ever shown
-    whose boot does not carry its own proof.
+    The worker has verified all of this on the device. The record is verified here again, so that every figure shown
+    comes from a boot with a recorded proof of which kernel it ran.
     """
     if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):
-        return _Doubt(None, f"{len(boots)} boots are not the {len(arms)} of this block")
+        return _Mismatch(None, f"{len(boots)} boots are not the {len(arms)} of this block")
     builds = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
     for boot in boots:
         build = session.get(Build, builds[boot.arm])
         expected = build.result.build_id_gnu if build and build.result else None
         if boot.verified_at is None or boot.build_id_gnu != expected:
-            return _Doubt(boot.arm, f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}")
+            return _Mismatch(boot.arm, f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}")
         if not (boot.kernel_boot_id and boot.token):
-            return _Doubt(boot.arm, f"a {boot.arm} boot has no boot id or token of its own")
+            return _Mismatch(boot.arm, f"a {boot.arm} boot has no boot id or token of its own")
     if len({boot.kernel_boot_id for boot in boots}) != len(boots):
-        return _Doubt(None, "two boots carry the same kernel boot id")
+        return _Mismatch(None, "two boots carry the same kernel boot id")
     return None
 
 
 def _block_discarded(session: Session, run: Run, event: BlockDiscarded) -> None:
-    _settle(session, run, event.block, event.attempt, finished=False, arm=event.arm, failure=event.failure)
+    _record_block_attempt(
+        session, run, event.block, event.attempt, finished=False, arm=event.arm, failure=event.failure
+    )
 
 
-def _settle(
+def _record_block_attempt(
     session: Session, run: Run, block: int, attempt: int, *, finished: bool, arm: Arm | None, failure: Failure | None
 ) -> bool:
-    """Whether this is new."""
+    """Record how an attempt of a block ended; return False if it was recorded before."""
     new = session.scalar(
         insert(BlockAttempt)
         .values(
@@ -229,7 +238,7 @@ def _settle(
     if new is None:
         return False
     kind = EventKind.BLOCK_FINISHED if finished else EventKind.BLOCK_DISCARDED
-    _tell(session, run, kind, None, block=block, attempt=attempt, arm=arm, failure=_dump(failure))
+    _emit(session, run, kind, None, block=block, attempt=attempt, arm=arm, failure=_dump(failure))
     return True
 
 
@@ -237,8 +246,8 @@ def _progress(session: Session, run: Run, event: Progress) -> None:
     new = (event.text, event.done, event.total)
     if new != (run.progress, run.progress_done, run.progress_total):
         run.progress, run.progress_done, run.progress_total = new
-        _tell(session, run, EventKind.RUN_PROGRESS, None, text=event.text, done=event.done, total=event.total)
-        tell_checks(session, run)
+        _emit(session, run, EventKind.RUN_PROGRESS, None, text=event.text, done=event.done, total=event.total)
+        notify_checks(session, run)
 
 
 def _check_step(session: Session, run: Run, event: CheckStep) -> None:
@@ -247,10 +256,10 @@ def _check_step(session: Session, run: Run, event: CheckStep) -> None:
         return
     known[event.step] = event
     run.steps = [known[step] for step in DeviceStep if step in known]
-    tell_checks(session, run)
+    notify_checks(session, run)
 
 
-def _tell(session: Session, run: Run, kind: EventKind, boot_id: int | None, **data: Any) -> None:
+def _emit(session: Session, run: Run, kind: EventKind, boot_id: int | None, **data: Any) -> None:
     emit(session, run.submission_id, kind, run_id=run.id, boot_id=boot_id, **data)
 
 

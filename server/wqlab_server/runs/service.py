@@ -1,4 +1,4 @@
-"""Runs: the job a worker gets, the consoles of its boots, and what an attempt leaves behind."""
+"""Lock runs, make jobs for workers, store consoles, and clean up after an attempt."""
 
 from __future__ import annotations
 
@@ -30,23 +30,25 @@ from ..jobs.errors import StaleFence
 from ..models import BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submission
 from ..models import ConsoleChunk as ConsoleRow
 from ..settings import Settings
-from ..storage.db import pairs
+from ..storage.db import fetch_dict
 from ..storage.events import RUN_CHANNEL, emit, notify
 
-_LEAN = [
+_DEFER_SNAPSHOT = [
     defer(column, raiseload=True)
     for column in (Run.plan, Run.profile, Run.files, Run.device_spec, Run.fragments, Run.modules)
 ]
 
 
-def lock_run(session: Session, run_id: int, *, whole: bool = False) -> Run:
-    """The run with its submission locked before it. Raises ApiProblem 404. Without `whole` its snapshot columns are
-    not loaded."""
+def lock_run(session: Session, run_id: int, *, with_snapshot: bool = False) -> Run:
+    """Lock the run's submission, then the run, and return the run.
+
+    Without `with_snapshot`, the snapshot columns are not loaded. Raises ApiProblem 404.
+    """
     submission_id = session.scalar(select(Run.submission_id).where(Run.id == run_id))
     if submission_id is not None:
         session.execute(select(Submission.id).where(Submission.id == submission_id).with_for_update()).all()
     query = select(Run).where(Run.id == run_id).with_for_update()
-    run = session.scalar(query if whole else query.options(*_LEAN))
+    run = session.scalar(query if with_snapshot else query.options(*_DEFER_SNAPSHOT))
     if run is None:
         raise not_found("run", run_id)
     return run
@@ -55,9 +57,11 @@ def lock_run(session: Session, run_id: int, *, whole: bool = False) -> Run:
 # --- the job ----------------------------------------------------------------------------------------------------
 
 
-def job(session: Session, run: Run, device: Device, previous_holder: bool) -> RunJob:
-    """Everything the worker needs, from the run's snapshot."""
-    used = pairs(session, select(Boot.block, func.max(Boot.attempt)).where(Boot.run_id == run.id).group_by(Boot.block))
+def make_job(session: Session, run: Run, device: Device, previous_holder: bool) -> RunJob:
+    """Return everything that the worker needs, from the run's snapshot."""
+    last_attempts = fetch_dict(
+        session, select(Boot.block, func.max(Boot.attempt)).where(Boot.run_id == run.id).group_by(Boot.block)
+    )
     return RunJob(
         run_id=run.id,
         purpose=run.purpose,
@@ -69,23 +73,24 @@ def job(session: Session, run: Run, device: Device, previous_holder: bool) -> Ru
         files=run.files,
         kernels=_kernels(session, run),
         blocks=[
-            BlockPlan(block=number, arms=arms, first_attempt=used[number] + 1 if number in used else 0)
+            BlockPlan(block=number, arms=arms, first_attempt=last_attempts.get(number, -1) + 1)
             for number, arms in enumerate(run.blocks)
         ],
         seed=run.seed,
     )
 
 
-def claimed(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:
-    """(job, fence, completed blocks) of a live claim, for a holder whose answer was lost.
+def repeat_claim(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:
+    """Return (job, fence, completed blocks) of a live claim again, for a holder that did not get the response.
 
-    Whether the device was left by a holder before is no longer known; clearing it once more does no harm.
+    Whether the device had a previous holder is no longer known, so True is assumed: another release does no harm.
     """
     device = session.scalars(select(Device).where(Device.name == run.device_name)).one()
-    return job(session, run, device, previous_holder=True), run.fence or 0, completed_blocks(session, run.id)
+    return make_job(session, run, device, previous_holder=True), run.fence or 0, completed_blocks(session, run.id)
 
 
 def completed_blocks(session: Session, run_id: int) -> list[int]:
+    """Return the numbers of the run's finished blocks."""
     return list(
         session.scalars(
             select(BlockAttempt.block)
@@ -96,9 +101,9 @@ def completed_blocks(session: Session, run_id: int) -> list[int]:
 
 
 def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
-    wanted = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
+    build_ids = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
     kernels = {}
-    for arm, build_id in wanted.items():
+    for arm, build_id in build_ids.items():
         if build_id is None:
             continue
         build = session.scalars(select(Build).where(Build.id == build_id)).one()
@@ -120,15 +125,18 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
     return kernels
 
 
-def _with_modules(kernel: Kernel, result: BuildResult, wanted: Sequence[str]) -> Kernel:
-    """With what the build has of the modules that a plan needs; the kernel's own only when one is not the lab's."""
+def _with_modules(kernel: Kernel, result: BuildResult, needed: Sequence[str]) -> Kernel:
+    """Return the kernel with the modules that a plan needs.
+
+    The archive of the kernel's own modules is added only if the plan needs one that is not a module of the lab.
+    """
     built = {each.name.removesuffix(".ko"): each for each in result.artifacts if each.kind is ArtifactKind.MODULE}
-    others = set(wanted) - built.keys() - result.failed_modules.keys()
+    others = set(needed) - built.keys() - result.failed_modules.keys()
     own = next((each for each in result.artifacts if each.kind is ArtifactKind.MODULES), None)
     return kernel.model_copy(
         update={
-            "modules": {name: built[name] for name in wanted if name in built},
-            "failed_modules": {name: why for name, why in result.failed_modules.items() if name in wanted},
+            "modules": {name: built[name] for name in needed if name in built},
+            "failed_modules": {name: reason for name, reason in result.failed_modules.items() if name in needed},
             "own_modules": own if others else None,
         }
     )
@@ -144,31 +152,35 @@ def _required(artifacts: dict[ArtifactKind, Artifact], kind: ArtifactKind, build
 
 
 def add_console(session: Session, run_id: int, chunk: ConsoleChunk, settings: Settings) -> ConsoleAnswer:
-    """Appends what the server's copy lacks. A gap is refused by saying where the copy ends; beyond the byte cap or the
-    rate the copy ends for good, and says that it is truncated. Raises StaleFence, ApiProblem 404 or 422."""
+    """Append the bytes that the stored console does not have yet.
+
+    A chunk that starts behind the end is refused: the answer's `next_offset` gives the end. Beyond the byte limit or
+    the rate limit the stored console is marked truncated and takes no more bytes. Raises StaleFence, ApiProblem 404 for
+    an unknown run or boot, 422 for invalid base64.
+    """
     run = lock_run(session, run_id)
-    now = claims.held(session, run, chunk.fence)
+    now = claims.check_fence(session, run, chunk.fence)
     boot = find_boot(session, run, chunk.boot)
     try:
         data = base64.b64decode(chunk.data, validate=True)
     except binascii.Error as error:
         raise ApiProblem(422, f"data is not base64: {error}") from error
-    fresh = data[max(boot.console_bytes - chunk.offset, 0) :]
-    if chunk.offset <= boot.console_bytes and fresh and not boot.console_truncated:
+    new = data[max(boot.console_bytes - chunk.offset, 0) :]
+    if chunk.offset <= boot.console_bytes and new and not boot.console_truncated:
         boot.console_started_at = boot.console_started_at or now
         age_s = (now - boot.console_started_at).total_seconds()
         allowed = min(settings.console_limit, int(settings.console_rate * (1 + age_s)))
-        kept = fresh[: max(allowed - boot.console_bytes, 0)]
+        kept = new[: max(allowed - boot.console_bytes, 0)]
         if kept:
             session.add(ConsoleRow(boot_id=boot.id, offset=boot.console_bytes, data=kept))
             boot.console_bytes += len(kept)
-        boot.console_truncated = len(kept) < len(fresh)
+        boot.console_truncated = len(kept) < len(new)
         notify(session, RUN_CHANNEL, run.id)
     return ConsoleAnswer(next_offset=boot.console_bytes, truncated=boot.console_truncated)
 
 
 def find_boot(session: Session, run: Run, key: BootKey) -> Boot:
-    """Raises ApiProblem 404 for a boot that was not started, StaleFence for another holder's."""
+    """Return the boot. Raises ApiProblem 404 for a boot that was not started, StaleFence for another holder's boot."""
     boot = session.scalar(
         select(Boot).where(
             Boot.run_id == run.id,
@@ -191,7 +203,7 @@ def find_boot(session: Session, run: Run, key: BootKey) -> Boot:
 
 
 def baseline_failures(session: Session, run_id: int) -> list[Failure]:
-    """How boots of the baseline failed, in any attempt of the run."""
+    """Return the failures of the run's baseline boots in all attempts."""
     failures = session.scalars(
         select(Boot.failure).where(Boot.run_id == run_id, Boot.arm == Arm.BASELINE, Boot.outcome == Outcome.FAILED)
     )
@@ -199,9 +211,11 @@ def baseline_failures(session: Session, run_id: int) -> list[Failure]:
 
 
 def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) -> None:
-    """Boots of blocks that will never be whole are no figures: the block is discarded with the reason, and with the arm
-    whose boot failed or was under way, unless it was canceled."""
-    settled = {
+    """Finish the open boots of an ended attempt and discard their blocks with `reason`.
+
+    A discarded block names the arm whose boot failed or was unfinished, unless the run was canceled.
+    """
+    closed = {
         (block, attempt)
         for block, attempt in session.execute(
             select(BlockAttempt.block, BlockAttempt.attempt).where(BlockAttempt.run_id == run.id)
@@ -209,7 +223,7 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
     }
     open_attempts: dict[tuple[int, int], list[Boot]] = {}
     for boot in session.scalars(select(Boot).where(Boot.run_id == run.id, Boot.fence == run.fence).order_by(Boot.id)):
-        if (boot.block, boot.attempt) not in settled:
+        if (boot.block, boot.attempt) not in closed:
             open_attempts.setdefault((boot.block, boot.attempt), []).append(boot)
         if boot.state is not BootState.FINISHED:
             boot.state, boot.outcome, boot.failure, boot.finished_at = BootState.FINISHED, Outcome.FAILED, reason, now
@@ -235,16 +249,16 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
         )
 
 
-def count_done(session: Session, run_id: int) -> None:
-    """Brings the run's counter of boots in finished blocks up to date."""
+def update_boots_done(session: Session, run_id: int) -> None:
+    """Update the run's counter of boots in finished blocks."""
     done = select(func.count()).where(Boot.run_id == run_id, Boot.valid).scalar_subquery()
     session.execute(
         update(Run).where(Run.id == run_id).values(boots_done=done).execution_options(synchronize_session=False)
     )
 
 
-def failed_on(session: Session) -> dict[int, frozenset[str]]:
-    """Queued run's id -> units on which it failed by infrastructure; without those that failed on none."""
+def devices_failed_on(session: Session) -> dict[int, frozenset[str]]:
+    """Return queued run's id -> devices on which an attempt failed; runs without a failed attempt are left out."""
     found: defaultdict[int, set[str]] = defaultdict(set)
     rows = session.execute(
         select(RunAttempt.run_id, RunAttempt.device_name)

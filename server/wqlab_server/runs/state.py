@@ -1,50 +1,56 @@
-"""What an ended attempt of a run leads to. Pure."""
+"""Decide whether a run is retried or ends after an attempt. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from wqlab_contracts.defects import defect
 from wqlab_contracts.enums import ErrorKind, Outcome, RunPurpose
+from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure, RunResult
 
-from ..jobs.errors import canceled
-from ..jobs.state import Again, Ended
+from ..jobs.errors import canceled_failure
+from ..jobs.state import Ended, Retry
 
 
 def judge_run(
     result: RunResult,
     purpose: RunPurpose,
-    of_baseline: Collection[Failure],
+    baseline_failures: Collection[Failure],
     *,
     has_candidate: bool,
     attempts: int,
     bound: int,
     cancel_requested: bool,
-) -> Again | Ended:
-    """What follows from the result of one attempt.
+) -> Retry | Ended:
+    """Decide from the result of one attempt.
 
-    `of_baseline`: how boots of this run's baseline failed, in all attempts. A baseline that fails in the same way says
-    nothing about the candidate, so that is infrastructure; one that fails in another way clears nobody.
+    `baseline_failures`: failures of the run's baseline boots in all attempts. A kernel failure that the baseline shows
+    too is not the candidate's, so it becomes an infrastructure failure; a different baseline failure changes nothing.
+    An infrastructure failure is retried while `attempts` is below `bound`.
     """
     failure = result.failure
     if result.outcome is Outcome.PASSED:
         return Ended(Outcome.PASSED, None)
     if result.outcome is Outcome.CANCELED or cancel_requested:
-        return Ended(Outcome.CANCELED, failure if failure and failure.kind is ErrorKind.CANCELED else canceled())
+        return Ended(
+            Outcome.CANCELED, failure if failure and failure.kind is ErrorKind.CANCELED else canceled_failure()
+        )
     if failure is None:
         failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the worker gave no reason why the run failed")
-    if failure.kind is ErrorKind.KERNEL and purpose is RunPurpose.MEASURE and _is_among(failure, of_baseline):
-        whose = (
-            "the baseline kernel fails so, the candidate is not blamed" if has_candidate else "the tree's own kernel"
+    if failure.kind is ErrorKind.KERNEL and purpose is RunPurpose.MEASURE and _is_among(failure, baseline_failures):
+        origin = (
+            "the baseline kernel fails the same way, the candidate is not blamed"
+            if has_candidate
+            else "the tree's own kernel"
         )
         failure = failure.model_copy(
-            update={"kind": ErrorKind.INFRASTRUCTURE, "summary": f"{whose}: {failure.summary}"}
+            update={"kind": ErrorKind.INFRASTRUCTURE, "summary": f"{origin}: {failure.summary}"}
         )
     if failure.kind is ErrorKind.INFRASTRUCTURE and attempts < bound:
-        return Again(failure)
+        return Retry(failure)
     return Ended(Outcome.FAILED, failure)
 
 
 def _is_among(failure: Failure, others: Collection[Failure]) -> bool:
-    return defect(failure.summary) in {defect(other.summary) for other in others}
+    """Return True if one of `others` is the same defect."""
+    return defect_key(failure.summary) in {defect_key(other.summary) for other in others}

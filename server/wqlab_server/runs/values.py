@@ -1,4 +1,4 @@
-"""What one cell's figures are drawn from: each boot's value of a metric and the repetitions it stands for."""
+"""Read the values behind one cell of a report: each boot's value of a metric and its repetitions."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.steps import BootPoint, CellValues
-from wqlab_contracts.yamlfile import known_or_hint
+from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.problems import not_found
 from ..models import Boot, BootValue, Run, Sample
 
 
-def of_cell(session: Session, run: Run, scenario: str, metric: str, setting: str | None) -> CellValues:
-    """Only boots of whole blocks. Before the figures are compared a boot's value is the median of its repetitions, as
-    it will be then. Raises ApiProblem 404 for a scenario or metric that the run's plan does not have."""
+def cell_values(session: Session, run: Run, scenario: str, metric: str, setting: str | None) -> CellValues:
+    """Return the values of boots in finished blocks.
+
+    Until the comparison has stored a boot's value, the value is the median of the boot's repetitions, as in the
+    comparison. Raises ApiProblem 404 for a scenario or metric that the run's plan does not have.
+    """
     scenarios = {each.name for each in run.plan.scenarios}
     metrics = {each.name: each for each in run.plan.metrics}
     if scenario not in scenarios:
-        raise not_found(f"scenario of run {run.id}", scenario, known_or_hint(scenario, scenarios))
+        raise not_found(f"scenario of run {run.id}", scenario, suggest_name(scenario, scenarios))
     if metric not in metrics:
-        raise not_found(f"metric of run {run.id}", metric, known_or_hint(metric, set(metrics)))
+        raise not_found(f"metric of run {run.id}", metric, suggest_name(metric, set(metrics)))
     samples = (
         select(Sample.boot_id, Sample.setting, Sample.value)
         .join(Boot, Boot.id == Sample.boot_id)

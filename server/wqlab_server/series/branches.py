@@ -1,4 +1,4 @@
-"""The branches of a repository: asked of a worker, its answer kept for a while."""
+"""Lookups: a worker lists the branches of a repository, and the result is cached for a short time."""
 
 from __future__ import annotations
 
@@ -15,27 +15,29 @@ from wqlab_contracts.messages.lookups import LookupJob, LookupResult
 from ..http.git_urls import url_problem
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
-from ..jobs.errors import StaleFence, infrastructure
-from ..jobs.state import move
+from ..jobs.errors import StaleFence, infrastructure_failure
+from ..jobs.state import change_state
 from ..models import Lookup
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import LOOKUP_CHANNEL, notify
 
-FRESH = timedelta(minutes=1)
-"""How long an answer is used again."""
-FAILED_FRESH = timedelta(seconds=10)
-PATIENCE = timedelta(minutes=1)
+CACHE_TIME = timedelta(minutes=1)
+"""How long the result of a lookup is reused."""
+FAILURE_CACHE_TIME = timedelta(seconds=10)
+"""How long the failure of a lookup is reused."""
+WORKER_TIMEOUT = timedelta(minutes=1)
 """How long a lookup waits for a worker."""
-KEPT = timedelta(days=1)
-AT_ONCE = 4
-"""Unfinished lookups of one person."""
+RETENTION = timedelta(days=1)
+"""How long lookups are kept."""
+MAX_UNFINISHED = 4
+"""Maximum number of unfinished lookups of one owner."""
 
 
-def ask(session: Session, url: str, owner: str, settings: Settings) -> int:
-    """The lookup that answers for `url`: one that is under way or has just answered, else a new one.
+def request(session: Session, url: str, owner: str, settings: Settings) -> int:
+    """Return the id of a lookup of `url`: an unfinished or recent one, else a new one.
 
-    Raises ApiProblem 422 for a URL that is not fetched from, 429 when the owner has too many under way.
+    Raises ApiProblem 422 if the URL is refused, and 429 if the owner has too many unfinished lookups.
     """
     problem = url_problem(url, settings.local_git_path_list)
     if problem is not None:
@@ -43,31 +45,31 @@ def ask(session: Session, url: str, owner: str, settings: Settings) -> int:
     now = clock(session)
     last = session.scalar(select(Lookup).where(Lookup.url == url).order_by(Lookup.id.desc()).limit(1).with_for_update())
     if last is not None:
-        _settle(session, last, now)
-        if _answers(last, now):
-            if last.state is JobState.QUEUED and claims.nudge_due(last.nudged_at, last.nudges, now, settings):
+        _finish_if_expired(session, last, now)
+        if _is_current(last, now):
+            if last.state is JobState.QUEUED and claims.is_nudge_due(last.nudged_at, last.nudges, now, settings):
                 claims.nudge(session, last, LOOKUP, LOOKUP_QUEUE, now)
             return last.id
     unfinished = select(func.count()).where(Lookup.owner == owner, Lookup.state != JobState.FINISHED)
-    if (session.scalar(unfinished.where(Lookup.created_at > now - PATIENCE)) or 0) >= AT_ONCE:
+    if (session.scalar(unfinished.where(Lookup.created_at > now - WORKER_TIMEOUT)) or 0) >= MAX_UNFINISHED:
         raise ApiProblem(
             429,
-            f"{AT_ONCE} repositories are being looked up for you already; wait for one",
+            f"{MAX_UNFINISHED} of your repository lookups are unfinished; wait until one is finished",
             headers={"Retry-After": "5"},
         )
-    session.execute(delete(Lookup).where(Lookup.created_at < now - KEPT))
+    session.execute(delete(Lookup).where(Lookup.created_at < now - RETENTION))
     lookup = Lookup(url=url, owner=owner, state=JobState.WAITING)
     session.add(lookup)
     session.flush()
-    move(lookup, JobState.QUEUED)
+    change_state(lookup, JobState.QUEUED)
     claims.nudge(session, lookup, LOOKUP, LOOKUP_QUEUE, now)
     return lookup.id
 
 
 def read(session: Session, lookup_id: int) -> GitBranches:
-    """What is known now. Raises ApiProblem 404."""
+    """Return the state of a lookup and, once it is finished, its branches. Raises ApiProblem 404 if it is unknown."""
     lookup = _lock(session, lookup_id)
-    _settle(session, lookup, clock(session))
+    _finish_if_expired(session, lookup, clock(session))
     result = lookup.result or LookupResult(outcome=Outcome.FAILED)
     return GitBranches(
         url=lookup.url,
@@ -81,19 +83,24 @@ def read(session: Session, lookup_id: int) -> GitBranches:
     )
 
 
-def _answers(lookup: Lookup, now: datetime) -> bool:
+def _is_current(lookup: Lookup, now: datetime) -> bool:
+    """Return True if the lookup is unfinished, or its result recent enough to be reused."""
     if lookup.finished_at is None:
         return True
-    return now < lookup.finished_at + (FRESH if lookup.outcome is Outcome.PASSED else FAILED_FRESH)
+    return now < lookup.finished_at + (CACHE_TIME if lookup.outcome is Outcome.PASSED else FAILURE_CACHE_TIME)
 
 
-def _settle(session: Session, lookup: Lookup, now: datetime) -> None:
-    """Ends a lookup that no worker came for, or whose worker is gone. No tick does: nobody waits but who asks."""
-    if lookup.state is JobState.QUEUED and now >= lookup.created_at + PATIENCE:
-        advice = "is a worker for the queue `lookup` running? Branch names can be written by hand meanwhile."
-        claims.finish(session, lookup, Outcome.FAILED, infrastructure("no worker looked", advice=advice))
+def _finish_if_expired(session: Session, lookup: Lookup, now: datetime) -> None:
+    """Finish, as failed, a lookup that no worker claimed in time or whose claim has expired.
+
+    The tick does not do this, because only the client that requested the lookup waits for it.
+    """
+    if lookup.state is JobState.QUEUED and now >= lookup.created_at + WORKER_TIMEOUT:
+        advice = "check that a worker for the queue `lookup` is running; branch names can be typed in meanwhile"
+        failure = infrastructure_failure("no worker claimed the lookup", advice=advice)
+        claims.finish(session, lookup, Outcome.FAILED, failure)
     elif lookup.state is JobState.RUNNING and lookup.expires_at is not None and now >= lookup.expires_at:
-        failure = infrastructure(f"worker {lookup.holder} stopped answering")
+        failure = infrastructure_failure(f"worker {lookup.holder} stopped responding")
         claims.finish(session, lookup, Outcome.FAILED, failure)
 
 
@@ -104,15 +111,18 @@ def _lock(session: Session, lookup_id: int) -> Lookup:
     return lookup
 
 
-# --- what a worker asks -----------------------------------------------------------------------------------------
+# --- worker requests --------------------------------------------------------------------------------------------
 
 
 def claim(
     session: Session, lookup_id: int, holder: str, settings: Settings, nonce: str | None
 ) -> tuple[LookupJob, int]:
-    """The job and its fence. Raises NotClaimable, ApiProblem 404."""
+    """Claim a lookup and return the job and its fence.
+
+    Raises NotClaimable if it is not queued, and ApiProblem 404 if it is unknown.
+    """
     lookup = _lock(session, lookup_id)
-    if now := claims.repeated(session, lookup, nonce):
+    if now := claims.find_repeated_claim(session, lookup, nonce):
         claims.extend(lookup, now, settings.claim_s)
     else:
         claims.take(session, lookup, holder, settings.claim_s, claims.next_fence(session))
@@ -121,13 +131,17 @@ def claim(
 
 
 def finish(session: Session, lookup_id: int, fence: int, result: LookupResult) -> None:
-    """A repeated finish is accepted and changes nothing. Raises StaleFence, ApiProblem 404."""
+    """Finish a lookup with its result; repeating the request changes nothing.
+
+    Raises StaleFence if the fence is old or the lookup was finished with another result, and ApiProblem 404 if it is
+    unknown.
+    """
     lookup = _lock(session, lookup_id)
     if lookup.state is JobState.FINISHED and lookup.fence == fence:
         if lookup.result == result:
             return
         raise StaleFence(claims.describe(lookup), fence)
-    claims.held(session, lookup, fence)
+    claims.check_fence(session, lookup, fence)
     lookup.result = result
     claims.finish(session, lookup, result.outcome, result.failure)
     notify(session, LOOKUP_CHANNEL, lookup.id)

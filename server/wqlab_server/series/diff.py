@@ -1,5 +1,8 @@
-"""The diffstat of a mailed patch. Pure: it counts the lines that its hunks announce, so what follows the diff (a mail's
-signature begins with `-- `) is never taken for a change."""
+"""Diffstat of a mailed patch. Pure.
+
+Only as many lines are counted as the hunk headers announce, so text after the diff (a mail signature begins with `-- `)
+is never counted as a change.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from wqlab_contracts.api.series import FileChange
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _GIT_NAMES = re.compile(r'("?)a/(.*?)\1 ("?)b/(.*)\3\Z')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
-_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
-_NOWHERE = "/dev/null"
-_LONGEST_NAMES = 10_000
-"""Two paths of PATH_MAX; longer lines would keep the pattern busy."""
+_ESCAPED_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
+_NO_FILE = "/dev/null"
+_MAX_NAMES_LENGTH = 10_000
+"""Characters of two paths of PATH_MAX; the regular expression would take too long on longer lines."""
 
 
 @dataclass
@@ -31,16 +34,16 @@ class _File:
     insertions: int = 0
     deletions: int = 0
     has_names: bool = False
-    """Its `---` line has been seen: another one begins another file."""
+    """True once the file's `---` line was read; the next one starts another file."""
 
 
-def files_of(body: str) -> list[FileChange]:
-    """Every file that the diffs in a mail's body change, in their order, each once."""
+def changed_files(body: str) -> list[FileChange]:
+    """Return the files that the diffs in a mail's body change, in order, each once."""
     files: list[_File] = []
     old_left = new_left = 0
-    before = ""
-    for ended in io.StringIO(body):
-        line = ended.rstrip("\n")
+    previous = ""
+    for raw_line in io.StringIO(body):
+        line = raw_line.rstrip("\n")
         if old_left > 0 or new_left > 0:
             mark = line[:1]
             if mark == "+":
@@ -49,51 +52,52 @@ def files_of(body: str) -> list[FileChange]:
             elif mark == "-":
                 files[-1].deletions += 1
                 old_left -= 1
-            elif mark in (" ", ""):  # mail programs cut the blank of an empty context line
+            elif mark in (" ", ""):  # mail programs strip the blank of an empty context line
                 old_left -= 1
                 new_left -= 1
             elif mark != "\\":
-                old_left = new_left = 0  # the hunk is shorter than it said
-            before = ""
+                old_left = new_left = 0  # the hunk is shorter than its header says
+            previous = ""
             continue
         if line.startswith("diff --git "):
             files.append(_from_git_line(line))
-        elif line.startswith("+++ ") and before.startswith("--- "):
+        elif line.startswith("+++ ") and previous.startswith("--- "):
             if not files or files[-1].has_names:
                 files.append(_File())
-            _name(files[-1], before[4:], line[4:])
+            _set_names(files[-1], previous[4:], line[4:])
         elif files and (hunk := _HUNK.match(line)):
             old_left, new_left = (1 if count is None else int(count) for count in hunk.groups())
         elif files:
-            _note(files[-1], line)
-        before = line
-    return _merged(files)
+            _read_extended_header(files[-1], line)
+        previous = line
+    return _merge_by_path(files)
 
 
 def _from_git_line(line: str) -> _File:
-    names = _GIT_NAMES.fullmatch(line.removeprefix("diff --git ")) if len(line) <= _LONGEST_NAMES else None
+    names = _GIT_NAMES.fullmatch(line.removeprefix("diff --git ")) if len(line) <= _MAX_NAMES_LENGTH else None
     if names is None:
         return _File()
-    return _File(old=_unquoted(names[2], quoted=bool(names[1])), new=_unquoted(names[4], quoted=bool(names[3])))
+    return _File(old=_unquote(names[2], quoted=bool(names[1])), new=_unquote(names[4], quoted=bool(names[3])))
 
 
-def _name(file: _File, old: str, new: str) -> None:
+def _set_names(file: _File, old: str, new: str) -> None:
     file.has_names = True
     before, after = _path(old, "a/"), _path(new, "b/")
-    file.created |= before == _NOWHERE
-    file.deleted |= after == _NOWHERE
-    file.old = after if before == _NOWHERE else before
-    file.new = before if after == _NOWHERE else after
+    file.created |= before == _NO_FILE
+    file.deleted |= after == _NO_FILE
+    file.old = after if before == _NO_FILE else before
+    file.new = before if after == _NO_FILE else after
 
 
 def _path(text: str, prefix: str) -> str:
     name = text.split("\t", maxsplit=1)[0].rstrip("\r ")
     if name.startswith('"') and name.endswith('"') and len(name) > 1:
-        name = _unquoted(name[1:-1], quoted=True)
-    return name if name == _NOWHERE else name.removeprefix(prefix)
+        name = _unquote(name[1:-1], quoted=True)
+    return name if name == _NO_FILE else name.removeprefix(prefix)
 
 
-def _note(file: _File, line: str) -> None:
+def _read_extended_header(file: _File, line: str) -> None:
+    """Set what an extended header line of git says about a file."""
     if line.startswith("new file mode "):
         file.created = True
     elif line.startswith("deleted file mode "):
@@ -106,20 +110,20 @@ def _note(file: _File, line: str) -> None:
         file.binary = True
 
 
-def _unquoted(name: str, quoted: bool) -> str:
-    """A name as git quotes it: C escapes, other than ASCII as octal bytes."""
+def _unquote(name: str, quoted: bool) -> str:
+    """Undo git's quoting of a path: C escapes, and octal bytes for anything that is not ASCII."""
     if not quoted:
         return name
 
     def byte(match: re.Match[bytes]) -> bytes:
         found = match[1]
-        return bytes([int(found, 8) & 255]) if len(found) == 3 else _LETTERS.get(found, found)
+        return bytes([int(found, 8) & 255]) if len(found) == 3 else _ESCAPED_LETTERS.get(found, found)
 
     return _ESCAPE.sub(byte, name.encode(errors="replace")).decode(errors="replace")
 
 
-def _merged(files: list[_File]) -> list[FileChange]:
-    """One entry per path: a hand-made diff can name a file more than once."""
+def _merge_by_path(files: list[_File]) -> list[FileChange]:
+    """Return one entry per path; a hand-made diff can contain a file more than once."""
     found: dict[str, FileChange] = {}
     for file in files:
         path = (file.old if file.deleted else file.new) or file.old

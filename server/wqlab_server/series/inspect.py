@@ -1,8 +1,8 @@
-"""What an mbox holds and what is wrong with it. Pure; nothing of it is run.
+"""Inspection of an mbox: its patches and its problems. Pure; no code in it is run.
 
-Version, order and completeness are judged as `b4 am` judges them, which the worker applies the series with: replies are
-no patches, the version that was sent last is taken, its patches are ordered by their counters, and a re-sent part of a
-series takes the rest from the version before. Where b4 would guess between several series, this says so instead.
+Version, order and completeness follow the rules of `b4 am`, which the worker applies the series with: replies are not
+patches, the version sent last is used, its patches are ordered by their counters, and a partially re-sent series is
+completed from the previous version. Where b4 would guess between several series, the inspection reports a problem.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from wqlab_contracts.api.series import CoverLetter, SeriesDefect, SeriesInspecti
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages import normalised_subject
 
-from .diff import files_of
+from .diff import changed_files
 
 MESSAGE_LIMIT = 10_000
 COVER_LIMIT = 20_000
-_NAMED = 5
-"""How many things a problem names before it counts the rest."""
+_MAX_NAMES = 5
+"""Number of names that a problem lists before it counts the rest."""
 _DIFF_START = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ |---\s*$)", re.MULTILINE)
 _IN_BODY_FROM = re.compile(r"\s*From: (.+)")
 _FORMAT_PATCH = "`git format-patch --stdout --base=auto`"
@@ -46,130 +46,135 @@ class _Findings:
 
 
 def inspect(text: str) -> SeriesInspection:
-    """Never raises for any text: what cannot be read is a problem of the answer."""
+    """Inspect an mbox. Raises no exception for any text: whatever cannot be read is reported as a problem."""
     findings = _Findings()
     parts = mbox.split(text)
     if len(parts) > mbox.MAIL_LIMIT:
         findings.error(
             SeriesDefect.TOO_LARGE,
-            f"{len(parts)} mails; at most {mbox.MAIL_LIMIT} are read. Save the one thread that is meant",
+            f"the mbox has {len(parts)} mails; at most {mbox.MAIL_LIMIT} are read. Save only the thread of the series",
         )
-        return _nothing(len(parts), findings)
+        return _empty_inspection(len(parts), findings)
     if not parts:
-        detail = f"no mail in it: expected the output of {_FORMAT_PATCH}, or a thread saved by `b4 mbox`"
+        detail = f"the mbox contains no mail: give the output of {_FORMAT_PATCH}, or a thread saved by `b4 mbox`"
         findings.error(SeriesDefect.NOT_AN_MBOX, detail)
-        return _nothing(0, findings)
-    mails = _each_once(mbox.mails_of(text))
+        return _empty_inspection(0, findings)
+    mails = _without_duplicates(mbox.parse_mails(text))
     for mail in mails:
         if not mail.readable:
-            detail = f"{_shown(mail.subject)} has more than {mbox.PART_LIMIT} MIME parts; send patches as plain text"
+            detail = f"{_quoted(mail.subject)} has more than {mbox.PART_LIMIT} MIME parts; send patches as plain text"
             findings.error(SeriesDefect.UNREADABLE_MAIL, detail)
     patches = [mail for mail in mails if mail.has_patch and not mail.is_reply]
     if not patches:
         replies = sum(mail.has_patch for mail in mails)
-        hint = " (diffs in replies are not taken)" if replies else " (a cover letter alone is not enough)"
-        findings.error(SeriesDefect.NO_PATCH, f"{_count(len(mails), 'mail')}, but none with a diff{hint}")
-        return _nothing(len(parts), findings)
-    version = _newest(patches)
-    chosen = _ordered(patches, version, mails, findings)
+        hint = " (diffs in replies are ignored)" if replies else " (a cover letter alone is not enough)"
+        detail = f"none of the mbox's {_count(len(mails), 'mail')} contains a diff{hint}"
+        findings.error(SeriesDefect.NO_PATCH, detail)
+        return _empty_inspection(len(parts), findings)
+    version = _newest_version(patches)
+    chosen = _select_patches(patches, version, mails, findings)
     if len(chosen) > mbox.PATCH_LIMIT:
-        detail = f"{len(chosen)} patches; at most {mbox.PATCH_LIMIT} are taken"
+        detail = f"the series has {len(chosen)} patches; at most {mbox.PATCH_LIMIT} are allowed"
         findings.error(SeriesDefect.TOO_LARGE, detail)
         chosen = chosen[: mbox.PATCH_LIMIT]
     return _inspection(mails, chosen, version, findings, received=len(parts))
 
 
-def _each_once(mails: Sequence[Mail]) -> list[Mail]:
-    return list({mail.known_as: mail for mail in reversed(mails)}.values())[::-1]
+def _without_duplicates(mails: Sequence[Mail]) -> list[Mail]:
+    return list({mail.effective_message_id: mail for mail in reversed(mails)}.values())[::-1]
 
 
-# --- which patches ----------------------------------------------------------------------------------------------
+# --- selection of the patches -----------------------------------------------------------------------------------
 
 
-def _newest(patches: Sequence[Mail]) -> int:
-    """The version that was begun last; of several without dates the highest."""
-    begun: dict[int, datetime] = {}
+def _newest_version(patches: Sequence[Mail]) -> int:
+    """Return the version whose first patch was sent last; without dates the highest version."""
+    first_sent: dict[int, datetime] = {}
     for mail in patches:
         at = _date(mail) or datetime.min.replace(tzinfo=UTC)
-        begun[mail.version] = min(begun.get(mail.version, at), at)
-    return max(begun, key=lambda version: (begun[version], version))
+        first_sent[mail.version] = min(first_sent.get(mail.version, at), at)
+    return max(first_sent, key=lambda version: (first_sent[version], version))
 
 
-def _ordered(patches: Sequence[Mail], version: int, mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
-    """The chosen version's patches by their counters, completed from the version before where that is what was sent."""
+def _select_patches(patches: Sequence[Mail], version: int, mails: Sequence[Mail], findings: _Findings) -> list[Mail]:
+    """Return the patches of a version, ordered by counter and, if only a part was re-sent, completed from the previous
+    version."""
     others = sorted({mail.version for mail in patches} - {version})
     if others:
         names = ", ".join(f"v{other}" for other in others)
-        findings.warning(SeriesDefect.OLDER_VERSION, f"{names} is in the mbox too; v{version} is taken")
+        findings.warning(SeriesDefect.OLDER_VERSION, f"the mbox also contains {names}; v{version} is used")
     chosen = [mail for mail in patches if mail.version == version]
     _check_one_series(chosen, findings)
-    lacking = mbox.missing(chosen)
-    if lacking and _re_sent(chosen, version, mails):
-        before = {mail.counter: mail for mail in patches if mail.version == version - 1}
+    missing = mbox.missing(chosen)
+    if missing and _is_partial_resend(chosen, version, mails):
+        previous = {mail.counter: mail for mail in patches if mail.version == version - 1}
         total = max(mail.counter[1] for mail in chosen if mail.counter)
-        added = [before[number, total] for number in range(1, total + 1) if (number, total) in before]
+        added = [previous[number, total] for number in range(1, total + 1) if (number, total) in previous]
         known = {mail.counter for mail in chosen}
         chosen += [mail for mail in added if mail.counter not in known]
-        lacking = mbox.missing(chosen)
-        if not lacking:
-            detail = f"v{version} is a part of the series that was sent again; the rest is taken from v{version - 1}"
+        missing = mbox.missing(chosen)
+        if not missing:
+            detail = f"v{version} re-sends only some patches; the other patches are taken from v{version - 1}"
             findings.warning(SeriesDefect.MERGED_VERSIONS, detail)
-    if lacking:
-        findings.error(SeriesDefect.MISSING_PATCH, f"patch {_listed(lacking)} is missing")
+    if missing:
+        findings.error(SeriesDefect.MISSING_PATCH, f"patch {_list_names(missing)} is missing")
     return sorted(chosen, key=lambda mail: mail.counter[0] if mail.counter else 1)
 
 
 def _check_one_series(chosen: Sequence[Mail], findings: _Findings) -> None:
+    """Report a problem if the patches belong to more than one series."""
     totals = {mail.counter[1] for mail in chosen if mail.counter}
-    places = Counter(mail.counter[0] if mail.counter else 1 for mail in chosen)
+    positions = Counter(mail.counter[0] if mail.counter else 1 for mail in chosen)
     uncounted = [mail for mail in chosen if mail.counter is None]
     if len(totals) > 1:
         sizes = " and one of ".join(str(total) for total in sorted(totals))
-        detail = f"one series of {sizes} patches; keep the one that is meant"
+        detail = f"one series of {sizes} patches; keep only one of them"
     elif len(uncounted) > 1 or (uncounted and totals):
-        names = _listed([_shown(mail.title) for mail in uncounted])
-        detail = f"{len(chosen)} patches, of which {names} say no place: number them with `git format-patch -n`"
-    elif twice := sorted(place for place, times in places.items() if times > 1):
-        names = _listed([_shown(mail.title) for mail in chosen if mail.counter and mail.counter[0] == twice[0]])
-        detail = f"patch {twice[0]} is there more than once: {names}; keep the one that is meant"
+        names = _list_names([_quoted(mail.title) for mail in uncounted])
+        detail = f"of {len(chosen)} patches, {names} have no number: number them with `git format-patch -n`"
+    elif duplicates := sorted(position for position, times in positions.items() if times > 1):
+        number = duplicates[0]
+        names = _list_names([_quoted(mail.title) for mail in chosen if mail.counter and mail.counter[0] == number])
+        detail = f"there is more than one patch {number}: {names}; keep only one of them"
     else:
         return
-    findings.error(SeriesDefect.SEVERAL_SERIES, f"more than one series: {detail}")
+    findings.error(SeriesDefect.SEVERAL_SERIES, f"the mbox contains more than one series: {detail}")
 
 
-def _re_sent(chosen: Sequence[Mail], version: int, mails: Sequence[Mail]) -> bool:
-    """Whether every patch answers the one in its place of an earlier version: then b4 completes the series."""
+def _is_partial_resend(chosen: Sequence[Mail], version: int, mails: Sequence[Mail]) -> bool:
+    """Return True if every patch replies to the same patch of an earlier version; b4 then completes the series."""
     if version < 2:
         return False
     by_id = {mail.message_id: mail for mail in mails if mail.message_id}
     for mail in chosen:
         seen: set[str] = set()
-        above = mail.in_reply_to
-        while above is not None and above not in seen and above in by_id and by_id[above].counter != mail.counter:
-            seen.add(above)
-            above = by_id[above].in_reply_to
-        if above is None or above in seen or above not in by_id:
+        parent = mail.in_reply_to
+        while parent is not None and parent not in seen and parent in by_id and by_id[parent].counter != mail.counter:
+            seen.add(parent)
+            parent = by_id[parent].in_reply_to
+        if parent is None or parent in seen or parent not in by_id:
             return False
     return True
 
 
-# --- the answer -------------------------------------------------------------------------------------------------
+# --- the result -------------------------------------------------------------------------------------------------
 
 
 def _inspection(
     mails: list[Mail], chosen: list[Mail], version: int, findings: _Findings, received: int
 ) -> SeriesInspection:
-    of_version = mbox.of_one_version(mails, chosen)
+    of_version = mbox.select_version(mails, chosen)
     cover = mbox.cover_letter(of_version)
     texts = [mail.body for mail in of_version]
     base = mbox.base_commit(texts)
     if base is None:
-        detail = f"it names no base-commit, so it is applied to the tree's head; {_FORMAT_PATCH} names it"
+        detail = f"the series has no base-commit, so it is applied to the tree's head; {_FORMAT_PATCH} adds it"
         findings.warning(SeriesDefect.NO_BASE_COMMIT, detail)
     patches = [_patch(position, mail) for position, mail in enumerate(chosen, 1)]
     binary = [change.path for patch in patches for change in patch.files if change.binary]
     if binary:
-        findings.warning(SeriesDefect.BINARY_PATCH, f"binary changes: {_listed(binary)}; their size is not counted")
+        detail = f"the size of binary changes is not counted: {_list_names(binary)}"
+        findings.warning(SeriesDefect.BINARY_PATCH, detail)
     subject = (cover or chosen[0]).title
     change_id = mbox.change_id(texts)
     return SeriesInspection(
@@ -190,7 +195,7 @@ def _inspection(
     )
 
 
-def _nothing(received: int, findings: _Findings) -> SeriesInspection:
+def _empty_inspection(received: int, findings: _Findings) -> SeriesInspection:
     return SeriesInspection(
         subject="", version=1, series_key="", change_id=None, authors=[], cover=None, patches=[], base_commit=None,
         files=0, insertions=0, deletions=0, mails=received, problems=findings.problems, usable=False,
@@ -198,7 +203,7 @@ def _nothing(received: int, findings: _Findings) -> SeriesInspection:
 
 
 def _patch(position: int, mail: Mail) -> SeriesPatch:
-    files = files_of(mail.body)
+    files = changed_files(mail.body)
     start = _DIFF_START.search(mail.body)
     message = mail.body[: start.start()] if start else mail.body
     author = mail.author
@@ -218,6 +223,7 @@ def _patch(position: int, mail: Mail) -> SeriesPatch:
 
 
 def _date(mail: Mail) -> datetime | None:
+    """Return the time in the mail's Date header, in UTC; None if it is missing or invalid."""
     try:
         found = email.utils.parsedate_to_datetime(mail.date)
         return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
@@ -225,13 +231,13 @@ def _date(mail: Mail) -> datetime | None:
         return None
 
 
-def _shown(text: str) -> str:
+def _quoted(text: str) -> str:
     return repr(text if len(text) <= 80 else text[:77] + "...")
 
 
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(names[:_MAX_NAMES]) + more
 
 
 def _count(number: int, noun: str) -> str:

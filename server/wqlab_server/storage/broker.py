@@ -1,7 +1,7 @@
-"""The Redis behind Celery, as its administrator sees it: which labs have a user there.
+"""Manage the labs' users of the Redis broker.
 
-Redis keeps its users in memory and PostgreSQL has the truth, so what is missing is made again; the server's own
-connection (`WQLAB_BROKER_URL`) must be of a user who may.
+Redis keeps its users in memory, so missing users are restored from PostgreSQL, which is authoritative. The server's own
+connection (`WQLAB_BROKER_URL`) needs a user with the right to manage users.
 """
 
 from __future__ import annotations
@@ -18,56 +18,62 @@ TIMEOUT_S = 2.0
 
 
 class BrokerUnavailable(Exception):
-    """Redis cannot be reached or refuses; the text says why."""
+    """Redis cannot be reached or refuses the request; the message gives the reason."""
 
 
 def client(url: str) -> Redis:
-    """Raises ValueError for a broker that is not Redis."""
-    # Celery's name for a Unix socket differs from the Redis client's.
+    """Return a Redis client for a Celery broker URL. Raises ValueError for a broker that is not Redis."""
+    # Celery and the Redis client name Unix sockets differently.
     address = url.replace("redis+socket://", "unix://", 1).replace("virtual_host=", "db=")
     return Redis.from_url(address, socket_connect_timeout=TIMEOUT_S, socket_timeout=TIMEOUT_S)
 
 
 def ping(url: str) -> None:
-    """Raises BrokerUnavailable."""
+    """Check that the broker answers. Raises BrokerUnavailable."""
     with _connected(url) as redis:
         redis.ping()
 
 
-def admit(url: str, lab: str, digest: str) -> None:
-    """Makes the lab's user, with a password of this SHA-256; whoever was connected as that user is thrown out."""
+def add_user(url: str, lab: str, digest: str) -> None:
+    """Create the lab's user with a password of this SHA-256, and close the user's existing connections.
+
+    Raises BrokerUnavailable.
+    """
     with _connected(url) as redis:
-        _admit(redis, lab, digest)
+        _add_user(redis, lab, digest)
 
 
-def expel(url: str, lab: str) -> None:
-    """Ends the lab's user and its connections."""
+def remove_user(url: str, lab: str) -> None:
+    """Delete the lab's user and close its connections. Raises BrokerUnavailable."""
     with _connected(url) as redis:
         _acl(redis, "DELUSER", lab_user(lab))
 
 
-def settle(url: str, wanted: Mapping[str, str]) -> list[str]:
-    """Brings the labs' users to what is `wanted` (lab -> SHA-256 of its password); returns the labs it changed."""
+def sync_users(url: str, expected: Mapping[str, str]) -> list[str]:
+    """Make the labs' users equal to `expected` (lab -> SHA-256 of its password); return the labs that changed.
+
+    Raises BrokerUnavailable.
+    """
     with _connected(url) as redis:
-        there = {name: rules for name, rules in _users(redis) if name.startswith(LAB_USER)}
+        existing = {name: rules for name, rules in _users(redis) if name.startswith(LAB_USER)}
         changed = []
-        for lab, digest in wanted.items():
-            expected = {"on", f"#{digest}", *(rule for rule in lab_grants(lab) if rule != "resetkeys")}
-            if there.pop(lab_user(lab), set()) - {"sanitize-payload"} != expected:
-                _admit(redis, lab, digest)
+        for lab, digest in expected.items():
+            rules = {"on", f"#{digest}", *(rule for rule in lab_grants(lab) if rule != "resetkeys")}
+            if existing.pop(lab_user(lab), set()) - {"sanitize-payload"} != rules:
+                _add_user(redis, lab, digest)
                 changed.append(lab)
-        for name in there:
+        for name in existing:
             _acl(redis, "DELUSER", name)
             changed.append(name.removeprefix(LAB_USER))
         return changed
 
 
-def _admit(redis: Redis, lab: str, digest: str) -> None:
+def _add_user(redis: Redis, lab: str, digest: str) -> None:
     user = lab_user(lab)
-    with redis.pipeline(transaction=True) as both:
-        _acl(both, "DELUSER", user)
-        _acl(both, "SETUSER", user, "reset", "on", f"#{digest}", *lab_grants(lab))
-        both.execute()
+    with redis.pipeline(transaction=True) as commands:
+        _acl(commands, "DELUSER", user)  # closes the user's connections
+        _acl(commands, "SETUSER", user, "reset", "on", f"#{digest}", *lab_grants(lab))
+        commands.execute()
 
 
 def _acl(redis: Redis, *words: str) -> None:
@@ -86,5 +92,5 @@ def _connected(url: str) -> Iterator[Redis]:
         with client(url) as redis:
             yield redis
     except (RedisError, ValueError) as error:
-        why = (str(error).splitlines() or [type(error).__name__])[0]
-        raise BrokerUnavailable(f"not reachable: {why}") from error
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise BrokerUnavailable(f"not reachable: {reason}") from error

@@ -1,4 +1,4 @@
-"""Sends the messages that wake workers, through Celery's client."""
+"""Send messages to workers with Celery's client."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from .db import Message
 
 log = structlog.get_logger(__name__)
 
-_GIVE_UP_S = 2.0
+_TIMEOUT_S = 2.0
 
 
 def celery_app(broker_url: str) -> Celery:
+    """Return a Celery client with short timeouts."""
     app = Celery("wqlab_server", broker=broker_url, set_as_current=False)
     app.conf.update(CELERY_CONFIG)
     app.conf.update(
-        broker_connection_timeout=_GIVE_UP_S,
-        broker_transport_options={"socket_connect_timeout": _GIVE_UP_S, "socket_timeout": _GIVE_UP_S},
+        broker_connection_timeout=_TIMEOUT_S,
+        broker_transport_options={"socket_connect_timeout": _TIMEOUT_S, "socket_timeout": _TIMEOUT_S},
     )
     return app
 
 
 class Sender:
-    """Sends, or logs that it could not: the rows are there, and a tick sends again."""
+    """Send messages; a failure is only logged, because the rows are stored and a tick sends the message again."""
 
     def __init__(self, app: Celery) -> None:
         self._app = app
@@ -35,5 +36,5 @@ class Sender:
         try:
             self._app.send_task(message.task, args=arguments, queue=message.queue, retry=False, ignore_result=True)
         except Exception as error:
-            # Whatever kombu, redis or the socket raise: the commit has happened, and must not look failed.
+            # Any error of kombu, redis or the socket: the commit has happened and must not be reported as failed.
             log.warning("message_not_sent", task=message.task, id=message.id, queue=message.queue, error=repr(error))

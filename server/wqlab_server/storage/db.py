@@ -1,4 +1,4 @@
-"""Engine, sessions, and what leaves the process only after a commit."""
+"""Database engine, sessions, and an outbox of messages that are sent after the commit."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SessionFactory = sessionmaker[Session]
 
 @dataclass(frozen=True)
 class Message:
-    """A nudge: the task to run, the one id it is about (None for the tick), the queue."""
+    """A Celery message: the task, the id of its job (None for the tick), and the queue."""
 
     task: str
     id: int | None
@@ -33,52 +33,56 @@ Send = Callable[[Message], None]
 
 
 def make_engine(url: str) -> Engine:
+    """Return an engine whose connections have PostgreSQL's JIT turned off."""
     engine = create_engine(url, pool_pre_ping=True, pool_size=10, max_overflow=20)
-    event.listen(engine, "connect", _without_jit)
+    event.listen(engine, "connect", _turn_off_jit)
     return engine
 
 
-def _without_jit(connection: Any, _record: object) -> None:
-    """Compiling a query of the tick to machine code takes PostgreSQL longer than running it."""
+def _turn_off_jit(connection: Any, _record: object) -> None:
+    """Turn off JIT: compiling a query of the tick to machine code takes longer than running it."""
     connection.execute("SET jit = off")
     connection.commit()
 
 
 def make_factory(engine: Engine, send: Send | None = None) -> SessionFactory:
-    """`send` delivers what `post` was given, after the commit; without it nothing is sent (a tick finds the work)."""
+    """Return a session factory. `send` gets the messages of `post` after each commit; without it none are sent."""
     factory = sessionmaker(engine, expire_on_commit=False, info={_SEND: send})
-    event.listen(factory, "after_commit", _run_after_commit)
-    event.listen(factory, "after_rollback", _forget_after_rollback)
+    event.listen(factory, "after_commit", _send_outbox)
+    event.listen(factory, "after_rollback", _clear_outbox)
     return factory
 
 
 @contextmanager
 def transaction(factory: SessionFactory) -> Iterator[Session]:
-    """One unit of work: commits at the end, rolls back on any exception."""
+    """Run one transaction: commit at the end, roll back on any exception."""
     with factory() as session, session.begin():
         yield session
 
 
 def post(session: Session, message: Message) -> None:
-    """Sends `message` once the session's transaction is committed; never when it is rolled back. Equal messages leave
-    once. A message that cannot be sent is lost on purpose: the rows are there, and the next tick finds them."""
+    """Send `message` after the session's transaction is committed; discard it on a rollback.
+
+    Equal messages are sent once. A message that cannot be sent is dropped on purpose: the rows are stored, and the next
+    tick finds them.
+    """
     outbox: dict[Message, None] = session.info.setdefault(_OUTBOX, {})
     outbox[message] = None
 
 
 def clock(session: Session) -> datetime:
-    """The database's clock, the only one that counts; it moves on within a transaction."""
+    """Return the current time of the database's clock, the only one used; it advances within a transaction."""
     now = session.scalar(select(func.clock_timestamp()))
     assert isinstance(now, datetime)  # noqa: S101 - clock_timestamp() is never null
     return now
 
 
-def pairs(session: Session, query: Select[K, V]) -> dict[K, V]:
-    """A query of two columns as a mapping of the first to the second."""
+def fetch_dict(session: Session, query: Select[K, V]) -> dict[K, V]:
+    """Run a query of two columns and return a dict of the first to the second."""
     return {row[0]: row[1] for row in session.execute(query)}
 
 
-def _run_after_commit(session: Session) -> None:
+def _send_outbox(session: Session) -> None:
     if session.in_nested_transaction():
         return
     send: Send | None = session.info.get(_SEND)
@@ -87,5 +91,5 @@ def _run_after_commit(session: Session) -> None:
             send(message)
 
 
-def _forget_after_rollback(session: Session) -> None:
+def _clear_outbox(session: Session) -> None:
     session.info.pop(_OUTBOX, None)

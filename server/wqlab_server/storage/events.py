@@ -1,6 +1,6 @@
-"""A submission's event stream: numbered rows, and a notification when they are committed.
+"""Append events to a submission's event stream: numbered rows with a notification at commit.
 
-The caller holds the submission's row lock or takes it here; numbers are dense and in commit order.
+The submission's row lock is held by the caller or taken here, so event numbers have no gaps and follow commit order.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from wqlab_contracts.enums import EventKind
 from ..models import DeviceCheck, Event, Run, Submission
 
 SUBMISSION_CHANNEL = "wqlab_submission"
-"""Payload: the submission's id. New events are there."""
+"""New events of a submission. Payload: the submission's id."""
 RUN_CHANNEL = "wqlab_run"
-"""Payload: the run's id. New console text is there."""
+"""New console text of a run. Payload: the run's id."""
 LOOKUP_CHANNEL = "wqlab_lookup"
-"""Payload: the lookup's id. It has its answer."""
+"""The answer of a lookup. Payload: the lookup's id."""
 CHECK_CHANNEL = "wqlab_check"
-"""Payload: the id of a device's check. It has come on."""
+"""A change of a device check. Payload: the check's id."""
 
 
 def emit(
@@ -35,7 +35,7 @@ def emit(
     boot_id: int | None = None,
     **data: Any,
 ) -> None:
-    """Appends one event. Work of the lab itself (no submission) has no stream."""
+    """Append one event. Jobs of the lab itself (without a submission) have no stream and emit nothing."""
     if submission_id is None:
         return
     session.flush()
@@ -63,13 +63,13 @@ def emit(
 def emit_to_all(
     session: Session, submission_ids: Iterable[int], kind: EventKind, *, build_id: int, **data: Any
 ) -> None:
-    """One event in each stream: a build may serve many submissions."""
+    """Append one event to the stream of each submission that uses the build."""
     for submission_id in sorted(submission_ids):
         emit(session, submission_id, kind, build_id=build_id, **data)
 
 
-def tell_run(session: Session, run: Run, **more: Any) -> None:
-    """That a run is in the state it is in, with its device and, at its end, how it ended."""
+def emit_run_state(session: Session, run: Run, **more: Any) -> None:
+    """Emit the run's state, device, outcome and failure, and notify its device checks."""
     emit(
         session,
         run.submission_id,
@@ -81,25 +81,25 @@ def tell_run(session: Session, run: Run, **more: Any) -> None:
         failure=run.failure.model_dump(mode="json") if run.failure else None,
         **more,
     )
-    tell_checks(session, run)
+    notify_checks(session, run)
 
 
-def tell_checks(session: Session, run: Run) -> None:
-    """Those who follow a check of a device that the run is part of: there is something new."""
+def notify_checks(session: Session, run: Run) -> None:
+    """Count a change of the device checks that the run is part of, and notify their followers."""
     if run.submission_id is not None:
         return
     session.flush()
-    told = session.scalars(
+    check_ids = session.scalars(
         update(DeviceCheck)
         .where(or_(DeviceCheck.health_run_id == run.id, DeviceCheck.noise_run_id == run.id))
         .values(changes=DeviceCheck.changes + 1)
         .returning(DeviceCheck.id)
         .execution_options(synchronize_session=False)
     ).all()
-    for check_id in told:
+    for check_id in check_ids:
         notify(session, CHECK_CHANNEL, check_id)
 
 
 def notify(session: Session, channel: str, id_: int) -> None:
-    """PostgreSQL delivers it at commit, and once for equal payloads of one transaction."""
+    """Send a PostgreSQL notification; it is delivered at commit, once for equal payloads of one transaction."""
     session.execute(select(func.pg_notify(channel, str(id_))))

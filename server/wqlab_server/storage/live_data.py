@@ -1,6 +1,6 @@
-"""The data folder as it is now: files edited or added by hand count without a restart.
+"""Load the data folder, and reload it after a change without a restart.
 
-A folder with a mistake in it never takes the lab down: the last good content stays in use and the mistakes are shown.
+An invalid folder does not stop the lab: the last valid content stays in use, and the problems are shown.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Fingerprint = frozenset[tuple[str, int, int]]
 
 
 class LiveData:
-    """Loads at first use, and again when a file's name, time or size changed. Safe to share between threads."""
+    """The data folder, loaded at first use and reloaded when a file's name, time or size changes. Thread-safe."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path = path
@@ -35,16 +35,16 @@ class LiveData:
         self._checked_at = float("-inf")
 
     def current(self) -> DataFolder:
-        """The newest content without mistakes. Raises DataError when there never was any."""
+        """Return the newest valid content. Raises DataError if there never was any."""
         with self._lock:
             self._refresh()
             if self._good is None:
-                # Load again for the error itself: it carries file, line and key.
+                # Load again to raise the error itself, which carries file, line and key.
                 self._good = load_data(self.path)
             return self._good
 
     def problems(self) -> list[str]:
-        """What is wrong with the files as they are now (`file:line: key: message`); empty when all of them count."""
+        """Return the problems of the current files as `file:line: key: message`; empty if all files are valid."""
         with self._lock:
             self._refresh()
             return list(self._problems)
@@ -64,7 +64,7 @@ class LiveData:
             self._problems = tuple(str(problem) for problem in error.problems)
             log.warning("data_folder_broken", problems=self._problems)
         except Exception as error:
-            # Ours to mend, not the files': they stay unread, so the next look tries again.
+            # A bug, not an invalid file. The fingerprint stays unset, so the next refresh tries again.
             self._problems = (f"the data folder cannot be loaded: {error!r}",)
             log.exception("data_folder_not_loaded")
             return
@@ -78,6 +78,6 @@ def _fingerprint(root: Path) -> Fingerprint:
             try:
                 status = path.stat()
             except OSError:
-                continue  # removed while we looked; the next check sees it gone
+                continue  # removed in the meantime; the next check sees the change
             found.append((str(path), status.st_mtime_ns, status.st_size))
     return frozenset(found)

@@ -1,4 +1,4 @@
-"""Submissions: ask for a comparison, watch it, stop it, do it again, read the answer."""
+"""Endpoints to create, list, read, cancel and retry submissions and to follow their events."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 from fastapi.responses import JSONResponse, StreamingResponse
 from sqlalchemy.exc import IntegrityError
 
-from wqlab_contracts.api.submissions import Page, SubmissionRequest, SubmissionSummary, SubmissionView
+from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Outcome, Scope, SubmissionState, Verdict
 from wqlab_contracts.messages import Event
 
@@ -29,13 +30,13 @@ router = APIRouter(prefix="/submissions", tags=["submissions"], responses=docume
 
 _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "The events; with `Accept: application/json` those there are now, as a list",
+        "description": "The events as a stream; with `Accept: application/json` the events so far, as a list",
         "content": {
             "text/event-stream": {"schema": {"type": "string"}},
             "application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}},
         },
     },
-    204: {"description": "The submission is finished and there is no event after that one: do not reconnect"},
+    204: {"description": "The submission is finished and has no later event: do not reconnect"},
 }
 
 
@@ -50,19 +51,19 @@ def create_submission(
     session: Db,
     data: Data,
     settings: AppSettings,
-    who: Submitter,
+    principal: Submitter,
     response: Response,
     idempotency_key: Annotated[
         str | None,
         Header(
             min_length=1,
             max_length=200,
-            description="A second request with the same key answers with what the first one made",
+            description="A second request with the same key returns the submission that the first one created",
         ),
     ] = None,
 ) -> SubmissionView:
-    """Ask for kernels to be built and compared. The answer lists every mistake of a request at once."""
-    submission = _create(session, data, settings, body, who.owner, key=idempotency_key)
+    """Submit a series or a settings study. A refusal lists every mistake of the request."""
+    submission = _create(session, data, settings, body, principal.owner, key=idempotency_key)
     response.headers["Location"] = f"/api/v1/submissions/{submission.id}"
     return _view(session, submission)
 
@@ -79,7 +80,7 @@ def _create(
     except IntegrityError:
         if key is None:
             raise
-        return create()  # the same request came twice at once: this now finds what the other one made
+        return create()  # a concurrent request with the same key was faster: this call finds its submission
 
 
 def _filter(
@@ -87,7 +88,7 @@ def _filter(
     state: SubmissionState | None = None,
     outcome: Outcome | None = None,
     active: Annotated[bool | None, Query(description="true: not finished; false: finished")] = None,
-    verdict: Annotated[Verdict | None, Query(description="Of at least one of its targets")] = None,
+    verdict: Annotated[Verdict | None, Query(description="Verdict of at least one target")] = None,
     tree: Annotated[str | None, Query(max_length=100)] = None,
     owner: Annotated[str | None, Query(max_length=100)] = None,
     author: Annotated[str | None, Query(max_length=200, description="Part of the series' author, any case")] = None,
@@ -96,10 +97,10 @@ def _filter(
     series_key: Annotated[str | None, Query(max_length=500)] = None,
     q: Annotated[
         str | None,
-        Query(max_length=200, description="Part of title, series key, author or owner; or a submission's number"),
+        Query(max_length=200, description="Part of title, series key, author or owner; or a submission's id"),
     ] = None,
-    since: Annotated[datetime | None, Query(description="Made at or after this time")] = None,
-    until: Annotated[datetime | None, Query(description="Made before this time")] = None,
+    since: Annotated[datetime | None, Query(description="Created at or after this time")] = None,
+    until: Annotated[datetime | None, Query(description="Created before this time")] = None,
 ) -> queries.Filter:
     texts = {
         "tree": tree,
@@ -120,54 +121,54 @@ def _filter(
 
 @router.get("")
 def list_submissions(
-    wanted: Annotated[queries.Filter, Depends(_filter)],
+    conditions: Annotated[queries.Filter, Depends(_filter)],
     session: Db,
     _: Reader,
     before: Before,
     sort: queries.Sort = queries.Sort.NEWEST,
     limit: Limit = PAGE_DEFAULT,
 ) -> Page[SubmissionSummary]:
-    """A page of those that fit every filter; keep filters and `sort` while following `next`."""
-    rows, total, last = queries.page(session, wanted, sort, before, limit)
+    """List the submissions that match every filter; keep the filters and `sort` the same while following `next`."""
+    rows, total, last = queries.page(session, conditions, sort, before, limit)
     ids = [row.id for row in rows]
     verdicts, targets = primary_verdicts(session, ids), target_summaries(session, ids)
     return Page[SubmissionSummary](
         items=[submission_summary(row, verdicts.get(row.id, {}), targets.get(row.id, [])) for row in rows],
-        total=min(total, queries.COUNTED),
-        at_least=total > queries.COUNTED,
+        total=min(total, queries.MAX_COUNT),
+        at_least=total > queries.MAX_COUNT,
         next=None if last is None else encode_cursor(last),
     )
 
 
 @router.get("/{submission_id}", responses=documented(404))
 def get_submission(submission_id: Id, session: Db, _: Reader) -> SubmissionView:
-    """One submission with its builds, runs and boots, and when it will be finished."""
+    """One submission with its builds, runs and boots, and its estimated end."""
     return _view(session, queries.get(session, submission_id))
 
 
 @router.get("/{submission_id}/series", response_class=StoredBytes, responses={**TEXT, **documented(404)})
 def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
-    """The series under test as an mbox, on top of the base commit that the submission's `apply` names."""
+    """The series under test as an mbox, which applies to the base commit in the submission's `apply`."""
     return send(store, queries.series_of(session, queries.get(session, submission_id)))
 
 
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))
-def cancel_submission(submission_id: Id, session: Db, who: Submitter) -> SubmissionView:
-    """Stop it: nothing new starts, devices at work are given back. Canceling twice is harmless."""
-    _may_change(queries.get(session, submission_id), who, "cancel it")
+def cancel_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+    """Cancel a submission: its jobs stop and its devices are released. Canceling it again changes nothing."""
+    _check_may_change(queries.get(session, submission_id), principal, "cancel it")
     return _view(session, service.cancel(session, submission_id))
 
 
 @router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
 def retry_submission(
-    *, submission_id: Id, session: Db, data: Data, settings: AppSettings, who: Submitter, response: Response
+    *, submission_id: Id, session: Db, data: Data, settings: AppSettings, principal: Submitter, response: Response
 ) -> SubmissionView:
-    """A new submission with the same request, for one that is finished. The old one never changes; builds that passed
-    are reused. Whoever asks owns it."""
-    _may_change(queries.get(session, submission_id), who, "retry it")
-    again = service.retry(session, data.current(), settings, submission_id, who.owner)
-    response.headers["Location"] = f"/api/v1/submissions/{again.id}"
-    return _view(session, again)
+    """Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
+    not change; its builds that passed are reused."""
+    _check_may_change(queries.get(session, submission_id), principal, "retry it")
+    created = service.retry(session, data.current(), settings, submission_id, principal.owner)
+    response.headers["Location"] = f"/api/v1/submissions/{created.id}"
+    return _view(session, created)
 
 
 @router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404)})
@@ -177,14 +178,14 @@ def stream_submission_events(
     request: Request,
     session: Db,
     _: Reader,
-    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="`seq` of the last event that you have")] = 0,
-    last_event_id: Annotated[str | None, Header(max_length=20, description="As EventSource sends it")] = None,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1, description="`seq` of the last event already received")] = 0,
+    last_event_id: Annotated[str | None, Header(max_length=20, description="As sent by EventSource")] = None,
     accept: Annotated[str, Header(max_length=500, include_in_schema=False)] = "text/event-stream",
 ) -> Response:
-    """What happens, as it happens (text/event-stream; `id` is the event's `seq`). Resume with Last-Event-ID or
-    `after`, whichever is higher. Ends when the submission is finished."""
+    """Follow the submission's events (text/event-stream; `id` is the event's `seq`). Resume with Last-Event-ID or
+    `after`; the higher one counts. The stream ends when the submission is finished."""
     row = queries.get(session, submission_id)
-    seen = max(after, _sequence(last_event_id))
+    seen = max(after, _parse_event_id(last_event_id))
     if "application/json" in accept and "text/event-stream" not in accept:
         return JSONResponse([event.model_dump(mode="json") for event in _all_events(session, row.id, seen)])
     if row.state is SubmissionState.FINISHED and seen >= row.event_seq:
@@ -204,16 +205,17 @@ def _all_events(session: Db, submission_id: int, after: int) -> list[Event]:
     return found
 
 
-def _sequence(last_event_id: str | None) -> int:
-    """Anything that is no event number starts at the beginning, as the standard wants of a server that forgot."""
+def _parse_event_id(last_event_id: str | None) -> int:
+    """Return the event's `seq`; 0, the beginning, for anything that is not an event number."""
     if last_event_id and last_event_id.isascii() and last_event_id.isdigit() and len(last_event_id) < 10:
         return int(last_event_id)
     return 0
 
 
-def _may_change(submission: Submission, who: Submitter, what: str) -> None:
-    """One's own, or anyone's for a maintainer. Raises ApiProblem 403."""
-    if submission.owner != who.owner and not who.may(Scope.MAINTAIN):
+def _check_may_change(submission: Submission, principal: Submitter, action: str) -> None:
+    """Raise ApiProblem 403 unless the principal owns the submission or is a maintainer."""
+    if submission.owner != principal.owner and not principal.may(Scope.MAINTAIN):
         raise ApiProblem(
-            403, f"submission {submission.id} belongs to {submission.owner}; only its owner or a maintainer may {what}"
+            403,
+            f"submission {submission.id} belongs to {submission.owner}; only its owner or a maintainer may {action}",
         )

@@ -1,4 +1,4 @@
-"""One submission as its page shows it: its steps in one answer, its versions, two versions beside each other."""
+"""Endpoints for a submission's page: its steps, the versions of its series, and two submissions side by side."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ router = APIRouter(prefix="/submissions", tags=["submissions"], responses=docume
 
 @router.get("/{submission_id}/steps")
 def get_submission_steps(submission_id: Id, session: Db, _: Reader) -> SubmissionSteps:
-    """Apply, builds, runs, blocks and boots with their states and failures; without samples, figures and environments,
-    so that a page can read it again whenever an event comes."""
+    """Apply, builds, runs, blocks and boots with their states and failures. Samples, figures and environments are left
+    out, so that a page can reload it at every event."""
     return steps(session, queries.get(session, submission_id))
 
 
 @router.get("/{submission_id}/versions")
 def list_submission_versions(submission_id: Id, session: Db, _: Reader) -> list[SubmissionVersion]:
-    """Every submission of the same series (equal `series_key`), this one among them, newest first, at most 100. A
-    settings study has no versions but itself."""
+    """All submissions of the same series (equal `series_key`), this one included, newest first, at most 100. A settings
+    study has no other versions."""
     return versions.of_series(session, queries.get(session, submission_id))
 
 
 @router.get("/{submission_id}/compare/{other_id}")
 def compare_submissions(submission_id: Id, other_id: Id, session: Db, _: Reader) -> SubmissionComparison:
-    """Two submissions' figures beside each other, target by target. Each has its own baseline, its own boots and
-    perhaps its own device: they are not paired, and nothing here is tested."""
-    return versions.side_by_side(session, queries.get(session, submission_id), queries.get(session, other_id))
+    """Compare the figures of two submissions side by side, target by target. Each submission has its own baseline, its
+    own boots and possibly its own device: they are not paired and not tested against each other."""
+    return versions.compare_submissions(session, queries.get(session, submission_id), queries.get(session, other_id))

@@ -1,4 +1,4 @@
-"""Reading submissions: filters, pages, events."""
+"""Queries for submissions: filters, pages, events."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ..http.problems import not_found
 from ..models import Apply, Event, Submission
 
 EVENT_BATCH = 500
-"""How many events are read at once; a stream reads on until it gets fewer."""
+"""Number of events read at once; a stream reads further batches until one has fewer."""
 
-COUNTED = 10_000
-"""Nobody pages through more; counting on would cost more than the page."""
+MAX_COUNT = 10_000
+"""Limit of the total of a list. Nobody pages through more, and counting them would cost more than reading the page."""
 
 
 class Sort(StrEnum):
     NEWEST = "newest"
     OLDEST = "oldest"
     ENDED = "ended"
-    """Unfinished ones first, then those that ended last."""
+    """Unfinished submissions first, then the most recently finished."""
     PRIORITY = "priority"
-    """The highest first."""
+    """Highest priority first."""
     TITLE = "title"
     OWNER = "owner"
     TREE = "tree"
@@ -38,30 +38,32 @@ class Sort(StrEnum):
 
 @dataclass(frozen=True)
 class Filter:
-    """Every condition that is not None must hold."""
+    """Conditions of a list; all that are not None must hold."""
 
     state: SubmissionState | None = None
     outcome: Outcome | None = None
     active: bool | None = None
-    """Not finished."""
+    """True: not finished; False: finished."""
     verdict: Verdict | None = None
-    """Of at least one target."""
+    """Verdict of at least one target."""
     tree: str | None = None
     owner: str | None = None
     author: str | None = None
-    """Part of the series' author, any case."""
+    """Part of the series' author; case is ignored."""
     plan: str | None = None
     device_type: str | None = None
-    """With `plan`: both in one target."""
+    """Together with `plan`: both must match the same target."""
     series_key: str | None = None
     q: str | None = None
-    """Part of title, series key, author or owner, any case; or a submission's number."""
+    """Part of title, series key, author or owner (case is ignored), or a submission's id."""
     since: datetime | None = None
+    """Created at or after this time."""
     until: datetime | None = None
+    """Created before this time."""
 
 
 def get(session: Session, submission_id: int) -> Submission:
-    """Raises ApiProblem 404."""
+    """Return a submission. Raises ApiProblem 404 if there is none of this id."""
     row = session.get(Submission, submission_id)
     if row is None:
         raise not_found("submission", submission_id)
@@ -69,26 +71,27 @@ def get(session: Session, submission_id: int) -> Submission:
 
 
 def page(
-    session: Session, wanted: Filter, sort: Sort, after: int | None, limit: int
+    session: Session, filter_: Filter, sort: Sort, after: int | None, limit: int
 ) -> tuple[Sequence[Submission], int, int | None]:
-    """At most `limit` rows behind the submission `after`, the total without paging (COUNTED + 1 stands for any number
-    above COUNTED), and the id to go on behind (None on the last page). Rows come without their request, which can hold
-    a whole mailbox.
+    """Return one page of submissions: at most `limit` rows after the submission `after`, the total, and the last id.
 
-    A page begins behind a row and not at a number, so that rows that come or go shift nothing. Where that row stands is
-    looked up, so a cursor stays good for any order.
+    The total ignores paging; MAX_COUNT + 1 stands for any number above MAX_COUNT. The last id is the `after` of the
+    next page, None on the last one. The rows' `request` is not loaded, since it can contain a whole mailbox.
+
+    A page starts after a row rather than at an offset, so that inserted or removed rows do not shift it. The position
+    of that row is looked up, so a cursor is valid for every order.
     """
-    conditions = _conditions(wanted)
-    fitting = select(Submission.id).where(*conditions).limit(COUNTED + 1).subquery()
-    total = session.scalar(select(func.count()).select_from(fitting)) or 0
-    key, falling = _ORDER[sort]
+    conditions = _conditions(filter_)
+    matching = select(Submission.id).where(*conditions).limit(MAX_COUNT + 1).subquery()
+    total = session.scalar(select(func.count()).select_from(matching)) or 0
+    key, descending = _ORDER[sort]
     columns = [Submission.id] if key is None else [key, Submission.id]
     query = select(Submission).where(*conditions).options(defer(Submission.request, raiseload=True))
     if after is not None:
-        place = [select(column).where(Submission.id == after).scalar_subquery() for column in columns]
-        behind = tuple_(*columns) < tuple_(*place) if falling else tuple_(*columns) > tuple_(*place)
-        query = query.where(behind)
-    ordered = query.order_by(*(column.desc() if falling else column.asc() for column in columns))
+        position = [select(column).where(Submission.id == after).scalar_subquery() for column in columns]
+        follows = tuple_(*columns) < tuple_(*position) if descending else tuple_(*columns) > tuple_(*position)
+        query = query.where(follows)
+    ordered = query.order_by(*(column.desc() if descending else column.asc() for column in columns))
     rows = session.scalars(ordered.limit(limit + 1)).all()
     return rows[:limit], total, rows[limit - 1].id if len(rows) > limit else None
 
@@ -102,49 +105,51 @@ _ORDER: dict[Sort, tuple[ColumnElement[Any] | InstrumentedAttribute[Any] | None,
     Sort.OWNER: (Submission.owner, False),
     Sort.TREE: (Submission.tree, False),
 }
-"""What each order is by, and whether it falls; the id decides between equals."""
+"""Column of each order (None: the id) and True if it is descending. Equal values are ordered by id."""
 
 
-def _conditions(wanted: Filter) -> list[ColumnElement[bool]]:
+def _conditions(filter_: Filter) -> list[ColumnElement[bool]]:
     found: list[ColumnElement[bool]] = []
     for column in ("state", "outcome", "tree", "owner", "series_key"):
-        if (value := getattr(wanted, column)) is not None:
+        if (value := getattr(filter_, column)) is not None:
             found.append(getattr(Submission, column) == value)
-    if wanted.active is not None:
-        # A literal and not a parameter, so that the planner knows the condition of the index of unfinished ones.
+    if filter_.active is not None:
+        # A literal instead of a parameter, so that the planner can use the partial index of unfinished submissions.
         finished: ColumnElement[str] = literal_column("'finished'")
-        found.append(Submission.state != finished if wanted.active else Submission.state == finished)
-    if facets := _facets(wanted):
+        found.append(Submission.state != finished if filter_.active else Submission.state == finished)
+    if facets := _facets(filter_):
         found.append(Submission.facets.contains(facets))
-    if wanted.since is not None:
-        found.append(Submission.created_at >= wanted.since)
-    if wanted.until is not None:
-        found.append(Submission.created_at < wanted.until)
-    if wanted.author:
-        # The second condition is the meant one, the first has the index.
-        found += [column.icontains(wanted.author, autoescape=True) for column in (Submission.search, Submission.author)]
-    if wanted.q:
-        matches: ColumnElement[bool] = Submission.search.icontains(wanted.q, autoescape=True)
-        if wanted.q.isascii() and wanted.q.isdigit() and len(wanted.q) < 10:
-            matches = or_(matches, Submission.id == int(wanted.q))
+    if filter_.since is not None:
+        found.append(Submission.created_at >= filter_.since)
+    if filter_.until is not None:
+        found.append(Submission.created_at < filter_.until)
+    if filter_.author:
+        # The second condition is the actual one; the first one lets the planner use the index of `search`.
+        found += [
+            column.icontains(filter_.author, autoescape=True) for column in (Submission.search, Submission.author)
+        ]
+    if filter_.q:
+        matches: ColumnElement[bool] = Submission.search.icontains(filter_.q, autoescape=True)
+        if filter_.q.isascii() and filter_.q.isdigit() and len(filter_.q) < 10:
+            matches = or_(matches, Submission.id == int(filter_.q))
         found.append(matches)
     return found
 
 
-def _facets(wanted: Filter) -> list[str]:
-    """As `service.facets` writes them."""
-    found = [] if wanted.verdict is None else [f"verdict:{wanted.verdict}"]
-    if wanted.plan is not None and wanted.device_type is not None:
-        found.append(f"target:{wanted.plan}@{wanted.device_type}")
-    elif wanted.plan is not None:
-        found.append(f"plan:{wanted.plan}")
-    elif wanted.device_type is not None:
-        found.append(f"type:{wanted.device_type}")
+def _facets(filter_: Filter) -> list[str]:
+    """Return the filter's facets in the form that `service.facets` stores."""
+    found = [] if filter_.verdict is None else [f"verdict:{filter_.verdict}"]
+    if filter_.plan is not None and filter_.device_type is not None:
+        found.append(f"target:{filter_.plan}@{filter_.device_type}")
+    elif filter_.plan is not None:
+        found.append(f"plan:{filter_.plan}")
+    elif filter_.device_type is not None:
+        found.append(f"type:{filter_.device_type}")
     return found
 
 
 def events_after(session: Session, submission_id: int, after: int) -> list[messages.Event]:
-    """The next events by `seq`, at most EVENT_BATCH."""
+    """Return the events with a `seq` above `after` in order, at most EVENT_BATCH."""
     rows = session.scalars(
         select(Event)
         .where(Event.submission_id == submission_id, Event.seq > after)
@@ -166,17 +171,17 @@ def events_after(session: Session, submission_id: int, after: int) -> list[messa
 
 
 def series_of(session: Session, submission: Submission) -> messages.Artifact:
-    """The series as an mbox. Raises ApiProblem 404, which says when there will be one."""
+    """Return the mbox of the series. Raises ApiProblem 404 with the reason if there is none (yet)."""
     apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one_or_none()
     mbox = apply.result.series_mbox if apply is not None and apply.result is not None else None
     if mbox is not None:
         return mbox
     if submission.request.series is None:
-        hint = "it is a study of settings, without a series"
+        hint = "this submission is a settings study without a series"
     elif apply is not None and apply.outcome is not None:
-        hint = f"applying it ended as {apply.outcome}"
+        hint = f"the apply job ended with outcome {apply.outcome}"
     else:
-        hint = "it has not been applied yet"
+        hint = "the series has not been applied yet"
     raise not_found("series of submission", submission.id, hint)
 
 

@@ -1,4 +1,4 @@
-"""Submissions: created with a snapshot of everything they ask for, canceled, tried again."""
+"""Create submissions with a snapshot of everything they use, cancel and retry them, and advance their state."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from ..storage.events import emit
 from .state import check_transition
 from .validate import mistakes
 
-_LONGEST = 500
-"""Characters; a row of a btree has room for 2,700 bytes."""
-_ONCE = Repetitions(warmup=0, untraced=1, traced=0)
-"""Of a kernel that gives no figures: nothing to warm up for, and tracing all its lock calls would take minutes."""
-_DEBUG_SLOWER = 4
-"""So many times its limit may a repetition take under lockdep and KASAN."""
-_LONGEST_MEASURE_S = 7200
+_MAX_TEXT = 500
+"""Maximum characters of an indexed text; a btree index entry has room for 2,700 bytes."""
+_DEBUG_REPETITIONS = Repetitions(warmup=0, untraced=1, traced=0)
+"""Repetitions on a debug kernel, which gives no figures: it needs no warm-up, and tracing its locks takes minutes."""
+_DEBUG_TIMEOUT_FACTOR = 4
+"""Factor on the time limit of a repetition under lockdep and KASAN."""
+_MAX_MEASURE_TIMEOUT_S = 7200
 
 
 def create(
@@ -46,9 +46,10 @@ def create(
     idempotency_key: str | None = None,
     retry_of: int | None = None,
 ) -> Submission:
-    """A new submission with its apply queued and its runs waiting. Raises ApiProblem 422 with every mistake.
+    """Create a submission with its apply queued and its runs waiting.
 
-    The same owner's same `idempotency_key` again gives the submission that it made the first time.
+    If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
+    with every mistake of the request, or if the key was used for another request.
     """
     if idempotency_key is not None:
         known = session.scalar(
@@ -87,7 +88,7 @@ def create(
 
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:
-    """The run of one target, with everything it will use copied from the data folder."""
+    """Create the run of one target, with everything it will use copied from the data folder."""
     device_type = data.device_types[target.device_type]
     plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
@@ -110,7 +111,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
 def snapshot(
     data: DataFolder, device_type: DeviceType, plan: TestPlan, recipe: KernelRecipe | None = None
 ) -> dict[str, object]:
-    """Columns of a run that keep what the data folder says now. `recipe`: instead of the device type's own."""
+    """Return the columns of a run that are copied from the data folder. `recipe` overrides the device type's own."""
     recipe = recipe or data.recipes[device_type.recipe]
     names = fragment_names(recipe, device_type.arch, device_type.emulated)
     return {
@@ -128,12 +129,16 @@ def snapshot(
 def target_profile(
     plan: TestPlan, device_type: DeviceType, target: Target, blocks: int | None, recipe: KernelRecipe
 ) -> Profile:
+    """Return the plan's profile with the target's parameters and settings, and `blocks` if given.
+
+    With a recipe that gives no figures (a debug kernel), there is one repetition with a longer time limit.
+    """
     profile = plan.profile(device_type.emulated)
     if not recipe.figures:
         profile = profile.model_copy(
             update={
-                "repetitions": _ONCE,
-                "measure_timeout_s": min(profile.measure_timeout_s * _DEBUG_SLOWER, _LONGEST_MEASURE_S),
+                "repetitions": _DEBUG_REPETITIONS,
+                "measure_timeout_s": min(profile.measure_timeout_s * _DEBUG_TIMEOUT_FACTOR, _MAX_MEASURE_TIMEOUT_S),
             }
         )
     return profile.model_copy(
@@ -146,8 +151,11 @@ def target_profile(
 
 
 def block_plan(blocks: int, series: bool, seed: int) -> list[list[Arm]]:
-    """Arms of each block in boot order: half of the blocks baseline first (one more at random when they are odd),
-    shuffled. Without a series a block is one boot of the tree's own kernel."""
+    """Return the arms of each block in boot order.
+
+    Half of the blocks boot the baseline first and half the candidate, in random order; with an odd number the
+    extra block's order is random. Without a series a block is one boot of the baseline.
+    """
     if not series:
         return [[Arm.BASELINE] for _ in range(blocks)]
     shuffle = random.Random(seed)  # noqa: S311 - an order that is stored with its seed, not a secret
@@ -160,7 +168,7 @@ def block_plan(blocks: int, series: bool, seed: int) -> list[list[Arm]]:
 
 
 def lock(session: Session, submission_id: int) -> Submission:
-    """Raises ApiProblem 404."""
+    """Lock and return a submission, re-read from the database. Raises ApiProblem 404 if there is none of this id."""
     submission = session.scalar(
         select(Submission)
         .where(Submission.id == submission_id)
@@ -173,8 +181,11 @@ def lock(session: Session, submission_id: int) -> Submission:
 
 
 def cancel(session: Session, submission_id: int) -> Submission:
-    """Asks for the end of a submission: what waits ends now, what runs is told to stop. Canceling twice, or what is
-    finished, changes nothing. Raises ApiProblem 404."""
+    """Request the cancellation of a submission: waiting jobs end now, running jobs are asked to stop.
+
+    Changes nothing if the submission is finished or canceled already. Raises ApiProblem 404 if there is none of this
+    id.
+    """
     submission = lock(session, submission_id)
     if submission.state is not SubmissionState.FINISHED and submission.cancel_requested_at is None:
         submission.cancel_requested_at = clock(session)
@@ -183,16 +194,22 @@ def cancel(session: Session, submission_id: int) -> Submission:
 
 
 def retry(session: Session, data: DataFolder, settings: Settings, submission_id: int, owner: str) -> Submission:
-    """A new submission that asks for the same; builds that passed are used again. Raises ApiProblem 404, or 409 while
-    the old one is not finished (a finished submission never changes, so that its report stays true)."""
+    """Create a new submission with the request of a finished one; builds that passed are reused.
+
+    The finished submission is not changed, so that its report stays valid. Raises ApiProblem 404 if there is none of
+    this id, and 409 if it is not finished.
+    """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
-        raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first, or wait")
+        raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     return create(session, data, settings, old.request, owner, retry_of=old.id)
 
 
 def enter(session: Session, submission: Submission, state: SubmissionState) -> None:
-    """Moves forward; staying is no change. Raises IllegalTransition."""
+    """Set a submission's state and emit the event. Does nothing if the submission is in that state already.
+
+    Raises IllegalTransition if the transition is not allowed.
+    """
     if submission.state is state:
         return
     check_transition(submission.state, state)
@@ -202,32 +219,37 @@ def enter(session: Session, submission: Submission, state: SubmissionState) -> N
 
 
 def facets(request: SubmissionRequest, verdicts: Iterable[Verdict] = ()) -> list[str]:
-    """What lists of submissions filter by: each target's plan, device type and both, and the targets' verdicts."""
+    """Return the facets that lists filter by: each target's plan, device type and both, and the targets' verdicts."""
     found = [f"verdict:{verdict}" for verdict in verdicts]
     for target in request.targets:
         found += [f"plan:{target.plan}", f"type:{target.device_type}", f"target:{target.plan}@{target.device_type}"]
     return sorted(set(found))
 
 
-def cut(text: str) -> str:
-    """At most what an index of PostgreSQL can hold of a submitter's words."""
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+def truncate(text: str) -> str:
+    """Truncate a submitter's text to what a PostgreSQL index can hold."""
+    return text if len(text) <= _MAX_TEXT else text[: _MAX_TEXT - 3] + "..."
 
 
 def _names(request: SubmissionRequest) -> dict[str, object]:
-    """What a submission is called until its series has been applied: columns title, series_key, author, version."""
+    """Return the columns title, series_key, author and version, as known before the series has been applied."""
     if request.series is None:
         targets = ", ".join(f"{target.plan} on {target.device_type}" for target in request.targets)
-        return {"title": cut(f"settings study: {targets}"), "series_key": "", "author": "", "version": None}
+        return {"title": truncate(f"settings study: {targets}"), "series_key": "", "author": "", "version": None}
     if request.series.git is not None:
         title = f"{request.series.git.ref} of {request.series.git.url}"
-        return {"title": cut(title), "series_key": cut(normalised_subject(title)), "author": "", "version": None}
+        return {
+            "title": truncate(title),
+            "series_key": truncate(normalised_subject(title)),
+            "author": "",
+            "version": None,
+        }
     assert request.series.mbox is not None  # noqa: S101 - validated: one of the two
-    first = mbox.first_of(request.series.mbox.text)
+    first = mbox.parse_first_headers(request.series.mbox.text)
     subject = " ".join((first.subject if first else "").split()) or "mailbox"
     return {
-        "title": cut(subject),
-        "series_key": cut(normalised_subject(subject)),
-        "author": cut(first.author) if first else "",
+        "title": truncate(subject),
+        "series_key": truncate(normalised_subject(subject)),
+        "author": truncate(first.author) if first else "",
         "version": first.version if first else None,
     }

@@ -1,4 +1,4 @@
-"""States of a submission, and how it ends. Pure."""
+"""States of a submission, and its outcome. Pure."""
 
 from __future__ import annotations
 
@@ -20,13 +20,15 @@ ALLOWED: Mapping[SubmissionState, frozenset[SubmissionState]] = {
 
 
 def check_transition(old: SubmissionState, new: SubmissionState) -> None:
-    """Raises IllegalTransition; a submission only moves forward, and nothing leaves FINISHED."""
+    """Raise IllegalTransition unless `old` may become `new`. States only advance, and FINISHED is final."""
     if new not in ALLOWED[old]:
         raise IllegalTransition(f"a submission that is {old} cannot become {new}")
 
 
 @dataclass(frozen=True)
 class End:
+    """Final result of a submission."""
+
     outcome: Outcome
     failure: Failure | None
     exit_code: ExitCode
@@ -38,17 +40,17 @@ _SEVERITY = (ErrorKind.INFRASTRUCTURE, ErrorKind.USER, ErrorKind.KERNEL, ErrorKi
 def end(
     failures: Sequence[Failure], primaries: Iterable[tuple[Question, Role, Verdict | None]], *, canceled: bool = False
 ) -> End:
-    """How a submission ends, from what failed in it and its verdicts.
+    """Determine the end of a submission from its failures and the verdicts of its metrics.
 
-    Exit codes as DESIGN pins them: 4 infrastructure > 3 the series failed > 1 a primary metric regressed from the
-    baseline kernel > 0. A setting that is worse than the reference setting is an answer, not a regression. A canceled
-    submission has no answer about the series, so a CI must not take it for a good one: 4.
+    Exit codes by precedence: 4 infrastructure, 3 the series failed, 1 a primary metric regressed against the baseline
+    kernel, 0 otherwise. A setting that is worse than the reference setting is a result, not a regression. A canceled
+    submission says nothing about the series; its exit code is 4, so that a CI does not take it for a pass.
     """
     if canceled:
-        given = next((f for f in failures if f.kind is ErrorKind.CANCELED), None)
+        cancellation = next((failure for failure in failures if failure.kind is ErrorKind.CANCELED), None)
         return End(
             Outcome.CANCELED,
-            given or Failure(kind=ErrorKind.CANCELED, summary="canceled by its owner"),
+            cancellation or Failure(kind=ErrorKind.CANCELED, summary="canceled by its owner"),
             ExitCode.INFRASTRUCTURE,
         )
     if failures:

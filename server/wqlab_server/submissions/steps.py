@@ -1,4 +1,4 @@
-"""A submission's steps for its page: states, times and failures of everything, without figures and environments."""
+"""Steps of a submission for its page: states, times and failures of all jobs, without figures and environments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.api import submissions as api
 from wqlab_contracts.api.steps import (
     ApplyStep,
     BlockState,
@@ -22,6 +21,7 @@ from wqlab_contracts.api.steps import (
     RunStep,
     SubmissionSteps,
 )
+from wqlab_contracts.api.submissions import Eta
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState
 from wqlab_contracts.messages import Failure
 
@@ -31,13 +31,15 @@ from ..storage.db import clock
 from ..views.build import RunRows, finding_view, is_reused, new_warnings, submission_summary, target_summary
 from ..views.load import submission_rows
 
-EXCERPT = 2_000
+EXCERPT_CHARACTERS = 2_000
+"""Length to which the excerpt of a failed attempt is shortened; its end is kept."""
 
 
 def steps(session: Session, submission: Submission) -> SubmissionSteps:
-    event_seq = submission.event_seq  # of the row as it was read first: what comes later is then followed
+    """Return the steps of a submission."""
+    event_seq = submission.event_seq  # before the other rows are read: a client that follows from here misses nothing
     rows = submission_rows(session, submission, environments=False)
-    assert rows.apply is not None  # noqa: S101 - made with the submission
+    assert rows.apply is not None  # noqa: S101 - created with the submission
     ids = [each.run.id for each in rows.runs]
     blocks: dict[int, list[BlockAttempt]] = defaultdict(list)
     for block in session.scalars(select(BlockAttempt).where(BlockAttempt.run_id.in_(ids)).order_by(BlockAttempt.at)):
@@ -45,9 +47,9 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
     devices: dict[int, list[RunAttempt]] = defaultdict(list)
     for device in session.scalars(select(RunAttempt).where(RunAttempt.run_id.in_(ids)).order_by(RunAttempt.number)):
         devices[device.run_id].append(device)
-    failed = attempts.of_jobs(session, submission.id)
+    failed = attempts.failed_job_attempts(session, submission.id)
     for each in rows.runs:
-        failed += attempts.of_run(each.run, each.boots, blocks[each.run.id], devices[each.run.id])
+        failed += attempts.failed_run_attempts(each.run, each.boots, blocks[each.run.id], devices[each.run.id])
     now = clock(session)
     return SubmissionSteps(
         submission=submission_summary(submission, rows.verdicts, [target_summary(each.run) for each in rows.runs]),
@@ -55,7 +57,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
         event_seq=event_seq,
         cancel_requested_at=submission.cancel_requested_at,
         exit_code=submission.exit_code,
-        eta=api.Eta(
+        eta=Eta(
             finish_at=rows.eta.finish_at,
             what=rows.eta.what,
             done_boots=rows.eta.done_boots,
@@ -69,7 +71,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
 
 
 def _shortened(view: api_report.AttemptView) -> api_report.AttemptView:
-    excerpt = view.failure.excerpt[-EXCERPT:]
+    excerpt = view.failure.excerpt[-EXCERPT_CHARACTERS:]
     return view.model_copy(update={"failure": view.failure.model_copy(update={"excerpt": excerpt})})
 
 
@@ -159,25 +161,27 @@ def _run(rows: RunRows, blocks: Sequence[BlockAttempt], devices: Sequence[RunAtt
 def block_steps(
     planned: Sequence[Sequence[Arm]], state: JobState, boots: Sequence[Boot], attempts: Sequence[BlockAttempt]
 ) -> list[BlockStep]:
-    """One per planned block. Pure."""
+    """Return the state of each planned block. Pure."""
     last: dict[int, int] = {}
     for boot in boots:
         last[boot.block] = max(boot.attempt, last.get(boot.block, 0))
-    whole = {attempt.block for attempt in attempts if attempt.finished}
+    completed = {attempt.block for attempt in attempts if attempt.finished}
     discarded = Counter(attempt.block for attempt in attempts if not attempt.finished)
-    settled = {(attempt.block, attempt.attempt) for attempt in attempts}
+    ended = {(attempt.block, attempt.attempt) for attempt in attempts}
     steps = []
     for number, arms in enumerate(planned):
-        begun = last.get(number)
-        if number in whole:
-            stands = BlockState.COMPLETED
+        attempt = last.get(number)
+        if number in completed:
+            block_state = BlockState.COMPLETED
         elif state is JobState.FINISHED:
-            stands = BlockState.LOST
-        elif state is JobState.RUNNING and begun is not None and (number, begun) not in settled:
-            stands = BlockState.RUNNING
+            block_state = BlockState.LOST
+        elif state is JobState.RUNNING and attempt is not None and (number, attempt) not in ended:
+            block_state = BlockState.RUNNING
         else:
-            stands = BlockState.PENDING
-        steps.append(BlockStep(block=number, arms=list(arms), state=stands, attempt=begun, discarded=discarded[number]))
+            block_state = BlockState.PENDING
+        steps.append(
+            BlockStep(block=number, arms=list(arms), state=block_state, attempt=attempt, discarded=discarded[number])
+        )
     return steps
 
 

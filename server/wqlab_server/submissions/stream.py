@@ -1,4 +1,4 @@
-"""A submission's events as Server-Sent Events."""
+"""Stream of a submission's events as server-sent events."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from . import queries
 async def events(
     sessions: SessionFactory, notifications: Notifications, submission_id: int, after: int
 ) -> AsyncGenerator[bytes, None]:
-    """Every event with `seq` above `after`, as it is committed; ends when the submission is finished and told."""
+    """Yield every event with a `seq` above `after` once it is committed, until the submission is finished."""
 
     def read(after: int) -> tuple[bool, list[Event]]:
         with sessions() as session:
-            # The state first: what was emitted until the submission finished is then among the events.
+            # Read the state first: all events emitted before the submission finished are then among the events read.
             finished = queries.is_finished(session, submission_id)
             return finished, queries.events_after(session, submission_id, after)
 

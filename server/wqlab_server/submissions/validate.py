@@ -1,4 +1,4 @@
-"""What a submission request must satisfy beyond its types: every mistake at once, each with its fix. Pure."""
+"""Validation of a submission request against the data folder: all mistakes at once, each with its fix. Pure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
-from wqlab_contracts.yamlfile import known_or_hint
+from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.git_urls import url_problem
 
 Mistake = dict[str, str]
-"""`pointer` (JSON pointer into the request) and `detail` (what is wrong and what to write instead)."""
+"""`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
 
 _GIT_REF = re.compile(r"(?!.*(\.\.|//|@\{|\.lock(/|$)))[A-Za-z0-9_][A-Za-z0-9_./+@=-]*(?<![./])\Z")
 _COMMIT = re.compile(r"[0-9a-f]{7,40}\Z")
@@ -25,35 +25,35 @@ _MAX_NUMBER = 2**31 - 1
 
 
 def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequence[str] = ()) -> list[Mistake]:
-    """Everything wrong with `request` against the data folder; empty when it can be accepted.
+    """Return every mistake of `request`; empty if it can be accepted.
 
     `local_git_paths` are the absolute paths that an operator allows as a series' git URL.
     """
     found: list[Mistake] = []
     if request.tree not in data.trees:
-        found.append(_mistake("/tree", f"no tree {request.tree!r}; {known_or_hint(request.tree, set(data.trees))}"))
+        found.append(_mistake("/tree", f"no tree {request.tree!r}; {suggest_name(request.tree, set(data.trees))}"))
     if request.recipe is not None and request.recipe not in data.recipes:
-        hint = known_or_hint(request.recipe, set(data.recipes))
+        hint = suggest_name(request.recipe, set(data.recipes))
         found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
-        found += _series(request.series, local_git_paths)
+        found += _check_series(request.series, local_git_paths)
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
         pointer = f"/targets/{index}"
-        found += _target(target, pointer, data, settings_only=request.series is None)
+        found += _check_target(target, pointer, data, settings_only=request.series is None)
         first = seen.setdefault((target.plan, target.device_type), index)
         if first != index:
             found.append(
                 _mistake(
                     pointer,
-                    f"{target.plan} on {target.device_type} is already target {first}; list all settings in that one",
+                    f"{target.plan} on {target.device_type} is already target {first}; list all settings there",
                 )
             )
-    return found or [*_backend(request, data), *_one_compiler(request, data)]
+    return found or [*_check_backend(request, data), *_check_one_compiler(request, data)]
 
 
-def _backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
-    """Every target needs a device that is reached as the request wants."""
+def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
+    """Check that every target's device type has a device with the requested backend."""
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
         known = sorted({unit.backend for unit in data.device_types[name].units})
@@ -61,14 +61,15 @@ def _backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
             found.append(
                 _mistake(
                     "/backend",
-                    f"{name} has no device that is reached by {request.backend}; its devices are reached by "
-                    f"{' and '.join(known)}: say that, or leave backend out",
+                    f"{name} has no device with backend {request.backend}, only with {' and '.join(known)}; "
+                    "choose that backend, or leave backend out",
                 )
             )
     return found
 
 
-def _one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
+def _check_one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
+    """Check that the recipes of all targets use the same compiler."""
     compilers = sorted(
         {data.recipes[request.recipe_for(data.device_types[each.device_type])].toolchain for each in request.targets}
     )
@@ -77,8 +78,8 @@ def _one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]
     return [
         _mistake(
             "/targets",
-            f"the targets' recipes use different compilers ({', '.join(compilers)}); submit them apart, kernels are "
-            "only compared when one compiler built them",
+            f"the targets' recipes use different compilers ({', '.join(compilers)}); submit these targets separately, "
+            "because kernels are only compared if the same compiler built them",
         )
     ]
 
@@ -90,80 +91,91 @@ def _mistake(pointer: str, detail: str) -> Mistake:
 # --- the series -------------------------------------------------------------------------------------------------
 
 
-def _series(series: Series, local_git_paths: Sequence[str]) -> list[Mistake]:
+def _check_series(series: Series, local_git_paths: Sequence[str]) -> list[Mistake]:
     if (series.git is None) == (series.mbox is None):
-        return [_mistake("/series", "give exactly one of git {url, ref} and mbox {text}; null for a settings study")]
+        return [_mistake("/series", "give either git {url, ref} or mbox {text}; give null for a settings study")]
     if series.git is not None:
-        return _git(series.git, local_git_paths)
-    return _mbox(series.mbox) if series.mbox is not None else []
+        return _check_git(series.git, local_git_paths)
+    return _check_mbox(series.mbox) if series.mbox is not None else []
 
 
-def _git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
+def _check_git(git: GitSeries, local_git_paths: Sequence[str]) -> list[Mistake]:
     found = []
     if (problem := url_problem(git.url, local_git_paths)) is not None:
         found.append(_mistake("/series/git/url", problem))
     if not _GIT_REF.match(git.ref) or len(git.ref) > 250:
-        found.append(_mistake("/series/git/ref", f"{git.ref[:80]!r} is no branch, tag or commit name"))
+        found.append(_mistake("/series/git/ref", f"{git.ref[:80]!r} is not a branch, tag or commit name"))
     if git.base is not None and not (_COMMIT.match(git.base) or _GIT_REF.match(git.base)):
         found.append(
-            _mistake("/series/git/base", f"{git.base[:80]!r} is no commit; leave it out to use the merge-base")
+            _mistake("/series/git/base", f"{git.base[:80]!r} is not a commit; leave it out to use the merge base")
         )
     return found
 
 
-def _mbox(mbox: MboxSeries) -> list[Mistake]:
+def _check_mbox(mbox: MboxSeries) -> list[Mistake]:
     pointer = "/series/mbox/text"
     if not mbox.text.strip():
         return [_mistake(pointer, "the mailbox is empty")]
     if not re.search(r"^(From |Subject:)", mbox.text, re.MULTILINE):
-        return [_mistake(pointer, "no mail in it: expected the output of `git format-patch --stdout` or `b4 am`")]
+        return [
+            _mistake(pointer, "the mailbox contains no mail: give the output of `git format-patch --stdout` or `b4 am`")
+        ]
     if not _DIFF.search(mbox.text):
-        return [_mistake(pointer, "no patch in it: no mail holds a `diff --git` (a cover letter alone is not enough)")]
+        return [
+            _mistake(
+                pointer,
+                "the mailbox contains no patch: no mail has a `diff --git` (a cover letter alone is not enough)",
+            )
+        ]
     return []
 
 
 # --- targets ----------------------------------------------------------------------------------------------------
 
 
-def _target(target: Target, pointer: str, data: DataFolder, settings_only: bool) -> list[Mistake]:
+def _check_target(target: Target, pointer: str, data: DataFolder, settings_only: bool) -> list[Mistake]:
     found = []
     device_type = data.device_types.get(target.device_type)
     if device_type is None:
-        hint = known_or_hint(target.device_type, set(data.device_types))
+        hint = suggest_name(target.device_type, set(data.device_types))
         found.append(_mistake(f"{pointer}/device_type", f"no device type {target.device_type!r}; {hint}"))
     plan = data.plans.get(target.plan)
     if plan is None:
-        hint = known_or_hint(target.plan, set(data.plans))
+        hint = suggest_name(target.plan, set(data.plans))
         return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
-    found += _scenarios(target, plan, pointer)
-    found += _settings(target, plan, pointer)
+    found += _check_scenarios(target, plan, pointer)
+    found += _check_settings(target, plan, pointer)
     if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
-        found += _comparable(target, plan, device_type.emulated, pointer)
-    found += _parameters(target, plan, device_type is not None and device_type.emulated, pointer)
+        found += _check_comparable(target, plan, device_type.emulated, pointer)
+    found += _check_parameters(target, plan, device_type is not None and device_type.emulated, pointer)
     return found
 
 
-def _scenarios(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
+def _check_scenarios(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
     if target.scenarios is None:
         return []
     known = {scenario.name for scenario in plan.scenarios}
     if not target.scenarios:
-        return [_mistake(f"{pointer}/scenarios", "name a scenario, or leave the list out to measure all of the plan's")]
+        return [
+            _mistake(
+                f"{pointer}/scenarios", "name a scenario, or leave the list out to measure all scenarios of the plan"
+            )
+        ]
     found = []
     for index, name in enumerate(target.scenarios):
         where = f"{pointer}/scenarios/{index}"
         if name not in known:
-            found.append(_mistake(where, f"plan {plan.name} has no scenario {name!r}; {known_or_hint(name, known)}"))
+            found.append(_mistake(where, f"plan {plan.name} has no scenario {name!r}; {suggest_name(name, known)}"))
         elif target.scenarios.index(name) != index:
             found.append(_mistake(where, f"{name!r} is listed twice"))
     return found
 
 
-def _settings(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
+def _check_settings(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
     if target.settings is None:
         return []
     if not target.settings or len(target.settings) > _MAX_SETTINGS:
-        detail = f"name 1 to {_MAX_SETTINGS} settings, or leave the list out to measure the plan's own"
+        detail = f"name 1 to {_MAX_SETTINGS} settings, or leave the list out to measure the plan's own settings"
         return [_mistake(f"{pointer}/settings", detail)]
     found = []
     for index, setting in enumerate(target.settings):
@@ -179,26 +191,26 @@ def _settings(target: Target, plan: TestPlan, pointer: str) -> list[Mistake]:
 
 
 def _setting_hint(setting: str, plan: TestPlan) -> str:
-    """For a value that is nearly one of a knob's: the setting to write instead."""
+    """Return a suggestion if a value of `setting` nearly matches one of the plan, else an empty string."""
     axes = {axis.name: axis.values for axis in plan.axes}
     try:
         chosen = parse_setting(setting)
     except ValueError:
         return f"; for example {plan.reference_setting!r}" if axes else ""
-    fixed = {}
+    corrected = {}
     for knob, value in chosen.items():
         if knob not in axes:
             return ""
-        hint = known_or_hint(value, set(axes[knob]))
-        fixed[knob] = value if value in axes[knob] else hint.removeprefix("did you mean ").rstrip("?")
-        if fixed[knob] not in axes[knob]:
+        hint = suggest_name(value, set(axes[knob]))
+        corrected[knob] = value if value in axes[knob] else hint.removeprefix("did you mean ").rstrip("?")
+        if corrected[knob] not in axes[knob]:
             return ""
-    written = format_setting(fixed)
-    return f"; did you mean {written!r}?" if fixed != chosen else ""
+    suggestion = format_setting(corrected)
+    return f"; did you mean {suggestion!r}?" if corrected != chosen else ""
 
 
-def _comparable(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
-    """A settings study needs the reference setting and at least one other, or there is nothing to compare."""
+def _check_comparable(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
+    """Check that a settings study has the reference setting and at least one other to compare with it."""
     settings = target.settings if target.settings is not None else plan.profile(emulated).settings
     if plan.checks_health:
         return []
@@ -209,12 +221,12 @@ def _comparable(target: Target, plan: TestPlan, emulated: bool, pointer: str) ->
         detail = f"settings are compared with {plan.reference_setting!r}; add it to the list"
         return [_mistake(f"{pointer}/settings", detail)]
     if len(settings) < 2:
-        detail = f"only the reference setting {plan.reference_setting!r} is listed; add one to compare with it"
+        detail = f"only the reference setting {plan.reference_setting!r} is listed; add a setting to compare with it"
         return [_mistake(f"{pointer}/settings", detail)]
     return []
 
 
-def _parameters(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
+def _check_parameters(target: Target, plan: TestPlan, emulated: bool, pointer: str) -> list[Mistake]:
     known = plan.hardware.parameters | plan.emulated.parameters
     measured = plan.measured(target.scenarios, emulated).scenarios
     set_by = {name: scenario.name for scenario in measured for name in scenario.parameters}
@@ -222,28 +234,31 @@ def _parameters(target: Target, plan: TestPlan, emulated: bool, pointer: str) ->
     for name, value in target.parameters.items():
         where = f"{pointer}/parameters/{name.replace('~', '~0').replace('/', '~1')}"
         if name in set_by:
-            detail = f"{name} is set by scenario {set_by[name]}; choose among the plan's scenarios instead"
+            detail = f"{name} is set by scenario {set_by[name]}; choose a scenario of the plan instead"
             found.append(_mistake(where, detail))
         elif name not in known:
             found.append(_mistake(where, f"plan {plan.name} has no parameter {name[:80]!r}; {_hint(name, known)}"))
-        elif detail := _misfit(known[name], value):
+        elif detail := _value_mistake(known[name], value):
             found.append(_mistake(where, f"{name} {detail}"))
     return found
 
 
-def _misfit(usual: str | float, value: str | float) -> str:
-    """What is wrong with a value for a parameter whose value is usually `usual`: scripts do sums with it."""
-    if isinstance(usual, int | float) != isinstance(value, int | float):
-        return f"takes {'text' if isinstance(usual, str) else 'a number'}, such as {usual!r}, not {value!r}"
+def _value_mistake(default: str | float, value: str | float) -> str:
+    """Return why `value` is not valid for a parameter whose default is `default`, or an empty string.
+
+    The type must be the default's, because scripts calculate with the value.
+    """
+    if isinstance(default, int | float) != isinstance(value, int | float):
+        return f"takes {'text' if isinstance(default, str) else 'a number'}, such as {default!r}, not {value!r}"
     if isinstance(value, str):
         printable = len(value) <= 200 and value.isprintable()
         return "" if printable else "must be printable text of at most 200 characters"
     if not math.isfinite(value):
         return "must be a finite number"
-    if isinstance(usual, int) and isinstance(value, float):
-        return f"takes a whole number, such as {usual!r}, not {value!r}"
+    if isinstance(default, int) and isinstance(value, float):
+        return f"takes a whole number, such as {default!r}, not {value!r}"
     return "" if 0 <= value <= _MAX_NUMBER else f"must be from 0 to {_MAX_NUMBER}, not {value!r}"
 
 
 def _hint(name: str, known: Mapping[str, object]) -> str:
-    return known_or_hint(name, set(known))
+    return suggest_name(name, set(known))

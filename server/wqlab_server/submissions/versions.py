@@ -1,4 +1,4 @@
-"""Versions of a series, and two submissions side by side."""
+"""Versions of a series, and the side-by-side comparison of two submissions."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ..http.problems import invalid
 from ..models import Apply, Comparison, Run, Submission
 from ..views.build import submission_summary
 from ..views.load import primary_verdicts, target_summaries
-from .pairing import Side, compare
+from .side_by_side import Side, compare
 
-MOST = 100
+MAX_VERSIONS = 100
 
 
 def of_series(session: Session, submission: Submission) -> list[SubmissionVersion]:
-    """Every submission of the same series, newest first; a settings study alone."""
+    """Return the submissions of the same series, newest first; for a settings study only the submission itself."""
     rows: Sequence[Submission] = [submission]
     if submission.request.series is not None and submission.series_key:
         rows = session.scalars(
@@ -30,7 +30,7 @@ def of_series(session: Session, submission: Submission) -> list[SubmissionVersio
             .where(Submission.series_key == submission.series_key)
             .options(defer(Submission.request))
             .order_by(Submission.id.desc())
-            .limit(MOST)
+            .limit(MAX_VERSIONS)
         ).all()
     return _views(session, rows)
 
@@ -58,10 +58,10 @@ def _views(session: Session, rows: Sequence[Submission]) -> list[SubmissionVersi
     return views
 
 
-def side_by_side(session: Session, first: Submission, second: Submission) -> SubmissionComparison:
-    """Raises ApiProblem 422 for a submission and itself."""
+def compare_submissions(session: Session, first: Submission, second: Submission) -> SubmissionComparison:
+    """Compare two submissions side by side. Raises ApiProblem 422 if both are the same submission."""
     if first.id == second.id:
-        detail = "compare it with another submission"
+        detail = "a submission cannot be compared with itself; give another submission's id"
         raise invalid([{"parameter": "other_id", "in": "path", "detail": detail}])
     versions = _views(session, [first, second])
     sides = [

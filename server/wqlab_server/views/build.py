@@ -1,4 +1,4 @@
-"""Rows -> the resources of contracts/api.py. Pure: everything a view shows is an argument, nothing is loaded here."""
+"""Build the resources of contracts/api from rows. Pure: all rows are arguments, nothing is loaded here."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wqlab_contracts import cpu_layout
-from wqlab_contracts.api import submissions as api
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.devices import DeviceView, LeaseView
+from wqlab_contracts.api.runs import BootView, FindingView, RunView
+from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionSummary, SubmissionView, TargetSummary
 from wqlab_contracts.enums import Arm, Verdict
 from wqlab_contracts.messages import CompilerWarning
 
 from .. import models
-from ..estimates.eta import Eta
-from ..estimates.lava_pools import Standing
+from ..estimates.eta import Estimate
+from ..estimates.lava_pools import Availability
 
 
 @dataclass
 class RunRows:
-    """One run with what its view shows."""
+    """A run and the rows that its view needs."""
 
     run: models.Run
     boots: Sequence[models.Boot] = ()
@@ -29,20 +32,20 @@ class RunRows:
 
 @dataclass
 class SubmissionRows:
-    """One submission with what its view shows."""
+    """A submission and the rows that its view needs."""
 
     submission: models.Submission
     apply: models.Apply | None
     builds: Sequence[tuple[models.SubmissionBuild, models.Build]]
     runs: Sequence[RunRows]
     verdicts: Mapping[Verdict, int]
-    eta: Eta
+    eta: Estimate
 
 
 def submission_summary(
-    row: models.Submission, verdicts: Mapping[Verdict, int], targets: Sequence[api.TargetSummary]
-) -> api.SubmissionSummary:
-    return api.SubmissionSummary(
+    row: models.Submission, verdicts: Mapping[Verdict, int], targets: Sequence[TargetSummary]
+) -> SubmissionSummary:
+    return SubmissionSummary(
         id=row.id,
         title=row.title or f"submission {row.id}",
         author=row.author,
@@ -64,15 +67,15 @@ def submission_summary(
     )
 
 
-def submission_view(rows: SubmissionRows) -> api.SubmissionView:
+def submission_view(rows: SubmissionRows) -> SubmissionView:
     summary = submission_summary(rows.submission, rows.verdicts, [target_summary(each.run) for each in rows.runs])
-    return api.SubmissionView(
-        **{name: getattr(summary, name) for name in api.SubmissionSummary.model_fields},
+    return SubmissionView(
+        **{name: getattr(summary, name) for name in SubmissionSummary.model_fields},
         request=rows.submission.request,
         apply=apply_view(rows.apply),
         builds=_submission_builds(rows),
         runs=[run_view(each) for each in rows.runs],
-        eta=api.Eta(
+        eta=Eta(
             finish_at=rows.eta.finish_at,
             what=rows.eta.what,
             done_boots=rows.eta.done_boots,
@@ -82,8 +85,8 @@ def submission_view(rows: SubmissionRows) -> api.SubmissionView:
     )
 
 
-def target_summary(run: models.Run) -> api.TargetSummary:
-    return api.TargetSummary(
+def target_summary(run: models.Run) -> TargetSummary:
+    return TargetSummary(
         run_id=run.id,
         plan=run.plan_name,
         device_type=run.device_type,
@@ -98,12 +101,12 @@ def target_summary(run: models.Run) -> api.TargetSummary:
     )
 
 
-def apply_view(row: models.Apply | None) -> api.ApplyView:
+def apply_view(row: models.Apply | None) -> ApplyView:
     if row is None:
-        raise ValueError("a submission without an apply row")
+        raise ValueError("this submission has no apply row")
     result = row.result
     baseline = result.baseline if result else None
-    return api.ApplyView(
+    return ApplyView(
         state=row.state,
         outcome=row.outcome,
         failure=row.failure,
@@ -123,10 +126,10 @@ def build_view(
     arm: Arm | None = None,
     new_warnings: Sequence[CompilerWarning] = (),
     reused_before: datetime | None = None,
-) -> api.BuildView:
-    """`reused_before`: a build that is older than this was made for somebody else."""
+) -> BuildView:
+    """Return the view of a build. A build created before `reused_before` is shown as reused."""
     result = row.result
-    return api.BuildView(
+    return BuildView(
         id=row.id,
         key=row.key,
         arm=arm,
@@ -152,32 +155,35 @@ def build_view(
 
 
 def is_reused(row: models.Build, before: datetime | None) -> bool:
-    """Whether it was made for somebody else, before the time given, or found in a worker's cache."""
+    """Return True if the build was created before `before` (for another submission) or found in a worker's cache."""
     return (before is not None and row.created_at < before) or (row.result is not None and row.result.reused)
 
 
 def new_warnings(candidate: models.Build, baseline: models.Build | None) -> list[CompilerWarning]:
-    """Warnings of the candidate that the baseline lacks. Lines move under a patch, so a warning is known by its file,
-    option and text, and counted: a second one of the same kind in the same file is new."""
+    """Return the candidate's compiler warnings that the baseline does not have.
+
+    A patch shifts line numbers, so warnings are compared by file, option and text, and counted: a second equal warning
+    in the same file is new.
+    """
     if candidate.result is None or baseline is None or baseline.result is None:
         return []
     known: dict[tuple[str, str, str], int] = {}
     for warning in baseline.result.warnings:
         known[_identity(warning)] = known.get(_identity(warning), 0) + 1
-    fresh = []
+    new = []
     for warning in candidate.result.warnings:
         if known.get(_identity(warning), 0) > 0:
             known[_identity(warning)] -= 1
         else:
-            fresh.append(warning)
-    return fresh
+            new.append(warning)
+    return new
 
 
 def _identity(warning: CompilerWarning) -> tuple[str, str, str]:
     return warning.where.partition(":")[0], warning.option, warning.text
 
 
-def _submission_builds(rows: SubmissionRows) -> list[api.BuildView]:
+def _submission_builds(rows: SubmissionRows) -> list[BuildView]:
     baselines = {
         (part.recipe, part.arch, part.emulated): build for part, build in rows.builds if part.arm is Arm.BASELINE
     }
@@ -192,10 +198,10 @@ def _submission_builds(rows: SubmissionRows) -> list[api.BuildView]:
 # --- runs -------------------------------------------------------------------------------------------------------
 
 
-def run_view(rows: RunRows) -> api.RunView:
+def run_view(rows: RunRows) -> RunView:
     run = rows.run
     boots = {boot.id: boot for boot in rows.boots}
-    return api.RunView(
+    return RunView(
         id=run.id,
         submission_id=run.submission_id,
         purpose=run.purpose,
@@ -218,8 +224,8 @@ def run_view(rows: RunRows) -> api.RunView:
     )
 
 
-def boot_view(row: models.Boot) -> api.BootView:
-    return api.BootView(
+def boot_view(row: models.Boot) -> BootView:
+    return BootView(
         id=row.id,
         run_id=row.run_id,
         block=row.block,
@@ -249,8 +255,8 @@ def boot_view(row: models.Boot) -> api.BootView:
     )
 
 
-def finding_view(row: models.Finding, boot: models.Boot) -> api.FindingView:
-    return api.FindingView(
+def finding_view(row: models.Finding, boot: models.Boot) -> FindingView:
+    return FindingView(
         kind=row.kind,
         arm=boot.arm,
         block=boot.block,
@@ -266,10 +272,10 @@ def finding_view(row: models.Finding, boot: models.Boot) -> api.FindingView:
 
 
 def device_view(
-    row: models.Device, lease: models.Lease | None, stands: Standing, check: int | None = None
-) -> api.DeviceView:
-    """`check`: the unfinished run that checks its health."""
-    return api.DeviceView(
+    row: models.Device, lease: models.Lease | None, availability: Availability, check: int | None = None
+) -> DeviceView:
+    """Return the view of a device. `check` is the id of its unfinished health check run."""
+    return DeviceView(
         name=row.name,
         device_type=row.device_type,
         lab=row.lab,
@@ -278,18 +284,18 @@ def device_view(
         health_checked_at=row.health_checked_at,
         lease=None
         if lease is None
-        else api.LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
+        else LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
         measured_topology=row.measured_topology,
         layout=cpu_layout.measured(row.measured_topology) if row.measured_topology else None,
         health_check=check,
         check_requested_at=row.check_requested_at,
         backend=row.backend,
-        away=stands.away,
-        elsewhere=stands.elsewhere,
+        away=availability.unavailable_reason,
+        elsewhere=availability.held_elsewhere,
     )
 
 
 def count_verdicts(pairs: Iterable[tuple[Verdict, int]]) -> dict[Verdict, int]:
-    """In the order of the vocabulary, so that two answers with the same counts are the same text."""
+    """Return the counts in the order of the enum, so that equal counts give identical JSON."""
     counted = dict(pairs)
     return {verdict: counted[verdict] for verdict in Verdict if counted.get(verdict)}

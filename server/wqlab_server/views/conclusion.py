@@ -1,4 +1,4 @@
-"""What is concluded of one run, from its rows: the report shows it and the submission ends by it."""
+"""Conclusion of a run from its rows: shown in the report, and used for the submission's outcome."""
 
 from __future__ import annotations
 
@@ -8,44 +8,48 @@ from collections.abc import Sequence
 from wqlab_comparison.target import Conclusion, conclude
 from wqlab_comparison.words import count
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.api import submissions as api
+from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import ErrorKind, Verdict
 from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
 
-from ..jobs.errors import failure
+from ..jobs.errors import make_failure
 from .build import RunRows, finding_view
 
 
-def findings_of(rows: RunRows) -> list[api.FindingView]:
+def findings_of(rows: RunRows) -> list[FindingView]:
     boots = {boot.id: boot for boot in rows.boots}
     return [finding_view(each, boots[each.boot_id]) for each in rows.findings]
 
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
-    """`rows.run` with its snapshot columns."""
-    booted = Counter(boot.arm for boot in rows.boots)
-    tried = {arm: booted[arm] for arms in rows.run.blocks for arm in arms}
-    concluded = conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, tried)
-    if comparisons or concluded.verdict is not Verdict.INCONCLUSIVE:
-        return concluded
+    """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
+    boots = Counter(boot.arm for boot in rows.boots)
+    boots_of_arm = {arm: boots[arm] for arms in rows.run.blocks for arm in arms}
+    conclusion = conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, boots_of_arm)
+    if comparisons or conclusion.verdict is not Verdict.INCONCLUSIVE:
+        return conclusion
     if rows.run.compared_at is None:
-        return Conclusion(Verdict.INCONCLUSIVE, "not compared: that is done once every run has ended by itself")
-    if not rows.run.recipe.figures:
-        whole = Counter(boot.arm for boot in rows.boots if boot.valid)
-        counted = " and ".join(f"{count(number, 'boot')} of the {arm}" for arm, number in sorted(whole.items()))
         return Conclusion(
-            Verdict.NO_EVIDENCE, f"nothing against it in {counted}; the recipe {rows.run.recipe.name} gives no figures"
+            Verdict.INCONCLUSIVE, "not compared: figures are compared once every run has ended without cancellation"
         )
-    return concluded
+    if not rows.run.recipe.figures:
+        valid = Counter(boot.arm for boot in rows.boots if boot.valid)
+        counted = " and ".join(f"{count(number, 'boot')} of the {arm}" for arm, number in sorted(valid.items()))
+        return Conclusion(
+            Verdict.NO_EVIDENCE, f"no problem found in {counted}; the recipe {rows.run.recipe.name} gives no figures"
+        )
+    return conclusion
 
 
 def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:
-    """That the kernel failed although its run went through, or ended for another reason. None when it did not, or when
-    the run's own failure says so already."""
-    told = rows.run.failure
-    if conclusion.verdict is not Verdict.FAILED or (told is not None and told.kind is ErrorKind.KERNEL):
+    """Return the kernel's failure in a run that passed or ended for another reason.
+
+    None if the kernel did not fail, or if the run's own failure already is a kernel failure.
+    """
+    run_failure = rows.run.failure
+    if conclusion.verdict is not Verdict.FAILED or (run_failure is not None and run_failure.kind is ErrorKind.KERNEL):
         return None
-    if told is not None and not conclusion.accused:
+    if run_failure is not None and not conclusion.accused:
         return None
     excerpt = "\n\n".join(each.excerpt for each in conclusion.accused if each.excerpt)
-    return failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt[:EXCERPT_LIMIT])
+    return make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt[:EXCERPT_LIMIT])

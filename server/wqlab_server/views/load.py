@@ -1,4 +1,4 @@
-"""Loading what views show of submissions and runs: a fixed number of queries however many rows there are."""
+"""Load the rows that views of submissions and runs need, with a fixed number of queries for any number of rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wqlab_contracts.api.submissions import TargetSummary
 from wqlab_contracts.enums import BootState, DeviceHealth, JobState, Role, RunPurpose, Verdict
 
 from ..estimates import timings
-from ..estimates.eta import BuildLeft, Eta, RunLeft, estimate
-from ..estimates.timings import Usual
+from ..estimates.eta import Estimate, RemainingBuild, RemainingRun, estimate
+from ..estimates.timings import MeanTime
 from ..jobs.state import queue_score
 from ..models import (
     Apply,
@@ -30,27 +30,30 @@ from ..models import (
     Submission,
     SubmissionBuild,
 )
-from ..storage.db import clock, pairs
+from ..storage.db import clock, fetch_dict
 from .build import RunRows, SubmissionRows, count_verdicts
 
-_SNAPSHOT = [
+_SNAPSHOT_COLUMNS = [
     defer(column, raiseload=True)
     for column in (Run.plan, Run.profile, Run.files, Run.fragments, Run.modules, Run.recipe)
 ]
-"""Columns that no view of a run shows; a plan is large, and every poll would validate it again."""
+"""Columns that no view of a run shows. They are not loaded: a plan is large and would be validated each time."""
 
 
-_ENVIRONMENT = [
+_ENVIRONMENT_COLUMNS = [
     defer(column, raiseload=True) for column in (Boot.topology, Boot.environment, Boot.cmdline, Boot.commands)
 ]
-"""What a boot reported of itself: kilobytes for each."""
+"""Columns with a boot's reported environment: kilobytes per boot."""
 
 
 def submission_rows(
     session: Session, submission: Submission, *, snapshots: bool = False, environments: bool = True
 ) -> SubmissionRows:
-    """Everything that a SubmissionView shows; with `snapshots` the runs come with the plan they were made from, without
-    `environments` the boots come without what they reported of themselves."""
+    """Load everything that a SubmissionView shows.
+
+    With `snapshots`, the runs include their copies from the data folder (plan, files, recipe ...). Without
+    `environments`, the boots do not include their reported topology, environment and commands.
+    """
     apply = session.scalar(select(Apply).where(Apply.submission_id == submission.id))
     builds = [
         (part, build)
@@ -62,7 +65,7 @@ def submission_rows(
         )
     ]
     query = select(Run).where(Run.submission_id == submission.id).order_by(Run.id)
-    runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT)).all()
+    runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT_COLUMNS)).all()
     rows = run_rows(session, runs, environments=environments)
     verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
     eta = _eta(session, submission, apply, builds, rows)
@@ -70,13 +73,13 @@ def submission_rows(
 
 
 def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True) -> list[RunRows]:
-    """The runs, in the order given, each with boots, findings, finished blocks and its place in the queue."""
+    """Load boots, findings, number of finished blocks and queue position of each run, in the order of `runs`."""
     ids = [run.id for run in runs]
     if not ids:
         return []
     boots: dict[int, list[Boot]] = defaultdict(list)
     query = select(Boot).where(Boot.run_id.in_(ids)).order_by(Boot.id)
-    for boot in session.scalars(query if environments else query.options(*_ENVIRONMENT)):
+    for boot in session.scalars(query if environments else query.options(*_ENVIRONMENT_COLUMNS)):
         boots[boot.run_id].append(boot)
     findings: dict[int, list[Finding]] = defaultdict(list)
     for finding in session.scalars(select(Finding).where(Finding.run_id.in_(ids)).order_by(Finding.id)):
@@ -93,7 +96,7 @@ def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True
 
 
 def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, dict[Verdict, int]]:
-    """Submission id -> how many primary comparisons ended in each verdict."""
+    """Count the verdicts of primary comparisons, by submission id."""
     counted: dict[int, list[tuple[Verdict, int]]] = defaultdict(list)
     for submission_id, verdict, count in session.execute(
         select(Run.submission_id, Comparison.verdict, func.count())
@@ -107,7 +110,7 @@ def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[
 
 
 def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[int, list[TargetSummary]]:
-    """Submission -> its targets in the order of its request, with what a list shows of them."""
+    """Return the target summaries by submission id, in the order of the request."""
     rows = session.execute(
         select(
             Run.id, Run.submission_id, Run.plan_name, Run.device_type, Run.device_name, Run.state, Run.outcome,
@@ -138,9 +141,9 @@ def target_summaries(session: Session, submission_ids: Collection[int]) -> dict[
 
 
 def _queue_positions(session: Session, device_types: Collection[str]) -> dict[int, int]:
-    """Run id -> place (from 1) among the runs that wait for a device of the same type, as devices are given out now.
+    """Return each run's position (from 1) among the runs that wait for a device of the same type, by run id.
 
-    A device that its submitter gets or gives back can still change the order.
+    The order is that in which devices would be assigned now; it changes when an owner gets or releases a device.
     """
     now = clock(session)
     held = devices_held(session)
@@ -153,18 +156,18 @@ def _queue_positions(session: Session, device_types: Collection[str]) -> dict[in
         waiting,
         key=lambda run: (-queue_score(run.priority, _seconds(run.created_at, now), held.get(run.owner, 0)), run.id),
     )
-    places: dict[str, int] = defaultdict(int)
+    counters: dict[str, int] = defaultdict(int)
     positions = {}
     for run in scored:
-        places[run.device_type] += 1
-        positions[run.id] = places[run.device_type]
+        counters[run.device_type] += 1
+        positions[run.id] = counters[run.device_type]
     return positions
 
 
 def devices_held(session: Session) -> dict[str, int]:
-    """Owner -> devices leased to their runs."""
+    """Return the number of devices leased to each owner's runs, by owner."""
     counted = select(Run.owner, func.count()).join(Lease, Lease.run_id == Run.id).group_by(Run.owner)
-    return pairs(session, counted)
+    return fetch_dict(session, counted)
 
 
 # --- the estimate -----------------------------------------------------------------------------------------------
@@ -176,15 +179,16 @@ def _eta(
     apply: Apply | None,
     parts: Sequence[tuple[SubmissionBuild, Build]],
     runs: Sequence[RunRows],
-) -> Eta:
+) -> Estimate:
     now = clock(session)
     unfinished = submission.finished_at is None
-    usual_build = (
-        timings.builds(session) if unfinished and any(b.state is not JobState.FINISHED for _, b in parts) else {}
-    )
-    left = {(rows.run.plan_name, rows.run.device_type) for rows in runs if rows.run.state is not JobState.FINISHED}
-    types = {device_type for _, device_type in left}
-    timed = timings.boots(session, left)
+    builds_left = unfinished and any(build.state is not JobState.FINISHED for _, build in parts)
+    build_times = timings.build_times(session) if builds_left else {}
+    unfinished_runs = {
+        (rows.run.plan_name, rows.run.device_type) for rows in runs if rows.run.state is not JobState.FINISHED
+    }
+    types = {device_type for _, device_type in unfinished_runs}
+    boot_times = timings.boot_times(session, unfinished_runs)
     devices = _devices(session, types) if types else {}
     ahead = _boots_ahead(session, types, submission.id) if types else {}
     return estimate(
@@ -192,7 +196,7 @@ def _eta(
         now,
         submission.finished_at,
         builds=[
-            BuildLeft(
+            RemainingBuild(
                 arm=part.arm.value,
                 recipe=part.recipe,
                 state=build.state,
@@ -200,20 +204,20 @@ def _eta(
                 progress=build.progress,
                 done=build.progress_done,
                 total=build.progress_total,
-                usual_s=_seconds_of(usual_build.get((part.recipe, part.arch, part.arm))),
+                typical_s=_seconds_of(build_times.get((part.recipe, part.arch, part.arm))),
             )
             for part, build in parts
         ],
         runs=[
-            RunLeft(
+            RemainingRun(
                 plan=rows.run.plan_name,
                 device_type=rows.run.device_type,
                 state=rows.run.state,
                 progress=rows.run.progress,
                 done_boots=sum(boot.valid for boot in rows.boots),
                 total_boots=rows.run.boots_planned,
-                boot_elapsed_s=_present_boot_s(rows.boots, now),
-                boot_s=_seconds_of(timed.get((rows.run.plan_name, rows.run.device_type))),
+                boot_elapsed_s=_current_boot_s(rows.boots, now),
+                boot_s=_seconds_of(boot_times.get((rows.run.plan_name, rows.run.device_type))),
                 devices=devices.get(rows.run.device_type, 0),
                 ahead_boots=ahead.get(rows.run.device_type, 0),
             )
@@ -228,17 +232,17 @@ def _seconds(since: datetime | None, now: datetime) -> float:
     return 0.0 if since is None else max((now - since).total_seconds(), 0.0)
 
 
-def _seconds_of(usual: Usual | None) -> float | None:
-    return None if usual is None else usual.seconds
+def _seconds_of(mean: MeanTime | None) -> float | None:
+    return None if mean is None else mean.seconds
 
 
-def _present_boot_s(boots: Sequence[Boot], now: datetime) -> float:
-    present = [boot for boot in boots if boot.state is not BootState.FINISHED]
-    return _seconds(present[-1].started_at, now) if present else 0.0
+def _current_boot_s(boots: Sequence[Boot], now: datetime) -> float:
+    current = [boot for boot in boots if boot.state is not BootState.FINISHED]
+    return _seconds(current[-1].started_at, now) if current else 0.0
 
 
 def _devices(session: Session, device_types: Collection[str]) -> dict[str, int]:
-    """Device type -> devices in the pool (not quarantined, not retired)."""
+    """Return the number of devices of each type that are neither quarantined nor retired, by device type."""
     counted = session.execute(
         select(Device.device_type, func.count())
         .where(
@@ -252,7 +256,7 @@ def _devices(session: Session, device_types: Collection[str]) -> dict[str, int]:
 
 
 def _boots_ahead(session: Session, device_types: Collection[str], submission_id: int) -> dict[str, int]:
-    """Device type -> boots that earlier runs of others still have to make."""
+    """Return the number of remaining boots of other submissions' earlier runs, by device type."""
     planned = func.coalesce(
         func.jsonb_array_length(func.jsonb_path_query_array(Run.blocks, cast("$[*][*]", JSONPATH))), 0
     )

@@ -1,4 +1,4 @@
-"""A run's samples as the table that comparisons, exports and figures start from."""
+"""Load a run's samples as the table that comparisons, exports and figures are calculated from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ..models import Boot, Run, Sample
 
 
 def samples_of(session: Session, run: Run) -> Samples | None:
-    """Every sample of the run's valid boots with what the run's own snapshot of its plan says of each metric, in boot
-    order; None when there is none. A metric that the plan does not define is left out: nothing says how to read it.
+    """Return all samples of the run's valid boots in boot order, or None if there are none.
 
-    Read a column at a time, in batches, since a run may have a million samples.
+    Metrics are described as in the run's own copy of its plan; samples of metrics that the plan does not define are
+    left out. Columns are read in batches, since a run may have a million samples.
     """
     emulated = run.device_spec.emulated
     boots = {
@@ -53,27 +53,27 @@ def samples_of(session: Session, run: Run) -> Samples | None:
     boot_ids, scenario, setting, repetition, metric, value, warmup = columns
     if not value:
         return None
-    at = [boots[boot_id] for boot_id in boot_ids]  # type: ignore[index]
-    facts = [metrics[name] for name in metric]  # type: ignore[index]
+    boot_of_sample = [boots[boot_id] for boot_id in boot_ids]  # type: ignore[index]
+    specs = [metrics[name] for name in metric]  # type: ignore[index]
     return Samples.from_columns(
         device_type=run.device_type,
-        device=[device for _, _, _, device in at],
+        device=[device for _, _, _, device in boot_of_sample],
         plan=run.plan_name,
         scenario=scenario,
         setting=setting,
-        block=np.array([block for block, _, _, _ in at]),
-        position=np.array([position for _, position, _, _ in at]),
-        arm=[arm.value for _, _, arm, _ in at],
+        block=np.array([block for block, _, _, _ in boot_of_sample]),
+        position=np.array([position for _, position, _, _ in boot_of_sample]),
+        arm=[arm.value for _, _, arm, _ in boot_of_sample],
         boot=boot_ids,
         repetition=np.array(repetition),
         warmup=np.array(warmup, dtype=np.bool_),
         metric=metric,
-        unit=[fact.unit for fact in facts],
-        scale=[fact.scale.value for fact in facts],
-        direction=[fact.direction.value for fact in facts],
-        role=[fact.role(emulated).value for fact in facts],
-        evidence=[fact.evidence(emulated).value for fact in facts],
-        delta=[_delta(fact) for fact in facts],
+        unit=[spec.unit for spec in specs],
+        scale=[spec.scale.value for spec in specs],
+        direction=[spec.direction.value for spec in specs],
+        role=[spec.role(emulated).value for spec in specs],
+        evidence=[spec.evidence(emulated).value for spec in specs],
+        delta=[_delta(spec) for spec in specs],
         value=np.array(value, dtype=np.float64),
     )
 

@@ -2,12 +2,12 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { api, dataOf, setCsrf } from "./client";
 import { ApiError, Unreachable } from "./problem";
 
-let asked: Request[];
+let requests: Request[];
 
-/** The lab's next answer: faults of a network or a proxy cannot be had from a lab that works. */
-function answer(make: () => Response | Promise<Response>) {
+/** Replace `fetch`: network and proxy faults cannot be produced by a working lab. */
+function stubResponse(make: () => Response | Promise<Response>) {
   vi.stubGlobal("fetch", async (request: Request) => {
-    asked.push(request);
+    requests.push(request);
     return make();
   });
 }
@@ -16,7 +16,7 @@ const json = (body: unknown, status = 200, type = "application/json") =>
   new Response(JSON.stringify(body), { status, headers: { "Content-Type": type } });
 
 beforeEach(() => {
-  asked = [];
+  requests = [];
   vi.useFakeTimers();
 });
 afterEach(() => {
@@ -25,45 +25,48 @@ afterEach(() => {
   setCsrf("");
 });
 
-test("what changes something carries the session's token, what reads does not", async () => {
+test("only requests that change data carry the CSRF token", async () => {
   setCsrf("secret-of-the-session");
-  answer(() => json([]));
+  stubResponse(() => json([]));
   await dataOf(api.GET("/api/v1/plans"));
   await dataOf(api.POST("/api/v1/tokens", { body: { name: "ci", scopes: ["read"] } }));
-  expect(asked.map(request => request.headers.get("X-CSRF-Token"))).toEqual([null, "secret-of-the-session"]);
+  expect(requests.map(request => request.headers.get("X-CSRF-Token"))).toEqual([
+    null,
+    "secret-of-the-session",
+  ]);
 });
 
-test("a refusal is the server's own words, field by field", async () => {
+test("an ApiError carries the server's message for each field", async () => {
   const problem = {
     type: "about:blank",
     title: "Unprocessable",
     status: 422,
-    detail: "the request has 1 mistake",
+    detail: "the request has 1 error",
     errors: [{ pointer: "/name", detail: "a token of this name exists" }],
   };
-  answer(() => json(problem, 422, "application/problem+json"));
+  stubResponse(() => json(problem, 422, "application/problem+json"));
   const error = await dataOf(api.GET("/api/v1/plans")).catch((caught: unknown) => caught);
   expect(error).toBeInstanceOf(ApiError);
-  expect(error).toMatchObject({ status: 422, message: "the request has 1 mistake" });
+  expect(error).toMatchObject({ status: 422, message: "the request has 1 error" });
   expect((error as ApiError).field("/name")).toBe("a token of this name exists");
   expect((error as ApiError).field("/other")).toBeUndefined();
 });
 
-test("a broken connection and a proxy's own answer are nobody's refusal", async () => {
-  answer(() => Promise.reject(new TypeError("Failed to fetch")));
+test("a network error and a gateway's 502 are Unreachable", async () => {
+  stubResponse(() => Promise.reject(new TypeError("Failed to fetch")));
   await expect(dataOf(api.GET("/api/v1/plans"))).rejects.toBeInstanceOf(Unreachable);
-  answer(() => new Response("<html>Bad Gateway</html>", { status: 502 }));
+  stubResponse(() => new Response("<html>Bad Gateway</html>", { status: 502 }));
   await expect(dataOf(api.GET("/api/v1/plans"))).rejects.toBeInstanceOf(Unreachable);
 });
 
-test("an error without words still says its number", async () => {
-  answer(() => new Response("oops", { status: 500, statusText: "Internal Server Error" }));
+test("an error without a problem body names its HTTP status", async () => {
+  stubResponse(() => new Response("oops", { status: 500, statusText: "Internal Server Error" }));
   await expect(dataOf(api.GET("/api/v1/plans"))).rejects.toThrow(
-    "The lab answered 500 Internal Server Error",
+    "The lab returned 500 Internal Server Error",
   );
 });
 
-test("a request that the page takes back is no lost connection", async () => {
-  answer(() => Promise.reject(new DOMException("taken back", "AbortError")));
+test("an aborted request is not reported as a lost connection", async () => {
+  stubResponse(() => Promise.reject(new DOMException("aborted", "AbortError")));
   await expect(dataOf(api.GET("/api/v1/plans"))).rejects.toMatchObject({ name: "AbortError" });
 });

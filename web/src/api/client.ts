@@ -1,6 +1,6 @@
-/** The one way to the REST API: typed by the generated schema, errors thrown, CSRF token sent with what changes something. */
+/** REST client: typed by the generated schema, throws errors, sends the CSRF token with requests that change data. */
 import createClient, { type Middleware } from "openapi-fetch";
-import { contactLost, contactMade } from "./connection";
+import { markReachable, markUnreachable } from "./connection";
 import type { paths } from "./gen/schema";
 import { errorOf, Unreachable } from "./problem";
 
@@ -9,50 +9,50 @@ const SAFE = new Set(["GET", "HEAD", "OPTIONS"]);
 
 let csrf = "";
 
-/** The session's token, as `GET /api/v1/session` gave it. */
+/** Set the session's CSRF token, as returned by `GET /api/v1/session`. */
 export function setCsrf(token: string): void {
   csrf = token;
 }
 
-const asTheSession: Middleware = {
+const sessionMiddleware: Middleware = {
   onRequest({ request }) {
     if (!SAFE.has(request.method) && csrf) request.headers.set(CSRF_HEADER, csrf);
     return request;
   },
   async onResponse({ response }) {
     if (response.ok) {
-      contactMade();
+      markReachable();
       return;
     }
-    const error = errorOf(response, await json(response.clone()));
-    if (error instanceof Unreachable) contactLost();
-    else contactMade();
+    const error = errorOf(response, await parseJson(response.clone()));
+    if (error instanceof Unreachable) markUnreachable();
+    else markReachable();
     throw error;
   },
   onError({ error }) {
     if (error instanceof DOMException && error.name === "AbortError") return;
-    contactLost();
+    markUnreachable();
     return new Unreachable(error);
   },
 };
 
-/** `const { data } = await api.GET("/api/v1/plans")`: throws ApiError or Unreachable, so `data` is there. */
+/** The typed client: `const { data } = await api.GET("/api/v1/plans")`. Throws ApiError or Unreachable. */
 export const api = createClient<paths>({
   baseUrl: typeof location === "undefined" ? "" : location.origin,
   credentials: "same-origin",
-  // Looked up at each call, so that tests can put another in its place.
+  // Resolved at each call, so that tests can replace it.
   fetch: request => globalThis.fetch(request),
 });
-api.use(asTheSession);
+api.use(sessionMiddleware);
 
-/** What an answer holds. `data` is only missing for an answer without content, where nothing should be asked for. */
-export async function dataOf<T>(answer: Promise<{ data?: T; response: Response }>): Promise<T> {
-  const { data, response } = await answer;
+/** Return a response's data. Throws if the response has no content. */
+export async function dataOf<T>(request: Promise<{ data?: T; response: Response }>): Promise<T> {
+  const { data, response } = await request;
   if (data === undefined) throw errorOf(response, undefined);
   return data;
 }
 
-async function json(response: Response): Promise<unknown> {
+async function parseJson(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch {

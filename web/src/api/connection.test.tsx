@@ -2,35 +2,35 @@ import { act, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
 import { OfflineBanner } from "@/app/OfflineBanner";
 import { renderPart } from "@/testing/render";
-import { contactLost, contactMade, whenRegained } from "./connection";
+import { markReachable, markUnreachable, onReconnect } from "./connection";
 
 afterEach(() => {
   vi.useRealTimers();
   vi.unstubAllGlobals();
-  act(contactMade);
+  act(markReachable);
 });
 
-test("lost contact is said, asked for at growing intervals, and tells when it is back", async () => {
+test("a lost connection shows a banner, is probed, and notifies when restored", async () => {
   await renderPart(<OfflineBanner />);
   vi.useFakeTimers();
-  const ask = vi.fn(() => Promise.reject(new TypeError("Failed to fetch")) as Promise<Response>);
-  vi.stubGlobal("fetch", ask);
-  const back = vi.fn();
-  const forget = whenRegained(back);
+  const fetchStub = vi.fn(() => Promise.reject(new TypeError("Failed to fetch")) as Promise<Response>);
+  vi.stubGlobal("fetch", fetchStub);
+  const onRestored = vi.fn();
+  const unsubscribe = onReconnect(onRestored);
 
-  act(contactLost);
-  expect(screen.getByText("No contact with the lab")).toBeTruthy();
+  act(markUnreachable);
+  expect(screen.getByText("Connection lost")).toBeTruthy();
   await act(() => vi.advanceTimersByTimeAsync(60_000));
-  const often = ask.mock.calls.length;
-  expect(often).toBeGreaterThan(3);
-  expect(often).toBeLessThan(12);
-  expect(back).not.toHaveBeenCalled();
+  const probes = fetchStub.mock.calls.length;
+  expect(probes).toBeGreaterThan(3);
+  expect(probes).toBeLessThan(12);
+  expect(onRestored).not.toHaveBeenCalled();
 
-  ask.mockImplementation(() => Promise.resolve(new Response("{}")));
+  fetchStub.mockImplementation(() => Promise.resolve(new Response("{}")));
   await act(() => vi.advanceTimersByTimeAsync(30_000));
-  expect(back).toHaveBeenCalledOnce();
-  expect(screen.queryByText("No contact with the lab")).toBeNull();
+  expect(onRestored).toHaveBeenCalledOnce();
+  expect(screen.queryByText("Connection lost")).toBeNull();
   await act(() => vi.advanceTimersByTimeAsync(120_000));
-  expect(ask.mock.calls.length).toBe(often + 1);
-  forget();
+  expect(fetchStub.mock.calls.length).toBe(probes + 1);
+  unsubscribe();
 });

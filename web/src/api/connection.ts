@@ -1,79 +1,81 @@
 /**
- * Whether the lab answers. Learned from requests and streams themselves: a lab often lives in a network that the
- * browser's own idea of being online knows nothing of.
+ * Connection state. Derived from the requests and streams themselves, because a lab is often on a private network that
+ * `navigator.onLine` does not describe.
  */
 import { useSyncExternalStore } from "react";
 
-const FIRST_PROBE_MS = 2000;
-const SLOWEST_PROBE_MS = 30_000;
+const MIN_PROBE_INTERVAL_MS = 2000;
+const MAX_PROBE_INTERVAL_MS = 30_000;
 
 export interface Connection {
-  /** When contact was lost; null while there is contact. */
-  lostAt: Date | null;
+  /** When the lab stopped answering; null while it is reachable. */
+  unreachableSince: Date | null;
 }
 
-let now: Connection = { lostAt: null };
-let probing: ReturnType<typeof setTimeout> | undefined;
+let connection: Connection = { unreachableSince: null };
+let probeTimer: ReturnType<typeof setTimeout> | undefined;
 const listeners = new Set<() => void>();
-const onRegained = new Set<() => void>();
+const reconnectListeners = new Set<() => void>();
 
-function set(next: Connection) {
-  now = next;
+function update(next: Connection) {
+  connection = next;
   for (const listener of listeners) listener();
 }
 
-/** The lab did not answer. Asks for it until it does. */
-export function contactLost(): void {
-  if (now.lostAt === null) set({ lostAt: new Date() });
-  if (probing === undefined) schedule(FIRST_PROBE_MS);
+/** Record that the lab did not answer, and probe it until it does. */
+export function markUnreachable(): void {
+  if (connection.unreachableSince === null) update({ unreachableSince: new Date() });
+  if (probeTimer === undefined) scheduleProbe(MIN_PROBE_INTERVAL_MS);
 }
 
-export function contactMade(): void {
-  clearTimeout(probing);
-  probing = undefined;
-  if (now.lostAt === null) return;
-  set({ lostAt: null });
-  for (const listener of onRegained) listener();
+/** Record that the lab answered, and notify the reconnect listeners if it was unreachable. */
+export function markReachable(): void {
+  clearTimeout(probeTimer);
+  probeTimer = undefined;
+  if (connection.unreachableSince === null) return;
+  update({ unreachableSince: null });
+  for (const listener of reconnectListeners) listener();
 }
 
-/** Calls back each time contact is regained; returns how to stop that. */
-export function whenRegained(listener: () => void): () => void {
-  onRegained.add(listener);
-  return () => onRegained.delete(listener);
+/** Call `listener` each time the lab becomes reachable again. Returns the function that unsubscribes. */
+export function onReconnect(listener: () => void): () => void {
+  reconnectListeners.add(listener);
+  return () => reconnectListeners.delete(listener);
 }
 
-/** Asks whether the lab is there, now. */
+/** Request `/healthz` once and return true if the lab answered. */
 export async function probe(): Promise<boolean> {
   try {
-    const answer = await fetch("/healthz", { cache: "no-store" });
-    if (answer.ok) contactMade();
-    else contactLost();
-    return answer.ok;
+    const response = await fetch("/healthz", { cache: "no-store" });
+    if (response.ok) markReachable();
+    else markUnreachable();
+    return response.ok;
   } catch {
-    contactLost();
+    markUnreachable();
     return false;
   }
 }
 
-function schedule(wait: number) {
-  probing = setTimeout(async () => {
+function scheduleProbe(waitMs: number) {
+  probeTimer = setTimeout(async () => {
     await probe();
-    if (now.lostAt !== null) schedule(Math.min(SLOWEST_PROBE_MS, wait * 1.6));
-  }, wait);
+    if (connection.unreachableSince !== null) scheduleProbe(Math.min(MAX_PROBE_INTERVAL_MS, waitMs * 1.6));
+  }, waitMs);
 }
 
 if (typeof window !== "undefined") {
   window.addEventListener("online", () => {
-    if (now.lostAt !== null) void probe();
+    if (connection.unreachableSince !== null) void probe();
   });
 }
 
+/** The connection state, for components. */
 export function useConnection(): Connection {
   return useSyncExternalStore(
     listener => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => now,
+    () => connection,
   );
 }

@@ -1,22 +1,23 @@
 /**
- * A submission's events as they happen.
+ * Live events of a submission.
  *
- * The stream says *when* to look, the submission itself says *what* is so: every event is kept in the Query cache under
- * `eventsKey(id)`, and whatever is cached of the submission is fetched again, at most once per `CALM_MS` however many
- * events arrive. Whoever joins late, reconnects or misses something still shows the truth.
+ * Events only trigger a refetch; the page always shows what the REST API returns. Every event is stored in the Query
+ * cache under `eventsKey(id)`, and all cached queries of the submission are invalidated, at most once per
+ * `REFETCH_INTERVAL_MS` however many events arrive. So a page that joins late, reconnects or misses an event is
+ * correct.
  */
 import { type QueryClient, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { contactMade, probe, useConnection } from "./connection";
-import { whileInSight } from "./sight";
+import { markReachable, probe, useConnection } from "./connection";
 import type { Event, EventKind } from "./types";
+import { whileVisible } from "./visibility";
 
-const CALM_MS = 500;
+const REFETCH_INTERVAL_MS = 500;
 const RECONNECT_MS = [1000, 2000, 5000, 10_000];
-/** When the stream has told the end and the page has not seen it yet. */
-const LAST_LOOK_MS = 5000;
-/** Older ones are dropped: the page is about what happens, the steps hold what happened. */
-const KEPT = 2000;
+/** Refetch interval after the stream has ended, until the page has received the finished submission. */
+const FINAL_REFETCH_MS = 5000;
+/** Older events are dropped: the submission's steps hold the history. */
+const MAX_EVENTS = 2000;
 
 const KINDS: Record<EventKind, true> = {
   submission_state: true,
@@ -39,17 +40,17 @@ export type StreamState = "connecting" | "live" | "reconnecting" | "ended";
 
 export const eventsKey = (submissionId: number) => ["submission-events", submissionId] as const;
 
-/** Adds events to those known: each once, in order of `seq`. Returns `known` itself when there is nothing new. */
-export function withEvents(known: readonly Event[], arrived: readonly Event[]): readonly Event[] {
+/** Add new events to the known ones: no duplicates, ordered by `seq`. Returns `known` itself if nothing is new. */
+export function mergeEvents(known: readonly Event[], arrived: readonly Event[]): readonly Event[] {
   const last = known.at(-1)?.seq ?? 0;
   const fresh = arrived.filter(event => event.seq > last).toSorted((a, b) => a.seq - b.seq);
   const once = fresh.filter((event, at) => event.seq !== fresh[at - 1]?.seq);
-  return once.length === 0 ? known : [...known, ...once].slice(-KEPT);
+  return once.length === 0 ? known : [...known, ...once].slice(-MAX_EVENTS);
 }
 
-interface Following {
+interface FollowOptions {
   submissionId: number;
-  /** Only events with a higher `seq`: the `event_seq` of the answer that the page already shows, 0 for all. */
+  /** Only events with a higher `seq`: the `event_seq` of the response that the page already shows, or 0 for all. */
   after: number;
   client: QueryClient;
   onState(state: StreamState): void;
@@ -58,7 +59,7 @@ interface Following {
   open?(url: string): EventSource;
 }
 
-/** Follows the stream until it ends or the returned function is called. Reconnects by itself, where it left off. */
+/** Follow the stream until it ends or the returned function is called. Reconnects from the last event received. */
 export function followEvents({
   submissionId,
   after,
@@ -66,85 +67,85 @@ export function followEvents({
   onState,
   onEvents,
   open = url => new EventSource(url),
-}: Following) {
-  let seen = after;
+}: FollowOptions) {
+  let lastSeq = after;
   let failures = 0;
   let source: EventSource | undefined;
-  let reconnect: ReturnType<typeof setTimeout> | undefined;
-  let flush: ReturnType<typeof setTimeout> | undefined;
-  let lastLook: ReturnType<typeof setInterval> | undefined;
-  let waiting: Event[] = [];
-  let lookedAt = 0;
+  let reconnectTimer: ReturnType<typeof setTimeout> | undefined;
+  let flushTimer: ReturnType<typeof setTimeout> | undefined;
+  let finalRefetch: ReturnType<typeof setInterval> | undefined;
+  let pending: Event[] = [];
+  let lastRefetchAt = 0;
 
-  function arrived(message: MessageEvent<string>) {
+  function onMessage(message: MessageEvent<string>) {
     const event = JSON.parse(message.data) as Event;
-    if (event.seq <= seen) return;
-    seen = event.seq;
-    waiting.push(event);
-    flush ??= setTimeout(deliver, Math.max(0, lookedAt + CALM_MS - Date.now()));
+    if (event.seq <= lastSeq) return;
+    lastSeq = event.seq;
+    pending.push(event);
+    flushTimer ??= setTimeout(deliver, Math.max(0, lastRefetchAt + REFETCH_INTERVAL_MS - Date.now()));
   }
 
   function deliver() {
-    flush = undefined;
-    lookedAt = Date.now();
-    const events = waiting;
-    waiting = [];
-    client.setQueryData<readonly Event[]>(eventsKey(submissionId), known => withEvents(known ?? [], events));
+    flushTimer = undefined;
+    lastRefetchAt = Date.now();
+    const events = pending;
+    pending = [];
+    client.setQueryData<readonly Event[]>(eventsKey(submissionId), known => mergeEvents(known ?? [], events));
     onEvents?.(events);
-    look();
+    refetch();
     if (events.some(event => event.kind === "submission_state")) {
       void client.invalidateQueries({ queryKey: ["submissions"] });
       if (events.some(event => event.data.state === "finished")) end();
     }
   }
 
-  function look() {
+  function refetch() {
     void client.invalidateQueries({ queryKey: ["submission", submissionId] });
   }
 
-  /** Nothing more will be told: an answer that got lost must not leave the page behind for ever. */
+  /** Close the stream. Refetching goes on, so that one lost response cannot leave the page out of date. */
   function end() {
     source?.close();
-    clearTimeout(reconnect);
-    lastLook ??= setInterval(look, LAST_LOOK_MS);
+    clearTimeout(reconnectTimer);
+    finalRefetch ??= setInterval(refetch, FINAL_REFETCH_MS);
     onState("ended");
   }
 
   function connect() {
-    reconnect = undefined;
-    // Also where the stream cannot be had: of one that is over there is only the end to be seen.
-    if (failures > 0) look();
-    source = open(`/api/v1/submissions/${submissionId}/events?after=${seen}`);
+    reconnectTimer = undefined;
+    // If the stream cannot be opened, the submission may have finished: refetch it.
+    if (failures > 0) refetch();
+    source = open(`/api/v1/submissions/${submissionId}/events?after=${lastSeq}`);
     source.onopen = () => {
       failures = 0;
-      contactMade();
+      markReachable();
       onState("live");
     };
     source.onerror = () => {
-      // The browser would retry for ever without saying why; this also tells the page, and asks whether the lab is there.
+      // EventSource would retry forever without a reason: reconnect here, update the page's state and probe the lab.
       source?.close();
       failures += 1;
       onState("reconnecting");
       void probe();
-      reconnect = setTimeout(connect, RECONNECT_MS[Math.min(failures, RECONNECT_MS.length) - 1]);
+      reconnectTimer = setTimeout(connect, RECONNECT_MS[Math.min(failures, RECONNECT_MS.length) - 1]);
     };
     for (const kind of Object.keys(KINDS))
-      source.addEventListener(kind, arrived as (event: globalThis.Event) => void);
+      source.addEventListener(kind, onMessage as (event: globalThis.Event) => void);
   }
 
   onState("connecting");
   connect();
   return () => {
     source?.close();
-    clearTimeout(reconnect);
-    clearTimeout(flush);
-    clearInterval(lastLook);
+    clearTimeout(reconnectTimer);
+    clearTimeout(flushTimer);
+    clearInterval(finalRefetch);
   };
 }
 
 /**
- * Follows a submission while the component is in sight and `enabled` (not finished). Returns the state of the stream and the
- * events since `after`.
+ * Follow a submission while the page is visible and `enabled` (the submission is not finished). Returns the state of
+ * the stream and the events since `after`.
  */
 export function useEvents(
   submissionId: number,
@@ -152,15 +153,15 @@ export function useEvents(
 ) {
   const client = useQueryClient();
   const [state, setState] = useState<StreamState>("connecting");
-  const { lostAt } = useConnection();
-  // Where to begin counts once: `after` grows with every look, and the stream must not start again for that.
+  const { unreachableSince } = useConnection();
+  // Only the first `after` counts: it grows with every refetch, which must not restart the stream.
   const [from] = useState(after);
   useEffect(() => {
     if (!enabled) {
       setState("ended");
       return;
     }
-    return whileInSight(() => {
+    return whileVisible(() => {
       const known = client.getQueryData<readonly Event[]>(eventsKey(submissionId))?.at(-1)?.seq ?? 0;
       return followEvents({ submissionId, after: Math.max(from, known), client, onState: setState });
     });
@@ -170,5 +171,8 @@ export function useEvents(
     queryFn: () => client.getQueryData<readonly Event[]>(eventsKey(submissionId)) ?? [],
     staleTime: Number.POSITIVE_INFINITY,
   });
-  return { state: lostAt !== null && state !== "ended" ? ("reconnecting" as const) : state, events };
+  return {
+    state: unreachableSince !== null && state !== "ended" ? ("reconnecting" as const) : state,
+    events,
+  };
 }

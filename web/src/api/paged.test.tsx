@@ -15,7 +15,7 @@ function Shown({ cursor }: { cursor: string }) {
   return <Pager paged={usePaged(cursor, page, 2)} shown={page.items.length} total={page.total} />;
 }
 
-test("a page that was linked leads on, and back to the newest; it does not pretend to know its place", async () => {
+test("a linked page leads to older and newest entries and shows no position", async () => {
   const { router } = await renderPart(<Shown cursor="b" />, { at: "/?cursor=b" });
   expect(screen.queryByText(/ of /)).toBeNull();
   await act(async () => screen.getByRole("button", { name: "Older" }).click());
@@ -23,7 +23,7 @@ test("a page that was linked leads on, and back to the newest; it does not prete
   expect(router.state.location.state).toMatchObject({ trail: ["b"] });
 });
 
-test("the newest page knows its place and has nothing newer", async () => {
+test("the first page shows its position and disables Newer", async () => {
   await renderPart(<Shown cursor="" />);
   expect(screen.getByText("1 to 2 of 5")).toBeTruthy();
   expect((screen.getByRole("button", { name: "Newer" }) as HTMLButtonElement).disabled).toBe(true);

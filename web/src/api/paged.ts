@@ -1,6 +1,6 @@
 /**
- * Pages of a list that the server cuts, newest first, by cursor. The cursor is in the address, so a page can be linked;
- * the cursors of the pages before it are in the history entry, so "newer" leads back the way one came.
+ * Cursor pagination of lists, newest first. The cursor is in the URL, so a page can be linked; the cursors of the
+ * previous pages are in the history entry, so that "Newer" returns to them.
  */
 import { useNavigate, useRouterState } from "@tanstack/react-router";
 
@@ -18,19 +18,19 @@ export interface Page<T> {
 }
 
 export interface Paged {
-  /** Leads to older entries; null on the last page. */
+  /** Go to older entries; null on the last page. */
   older: (() => void) | null;
-  /** Leads to the page one came from, or the newest; null on the first page. */
+  /** Go to the previous page, or to the newest if it is not known; null on the first page. */
   newer: (() => void) | null;
-  /** Number of the first entry shown, from 1; null on a page that was reached by a link. */
+  /** Number of the first entry shown, from 1; null on a page opened by a link. */
   first: number | null;
 }
 
-/** `cursor`: the address's; `page`: what the server answered for it. Works on the `cursor` parameter of the current route. */
+/** Pagination for the `cursor` search parameter of the current route. `page` is the server's response for `cursor`. */
 export function usePaged(cursor: string, page: Page<unknown> | undefined, size: number): Paged {
   const navigate = useNavigate();
   const trail = useRouterState({ select: state => state.location.state.trail });
-  const to = (target: string, trailAfter: string[]) => () =>
+  const goTo = (target: string, trailAfter: string[]) => () =>
     void navigate({
       to: ".",
       search: ((search: Record<string, unknown>) => ({ ...search, cursor: target })) as never,
@@ -38,8 +38,8 @@ export function usePaged(cursor: string, page: Page<unknown> | undefined, size: 
     });
   const next = page?.next;
   return {
-    older: next ? to(next, [...(trail ?? []), cursor]) : null,
-    newer: cursor === "" ? null : to(trail?.at(-1) ?? "", (trail ?? []).slice(0, -1)),
+    older: next ? goTo(next, [...(trail ?? []), cursor]) : null,
+    newer: cursor === "" ? null : goTo(trail?.at(-1) ?? "", (trail ?? []).slice(0, -1)),
     first: cursor === "" ? 1 : trail ? trail.length * size + 1 : null,
   };
 }

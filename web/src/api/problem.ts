@@ -1,4 +1,4 @@
-/** What went wrong with a request, as the server said it (RFC 9457) or as the connection did. */
+/** Errors of a request: the server's problem details (RFC 9457), or a failed connection. */
 import type { Problem } from "./types";
 
 export class ApiError extends Error {
@@ -12,7 +12,7 @@ export class ApiError extends Error {
     this.problem = problem;
   }
 
-  /** The server's sentence for a field of the request body, by its JSON pointer: `/series/git/url`. */
+  /** The server's message for a field of the request body, by its JSON pointer (`/series/git/url`). */
   field(pointer: string): string | undefined {
     return this.problem.errors?.find(error => error.pointer === pointer)?.detail;
   }
@@ -22,22 +22,22 @@ export class ApiError extends Error {
   }
 }
 
-/** The lab did not answer at all, or something between here and it answered in its place. */
+/** The lab did not answer, or a gateway answered in its place. */
 export class Unreachable extends Error {
   constructor(cause?: unknown) {
-    super("The lab does not answer.", { cause });
+    super("The lab is not responding.", { cause });
     this.name = "Unreachable";
   }
 }
 
-/** A proxy's 502 to 504 is no word of the lab's. */
-const GATEWAY = new Set([502, 503, 504]);
+/** Status codes that a gateway sends when the lab itself does not answer. */
+const GATEWAY_STATUSES = new Set([502, 503, 504]);
 
-/** The error for an answer that is not ok. `body` is what came, parsed where it was JSON. */
+/** Return the error for a response that is not ok. `body` is the parsed JSON body, or undefined. */
 export function errorOf(response: Response, body: unknown): ApiError | Unreachable {
   if (isProblem(body)) return new ApiError(body);
-  if (GATEWAY.has(response.status)) return new Unreachable();
-  const detail = `The lab answered ${response.status} ${response.statusText}`.trimEnd();
+  if (GATEWAY_STATUSES.has(response.status)) return new Unreachable();
+  const detail = `The lab returned ${response.status} ${response.statusText}`.trimEnd();
   return new ApiError({ type: "about:blank", title: detail, status: response.status, detail, errors: [] });
 }
 

@@ -1,6 +1,6 @@
 /**
- * Query options by resource: the only place that names query keys. A page takes `useSuspenseQuery(submissionQuery(id))`
- * and invalidates with the same function's `queryKey`.
+ * Query options for each resource: the only place that names query keys. A page calls
+ * `useSuspenseQuery(submissionQuery(id))` and invalidates with the same function's `queryKey`.
  */
 import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-query";
 import { api, dataOf } from "./client";
@@ -8,18 +8,18 @@ import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
 import type { GitBranches, Report, SubmissionComparison, SubmissionRequest } from "./types";
 
-/** What changes only when an operator edits a file. */
+/** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
 
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
     defaultOptions: {
       queries: {
-        // A lab's network need not be the internet: what counts is whether the lab answers (connection.ts).
+        // The lab may be on a private network: only whether it answers counts (connection.ts).
         networkMode: "always",
         staleTime: 10_000,
         refetchOnWindowFocus: true,
-        // What the server refused, it refuses again.
+        // A rejected request would be rejected again.
         retry: (failures, error) => !(error instanceof ApiError && error.status < 500) && failures < 2,
       },
       mutations: { networkMode: "always", retry: false },
@@ -45,12 +45,12 @@ export const submissionQuery = (id: number) =>
       ),
   });
 
-/** Only there when the submission is finished; a finished one never changes. */
+/** The report. Available only after the submission has finished; it never changes. */
 export const reportQuery = (id: number) =>
   queryOptions({
     queryKey: ["submission", id, "report"],
     queryFn: ({ signal }) =>
-      // Without a format it is JSON; the schema's other type is that of the other formats.
+      // The default format is JSON; the schema's other type is that of the other formats.
       dataOf(
         api.GET("/api/v1/submissions/{submission_id}/report", {
           params: { path: { submission_id: id } },
@@ -59,7 +59,7 @@ export const reportQuery = (id: number) =>
       ) as Promise<Report>,
   });
 
-/** The report as text for a mailing list: what one press copies. */
+/** The report as text for a mailing list, for the copy button. */
 export const reportTextQuery = (id: number) =>
   queryOptions({
     queryKey: ["submission", id, "report", "text"],
@@ -73,7 +73,7 @@ export const reportTextQuery = (id: number) =>
       ) as Promise<string>,
   });
 
-/** Each boot's value of one metric with the repetitions it is the median of. */
+/** Each boot's value of one metric, and the repetitions that it is the median of. */
 export const cellValuesQuery = (run: number, scenario: string, metric: string) =>
   queryOptions({
     queryKey: ["run", run, "values", scenario, metric],
@@ -86,7 +86,7 @@ export const cellValuesQuery = (run: number, scenario: string, metric: string) =
       ),
   });
 
-/** Two submissions' figures beside each other. */
+/** The comparison of two submissions. */
 export const comparisonQuery = (first: number, second: number) =>
   queryOptions({
     queryKey: ["submission", first, "compared-with", second],
@@ -96,11 +96,11 @@ export const comparisonQuery = (first: number, second: number) =>
           params: { path: { submission_id: first, other_id: second } },
           signal,
         }),
-        // The client's types make arrays of tuples.
+        // openapi-fetch's types turn tuples into arrays.
       ) as Promise<SubmissionComparison>,
   });
 
-/** What the page of a submission draws: its steps, with `event_seq` to follow events from. */
+/** The steps of a submission, with the `event_seq` to follow events from. */
 export const stepsQuery = (id: number) =>
   queryOptions({
     queryKey: ["submission", id, "steps"],
@@ -114,12 +114,12 @@ export const stepsQuery = (id: number) =>
   });
 
 /**
- * What a submission asked for and what became of its series. `settled`: when the apply ended; what is asked for never
- * changes and the rest only then, so this is no part of what events refetch.
+ * The request of a submission and the result of applying its series. `finishedAt` is when the apply job finished:
+ * nothing else changes this data, so its key is outside the keys that events invalidate.
  */
-export const seriesQuery = (id: number, settled: string | null) =>
+export const seriesQuery = (id: number, finishedAt: string | null) =>
   queryOptions({
-    queryKey: ["series", id, settled],
+    queryKey: ["series", id, finishedAt],
     queryFn: async ({ signal }) => {
       const { request, apply } = await dataOf(
         api.GET("/api/v1/submissions/{submission_id}", { params: { path: { submission_id: id } }, signal }),
@@ -129,16 +129,16 @@ export const seriesQuery = (id: number, settled: string | null) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** A build with its warnings and how to do it again. `settled`: when it ended. */
-export const buildQuery = (id: number, settled: string | null) =>
+/** A build with its warnings and the commands that reproduce it. `finishedAt` is when the build finished. */
+export const buildQuery = (id: number, finishedAt: string | null) =>
   queryOptions({
-    queryKey: ["build", id, settled],
+    queryKey: ["build", id, finishedAt],
     queryFn: ({ signal }) =>
       dataOf(api.GET("/api/v1/builds/{build_id}", { params: { path: { build_id: id } }, signal })),
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** All versions of the series that a submission belongs to. */
+/** All versions of the series of a submission. */
 export const versionsQuery = (id: number) =>
   queryOptions({
     queryKey: ["submission", id, "versions"],
@@ -191,13 +191,13 @@ export const tokensQuery = (page: { cursor?: string; limit?: number }) =>
     placeholderData: keepPreviousData,
   });
 
-/** Who waits for which device, and why. */
+/** The queue: which runs wait for which device, and why. */
 export const queueQuery = queryOptions({
   queryKey: ["queue"],
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/queue", { signal })),
 });
 
-/** What a request would cost now. `key` names the request: one that holds an mbox is too long to be a key itself. */
+/** The quote for a request. `key` identifies the request, which may hold an mbox too long for a query key. */
 export const quoteQuery = (request: SubmissionRequest, key: string) =>
   queryOptions({
     queryKey: ["quote", key],
@@ -206,7 +206,7 @@ export const quoteQuery = (request: SubmissionRequest, key: string) =>
     refetchInterval: 20_000,
   });
 
-/** What an mbox holds. `key` names it. */
+/** The patches of an mbox. `key` identifies the mbox. */
 export const inspectionQuery = (text: string, key: string) =>
   queryOptions({
     queryKey: ["inspection", key],
@@ -214,13 +214,13 @@ export const inspectionQuery = (text: string, key: string) =>
     staleTime: Number.POSITIVE_INFINITY,
   });
 
-/** The branches of a repository, once a worker has looked. */
+/** The branches of a repository, as listed by a worker. */
 export const branchesQuery = (url: string) =>
   queryOptions({
     queryKey: ["branches", url],
     queryFn: async ({ signal }) => {
       for (;;) {
-        // The server holds each answer back until the worker's is there, for some seconds at most.
+        // Long polling: the server answers when the worker has, or after some seconds.
         const found: GitBranches = await dataOf(
           api.GET("/api/v1/git/branches", { params: { query: { url } }, signal }),
         );
@@ -238,7 +238,7 @@ export const usersQuery = (filters: { q?: string; cursor?: string; limit?: numbe
     placeholderData: keepPreviousData,
   });
 
-/** Which run had which device when: `hours` up to `until`, up to now without it. */
+/** The runs on each device over `hours`, up to `until` or up to now. */
 export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
   queryOptions({
     queryKey: ["timeline", window],
@@ -263,7 +263,7 @@ export const deviceQuery = (name: string) =>
       dataOf(api.GET("/api/v1/devices/{name}", { params: { path: { name } }, signal })),
   });
 
-/** How a device's health changed, what ran on it, its last consoles; `cursor` pages through the runs. */
+/** A device's health changes, runs and last consoles; `cursor` pages through the runs. */
 export const deviceHistoryQuery = (name: string, page: { limit?: number; cursor?: string }) =>
   queryOptions({
     queryKey: ["devices", name, "history", page],

@@ -1,30 +1,30 @@
-/** Who uses the page: the session, what it may do, signing in and out. */
+/** The browser session: user, scopes, sign-in and sign-out. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { api, dataOf, setCsrf } from "./client";
 import type { Scope, SessionView } from "./types";
 
-/** Remembers what the next change must carry. */
-function kept(session: SessionView): SessionView {
+/** Store the session's CSRF token for the requests that follow, and return the session. */
+function rememberCsrf(session: SessionView): SessionView {
   setCsrf(session.csrf_token ?? "");
   return session;
 }
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
-  queryFn: async ({ signal }) => kept(await dataOf(api.GET("/api/v1/session", { signal }))),
+  queryFn: async ({ signal }) => rememberCsrf(await dataOf(api.GET("/api/v1/session", { signal }))),
   staleTime: 60_000,
   // Another tab may have signed in or out.
   refetchOnWindowFocus: "always",
 });
 
-/** The session as far as it is known; `null` until the first answer. Never suspends: pages show before it is there. */
+/** The current session; null until it is loaded. Never suspends, so that pages render without it. */
 export function useSession(): SessionView | null {
   return useQuery(sessionQuery).data ?? null;
 }
 
-/** Whether the user may do what needs `scope`. The server decides all the same; this only hides what would be refused. */
-export function useMay(): (scope: Scope) => boolean {
+/** Return a function that tests whether the user has a scope. Only hides controls: the server enforces scopes. */
+export function useHasScope(): (scope: Scope) => boolean {
   const scopes = useSession()?.user?.scopes;
   return useCallback(scope => scopes?.includes(scope) ?? false, [scopes]);
 }
@@ -33,8 +33,8 @@ export function useSignIn() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: async (body: { name: string; password: string }) =>
-      kept(await dataOf(api.POST("/api/v1/session", { body }))),
-    // Everything was read as somebody else.
+      rememberCsrf(await dataOf(api.POST("/api/v1/session", { body }))),
+    // All cached data belong to the previous user.
     onSuccess: () => client.resetQueries(),
   });
 }
@@ -47,12 +47,12 @@ export function useSignOut() {
   });
 }
 
-/** Other browsers of the user are signed out; this one goes on with a new session. */
+/** Change the password: other browsers of the user are signed out, this one gets a new session. */
 export function useChangePassword() {
   const client = useQueryClient();
   return useMutation({
     mutationFn: async (body: { old_password: string; new_password: string }) =>
-      kept(await dataOf(api.PUT("/api/v1/session/password", { body }))),
+      rememberCsrf(await dataOf(api.PUT("/api/v1/session/password", { body }))),
     onSuccess: session => client.setQueryData(sessionQuery.queryKey, session),
   });
 }

@@ -1,4 +1,4 @@
-/** Short names of the API's generated types. Add one here when a page needs it; never write a shape by hand. */
+/** Aliases of the generated API types. Add one when a page needs it; never declare an API type by hand. */
 import type { components } from "./gen/schema";
 
 type Schemas = components["schemas"];
@@ -124,7 +124,7 @@ export type TraceMode = Schemas["TraceMode"];
 export type Tradeoff = Schemas["Tradeoff"];
 export type Tree = Schemas["Tree"];
 export type TreeView = Schemas["TreeView"];
-export type UnitCounts = Schemas["UnitCounts"];
+export type DeviceCounts = Schemas["DeviceCounts"];
 export type LabView = Schemas["LabView"];
 export type Backend = NonNullable<SubmissionRequest["backend"]>;
 export type UnsupportedView = Schemas["UnsupportedView"];

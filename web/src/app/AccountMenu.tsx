@@ -4,16 +4,16 @@ import { useSignOut } from "@/api/session";
 import type { SessionUser } from "@/api/types";
 import classes from "./AccountMenu.module.css";
 import { toast } from "./toasts";
-import { useDismiss } from "./useDismiss";
+import { useDismissOnOutsideEvent } from "./useDismissOnOutsideEvent";
 
-/** A disclosure of links, as the pages they lead to are: no menu widget with keys of its own to learn. */
+/** The account menu, as a disclosure of plain links: an ARIA menu would need its own key bindings. */
 export function AccountMenu({ user }: { user: SessionUser }) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();
   const signOut = useSignOut();
   const close = () => setOpen(false);
-  useDismiss(box, open, close);
+  useDismissOnOutsideEvent(box, open, close);
 
   return (
     <div className={classes.box} ref={box}>
@@ -24,7 +24,7 @@ export function AccountMenu({ user }: { user: SessionUser }) {
         aria-controls="account-menu"
         onClick={() => setOpen(!open)}
       >
-        <span className={classes.who}>{user.name}</span>
+        <span className={classes.user}>{user.name}</span>
         <span aria-hidden="true"> ▾</span>
       </button>
       <div id="account-menu" className={classes.menu} hidden={!open}>
@@ -45,7 +45,7 @@ export function AccountMenu({ user }: { user: SessionUser }) {
           onClick={() =>
             signOut.mutate(undefined, {
               onSuccess: () => void navigate({ to: "/" }),
-              onError: error => toast({ tone: "bad", text: `Not signed out: ${error.message}` }),
+              onError: error => toast({ tone: "bad", text: `Sign-out failed: ${error.message}` }),
             })
           }
         >

@@ -1,15 +1,17 @@
 import { Link } from "@tanstack/react-router";
 import classes from "./Footer.module.css";
 
+/** Page footer: project name and links. `/docs/`, `/openapi.json` and `/readyz` are outside the client-side app. */
 export function Footer() {
   return (
     <footer className={`${classes.footer} no-print`}>
       <div className={classes.bar}>
         <span>wqlab: a test lab for Linux workqueue and scheduler patches</span>
-        <nav aria-label="More" className={classes.links}>
-          <Link to="/plans">What is measured</Link>
-          <a href="/openapi.json">REST API</a>
-          <a href="/readyz">Health</a>
+        <nav aria-label="Footer" className={classes.links}>
+          <Link to="/plans">Test plans</Link>
+          <a href="/docs/">Documentation</a>
+          <a href="/docs/api/">API</a>
+          <a href="/readyz">Status</a>
         </nav>
       </div>
     </footer>

@@ -4,9 +4,9 @@ import { useSession } from "@/api/session";
 import { AccountMenu } from "./AccountMenu";
 import classes from "./Header.module.css";
 import { ThemeToggle } from "./ThemeToggle";
-import { useDismiss } from "./useDismiss";
+import { useDismissOnOutsideEvent } from "./useDismissOnOutsideEvent";
 
-const PLACES = [
+const NAV_ITEMS = [
   { to: "/submit", name: "Submit" },
   { to: "/submissions", name: "Submissions" },
   { to: "/lab", name: "Lab" },
@@ -19,36 +19,36 @@ export function Header() {
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
-  // Two submissions, side by side.
+  // The comparison page belongs to Submissions.
   const comparing = href.startsWith("/compare");
-  useDismiss(bar, open, () => setOpen(false));
+  useDismissOnOutsideEvent(bar, open, () => setOpen(false));
 
-  // A page was chosen: the menu has done its work.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the address is what it reacts to
+  // Close the menu after navigation.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the effect runs when the address changes
   useEffect(() => setOpen(false), [href]);
 
   return (
     <header className={`${classes.header} no-print`} ref={bar}>
       <div className={classes.bar}>
         <Link to="/" className={classes.name} activeOptions={{ exact: true }}>
-          <Mark />
+          <Logo />
           wqlab
         </Link>
         <button
           type="button"
           className={classes.toggle}
           aria-expanded={open}
-          aria-controls="places"
+          aria-controls="main-nav"
           onClick={() => setOpen(!open)}
         >
           Menu
         </button>
-        <nav id="places" className={classes.places} data-open={open} aria-label="Main">
-          {PLACES.map(({ to, name }) => (
+        <nav id="main-nav" className={classes.nav} data-open={open} aria-label="Main">
+          {NAV_ITEMS.map(({ to, name }) => (
             <Link
               key={to}
               to={to}
-              className={classes.place}
+              className={classes.item}
               {...(to === "/submissions" && comparing && { "aria-current": "page", "data-status": "active" })}
             >
               {name}
@@ -63,7 +63,7 @@ export function Header() {
             <Link
               to="/sign-in"
               search={{ next: href }}
-              className={classes.place}
+              className={classes.item}
               data-unknown={session === null}
             >
               Sign in
@@ -75,8 +75,8 @@ export function Header() {
   );
 }
 
-/** Four places for a thread, one of them the candidate's. */
-function Mark() {
+/** The logo: four CPUs, one in the candidate's colour. */
+function Logo() {
   return (
     <svg viewBox="0 0 14 14" width="14" height="14" aria-hidden="true">
       <g fill="currentColor">

@@ -2,19 +2,19 @@ import { probe, useConnection } from "@/api/connection";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./OfflineBanner.module.css";
 
-/** Laid over the page's lower edge, not into it: nothing moves when contact comes and goes. */
+/** Banner while the lab is not responding. Overlays the page's lower edge, so that the layout does not shift. */
 export function OfflineBanner() {
-  const { lostAt } = useConnection();
+  const { unreachableSince } = useConnection();
   return (
     <div role="status">
-      {lostAt !== null && (
+      {unreachableSince !== null && (
         <div className={classes.banner}>
           <span>
-            <strong>No contact with the lab</strong> since <RelativeTime at={lostAt} />. What you see is what
-            was known then; the page goes on by itself when the lab answers.
+            <strong>Connection lost</strong> <RelativeTime at={unreachableSince} />. The data shown may be out
+            of date. The page reconnects automatically.
           </span>
           <button type="button" className={classes.button} onClick={() => void probe()}>
-            Try now
+            Retry now
           </button>
         </div>
       )}

@@ -1,4 +1,4 @@
-/** What every page has around it. */
+/** Page shell: header, footer, banners and live region around every page. */
 import { Outlet, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import { LiveRegion } from "@/parts/LiveRegion";
@@ -11,12 +11,12 @@ import { Toasts } from "./toasts";
 export function Shell() {
   const main = useRef<HTMLElement>(null);
   const pathname = useRouterState({ select: state => state.location.pathname });
-  const before = useRef(pathname);
+  const previous = useRef(pathname);
 
-  // Another page: whoever listens or tabs starts at its top. Filters and selections (search) leave the focus alone.
+  // On a new page, move the focus to its start. Search parameters (filters, selections) leave the focus alone.
   useEffect(() => {
-    if (before.current === pathname) return;
-    before.current = pathname;
+    if (previous.current === pathname) return;
+    previous.current = pathname;
     main.current?.focus({ preventScroll: true });
   }, [pathname]);
 

@@ -2,18 +2,18 @@ import classes from "./ThemeToggle.module.css";
 import { type ThemeChoice, useThemeChoice } from "./theme";
 
 const NEXT: Record<ThemeChoice, ThemeChoice> = { auto: "light", light: "dark", dark: "auto" };
-const NAME: Record<ThemeChoice, string> = { auto: "as the system", light: "light", dark: "dark" };
+const NAME: Record<ThemeChoice, string> = { auto: "system", light: "light", dark: "dark" };
 
-/** One button, three states, the state said in its name. */
+/** Button that cycles through the three themes; its accessible name tells the current one. */
 export function ThemeToggle() {
   const [choice, choose] = useThemeChoice();
-  const says = `Theme: ${NAME[choice]}. Change to ${NAME[NEXT[choice]]}.`;
+  const label = `Theme: ${NAME[choice]}. Switch to ${NAME[NEXT[choice]]}.`;
   return (
     <button
       type="button"
       className={classes.button}
-      aria-label={says}
-      title={says}
+      aria-label={label}
+      title={label}
       onClick={() => choose(NEXT[choice])}
     >
       <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">

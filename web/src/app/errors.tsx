@@ -1,4 +1,4 @@
-/** What stands in a page's place when it cannot be shown: still loading, gone, refused, unreachable, broken. */
+/** Fallback pages: loading, not found, forbidden, unreachable and unexpected error. */
 import { useQueryErrorResetBoundary } from "@tanstack/react-query";
 import {
   type AsyncRouteComponent,
@@ -8,12 +8,13 @@ import {
   useRouterState,
 } from "@tanstack/react-router";
 import { useEffect } from "react";
-import { whenRegained } from "@/api/connection";
+import { onReconnect } from "@/api/connection";
 import { ApiError, Unreachable } from "@/api/problem";
 import { Page } from "@/parts/Page";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./errors.module.css";
 
+/** Skeleton while a page loads. */
 export function Pending() {
   return (
     <div className="stack" aria-busy="true">
@@ -25,6 +26,7 @@ export function Pending() {
   );
 }
 
+/** Page for an address without a route. */
 export function NotFound() {
   const path = useRouterState({ select: state => state.location.pathname });
   return (
@@ -32,23 +34,24 @@ export function NotFound() {
       title="Not found"
       lead={
         <>
-          There is nothing at <code>{path}</code>.
+          There is no page at <code>{path}</code>.
         </>
       }
     >
       <p>
-        A submission is at <code>/submissions/ID</code>, its report at <code>/r/ID</code>.{" "}
-        <Link to="/submissions">Search the submissions</Link> or go to the <Link to="/">start</Link>.
+        Submissions are at <code>/submissions/ID</code>, reports at <code>/r/ID</code>.{" "}
+        <Link to="/submissions">Search the submissions</Link> or go to the <Link to="/">home page</Link>.
       </p>
     </Page>
   );
 }
 
+/** Page for an error thrown while a route loads or renders. */
 export function RouteError({ error, reset }: ErrorComponentProps) {
   const router = useRouter();
   const queries = useQueryErrorResetBoundary();
-  const again = async () => {
-    // The page's code, where that is what was missing; the router itself asks for it once.
+  const retry = async () => {
+    // Load the page's code again: the router itself tries only once.
     await Promise.all(
       router.state.matches.map(match => preloadOf(router.routesById[match.routeId].options.component)),
     );
@@ -56,38 +59,38 @@ export function RouteError({ error, reset }: ErrorComponentProps) {
     reset();
     await router.invalidate();
   };
-  useEffect(() => (error instanceof Unreachable ? whenRegained(() => void again()) : undefined));
+  useEffect(() => (error instanceof Unreachable ? onReconnect(() => void retry()) : undefined));
 
   if (error instanceof ApiError) {
-    if (error.status === 404) return <Gone error={error} />;
-    if (error.signInNeeded) return <SignInFirst />;
+    if (error.status === 404) return <ResourceNotFound error={error} />;
+    if (error.signInNeeded) return <SignInRequired />;
     return (
-      <Page title={error.status === 403 ? "Not allowed" : "The lab refused this"} lead={error.message}>
-        <Again again={again} />
+      <Page title={error.status === 403 ? "Forbidden" : "Request failed"} lead={error.message}>
+        <RetryButton retry={retry} />
       </Page>
     );
   }
   if (error instanceof Unreachable) {
     return (
-      <Page title="The lab does not answer" lead="This page shows itself as soon as it does.">
-        <Again again={again} />
+      <Page title="The lab is not responding" lead="This page loads as soon as the lab responds.">
+        <RetryButton retry={retry} />
       </Page>
     );
   }
   return (
     <Page
-      title="This page broke"
-      lead="That is a fault of the page, not of what you asked for. Its text, for a bug report:"
+      title="Something went wrong"
+      lead="This is a bug in the web interface. Please include this text in a bug report:"
     >
       <pre className={classes.trace}>
         {error instanceof Error ? (error.stack ?? error.message) : String(error)}
       </pre>
-      <Again again={again} />
+      <RetryButton retry={retry} />
     </Page>
   );
 }
 
-function Gone({ error }: { error: ApiError }) {
+function ResourceNotFound({ error }: { error: ApiError }) {
   return (
     <Page title="Not found" lead={error.message}>
       <p>
@@ -97,10 +100,10 @@ function Gone({ error }: { error: ApiError }) {
   );
 }
 
-function SignInFirst() {
+function SignInRequired() {
   const href = useRouterState({ select: state => state.location.href });
   return (
-    <Page title="Sign in to see this" lead="This lab is not open to the public.">
+    <Page title="Sign in required" lead="This lab is not public.">
       <p>
         <Link to="/sign-in" search={{ next: href }}>
           Sign in
@@ -114,9 +117,9 @@ function preloadOf(component: unknown): Promise<unknown> | undefined {
   return (component as AsyncRouteComponent<object> | undefined)?.preload?.();
 }
 
-function Again({ again }: { again: () => Promise<void> }) {
+function RetryButton({ retry }: { retry: () => Promise<void> }) {
   return (
-    <button type="button" className={classes.again} onClick={() => void again()}>
+    <button type="button" className={classes.retry} onClick={() => void retry()}>
       Try again
     </button>
   );

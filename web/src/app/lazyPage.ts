@@ -3,8 +3,8 @@ import { probe } from "@/api/connection";
 import { Unreachable } from "@/api/problem";
 
 /**
- * A page whose code is loaded when it is visited. Code that does not come because the lab is away is an error like any
- * other, which passes when the lab answers; code that is gone because the pages were built anew is loaded with the page.
+ * Load a page's code when the page is visited. Throws Unreachable if the code cannot be loaded because the lab does not
+ * answer. If the lab answers but the code is gone (a new build was deployed), the router reloads the document.
  */
 export const lazyPage: typeof lazyRouteComponent = (importer, exportName) =>
   lazyRouteComponent(async () => {

@@ -7,11 +7,11 @@ import {
 } from "@mantine/core";
 import type { ReactNode } from "react";
 
-/** The key that public/theme.js reads before the first paint. */
+/** Uses the local storage key that public/theme.js reads before the first paint. */
 const colorSchemeManager = localStorageColorSchemeManager({ key: "wqlab-theme" });
 
 const theme = createTheme({
-  // White reads on a filled button in the light theme only.
+  // White text has enough contrast on a filled button in the light theme only.
   variantColorResolver: input => {
     const colors = defaultVariantColorsResolver(input);
     return input.variant === "filled" ? { ...colors, color: "var(--on-accent)" } : colors;
@@ -19,7 +19,7 @@ const theme = createTheme({
 });
 
 /**
- * Mantine without the styles that it would write into the page: the page's policy allows style sheets only, so its
+ * Mantine provider without injected styles: the content security policy allows style sheets only, so Mantine's
  * variables are in styles/mantine.css.
  */
 export function Theme({ children }: { children: ReactNode }) {
@@ -39,9 +39,9 @@ export function Theme({ children }: { children: ReactNode }) {
 
 export type ThemeChoice = "auto" | "light" | "dark";
 
-/** What the reader chose, and how to choose: `auto` is what the system says. */
+/** The selected theme and its setter; `auto` follows the system. */
 export function useThemeChoice(): [ThemeChoice, (choice: ThemeChoice) => void] {
-  // Otherwise Mantine writes a style element to hold transitions back, which the page's policy refuses.
+  // Otherwise Mantine injects a style element to suspend transitions, which the content security policy refuses.
   const { colorScheme, setColorScheme } = useMantineColorScheme({ keepTransitions: true });
   return [colorScheme, setColorScheme];
 }

@@ -1,29 +1,29 @@
-/** Short notes about what just happened. Errors of a form belong beside the form, not here. */
+/** Toasts: short notifications. Form errors are shown at the form instead. */
 import { useEffect, useSyncExternalStore } from "react";
 import classes from "./toasts.module.css";
 
-const SHOWN_MS = 6000;
+const DISPLAY_MS = 6000;
 
 export interface Toast {
   text: string;
   tone?: "good" | "bad";
 }
 
-type Shown = Toast & { id: number };
+type ActiveToast = Toast & { id: number };
 
-let shown: readonly Shown[] = [];
+let shown: readonly ActiveToast[] = [];
 let lastId = 0;
 const listeners = new Set<() => void>();
 
-function set(next: readonly Shown[]) {
+function update(next: readonly ActiveToast[]) {
   shown = next;
   for (const listener of listeners) listener();
 }
 
-/** Shows a note. Bad ones stay until they are closed. */
-export function toast(note: Toast): void {
+/** Show a toast. Toasts with tone `bad` stay until they are closed. */
+export function toast(toast: Toast): void {
   lastId += 1;
-  set([...shown.slice(-3), { ...note, id: lastId }]);
+  update([...shown.slice(-3), { ...toast, id: lastId }]);
 }
 
 export function Toasts() {
@@ -35,27 +35,27 @@ export function Toasts() {
     () => shown,
   );
   return (
-    <section className={`${classes.place} no-print`} aria-label="Notes">
+    <section className={`${classes.list} no-print`} aria-label="Notifications">
       <div role="status" aria-live="polite">
         {toasts.map(each => (
-          <Note key={each.id} note={each} />
+          <ToastItem key={each.id} toast={each} />
         ))}
       </div>
     </section>
   );
 }
 
-function Note({ note }: { note: Shown }) {
-  const close = () => set(shown.filter(each => each.id !== note.id));
+function ToastItem({ toast }: { toast: ActiveToast }) {
+  const close = () => update(shown.filter(each => each.id !== toast.id));
   useEffect(() => {
-    if (note.tone === "bad") return;
-    const timer = setTimeout(() => set(shown.filter(each => each.id !== note.id)), SHOWN_MS);
+    if (toast.tone === "bad") return;
+    const timer = setTimeout(() => update(shown.filter(each => each.id !== toast.id)), DISPLAY_MS);
     return () => clearTimeout(timer);
-  }, [note]);
+  }, [toast]);
   return (
-    <div className={classes.toast} data-tone={note.tone ?? "good"}>
-      <span>{note.text}</span>
-      <button type="button" className={classes.close} onClick={close} aria-label="Close this note">
+    <div className={classes.toast} data-tone={toast.tone ?? "good"}>
+      <span>{toast.text}</span>
+      <button type="button" className={classes.close} onClick={close} aria-label="Dismiss">
         ×
       </button>
     </div>

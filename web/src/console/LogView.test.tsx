@@ -6,7 +6,7 @@ import { Log } from "./log";
 
 const log = new Log();
 log.append(new TextEncoder().encode("one\ntwo\nthree two\n<img src=x>\u202e\n"));
-log.become("ended");
+log.setState("ended");
 
 async function mount(address: Partial<LogAddress> = {}) {
   const onAddress = vi.fn();
@@ -24,7 +24,7 @@ async function mount(address: Partial<LogAddress> = {}) {
   return onAddress;
 }
 
-test("what is typed shows at once, Enter goes to the hit, the address gets both", async () => {
+test("typing searches at once; Enter goes to the match and updates the URL", async () => {
   const onAddress = await mount();
   const field = screen.getByRole("searchbox") as HTMLInputElement;
   fireEvent.change(field, { target: { value: "TWO" } });
@@ -35,12 +35,12 @@ test("what is typed shows at once, Enter goes to the hit, the address gets both"
   expect(onAddress).toHaveBeenLastCalledWith({ line: 3, find: "TWO" }, true);
 });
 
-test("what is found is counted, and where one is in it", async () => {
+test("the matches are counted, with the position of the current one", async () => {
   await mount({ find: "two", line: 3 });
   expect(screen.getByText("2 of 2")).toBeTruthy();
 });
 
-test("a line is gone to by its number, one beyond the end by the last", async () => {
+test("a line number selects the line; a too large one selects the last line", async () => {
   const onAddress = await mount();
   const field = screen.getByLabelText("Line");
   fireEvent.change(field, { target: { value: "99" } });
@@ -48,7 +48,7 @@ test("a line is gone to by its number, one beyond the end by the last", async ()
   expect(onAddress).toHaveBeenLastCalledWith({ line: 4 }, false);
 });
 
-test("the text is there as text, what would reorder it made visible", async () => {
+test("the text is shown as text, with control characters made visible", async () => {
   await mount();
   const text = screen.getByLabelText("Log of build 7").textContent ?? "";
   expect(text).toContain("three two");

@@ -1,4 +1,4 @@
-/** A log with what one does with it: search, go to a line and link to it, follow, copy, download. */
+/** Log viewer: search, go to and link to a line, follow, copy and download. */
 import {
   type ComponentType,
   type KeyboardEvent,
@@ -12,74 +12,57 @@ import {
 import { bytes, grouped } from "@/lib/numbers";
 import { CopyButton } from "@/parts/CopyButton";
 import { announce } from "@/parts/LiveRegion";
-import { useTyped } from "@/parts/useTyped";
+import { useDebouncedText } from "@/parts/useDebouncedText";
 import { LogText } from "./LogText";
 import classes from "./LogView.module.css";
 import type { Log, LogState } from "./log";
+import type { LogRendererProps } from "./renderer";
 import { Search } from "./search";
 import { useLogVersion, useSearchOf } from "./useLog";
 
-/** What both ways to show a log take. */
-export interface LogViewProps {
-  log: Log;
-  /** For those who do not see it: `Console of boot 3B`. */
-  name: string;
-  /** The chosen line, from 1. */
-  line: number | null;
-  /** What is searched for. */
-  find: string;
-  following: boolean;
-  /** The reader scrolled to the end, or away from it. */
-  onFollow(atEnd: boolean): void;
-  onLine(line: number): void;
-  lineHref(line: number): string;
-  /** Lines worth finding. */
-  marked: ReadonlySet<number>;
-}
-
-/** What of a log is in the page's address. */
+/** State of the log viewer that is kept in the page's URL. */
 export interface LogAddress {
   line: number | null;
   find: string;
   view: "terminal" | "text";
 }
 
-interface Props {
+interface LogViewProps {
   log: Log;
   name: string;
   address: LogAddress;
-  /** `replace`: typing, which makes no entry in the history. */
+  /** `replace` replaces the history entry, for typing. */
   onAddress(change: Partial<LogAddress>, replace: boolean): void;
-  /** The page's address with this line chosen. */
+  /** URL of the page with this line selected. */
   lineHref(line: number | null): string;
   download: { href: string; file: string };
   marked?: ReadonlySet<number>;
-  /** Whether a terminal shows it, too: a console has colours. */
+  /** Offer the terminal view, for consoles with colours. */
   terminal?: boolean;
-  /** Said above the text: that it was cut, or that there is none. */
+  /** Note above the text, for example that it was truncated. */
   note?: ReactNode;
   empty: string;
   onRetry?(): void;
 }
 
-/** Without the terminal (its code could not be had) the text does as well. */
-const TerminalView = lazy<ComponentType<LogViewProps>>(() =>
+/** Falls back to the text view if the terminal's code cannot be loaded. */
+const TerminalView = lazy<ComponentType<LogRendererProps>>(() =>
   import("./TerminalView").catch(() => ({ default: LogText })),
 );
 const NO_MARKS: ReadonlySet<number> = new Set();
 
 const STATES: Record<LogState, string> = {
-  loading: "reading",
+  loading: "loading",
   live: "live",
   reconnecting: "reconnecting",
   ended: "complete",
-  failed: "not read",
+  failed: "failed",
 };
 
-export function LogView(props: Props) {
+export function LogView(props: LogViewProps) {
   const { log, name, address, onAddress, lineHref, download, marked = NO_MARKS, terminal = false } = props;
   useLogVersion(log);
-  const [find, setFind] = useTyped(address.find, find => onAddress({ find }, true));
+  const [find, setFind] = useDebouncedText(address.find, find => onAddress({ find }, true));
   const query = useDeferredValue(find);
   const search = useSearchOf(log, query);
   const [atEnd, setAtEnd] = useState(address.line === null);
@@ -91,7 +74,7 @@ export function LogView(props: Props) {
     setAtEnd(true);
     if (address.line !== null) onAddress({ line: null }, true);
   };
-  const view: LogViewProps = {
+  const view: LogRendererProps = {
     log,
     name,
     line: address.line,
@@ -102,13 +85,13 @@ export function LogView(props: Props) {
     lineHref,
     marked,
   };
-  const asTerminal = terminal && address.view === "terminal";
+  const showTerminal = terminal && address.view === "terminal";
   return (
     <div className={classes.whole}>
       <div className={`${classes.bar} no-print`}>
         <Finder
           {...{ log, search, query, find, setFind, line: address.line }}
-          onHit={line => onAddress({ line, find }, true)}
+          onMatch={line => onAddress({ line, find }, true)}
         />
         <div className={classes.group}>
           <LineField key={address.line} line={address.line} last={log.lineCount} onLine={onLine} />
@@ -125,7 +108,7 @@ export function LogView(props: Props) {
           )}
           {terminal && (
             <fieldset className={classes.choice}>
-              <legend className="hidden-visually">Shown as</legend>
+              <legend className="hidden-visually">View</legend>
               {(["terminal", "text"] as const).map(each => (
                 <button
                   key={each}
@@ -146,7 +129,7 @@ export function LogView(props: Props) {
         {log.state === "failed" ? (
           <div className={classes.message}>
             <p>
-              <strong>It could not be read.</strong> {log.error instanceof Error ? log.error.message : ""}
+              <strong>Could not be loaded.</strong> {log.error instanceof Error ? log.error.message : ""}
             </p>
             {props.onRetry && (
               <button type="button" className={classes.button} onClick={props.onRetry}>
@@ -157,11 +140,11 @@ export function LogView(props: Props) {
         ) : (
           <>
             <Suspense fallback={null}>
-              {asTerminal ? <TerminalView {...view} /> : <LogText {...view} />}
+              {showTerminal ? <TerminalView {...view} /> : <LogText {...view} />}
             </Suspense>
             {log.lineCount === 0 && (
               <p className={`${classes.message} muted`}>
-                {log.state === "loading" ? "Reading" : props.empty}
+                {log.state === "loading" ? "Loading" : props.empty}
               </p>
             )}
           </>
@@ -178,9 +161,9 @@ export function LogView(props: Props) {
           <CopyButton
             text={() => new URL(lineHref(address.line), location.href).href}
             label="Copy link"
-            name={address.line === null ? "Copy link to this" : `Copy link to line ${address.line}`}
+            name={address.line === null ? "Copy link to this log" : `Copy link to line ${address.line}`}
           />
-          <CopyButton text={() => log.whole()} label="Copy all" name="Copy all of the text" />
+          <CopyButton text={() => log.plainText()} label="Copy all" name="Copy the whole log" />
           <a className={classes.button} href={download.href} download={download.file}>
             Download
           </a>
@@ -192,24 +175,24 @@ export function LogView(props: Props) {
 
 interface FinderProps {
   log: Log;
-  /** Of `query`, which follows `find` as soon as there is time. */
+  /** Result of searching for `query`, the deferred value of `find`. */
   search: Search;
   query: string;
   find: string;
   setFind(text: string): void;
   line: number | null;
-  onHit(line: number): void;
+  onMatch(line: number): void;
 }
 
-function Finder({ log, search, query, find, setFind, line, onHit }: FinderProps) {
-  const hits = search.lines.length;
-  const place = search.place(line);
+function Finder({ log, search, query, find, setFind, line, onMatch }: FinderProps) {
+  const matches = search.lines.length;
+  const position = search.position(line);
   const go = (step: 1 | -1) => {
-    const now = query === find ? search : new Search(log, find).advance();
-    const next = now.from(line, step);
+    const current = query === find ? search : new Search(log, find).advance();
+    const next = current.next(line, step);
     if (next === null) return;
-    onHit(next);
-    announce(`Line ${next}, hit ${now.place(next)} of ${now.lines.length}`);
+    onMatch(next);
+    announce(`Line ${next}, match ${current.position(next)} of ${current.lines.length}`);
   };
   const onKey = (event: KeyboardEvent) => {
     if (event.key !== "Enter") return;
@@ -223,25 +206,25 @@ function Finder({ log, search, query, find, setFind, line, onHit }: FinderProps)
         className={classes.field}
         value={find}
         placeholder="Find"
-        aria-label="Find in this text"
+        aria-label="Find in log"
         spellCheck={false}
         onChange={event => setFind(event.target.value)}
         onKeyDown={onKey}
       />
-      <span className={classes.hits} data-none={(find !== "" && hits === 0) || undefined}>
+      <span className={classes.hits} data-none={(find !== "" && matches === 0) || undefined}>
         {find === ""
           ? ""
-          : place > 0
-            ? `${grouped(place)} of ${grouped(hits)}`
-            : hits === 0
-              ? "none"
-              : `${grouped(hits)} lines`}
+          : position > 0
+            ? `${grouped(position)} of ${grouped(matches)}`
+            : matches === 0
+              ? "no matches"
+              : `${grouped(matches)} lines`}
       </span>
       <button
         type="button"
         className={classes.button}
-        aria-label="Hit before"
-        disabled={hits === 0}
+        aria-label="Previous match"
+        disabled={matches === 0}
         onClick={() => go(-1)}
       >
         ↑
@@ -249,8 +232,8 @@ function Finder({ log, search, query, find, setFind, line, onHit }: FinderProps)
       <button
         type="button"
         className={classes.button}
-        aria-label="Next hit"
-        disabled={hits === 0}
+        aria-label="Next match"
+        disabled={matches === 0}
         onClick={() => go(1)}
       >
         ↓
@@ -259,7 +242,7 @@ function Finder({ log, search, query, find, setFind, line, onHit }: FinderProps)
   );
 }
 
-/** Goes where a click on a line's number goes, for those without a mouse. */
+/** Field to go to a line by its number; the keyboard equivalent of clicking a line number. */
 function LineField({
   line,
   last,
@@ -270,13 +253,13 @@ function LineField({
   onLine(line: number): void;
 }) {
   const [typed, setTyped] = useState(line === null ? "" : String(line));
-  const wanted = /^\d{1,9}$/.test(typed) ? Number(typed) : null;
+  const requested = /^\d{1,9}$/.test(typed) ? Number(typed) : null;
   return (
     <form
       className={classes.group}
       onSubmit={event => {
         event.preventDefault();
-        if (wanted !== null && wanted >= 1) onLine(Math.min(wanted, Math.max(last, 1)));
+        if (requested !== null && requested >= 1) onLine(Math.min(requested, Math.max(last, 1)));
       }}
     >
       <label className={classes.label}>

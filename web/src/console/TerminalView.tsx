@@ -1,36 +1,36 @@
-/** A log in xterm.js with numbered lines. Its own chunk: import it lazily. */
+/** A log in xterm.js with line numbers. In a separate bundle: import it lazily. */
 import { FitAddon } from "@xterm/addon-fit";
 import type { Terminal } from "@xterm/xterm";
 import { type MouseEvent, useEffect, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import type { LogViewProps } from "./LogView";
 import type { Log } from "./log";
+import type { LogRendererProps } from "./renderer";
 import { lastRow, lineOfRow, rowsOfLine } from "./rows";
 import classes from "./TerminalView.module.css";
 import { makeTerminal } from "./terminal";
 
-interface Sight {
-  /** The number of the line that begins in each visible row; null where one goes on, or there is none. */
+interface Viewport {
+  /** Number of the line that begins in each visible row; null for a wrapped or empty row. */
   rows: readonly (number | null)[];
-  /** The chosen line's visible rows: first and how many. */
-  chosen: { top: number; rows: number } | null;
+  /** Visible rows of the selected line: the first and their number. */
+  selected: { top: number; rows: number } | null;
   rowPx: number;
 }
 
-export default function TerminalView(props: LogViewProps) {
+export default function TerminalView(props: LogRendererProps) {
   const { log, name, line, find, following, onFollow, onLine, lineHref, marked } = props;
   const host = useRef<HTMLDivElement>(null);
   const [shown, setShown] = useState<Screen | null>(null);
-  const [sight, setSight] = useState<Sight>({ rows: [], chosen: null, rowPx: 15 });
+  const [viewport, setViewport] = useState<Viewport>({ rows: [], selected: null, rowPx: 15 });
   const callbacks = useRef({ onFollow, line });
   callbacks.current = { onFollow, line };
 
   useEffect(() => {
     if (!host.current) return;
     const screen = new Screen(host.current, log, name, {
-      onSight: () => setSight(screen.sight(callbacks.current.line)),
-      // In the same frame as the rows, or the numbers would trail behind them.
-      onRows: () => flushSync(() => setSight(screen.sight(callbacks.current.line))),
+      onChange: () => setViewport(screen.viewport(callbacks.current.line)),
+      // Render the line numbers in the same frame as the rows.
+      onRows: () => flushSync(() => setViewport(screen.viewport(callbacks.current.line))),
       onFollow: atEnd => callbacks.current.onFollow(atEnd),
     });
     setShown(screen);
@@ -40,34 +40,34 @@ export default function TerminalView(props: LogViewProps) {
   useEffect(() => {
     if (line !== null) shown?.goTo(line, find);
     else shown?.unselect();
-    shown?.look();
+    shown?.refresh();
   }, [shown, line, find]);
 
   useEffect(() => {
     if (following) shown?.follow();
   }, [shown, following]);
 
-  const choose = (event: MouseEvent<HTMLAnchorElement>, number: number) => {
+  const select = (event: MouseEvent<HTMLAnchorElement>, number: number) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
     onLine(number);
   };
   return (
-    <div className={classes.view} style={{ "--row": `${sight.rowPx}px` } as React.CSSProperties}>
+    <div className={classes.view} style={{ "--row": `${viewport.rowPx}px` } as React.CSSProperties}>
       <div className={classes.gutter} aria-hidden="true">
-        {sight.rows.map((number, row) =>
+        {viewport.rows.map((number, row) =>
           number === null ? (
-            // biome-ignore lint/suspicious/noArrayIndexKey: rows of a screen have no other name
+            // biome-ignore lint/suspicious/noArrayIndexKey: screen rows have no other key
             <span key={row} />
           ) : (
             <a
-              // biome-ignore lint/suspicious/noArrayIndexKey: rows of a screen have no other name
+              // biome-ignore lint/suspicious/noArrayIndexKey: screen rows have no other key
               key={row}
               href={lineHref(number)}
               tabIndex={-1}
               data-mark={marked.has(number) || undefined}
-              data-chosen={number === line || undefined}
-              onClick={event => choose(event, number)}
+              data-selected={number === line || undefined}
+              onClick={event => select(event, number)}
             >
               {number}
             </a>
@@ -75,10 +75,13 @@ export default function TerminalView(props: LogViewProps) {
         )}
       </div>
       <div className={classes.screen}>
-        {sight.chosen && (
+        {viewport.selected && (
           <div
-            className={classes.chosen}
-            style={{ top: sight.chosen.top * sight.rowPx, height: sight.chosen.rows * sight.rowPx }}
+            className={classes.selected}
+            style={{
+              top: viewport.selected.top * viewport.rowPx,
+              height: viewport.selected.rows * viewport.rowPx,
+            }}
           />
         )}
         <div className={classes.host} ref={host} />
@@ -88,15 +91,15 @@ export default function TerminalView(props: LogViewProps) {
 }
 
 interface ScreenEvents {
-  /** What is marked in sight may have changed. */
-  onSight(): void;
-  /** The rows in sight were drawn anew. */
+  /** The visible lines or marks may have changed. */
+  onChange(): void;
+  /** The visible rows were rendered. */
   onRows(): void;
-  /** The reader scrolled away from the end, or back to it. */
+  /** The user scrolled to the end or away from it. */
   onFollow(atEnd: boolean): void;
 }
 
-/** The terminal with what the page needs of it in lines of the log. */
+/** The terminal, addressed by lines of the log. */
 class Screen {
   private readonly terminal: Terminal;
   private readonly fit = new FitAddon();
@@ -105,10 +108,10 @@ class Screen {
   private readonly host: HTMLElement;
   private readonly log: Log;
   private readonly events: ScreenEvents;
-  private taken = 0;
-  /** Line feeds that the terminal has worked off. */
-  private fed = 0;
-  private wanted: { line: number; find: string } | null = null;
+  private writtenChunks = 0;
+  /** Line feeds that the terminal has processed. */
+  private lineFeeds = 0;
+  private target: { line: number; find: string } | null = null;
   private atEnd = true;
 
   constructor(host: HTMLElement, log: Log, name: string, events: ScreenEvents) {
@@ -118,22 +121,22 @@ class Screen {
     this.terminal = makeTerminal();
     this.terminal.loadAddon(this.fit);
     this.terminal.open(host);
-    this.terminal.textarea?.setAttribute("aria-label", `${name}. The same lines are under Text.`);
-    this.terminal.attachCustomKeyEventHandler(event => this.key(event));
+    this.terminal.textarea?.setAttribute("aria-label", `${name}. Use the Text view for a screen reader.`);
+    this.terminal.attachCustomKeyEventHandler(event => this.onKey(event));
     this.terminal.onRender(() => {
       this.watchEnd();
       this.events.onRows();
     });
-    // Out of sight nothing is drawn, but the numbers stay true for when it is.
-    this.terminal.onWriteParsed(() => this.look());
+    // Out of viewport nothing is drawn, but the numbers stay true for when it is.
+    this.terminal.onWriteParsed(() => this.refresh());
     this.resize = new ResizeObserver(() => this.fit.fit());
     this.resize.observe(host);
-    // The reader moves: what was still to be gone to is not.
+    // User scrolling cancels a pending jump to a line.
     for (const kind of ["wheel", "pointerdown"])
-      host.addEventListener(kind, () => (this.wanted = null), { passive: true });
-    this.unsubscribe = log.subscribe(() => this.take());
+      host.addEventListener(kind, () => (this.target = null), { passive: true });
+    this.unsubscribe = log.subscribe(() => this.writeNewChunks());
     this.fit.fit();
-    this.take();
+    this.writeNewChunks();
   }
 
   dispose() {
@@ -143,24 +146,24 @@ class Screen {
   }
 
   follow() {
-    this.wanted = null;
+    this.target = null;
     this.terminal.scrollToBottom();
-    this.look();
+    this.refresh();
   }
 
   unselect() {
-    this.wanted = null;
+    this.target = null;
     this.terminal.clearSelection();
   }
 
-  /** Brings a line into sight as soon as it is there, and selects what was looked for in it. */
+  /** Scroll to a line as soon as it is written, and select the search text in it. */
   goTo(line: number, find: string) {
-    this.wanted = { line, find };
-    this.tryToGo();
+    this.target = { line, find };
+    this.scrollToTarget();
   }
 
-  look() {
-    this.events.onSight();
+  refresh() {
+    this.events.onChange();
   }
 
   private watchEnd() {
@@ -171,26 +174,26 @@ class Screen {
     this.events.onFollow(atEnd);
   }
 
-  sight(chosen: number | null): Sight {
+  viewport(selected: number | null): Viewport {
     const { rows, buffer } = this.terminal;
     const view = buffer.active;
     const end = Math.min(lastRow(view), view.viewportY + rows - 1);
     const numbers: (number | null)[] = [];
-    let number = lineOfRow(view, view.viewportY, this.fed, this.whole());
+    let number = lineOfRow(view, view.viewportY, this.lineFeeds, this.isComplete());
     for (let row = view.viewportY; row <= end; row += 1) {
       const line = view.getLine(row);
       const begins = !line?.isWrapped;
       if (begins && row > view.viewportY) number += 1;
-      // Where the cursor waits there may be no line yet.
+      // The cursor's row may not have a line yet.
       const empty = row === lastRow(view) && line?.translateToString(true) === "";
       numbers.push(begins && !empty ? number : null);
     }
-    return { rows: numbers, chosen: this.inSight(chosen), rowPx: this.rowPx() };
+    return { rows: numbers, selected: this.visibleRowsOf(selected), rowPx: this.rowPx() };
   }
 
-  private inSight(line: number | null): Sight["chosen"] {
+  private visibleRowsOf(line: number | null): Viewport["selected"] {
     const view = this.terminal.buffer.active;
-    const found = line === null ? null : rowsOfLine(view, line, this.fed, this.whole());
+    const found = line === null ? null : rowsOfLine(view, line, this.lineFeeds, this.isComplete());
     if (!found) return null;
     const top = Math.max(found.first, view.viewportY);
     const end = Math.min(found.first + found.count, view.viewportY + this.terminal.rows);
@@ -202,40 +205,44 @@ class Screen {
     return screen ? screen.clientHeight / this.terminal.rows : 15;
   }
 
-  private take() {
-    for (const piece of this.log.printed(this.taken)) {
-      this.taken += 1;
-      const feeds = piece.split("\n").length - 1;
-      this.terminal.write(piece, () => {
-        this.fed += feeds;
-        if (this.wanted) this.tryToGo();
+  private writeNewChunks() {
+    for (const chunk of this.log.chunksFrom(this.writtenChunks)) {
+      this.writtenChunks += 1;
+      const feeds = chunk.split("\n").length - 1;
+      this.terminal.write(chunk, () => {
+        this.lineFeeds += feeds;
+        if (this.target) this.scrollToTarget();
       });
     }
   }
 
-  /** Repeats as text arrives, until as much has come behind the line as keeps it in its place. */
-  private tryToGo() {
-    if (!this.wanted) return;
-    const { line, find } = this.wanted;
+  /** Called again as text arrives, until a full screen of text follows the line. */
+  private scrollToTarget() {
+    if (!this.target) return;
+    const { line, find } = this.target;
     const view = this.terminal.buffer.active;
-    const found = line > this.log.lineCount ? null : rowsOfLine(view, line, this.fed, this.whole());
+    const found =
+      line > this.log.lineCount ? null : rowsOfLine(view, line, this.lineFeeds, this.isComplete());
     if (!found) return;
     const { rows } = this.terminal;
-    if (this.fed >= line + rows || (this.log.state === "ended" && this.fed >= this.log.lineCount - 1))
-      this.wanted = null;
+    if (
+      this.lineFeeds >= line + rows ||
+      (this.log.state === "ended" && this.lineFeeds >= this.log.lineCount - 1)
+    )
+      this.target = null;
     if (found.first < view.viewportY || found.first + found.count > view.viewportY + rows)
       this.terminal.scrollToLine(Math.max(0, found.first - Math.floor(rows / 3)));
-    this.mark(found, find);
-    this.look();
+    this.selectText(found, find);
+    this.refresh();
   }
 
-  /** Whether no row was forgotten yet. */
-  private whole(): boolean {
+  /** Return true if no row has been dropped from the scrollback. */
+  private isComplete(): boolean {
     const { options, rows, buffer } = this.terminal;
     return buffer.active.length < (options.scrollback ?? 0) + rows;
   }
 
-  private mark(rows: { first: number; count: number }, find: string) {
+  private selectText(rows: { first: number; count: number }, find: string) {
     this.terminal.clearSelection();
     if (find === "") return;
     let text = "";
@@ -248,8 +255,8 @@ class Screen {
     if (at !== -1) this.terminal.select(at % cols, rows.first + Math.floor(at / cols), find.length);
   }
 
-  /** Keys move the view; all others are the browser's, or nobody could leave with Tab or copy. */
-  private key(event: KeyboardEvent): boolean {
+  /** Handle scrolling keys; leave all others to the browser, such as Tab and copy. */
+  private onKey(event: KeyboardEvent): boolean {
     if (event.type !== "keydown" || event.ctrlKey || event.metaKey || event.altKey) return false;
     const move = {
       ArrowUp: () => this.terminal.scrollLines(-1),
@@ -261,7 +268,7 @@ class Screen {
     }[event.key];
     if (move) {
       event.preventDefault();
-      this.wanted = null;
+      this.target = null;
       move();
     }
     return false;

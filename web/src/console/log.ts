@@ -1,103 +1,107 @@
 /**
- * A text that grows, by lines: a boot's console or a build's log. Lines are numbered from 1, as readers and links count
- * them; `byteOf` and `lineAt` tie them to the offsets that the server knows.
+ * A growing text by lines: the console of a boot or the log of a build. Lines are numbered from 1; `lineAt` maps the
+ * server's byte offsets to line numbers.
  */
-import { Printable, settled } from "./printable";
+import { ConsoleDecoder, finalText } from "./decoder";
 
 export type LogState = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
 export class Log {
-  /** Without colours. The last one may still grow; a text that ends with a line feed has an empty one there. */
-  private readonly text: string[] = [""];
-  /** Where each line begins, in bytes. */
-  private readonly starts: number[] = [0];
-  private readonly pieces: string[] = [];
-  private readonly printable = new Printable();
+  /** Lines without colours. The last line may still grow; it is empty after a line feed. */
+  private readonly textLines: string[] = [""];
+  /** Byte offset of each line. */
+  private readonly lineOffsets: number[] = [0];
+  private readonly chunks: string[] = [];
+  private readonly decoder = new ConsoleDecoder();
   private readonly listeners = new Set<() => void>();
-  private open = "";
+  /** Text of the last, incomplete line, with colours. */
+  private incomplete = "";
   private byteCount = 0;
-  private pending: ReturnType<typeof setTimeout> | undefined;
+  private notifyTimer: ReturnType<typeof setTimeout> | undefined;
   state: LogState = "loading";
-  /** Why it could not be read, where `state` is `failed`. */
+  /** The error, if `state` is `failed`. */
   error: unknown = null;
-  /** Grows with every change that listeners were told of. */
+  /** Incremented each time listeners are notified. */
   version = 0;
 
   get bytes(): number {
     return this.byteCount;
   }
 
-  /** How many lines there are; the empty rest behind the last line feed is none. */
+  /** Number of lines, without the empty text after the last line feed. */
   get lineCount(): number {
-    return this.text.length - (this.text.at(-1) === "" ? 1 : 0);
+    return this.textLines.length - (this.textLines.at(-1) === "" ? 1 : 0);
   }
 
-  /** Lines `from` to `to`, both included, from 1. */
+  /** Return lines `from` to `to`, both included, counted from 1. */
   lines(from: number, to: number): string[] {
-    return this.text.slice(Math.max(0, from - 1), Math.min(to, this.lineCount));
+    return this.textLines.slice(Math.max(0, from - 1), Math.min(to, this.lineCount));
   }
 
+  /** Return one line; undefined if it does not exist. */
   line(number: number): string | undefined {
-    return number > this.lineCount ? undefined : this.text[number - 1];
+    return number > this.lineCount ? undefined : this.textLines[number - 1];
   }
 
-  /** The number of the line that has this byte. */
+  /** Return the number of the line that contains a byte offset. */
   lineAt(byte: number): number {
     let low = 0;
-    let high = this.starts.length - 1;
+    let high = this.lineOffsets.length - 1;
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if ((this.starts[middle] as number) <= byte) low = middle;
+      if ((this.lineOffsets[middle] as number) <= byte) low = middle;
       else high = middle - 1;
     }
     return Math.max(1, Math.min(low + 1, this.lineCount));
   }
 
-  /** Everything printed so far with its colours, in the pieces that it came in, from piece `from` on. */
-  printed(from = 0): readonly string[] {
-    return this.pieces.slice(from);
+  /** Return the text with colours in the chunks received, from chunk `from` on. */
+  chunksFrom(from = 0): readonly string[] {
+    return this.chunks.slice(from);
   }
 
-  /** The whole text, plain. */
-  whole(): string {
-    return this.text.join("\n");
+  /** Return the whole text without colours. */
+  plainText(): string {
+    return this.textLines.join("\n");
   }
 
+  /** Append received bytes. */
   append(bytes: Uint8Array): void {
     for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1))
-      this.starts.push(this.byteCount + at + 1);
+      this.lineOffsets.push(this.byteCount + at + 1);
     this.byteCount += bytes.length;
-    this.take(this.printable.next(bytes));
-    this.tell();
+    this.addText(this.decoder.decode(bytes));
+    this.notify();
   }
 
-  become(state: LogState, error: unknown = null): void {
-    if (state === "ended") this.take(this.printable.end());
+  /** Set the state and notify listeners. */
+  setState(state: LogState, error: unknown = null): void {
+    if (state === "ended") this.addText(this.decoder.finish());
     this.state = state;
     this.error = error;
-    this.tell(0);
+    this.notify(0);
   }
 
-  /** Calls back after changes, not more often than a reader can see; returns how to stop that. */
+  /** Call `listener` after changes, at most every 60 ms. Returns the function that unsubscribes. */
   subscribe(listener: () => void): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
 
-  private take(text: string): void {
+  private addText(text: string): void {
     if (text === "") return;
-    this.pieces.push(text);
-    const lines = (this.open + text).split("\n");
-    this.open = lines.at(-1) as string;
-    this.text.pop();
-    for (const line of lines) this.text.push(settled(line));
+    this.chunks.push(text);
+    const lines = (this.incomplete + text).split("\n");
+    this.incomplete = lines.at(-1) as string;
+    this.textLines.pop();
+    for (const line of lines) this.textLines.push(finalText(line));
   }
 
-  private tell(afterMs = 60): void {
-    if (afterMs > 0 && this.pending !== undefined) return;
-    clearTimeout(this.pending);
-    this.pending = setTimeout(() => {
-      this.pending = undefined;
+  private notify(afterMs = 60): void {
+    if (afterMs > 0 && this.notifyTimer !== undefined) return;
+    clearTimeout(this.notifyTimer);
+    this.notifyTimer = setTimeout(() => {
+      this.notifyTimer = undefined;
       this.version += 1;
       for (const listener of this.listeners) listener();
     }, afterMs);

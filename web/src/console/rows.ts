@@ -1,67 +1,67 @@
 /**
- * Lines of a log and rows of a terminal: a long line takes several rows. Counted from the end of the buffer that is
- * nearer, since a terminal forgets its oldest rows but never its newest.
+ * Mapping between lines of a log and rows of a terminal: a long line takes several rows. Rows are counted from the
+ * nearer end of the buffer, and only from its end once the terminal has dropped its oldest rows.
  */
 
-/** What is needed of xterm.js's buffer. */
+/** The part of xterm.js's buffer API in use. */
 export interface Rows {
   readonly baseY: number;
   readonly cursorY: number;
   getLine(row: number): { readonly isWrapped: boolean } | undefined;
 }
 
-/** The last row that was written to. */
+/** Return the last row written to. */
 export function lastRow(buffer: Rows): number {
   return buffer.baseY + buffer.cursorY;
 }
 
-/** The number of the line, from 1, that a row belongs to; `fed` line feeds were written, `whole`: no row was forgotten. */
-export function lineOfRow(buffer: Rows, row: number, fed: number, whole: boolean): number {
+/** Return the line number (from 1) of a row. `lineFeeds` were written; `complete`: no row has been dropped. */
+export function lineOfRow(buffer: Rows, row: number, lineFeeds: number, complete: boolean): number {
   const last = lastRow(buffer);
-  if (row >= last) return fed + 1;
-  if (whole && row < last / 2) {
+  if (row >= last) return lineFeeds + 1;
+  if (complete && row < last / 2) {
     let line = 1;
-    for (let each = 1; each <= row; each += 1) if (begins(buffer, each)) line += 1;
+    for (let each = 1; each <= row; each += 1) if (startsLine(buffer, each)) line += 1;
     return line;
   }
-  let line = fed + 1;
-  for (let each = last; each > row; each -= 1) if (begins(buffer, each)) line -= 1;
+  let line = lineFeeds + 1;
+  for (let each = last; each > row; each -= 1) if (startsLine(buffer, each)) line -= 1;
   return line;
 }
 
-/** Where a line is; null when it was forgotten or is not written yet. */
+/** Return the rows of a line; null if they were dropped or are not written yet. */
 export function rowsOfLine(
   buffer: Rows,
   line: number,
-  fed: number,
-  whole: boolean,
+  lineFeeds: number,
+  complete: boolean,
 ): { first: number; count: number } | null {
-  if (line > fed + 1 || line < 1) return null;
-  const first = whole && line < fed / 2 ? fromStart(buffer, line) : fromEnd(buffer, line, fed);
+  if (line > lineFeeds + 1 || line < 1) return null;
+  const first = complete && line < lineFeeds / 2 ? fromStart(buffer, line) : fromEnd(buffer, line, lineFeeds);
   if (first === null) return null;
   let next = first + 1;
-  while (next <= lastRow(buffer) && !begins(buffer, next)) next += 1;
+  while (next <= lastRow(buffer) && !startsLine(buffer, next)) next += 1;
   return { first, count: next - first };
 }
 
 function fromStart(buffer: Rows, line: number): number | null {
   let number = 0;
   for (let row = 0; row <= lastRow(buffer); row += 1) {
-    if (begins(buffer, row)) number += 1;
+    if (startsLine(buffer, row)) number += 1;
     if (number === line) return row;
   }
   return null;
 }
 
-function fromEnd(buffer: Rows, line: number, fed: number): number | null {
-  let number = fed + 2;
+function fromEnd(buffer: Rows, line: number, lineFeeds: number): number | null {
+  let number = lineFeeds + 2;
   for (let row = lastRow(buffer); row >= 0; row -= 1) {
-    if (begins(buffer, row)) number -= 1;
+    if (startsLine(buffer, row)) number -= 1;
     if (number === line) return row;
   }
   return null;
 }
 
-function begins(buffer: Rows, row: number): boolean {
+function startsLine(buffer: Rows, row: number): boolean {
   return !buffer.getLine(row)?.isWrapped;
 }

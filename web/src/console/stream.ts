@@ -1,56 +1,56 @@
-/** A boot's console into a Log: byte for byte, live while the boot goes on, resumed where it broke off. */
-import { contactLost, contactMade } from "@/api/connection";
+/** Stream the console of a boot into a Log, and resume at the byte offset after an interruption. */
+import { markReachable, markUnreachable } from "@/api/connection";
 import { errorOf, Unreachable } from "@/api/problem";
-import { whileInSight } from "@/api/sight";
+import { whileVisible } from "@/api/visibility";
 import { Log } from "./log";
 
 const RECONNECT_MS = [1000, 2000, 5000, 10_000];
-/** Consoles read last, so that going back and forth between two boots costs nothing. */
-const KEPT = 4;
+/** Number of consoles kept in memory, so that switching between boots does not load them again. */
+const MAX_CACHED = 4;
 
 export const consoleUrl = (runId: number, bootId: number) => `/api/v1/runs/${runId}/console?boot=${bootId}`;
 
-interface Reading {
+interface CachedConsole {
   log: Log;
   readers: number;
   stop: (() => void) | null;
 }
 
-const readings = new Map<number, Reading>();
+const cache = new Map<number, CachedConsole>();
 
-/** The console of a boot. Every caller shares one connection; the returned function lets go of it. */
+/** Open the console of a boot. Callers share one connection, which `close` releases. */
 export function openConsole(runId: number, bootId: number): { log: Log; close(): void } {
-  const reading = readings.get(bootId) ?? { log: new Log(), readers: 0, stop: null };
-  readings.delete(bootId);
-  readings.set(bootId, reading);
-  reading.readers += 1;
-  reading.stop ??= whileInSight(() => {
+  const cached = cache.get(bootId) ?? { log: new Log(), readers: 0, stop: null };
+  cache.delete(bootId);
+  cache.set(bootId, cached);
+  cached.readers += 1;
+  cached.stop ??= whileVisible(() => {
     const abort = new AbortController();
-    const over = reading.log.state === "ended" || reading.log.state === "failed";
-    if (!over) void follow(`${consoleUrl(runId, bootId)}&follow=true`, reading.log, abort.signal);
+    const finished = cached.log.state === "ended" || cached.log.state === "failed";
+    if (!finished) void followConsole(`${consoleUrl(runId, bootId)}&follow=true`, cached.log, abort.signal);
     return () => abort.abort();
   });
   let closed = false;
   return {
-    log: reading.log,
+    log: cached.log,
     close() {
       if (closed) return;
       closed = true;
-      reading.readers -= 1;
-      if (reading.readers > 0) return;
-      reading.stop?.();
-      reading.stop = null;
-      if (reading.log.state === "failed") readings.delete(bootId);
-      for (const [id, each] of readings) {
-        if (readings.size <= KEPT) break;
-        if (each.readers === 0) readings.delete(id);
+      cached.readers -= 1;
+      if (cached.readers > 0) return;
+      cached.stop?.();
+      cached.stop = null;
+      if (cached.log.state === "failed") cache.delete(bootId);
+      for (const [id, each] of cache) {
+        if (cache.size <= MAX_CACHED) break;
+        if (each.readers === 0) cache.delete(id);
       }
     },
   };
 }
 
-/** Reads until the console has ended. A refusal ends it too; a lost connection does not. */
-export async function follow(url: string, log: Log, signal: AbortSignal): Promise<void> {
+/** Read until the console has ended. A rejected request ends it with an error; a lost connection is retried. */
+export async function followConsole(url: string, log: Log, signal: AbortSignal): Promise<void> {
   for (let failures = 0; !signal.aborted; ) {
     const before = log.bytes;
     try {
@@ -59,12 +59,12 @@ export async function follow(url: string, log: Log, signal: AbortSignal): Promis
     } catch (error) {
       if (signal.aborted) return;
       if (!(error instanceof Unreachable)) {
-        log.become("failed", error);
+        log.setState("failed", error);
         return;
       }
       failures = log.bytes > before ? 1 : failures + 1;
-      log.become("reconnecting");
-      contactLost();
+      log.setState("reconnecting");
+      markUnreachable();
       await pause(RECONNECT_MS[Math.min(failures, RECONNECT_MS.length) - 1] as number, signal);
     }
   }
@@ -73,18 +73,18 @@ export async function follow(url: string, log: Log, signal: AbortSignal): Promis
 async function readOnce(url: string, log: Log, signal: AbortSignal): Promise<void> {
   const response = await connect(url, signal);
   if (!response.ok) throw errorOf(response, await response.json().catch(() => undefined));
-  contactMade();
-  log.become("live");
+  markReachable();
+  log.setState("live");
   const reader = response.body?.getReader();
   for (;;) {
-    const part = await reader?.read().catch((error: unknown) => {
+    const chunk = await reader?.read().catch((error: unknown) => {
       throw new Unreachable(error);
     });
     if (signal.aborted) throw new Unreachable(signal.reason);
-    if (!part || part.done) break;
-    log.append(part.value);
+    if (!chunk || chunk.done) break;
+    log.append(chunk.value);
   }
-  log.become("ended");
+  log.setState("ended");
 }
 
 async function connect(url: string, signal: AbortSignal): Promise<Response> {

@@ -1,17 +1,17 @@
-/** xterm.js, made to work under the page's policy. Import it from a lazily loaded module only. */
+/** xterm.js adapted to the content security policy. Import it only from a lazily loaded module. */
 import { type ITerminalOptions, type ITheme, Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
-import { adoptSheet } from "@/lib/adoptedStyles";
+import { adoptStyleSheet } from "@/lib/adoptedStyles";
 
-/** Consoles are kept by the server up to a size that stays below this in all but absurd cases. */
+/** The server's size limit for consoles keeps nearly all of them below this number of rows. */
 const SCROLLBACK_ROWS = 200_000;
 
 /**
- * A terminal that reads like the page: its colours from the tokens, in either theme, nothing to type into. It does not
- * speak to screen readers: whoever uses it shows the same lines as text beside it. `dispose()` drops its styles.
+ * Create a read-only terminal with the page's colours in both themes. It is not accessible to screen readers: offer the
+ * same text in another view. `dispose()` also removes its styles.
  */
 export function makeTerminal(options: ITerminalOptions = {}): Terminal {
-  const { document, make, drop } = documentWithoutStyleElements();
+  const { document, createElement, removeStyles } = documentWithoutStyleElements();
   const terminal = new Terminal({
     fontFamily: getComputedStyle(window.document.documentElement).getPropertyValue("--mono"),
     fontSize: 12,
@@ -23,15 +23,15 @@ export function makeTerminal(options: ITerminalOptions = {}): Terminal {
     scrollback: SCROLLBACK_ROWS,
     ...options,
     documentOverride: document,
-    theme: { ...coloursNow(), ...options.theme },
+    theme: { ...currentTheme(), ...options.theme },
   });
-  const forget = whenThemeChanges(() => {
-    terminal.options.theme = { ...coloursNow(), ...options.theme };
+  const unsubscribe = onThemeChange(() => {
+    terminal.options.theme = { ...currentTheme(), ...options.theme };
   });
   const open = terminal.open.bind(terminal);
   terminal.open = parent => {
-    // xterm.js 6.0 gives its viewport the window's document, whatever it was told to use.
-    window.document.createElement = make as typeof window.document.createElement;
+    // xterm.js 6.0 creates its viewport with the window's document and ignores documentOverride there.
+    window.document.createElement = createElement as typeof window.document.createElement;
     try {
       open(parent);
     } finally {
@@ -40,14 +40,14 @@ export function makeTerminal(options: ITerminalOptions = {}): Terminal {
   };
   const dispose = terminal.dispose.bind(terminal);
   terminal.dispose = () => {
-    forget();
+    unsubscribe();
     dispose();
-    drop();
+    removeStyles();
   };
   return terminal;
 }
 
-function coloursNow(): ITheme {
+function currentTheme(): ITheme {
   const probe = window.document.createElement("span");
   window.document.body.append(probe);
   const colour = (token: string) => {
@@ -63,7 +63,7 @@ function coloursNow(): ITheme {
     scrollbarSliderBackground: colour("--line"),
     scrollbarSliderHoverBackground: colour("--line-strong"),
     scrollbarSliderActiveBackground: colour("--line-strong"),
-    // Each is a colour for text on every ground, in either theme.
+    // All of these tokens have enough contrast as text on every background, in both themes.
     black: colour("--muted"),
     red: colour("--bad"),
     green: colour("--good"),
@@ -85,8 +85,8 @@ function coloursNow(): ITheme {
   return theme;
 }
 
-/** The reader's choice is an attribute of the root element, the system's a media query. */
-function whenThemeChanges(changed: () => void): () => void {
+/** Call `changed` when the theme changes: an attribute of the root element, or the system's media query. */
+function onThemeChange(changed: () => void): () => void {
   const observer = new MutationObserver(changed);
   observer.observe(window.document.documentElement, { attributeFilter: ["data-mantine-color-scheme"] });
   const system = window.matchMedia("(prefers-color-scheme: dark)");
@@ -97,14 +97,14 @@ function whenThemeChanges(changed: () => void): () => void {
   };
 }
 
-/** The document as xterm.js sees it: where it makes a `style` element it gets a place holder, whose text goes to an adopted sheet. */
+/** Return a document proxy whose `style` elements are placeholders, with their text in adopted style sheets. */
 function documentWithoutStyleElements() {
-  const sheets: ReturnType<typeof adoptSheet>[] = [];
-  const make = (name: string, options?: ElementCreationOptions) => {
+  const sheets: ReturnType<typeof adoptStyleSheet>[] = [];
+  const createElement = (name: string, options?: ElementCreationOptions) => {
     const style = name === "style";
     const element = Document.prototype.createElement.call(window.document, style ? "span" : name, options);
     if (!style) return element;
-    const sheet = adoptSheet();
+    const sheet = adoptStyleSheet();
     sheets.push(sheet);
     element.hidden = true;
     Object.defineProperty(element, "textContent", { set: (css: string) => sheet.set(css), get: () => "" });
@@ -112,25 +112,28 @@ function documentWithoutStyleElements() {
   };
   const document = new Proxy(window.document, {
     get(target, name) {
-      if (name === "createElement") return make;
+      if (name === "createElement") return createElement;
       const value = Reflect.get(target, name, target) as unknown;
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
   return {
     document,
-    make,
-    drop: () => {
-      for (const sheet of sheets) sheet.drop();
+    createElement,
+    removeStyles: () => {
+      for (const sheet of sheets) sheet.remove();
     },
   };
 }
 
 /**
- * The policy refuses a `style` attribute, not what a script sets of an element's style. xterm.js writes the attribute of
- * spans that it makes with the window's document, for text that is selected.
+ * The content security policy refuses `style` attributes but allows scripts to set an element's style. xterm.js sets
+ * the attribute on spans that it creates with the window's document, for selected text.
  */
-HTMLSpanElement.prototype.setAttribute = function setAttributeByScript(name: string, value: string) {
+HTMLSpanElement.prototype.setAttribute = function setAttributeWithoutInlineStyle(
+  name: string,
+  value: string,
+) {
   if (name === "style") this.style.cssText = value;
   else Element.prototype.setAttribute.call(this, name, value);
 };

@@ -3,7 +3,7 @@ import type { Log } from "./log";
 import { Search } from "./search";
 import { openConsole } from "./stream";
 
-/** A boot's console, live; null until the effect has run. */
+/** Return the live console of a boot; null until the effect has run. */
 export function useConsole(runId: number, bootId: number): Log | null {
   const [opened, setOpened] = useState<{ bootId: number; log: Log } | null>(null);
   useEffect(() => {
@@ -14,7 +14,7 @@ export function useConsole(runId: number, bootId: number): Log | null {
   return opened?.bootId === bootId ? opened.log : null;
 }
 
-/** Renders again when the log has changed; the number grows with each change. */
+/** Render again when the log changes. Returns its version. */
 export function useLogVersion(log: Log): number {
   return useSyncExternalStore(
     listener => log.subscribe(listener),
@@ -22,7 +22,7 @@ export function useLogVersion(log: Log): number {
   );
 }
 
-/** The lines of the log that hold `query`, kept true as it grows. */
+/** Return the matches of `query` in the log, updated as it grows. */
 export function useSearchOf(log: Log, query: string): Search {
   useLogVersion(log);
   return useMemo(() => new Search(log, query), [log, query]).advance();

@@ -1,4 +1,4 @@
-/** Every boot's value of the two things that are compared, block by block. */
+/** The value of every boot on both sides of a comparison, by block. */
 import type * as Plot from "@observablehq/plot";
 import { type ReactNode, useCallback, useMemo } from "react";
 import type { ArmSummary } from "@/api/types";
@@ -12,7 +12,7 @@ import { domainOf } from "./marks";
 export interface BootsSide {
   name: string;
   dots: readonly { block: number; value: number }[];
-  /** The server's mean over these boots. */
+  /** The server's summary of these boots. */
   summary: ArmSummary | null;
 }
 
@@ -22,9 +22,9 @@ interface BootsFigureProps {
   unit: string;
   baseline: BootsSide;
   candidate: BootsSide;
-  /** False without evidence: then there is a table of values, and nothing that could be read as more. */
+  /** False without evidence: then only a table of values is shown. */
   drawn: boolean;
-  /** What to read in it, besides how. */
+  /** Additional description. */
   description?: ReactNode;
 }
 
@@ -79,7 +79,7 @@ export function BootsFigure({
       description={
         <>
           Disc: {baseline.name}; diamond: {candidate.name}. One mark per boot, the median of its repetitions;
-          a line joins the two of a block. Dashed, dotted: the means.
+          a line joins the two boots of a block. Dashed and dotted lines: the means.
           {description && <> {description}</>}
         </>
       }
@@ -123,7 +123,7 @@ function columnsOf(pairs: readonly Pair[], baseline: string, candidate: string):
   ];
 }
 
-/** The drawing's options: blocks from left to right, the value upwards. */
+/** Return the plot options: blocks on the x axis, values on the y axis. */
 export function boots(
   pairs: readonly Pair[],
   [a, b]: readonly (ArmSummary | null)[],
@@ -134,7 +134,7 @@ export function boots(
   const values = pairs.flatMap(pair => [pair.a, pair.b]).filter(value => value !== null);
   const last = Math.max(0, ...pairs.map(pair => pair.block)) + 1;
   const step = (width - 80) / last;
-  const apart = last > 40 ? 0 : 0.14;
+  const offset = last > 40 ? 0 : 0.14;
   const r = step > 24 ? 4.5 : step > 10 ? 3.5 : 2.25;
   const decimals = places(values);
   const domain = domainOf(values.length > 0 ? values : [0]);
@@ -168,22 +168,22 @@ export function boots(
       plot.link(
         pairs.filter(pair => pair.a !== null && pair.b !== null),
         {
-          x1: pair => pair.block + 1 - apart,
-          x2: pair => pair.block + 1 + apart,
+          x1: pair => pair.block + 1 - offset,
+          x2: pair => pair.block + 1 + offset,
           y1: "a",
           y2: "b",
           stroke: "var(--line-strong)",
         },
       ),
       plot.dot(left, {
-        x: pair => pair.block + 1 - apart,
+        x: pair => pair.block + 1 - offset,
         y: "a",
         r,
         fill: "var(--arm-a)",
         title: pair => title(pair, pair.a),
       }),
       plot.dot(right, {
-        x: pair => pair.block + 1 + apart,
+        x: pair => pair.block + 1 + offset,
         y: "b",
         r: r * 1.15,
         symbol: "diamond",

@@ -1,4 +1,4 @@
-/** A metric over an ordered quantity, a line for each setting, shaded where two of them change places. */
+/** A metric over an ordered quantity, with a line for each setting and shaded crossings. */
 import type * as Plot from "@observablehq/plot";
 import { useCallback } from "react";
 import type { MetricCurve } from "@/api/types";
@@ -21,9 +21,10 @@ export function CurveFigure({ title, summary, curve }: CurveFigureProps) {
       title={title}
       description={
         <>
-          {summary}: the mean of the boots at each number of {curve.over}, a line and a mark for each setting.
-          {curve.crossings.length > 0 && " Shaded: between its ends two settings change places."}
-          {curve.says.map(said => ` ${said.charAt(0).toUpperCase()}${said.slice(1)}.`)}
+          {summary}: the mean of the boots at each number of {curve.over}, with a line and a mark for each
+          setting.
+          {curve.crossings.length > 0 && " Shaded: the range in which two settings cross."}
+          {curve.says.map(sentence => ` ${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`)}
         </>
       }
       table={
@@ -47,18 +48,18 @@ type Point = Line["points"][number];
 interface Row {
   scenario: string;
   x: number;
-  /** Setting -> its figure here. */
-  of: Map<string, Point>;
+  /** The point of each setting. */
+  points: Map<string, Point>;
 }
 
-/** A row per point, by rising x. */
+/** Return one row per scenario, ordered by x. */
 export function rowsOf({ lines }: MetricCurve): Row[] {
   const rows = new Map<string, Row>();
   for (const { setting, points } of lines)
     for (const point of points) {
-      const row = rows.get(point.scenario) ?? { scenario: point.scenario, x: point.x, of: new Map() };
+      const row = rows.get(point.scenario) ?? { scenario: point.scenario, x: point.x, points: new Map() };
       rows.set(point.scenario, row);
-      row.of.set(setting, point);
+      row.points.set(setting, point);
     }
   return [...rows.values()].toSorted((a, b) => a.x - b.x);
 }
@@ -73,9 +74,9 @@ function columnsOf(curve: MetricCurve): Column<Row>[] {
         id: setting,
         header: setting,
         numeric: true,
-        value: row => row.of.get(setting)?.mean,
+        value: row => row.points.get(setting)?.mean,
         text: row => {
-          const point = row.of.get(setting);
+          const point = row.points.get(setting);
           return point ? spread(point, decimals) : "";
         },
       }),
@@ -85,9 +86,10 @@ function columnsOf(curve: MetricCurve): Column<Row>[] {
 
 const HEIGHT = 340;
 
+/** Return the plot options. */
 export function lines(curve: MetricCurve, width: number, plot: typeof Plot): Plot.PlotOptions {
   const settings = curve.lines.map(line => line.setting);
-  const points = curve.lines.flatMap(({ setting, points: of }) => of.map(point => ({ ...point, setting })));
+  const points = curve.lines.flatMap(({ setting, points: own }) => own.map(point => ({ ...point, setting })));
   const unit = curve.unit ? ` (${curve.unit})` : "";
   return {
     height: HEIGHT,
@@ -101,8 +103,8 @@ export function lines(curve: MetricCurve, width: number, plot: typeof Plot): Plo
       labelAnchor: "center",
       labelArrow: false,
       labelOffset: 34,
-      // Where something was measured, as many as there is room for.
-      ticks: thinned([...new Set(points.map(point => point.x))], width),
+      // Ticks at the measured values, as many as fit.
+      ticks: fittingTicks([...new Set(points.map(point => point.x))], width),
       tickFormat: (x: number) => number(x),
     },
     y: {
@@ -141,11 +143,11 @@ export function lines(curve: MetricCurve, width: number, plot: typeof Plot): Plo
   };
 }
 
-/** Labels need about 44 pixels each; the first and the last stay. */
-function thinned(xs: readonly number[], width: number): number[] {
+/** Select evenly spaced ticks, about 44 px each, including the first and the last. */
+function fittingTicks(xs: readonly number[], width: number): number[] {
   const sorted = xs.toSorted((a, b) => a - b);
-  const room = Math.max(2, Math.floor((width - 72) / 44));
-  if (sorted.length <= room) return sorted;
-  const step = (sorted.length - 1) / (room - 1);
-  return Array.from({ length: room }, (_, at) => sorted[Math.round(at * step)] as number);
+  const max = Math.max(2, Math.floor((width - 72) / 44));
+  if (sorted.length <= max) return sorted;
+  const step = (sorted.length - 1) / (max - 1);
+  return Array.from({ length: max }, (_, at) => sorted[Math.round(at * step)] as number);
 }

@@ -1,8 +1,8 @@
-/** Effects with their 95 % intervals on one axis. Only what is evidence is drawn: anything else has no place on an axis. */
+/** Forest plot: effects with their 95 % intervals. Only effects with evidence are drawn. */
 import type * as Plot from "@observablehq/plot";
 import { type ReactNode, useCallback, useMemo } from "react";
 import type { Comparison } from "@/api/types";
-import { change, effect, interval, unitOfEffect } from "@/lib/numbers";
+import { change, effect, interval } from "@/lib/numbers";
 import { VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
@@ -12,28 +12,28 @@ import { domainOf, type Mark, markOf } from "./marks";
 
 export interface ForestRow {
   key: string;
-  /** What its row is called: a device, a version. */
+  /** Label of the row: a device, a version. */
   name: string;
   of: Comparison;
 }
 
 interface ForestFigureProps {
   title: string;
-  /** Comparisons of one metric; those without evidence or effect are named under the figure. */
+  /** Comparisons of one metric; those without evidence or effect are listed below the figure. */
   rows: readonly ForestRow[];
-  /** The header of the names: `topology`. */
+  /** Header of the label column: `topology`. */
   names: string;
   description?: ReactNode;
 }
 
-const OVER_LINES = { stroke: "var(--paper)", strokeWidth: 4 } as const;
+const TEXT_HALO = { stroke: "var(--paper)", strokeWidth: 4 } as const;
 const ROW = 42;
 const AXIS = 44;
 
 export function ForestFigure({ title, rows, names, description }: ForestFigureProps) {
   const drawn = useMemo(() => rows.filter(isDrawn), [rows]);
   const draw = useCallback((width: number, plot: typeof Plot) => forest(drawn, width, plot), [drawn]);
-  const left = rows.filter(row => !isDrawn(row));
+  const omitted = rows.filter(row => !isDrawn(row));
   const columns = useMemo(() => columnsOf(names), [names]);
   const first = drawn[0]?.of;
   return (
@@ -43,14 +43,14 @@ export function ForestFigure({ title, rows, names, description }: ForestFigurePr
         <>
           {first ? (
             <>
-              Mark: the estimate; line: its 95 % interval; upright line: no difference
-              {first.delta ? "; grey: effects smaller than the threshold" : ""}. {direction(first)}
+              Mark: estimate; line: 95 % interval; vertical line: no difference
+              {first.delta ? "; grey: effects smaller than the threshold" : ""}. {describeDirection(first)}
             </>
           ) : (
             "No topology has an effect to draw."
           )}
           {description && <> {description}</>}
-          {left.length > 0 && <> Not drawn: {left.map(why).join("; ")}.</>}
+          {omitted.length > 0 && <> Not drawn: {omitted.map(omissionReason).join("; ")}.</>}
         </>
       }
       table={
@@ -62,16 +62,17 @@ export function ForestFigure({ title, rows, names, description }: ForestFigurePr
   );
 }
 
+/** Return true if the comparison has evidence and an effect. */
 export function isDrawn({ of }: ForestRow): boolean {
   return of.evidence !== "none" && of.effect != null;
 }
 
-function why({ name, of }: ForestRow): string {
+function omissionReason({ name, of }: ForestRow): string {
   if (of.evidence === "none") return `${name} (no evidence)`;
   return `${name} (${of.verdict === null ? "no effect" : VERDICTS[of.verdict].word})`;
 }
 
-function direction(of: Comparison): string {
+function describeDirection(of: Comparison): string {
   if (of.direction === "none") return "Neither direction is better.";
   return of.direction === "higher_is_better"
     ? "Higher is better: to the right."
@@ -93,7 +94,7 @@ function columnsOf(names: string): Column<ForestRow>[] {
       header: "95 % interval",
       numeric: true,
       value: ({ of }) => of.ci95?.[0],
-      text: ({ of }) => certainty(of),
+      text: ({ of }) => intervalText(of),
     },
     { id: "n", header: "n", hint: "boots", numeric: true, value: ({ of }) => of.candidate?.n },
     {
@@ -106,13 +107,13 @@ function columnsOf(names: string): Column<ForestRow>[] {
   ];
 }
 
-/** The interval, or why there is none. */
-function certainty(of: Comparison): string {
+/** Format the interval, or the reason why there is none. */
+function intervalText(of: Comparison): string {
   if (of.effect == null) return "";
   return of.exact ? "exact" : interval(of.ci95) || "no interval";
 }
 
-/** The drawing's options. Names stand above their lines, so that long ones need no margin of their own. */
+/** Return the plot options. Labels are above their lines, so that long labels need no margin. */
 export function forest(rows: readonly ForestRow[], width: number, plot: typeof Plot): Plot.PlotOptions {
   const first = rows[0]?.of;
   const ends = rows.flatMap(({ of }) => [
@@ -123,8 +124,12 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
   ]);
   const narrow = width < 420;
   const y = { y: "key" } as const;
-  const words = ({ of }: ForestRow) =>
-    [effect(of), narrow ? "" : certainty(of), of.verdict === null ? "no verdict" : VERDICTS[of.verdict].word]
+  const label = ({ of }: ForestRow) =>
+    [
+      effect(of),
+      narrow ? "" : intervalText(of),
+      of.verdict === null ? "no verdict" : VERDICTS[of.verdict].word,
+    ]
       .filter(Boolean)
       .join("  ");
   type Marked = ForestRow & { mark: Mark };
@@ -142,7 +147,7 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
         fill: filled ? (row: Marked) => row.mark.colour : "var(--paper)",
         stroke: (row: Marked) => row.mark.colour,
         strokeWidth: 2,
-        title: (row: Marked) => `${row.name}: ${words(row)}`,
+        title: (row: Marked) => `${row.name}: ${label(row)}`,
       },
     );
   return {
@@ -153,11 +158,11 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
     marginBottom: AXIS - 2,
     x: {
       domain: domainOf([0, ...ends]),
-      label: first ? `change in ${unitOfEffect(first)}`.trimEnd() : null,
+      label: first ? `change in ${first.effect_unit}`.trimEnd() : null,
       labelAnchor: "center",
       labelArrow: false,
       labelOffset: 38,
-      // Counts are whole numbers, but between two of them an axis may have ticks.
+      // Counts are integers, but ticks may lie between two integers.
       tickFormat: (value: number) =>
         value === 0
           ? "0"
@@ -182,7 +187,7 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
           fill: "var(--sunken)",
         },
       ),
-      // Below each row's words, not across them.
+      // Below the row's text, not across it.
       plot.tickX(rows, { ...y, x: 0, insetTop: 20, stroke: "var(--line-strong)" }),
       plot.ruleY(
         rows.filter(({ of }) => of.ci95 != null),
@@ -203,7 +208,7 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
         frameAnchor: "left",
         textAnchor: "start",
         dy: -9,
-        ...OVER_LINES,
+        ...TEXT_HALO,
         fill: "var(--ink)",
         fontWeight: 600,
         lineWidth: (width * 0.42) / 12,
@@ -211,11 +216,11 @@ export function forest(rows: readonly ForestRow[], width: number, plot: typeof P
       }),
       plot.text(rows, {
         ...y,
-        text: words,
+        text: label,
         frameAnchor: "right",
         textAnchor: "end",
         dy: -9,
-        ...OVER_LINES,
+        ...TEXT_HALO,
         fill: "var(--muted)",
       }),
     ],

@@ -1,9 +1,9 @@
-/** Which run had which device when: a row for each device, a bar for each time a run had it. */
+/** Device usage over time: a row for each device, a bar for each run attempt. */
 import { Link } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Timeline, TimelineBar, TimelineDevice } from "@/api/types";
 import { duration } from "@/lib/time";
-import { oneLine, spoken, WHOSE } from "@/lib/words";
+import { FAILURE_KINDS, humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -18,7 +18,7 @@ interface GanttFigureProps {
 }
 
 const TICKS = 10;
-/** Between them a label is in the middle of its tick without reaching beyond the track, on a phone too. */
+/** Range of positions, in percent, in which a centred tick label stays within the axis, also on phones. */
 const FIRST_LABEL = 6;
 const LAST_LABEL = 94;
 
@@ -41,13 +41,13 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
           <span className={classes.keys}>
             <Key outcome="passed">passed</Key> <Key outcome="failed">{SIGNS.failed} failed</Key>{" "}
             <Key outcome="canceled">{SIGNS.canceled} canceled</Key>{" "}
-            <Key outcome="running">{SIGNS.running} at work</Key>{" "}
+            <Key outcome="running">{SIGNS.running} running</Key>{" "}
             <Key outcome="passed" health>
               health check
             </Key>
           </span>
-          A bar is a run on a device, with its submission's number where there is room; a press on it leads
-          there.
+          Each bar is a run on a device, labelled with the number of its submission. Select a bar to open the
+          submission.
         </>
       }
       table={
@@ -58,7 +58,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
           rows={bars}
           rowKey={of => `${of.run_id}-${of.attempt}-${of.device}-${of.started_at}`}
           initialSort={{ id: "began", desc: true }}
-          empty="No run had a device in this time."
+          empty="No runs in this period."
           narrow="stack"
           maxHeight="24rem"
         />
@@ -79,7 +79,7 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
         {rows.map(({ device, first, shown }) => (
           <Fragment key={device.name}>
             {first && <div className={classes.type}>{device.device_type}</div>}
-            <Name of={device.name} />
+            <DeviceName of={device.name} />
             <div className={classes.track}>
               {ticks.map(tick => (
                 <i key={tick.at} className={classes.line} style={{ left: `${tick.left}%` }} />
@@ -90,13 +90,13 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
                   key={`${bar.run_id}-${bar.attempt}-${bar.started_at}`}
                   bar={bar}
                   place={place}
-                  text={inside(bar, place, width)}
+                  text={barText(bar, place, width)}
                 />
               ))}
               {signsAbove(
-                shown.flatMap(each => above(each, width)),
+                shown.flatMap(each => signAbove(each, width)),
                 width,
-                WEIGHTS,
+                SIGN_PRIORITIES,
               ).map(sign => (
                 <b key={sign.left} className={classes.sign} style={{ left: `${sign.left}%` }}>
                   {sign.text}
@@ -110,8 +110,8 @@ export function GanttFigure({ title, timeline, controls }: GanttFigureProps) {
   );
 }
 
-/** Shortened where it must be, but never at its end, which tells it from its siblings. */
-function Name({ of }: { of: string }) {
+/** A device's name; only its stem is truncated. */
+function DeviceName({ of }: { of: string }) {
   const [stem, tail] = nameParts(of);
   return (
     <div className={classes.device} title={of}>
@@ -121,30 +121,30 @@ function Name({ of }: { of: string }) {
   );
 }
 
-/** What stands in a bar on a track so many pixels wide: sign and number, the number alone, or nothing. */
-function inside(bar: TimelineBar, place: Place, track: number): string {
+/** Return the text that fits into a bar: sign and number, the number alone, or "". */
+function barText(bar: TimelineBar, place: Place, track: number): string {
   if (bar.purpose === "health_check") return "";
   const number = bar.submission_id === null ? "" : String(bar.submission_id);
   const texts = [`${SIGNS[bar.outcome ?? "running"]} ${number}`.trim(), number];
   return texts.find(text => text !== "" && fits(text, place, track)) ?? "";
 }
 
-/** The sign that has no room in its bar. */
-function above({ bar, place }: Row["shown"][number], track: number): Sign[] {
+/** Return the sign that does not fit into its bar, if any. */
+function signAbove({ bar, place }: Row["shown"][number], track: number): Sign[] {
   const sign = SIGNS[bar.outcome ?? "running"];
-  return sign === "" || inside(bar, place, track).startsWith(sign) ? [] : [{ left: place.left, text: sign }];
+  return sign === "" || barText(bar, place, track).startsWith(sign) ? [] : [{ left: place.left, text: sign }];
 }
 
-/** The table says the same to those who come by keyboard, so bars take no focus. */
+/** A bar. Not focusable: the table has the same links for the keyboard. */
 function Bar({ bar, place, text }: { bar: TimelineBar; place: Place; text: string }) {
-  const ended = howItEnded(bar);
+  const ended = outcomeText(bar);
   const look = {
     className: classes.bar,
     "data-outcome": bar.outcome ?? "running",
     "data-health": bar.purpose === "health_check" || undefined,
-    // What has just begun, at the very end, is seen too.
+    // Keep a run that has just started visible at the end of the axis.
     style: { left: `min(${place.left}%, 100% - 4px)`, width: `${place.width}%` },
-    title: `${whatOf(bar)}, ${bar.plan} on ${bar.device}: ${ended}, ${took(bar) || "not ended"}`,
+    title: `${labelOf(bar)}, ${bar.plan} on ${bar.device}: ${ended}, ${durationText(bar) || "not finished"}`,
     tabIndex: -1,
   };
   const shown = text && <span className={classes.number}>{text}</span>;
@@ -169,17 +169,17 @@ function Key({ outcome, health, children }: { outcome: string; health?: boolean;
 }
 
 const SIGNS = { passed: "", failed: "!", canceled: "/", running: "›" };
-/** The signs, the weightiest last. */
-const WEIGHTS = `${SIGNS.canceled}${SIGNS.running}${SIGNS.failed}`;
+/** The signs, in order of increasing priority. */
+const SIGN_PRIORITIES = `${SIGNS.canceled}${SIGNS.running}${SIGNS.failed}`;
 
 interface Row {
   device: TimelineDevice;
-  /** Of its type. */
+  /** True for the first device of its type. */
   first: boolean;
   shown: { bar: TimelineBar; place: Place }[];
 }
 
-/** Devices of a type beside each other, in the order they come. */
+/** Return the rows of the chart, grouped by device type. */
 export function rowsOf(
   devices: readonly TimelineDevice[],
   bars: readonly TimelineBar[],
@@ -205,15 +205,15 @@ const COLUMNS: Column<TimelineBar>[] = [
   { id: "device", header: "device", rowHeader: true, value: of => of.device },
   {
     id: "what",
-    header: "what",
-    value: whatOf,
+    header: "run",
+    value: labelOf,
     wrap: true,
     cell: of =>
       of.submission_id === null ? (
-        whatOf(of)
+        labelOf(of)
       ) : (
         <Link to="/submissions/$id" params={{ id: of.submission_id }} search={{ run: of.run_id }}>
-          {whatOf(of)}
+          {labelOf(of)}
         </Link>
       ),
   },
@@ -221,34 +221,35 @@ const COLUMNS: Column<TimelineBar>[] = [
   { id: "owner", header: "owner", value: of => of.owner },
   {
     id: "began",
-    header: "began",
+    header: "started",
     value: of => of.started_at,
     cell: of => <RelativeTime at={of.started_at} />,
   },
   {
     id: "took",
-    header: "took (h:min:s)",
+    header: "duration (h:min:s)",
     numeric: true,
     value: of => (of.finished_at ? ms(of.finished_at) - ms(of.started_at) : null),
-    text: took,
+    text: durationText,
   },
-  { id: "ended", header: "ended", wrap: true, value: howItEnded },
+  { id: "ended", header: "outcome", wrap: true, value: outcomeText },
 ];
 
-function whatOf(bar: TimelineBar): string {
-  if (bar.submission_id === null) return spoken(bar.purpose);
+function labelOf(bar: TimelineBar): string {
+  if (bar.submission_id === null) return humanize(bar.purpose);
   return `${bar.submission_id}: ${oneLine(bar.title) || "untitled"}`;
 }
 
-/** `failed (kernel): panic`. */
-function howItEnded(bar: TimelineBar): string {
-  if (bar.outcome === null) return "at work";
-  const whose = bar.failure_kind && bar.outcome === "failed" ? ` (${WHOSE[bar.failure_kind].word})` : "";
-  const why = bar.failure && bar.outcome !== "passed" ? `: ${oneLine(bar.failure)}` : "";
-  return spoken(bar.outcome) + whose + why;
+/** Format the outcome with its failure: `failed (kernel): panic`. */
+function outcomeText(bar: TimelineBar): string {
+  if (bar.outcome === null) return "running";
+  const kind =
+    bar.failure_kind && bar.outcome === "failed" ? ` (${FAILURE_KINDS[bar.failure_kind].word})` : "";
+  const reason = bar.failure && bar.outcome !== "passed" ? `: ${oneLine(bar.failure)}` : "";
+  return humanize(bar.outcome) + kind + reason;
 }
 
-function took(bar: TimelineBar): string {
+function durationText(bar: TimelineBar): string {
   return bar.finished_at ? duration((ms(bar.finished_at) - ms(bar.started_at)) / 1000) : "";
 }
 

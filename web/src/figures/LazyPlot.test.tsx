@@ -2,13 +2,13 @@ import { act, render } from "@testing-library/react";
 import { expect, test, vi } from "vitest";
 import { LazyPlot } from "./LazyPlot";
 
-test("a drawing that has come and waits to be shown is on the sheet that is printed now", async () => {
-  const near: IntersectionObserverCallback[] = [];
+test("a loaded drawing that is not rendered yet is rendered for printing", async () => {
+  const callbacks: IntersectionObserverCallback[] = [];
   vi.stubGlobal(
     "IntersectionObserver",
     class {
-      constructor(come: IntersectionObserverCallback) {
-        near.push(come);
+      constructor(callback: IntersectionObserverCallback) {
+        callbacks.push(callback);
       }
       observe() {}
       disconnect() {}
@@ -19,10 +19,13 @@ test("a drawing that has come and waits to be shown is on the sheet that is prin
   const isDrawn = () => container.querySelector("svg") !== null;
 
   const entry = { isIntersecting: true } as IntersectionObserverEntry;
-  act(() => near[0]?.([entry], {} as IntersectionObserver));
-  await import("./PlotDrawing");
-  // React has been told, and shows it in a task of its own.
-  expect(isDrawn()).toBe(false);
-  dispatchEvent(new Event("beforeprint"));
-  expect(isDrawn()).toBe(true);
+  act(() => callbacks[0]?.([entry], {} as IntersectionObserver));
+  // Within act, React renders the loaded component only when act ends.
+  await act(async () => {
+    await import("./PlotDrawing");
+    await import("./PlotDrawing");
+    expect(isDrawn()).toBe(false);
+    dispatchEvent(new Event("beforeprint"));
+    expect(isDrawn()).toBe(true);
+  });
 });

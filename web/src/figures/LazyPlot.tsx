@@ -15,7 +15,7 @@ import type { PlotDrawingProps } from "./PlotDrawing";
 type Drawing = ComponentType<PlotDrawingProps>;
 
 let loading: Promise<{ default: Drawing }> | null = null;
-/** Known once it is loaded: what `lazy` makes waits at least once, and a sheet of paper waits for nothing. */
+/** The component once it is loaded: `lazy` suspends at least once, but printing cannot wait. */
 let loaded: Drawing | null = null;
 
 function load(): Promise<{ default: Drawing }> {
@@ -32,39 +32,39 @@ function load(): Promise<{ default: Drawing }> {
   return loading;
 }
 
-const WhenLoaded = lazy(load);
-/** What one draws with now. */
-const newest = (): Drawing => loaded ?? WhenLoaded;
-/** Drawn shortly before one scrolls to it. */
-const NEAR = "600px";
-/** Loaded at the latest so long after the page is there, whether one scrolls or not: it may be printed. */
+const LazyDrawing = lazy(load);
+/** Return the loaded component, or the lazy one. */
+const currentDrawing = (): Drawing => loaded ?? LazyDrawing;
+/** Distance from the viewport at which a figure is drawn. */
+const ROOT_MARGIN = "600px";
+/** Plot is loaded at the latest after this time even without scrolling, for printing. */
 const IDLE_MS = 3000;
 
 /**
- * A drawing by Observable Plot, which is loaded when the page has nothing else to do, and runs only when the reader comes
- * near it or prints. Its room is there from the start; what it shows is in the table behind it, so a drawing that cannot
- * be loaded takes nothing away, and a page printed before it was has the table in its place.
+ * A drawing by Observable Plot. Plot is loaded when the browser is idle, and the drawing is made when it is near the
+ * viewport or the page is printed. Its space is reserved. The figure's table has the same data, and replaces the
+ * drawing in print if Plot could not be loaded.
  */
 export function LazyPlot(props: PlotDrawingProps) {
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const [Drawn, setDrawn] = useState<Drawing | null>(null);
 
   useEffect(
     () =>
       whenIdle(() => {
-        // Whoever comes near asks again, and is told what went wrong.
+        // Loading is retried when the figure is near the viewport; the error is shown there.
         load().catch(() => undefined);
       }),
     [],
   );
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element || Drawn) return;
     const observer = new IntersectionObserver(
-      entries => entries.some(each => each.isIntersecting) && setDrawn(newest),
+      entries => entries.some(each => each.isIntersecting) && setDrawn(currentDrawing),
       {
-        rootMargin: NEAR,
+        rootMargin: ROOT_MARGIN,
       },
     );
     observer.observe(element);
@@ -72,37 +72,37 @@ export function LazyPlot(props: PlotDrawingProps) {
   }, [Drawn]);
 
   useEffect(() => {
-    // The sheet is taken as it is when this event has been handled: nothing may be left for later, and a drawing that has
-    // come but waits for React to show it is put in its place at once.
-    const print = () => flushSync(() => setDrawn(newest));
+    // The page is printed as it is when this event has been handled, so render a loaded drawing synchronously.
+    const print = () => flushSync(() => setDrawn(currentDrawing));
     window.addEventListener("beforeprint", print);
     return () => window.removeEventListener("beforeprint", print);
   }, []);
 
   return (
-    <div ref={place} className={classes.room} style={{ minHeight: props.height }} data-plot>
+    <div ref={container} className={classes.placeholder} style={{ minHeight: props.height }} data-plot>
       {Drawn && (
-        <NotLoaded>
+        <DrawingErrorBoundary>
           <Suspense fallback={<div aria-busy="true" />}>
             <Drawn {...props} />
           </Suspense>
-        </NotLoaded>
+        </DrawingErrorBoundary>
       )}
     </div>
   );
 }
 
-/** Returns what calls it off. */
+/** Call `act` when the browser is idle. Returns the function that cancels the call. */
 function whenIdle(act: () => void): () => void {
   if (typeof requestIdleCallback === "function") {
-    const asked = requestIdleCallback(act, { timeout: IDLE_MS });
-    return () => cancelIdleCallback(asked);
+    const handle = requestIdleCallback(act, { timeout: IDLE_MS });
+    return () => cancelIdleCallback(handle);
   }
   const timer = setTimeout(act, IDLE_MS);
   return () => clearTimeout(timer);
 }
 
-class NotLoaded extends Component<{ children: ReactNode }, { failed: boolean }> {
+/** Error boundary that shows a note if the drawing cannot be loaded. */
+class DrawingErrorBoundary extends Component<{ children: ReactNode }, { failed: boolean }> {
   override state = { failed: false };
 
   static getDerivedStateFromError() {
@@ -111,6 +111,6 @@ class NotLoaded extends Component<{ children: ReactNode }, { failed: boolean }> 
 
   override render() {
     if (!this.state.failed) return this.props.children;
-    return <p className="muted">The drawing could not be loaded. Its data are below.</p>;
+    return <p className="muted">The figure could not be loaded. Its data are below.</p>;
   }
 }

@@ -1,22 +1,22 @@
-/** Observable Plot as a component. Import it by `lazy()` only: it is half as large as everything else together. */
+/** Observable Plot as a component. Import it only with `lazy()`: it is half the size of the rest of the code. */
 import * as Plot from "@observablehq/plot";
 import { useLayoutEffect } from "react";
-import { adoptSheet } from "@/lib/adoptedStyles";
+import { adoptStyleSheet } from "@/lib/adoptedStyles";
 import { useWidth } from "./useWidth";
 
 export interface PlotDrawingProps {
-  /** The figure for a width in CSS pixels; keep it stable (`useCallback`), it is drawn again whenever it changes. */
+  /** Return the plot options for a width in CSS pixels. Must be stable (`useCallback`): a change redraws the figure. */
   draw(width: number, plot: typeof Plot): Plot.PlotOptions;
-  /** Its height before it is drawn: nothing may move when it comes. */
+  /** Height to reserve before the figure is drawn. */
   height: number;
 }
 
 export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
-  const [place, width] = useWidth<HTMLDivElement>();
+  const [container, width] = useWidth<HTMLDivElement>();
 
-  // Not an effect for later: who prints takes the page as it is when it has its width.
+  // A layout effect, because printing does not wait for passive effects.
   useLayoutEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element || width === 0) return;
     const drawn = Plot.plot({
       width,
@@ -24,21 +24,21 @@ export default function PlotDrawing({ draw, height }: PlotDrawingProps) {
       ...draw(width, Plot),
     });
     for (const style of drawn.querySelectorAll("style")) {
-      share(style.textContent ?? "");
+      adoptOnce(style.textContent ?? "");
       style.remove();
     }
     element.replaceChildren(drawn);
     return () => drawn.remove();
-  }, [draw, place, width]);
+  }, [draw, container, width]);
 
-  return <div ref={place} style={{ minHeight: height }} />;
+  return <div ref={container} style={{ minHeight: height }} />;
 }
 
-const shared = new Set<string>();
+const adopted = new Set<string>();
 
-/** Plot's own rules are the same in every figure: one sheet for all of them. */
-function share(css: string) {
-  if (shared.has(css)) return;
-  shared.add(css);
-  adoptSheet(css);
+/** Adopt Plot's style rules once for all figures: they are the same in each. */
+function adoptOnce(css: string) {
+  if (adopted.has(css)) return;
+  adopted.add(css);
+  adoptStyleSheet(css);
 }

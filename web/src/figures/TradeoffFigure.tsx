@@ -1,24 +1,24 @@
-/** What settings trade: work kept near the CPU that queued it, against CPUs kept busy. */
+/** Trade-off between settings: locality of work against work conservation (busy CPUs). */
 import type * as Plot from "@observablehq/plot";
 import { useCallback } from "react";
 import type { ArmSummary } from "@/api/types";
-import { number, places } from "@/lib/numbers";
+import { isPercent, number, places } from "@/lib/numbers";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
 import { LazyPlot } from "./LazyPlot";
 import { domainOf } from "./marks";
 
-/** One boot under one setting. */
+/** The values of one boot with one setting. */
 export interface TradeoffDot {
   scenario: string;
   setting: string;
   block: number;
   locality: number;
-  /** Null: not measured, or measured with a clock that proves nothing. */
+  /** Null if it was not measured or is not evidence. */
   conservation: number | null;
 }
 
-/** The server's means over those boots. */
+/** The server's summaries of those boots. */
 export interface TradeoffMean {
   scenario: string;
   setting: string;
@@ -36,37 +36,46 @@ interface TradeoffFigureProps {
   title: string;
   locality: Axis;
   conservation: Axis;
-  /** Whether the second axis is evidence here; without it only the first is drawn. */
-  both: boolean;
+  /** True if work conservation is evidence on this device; otherwise only locality is drawn. */
+  hasConservation: boolean;
   dots: readonly TradeoffDot[];
   means: readonly TradeoffMean[];
 }
 
-export function TradeoffFigure({ title, locality, conservation, both, dots, means }: TradeoffFigureProps) {
+export function TradeoffFigure({
+  title,
+  locality,
+  conservation,
+  hasConservation,
+  dots,
+  means,
+}: TradeoffFigureProps) {
   const scenarios = [...new Set(means.map(each => each.scenario))];
   const settings = [...new Set(means.map(each => each.setting))];
   const draw = useCallback(
     (width: number, plot: typeof Plot) =>
-      both
+      hasConservation
         ? plane(dots, means, [locality, conservation], width, plot)
         : strips(dots, means, locality, width, plot),
-    [both, dots, means, locality, conservation],
+    [hasConservation, dots, means, locality, conservation],
   );
-  const height = both ? PLANE + TOP : scenarios.length * (settings.length * STRIP + BETWEEN) + TOP + BOTTOM;
+  const height = hasConservation
+    ? PLANE + TOP
+    : scenarios.length * (settings.length * STRIP + BETWEEN) + TOP + BOTTOM;
   return (
     <Figure
       title={title}
       description={
-        both ? (
+        hasConservation ? (
           <>
-            To the right: {lowered(locality.summary)}. Upwards: {lowered(conservation.summary)}. Small: boots;
-            large: their mean. A setting that moves right and down buys locality with idle CPUs.
+            Right: {lowerFirst(locality.summary)}. Up: {lowerFirst(conservation.summary)}. Small marks: boots;
+            large marks: means. A setting further right and lower gains locality at the cost of idle CPUs.
           </>
         ) : (
           <>
-            {locality.summary}, a dot for each boot, a line for their mean. {conservation.name}, the other
-            half of this trade, is measured with the device's clock: on an emulated device that is no evidence,
-            so it stands in the table as a value and is not drawn.
+            {locality.summary}: a dot for each boot, a line for their mean. {conservation.name}, the other
+            side of the trade-off, depends on timing, which is not evidence on an emulated device. Its values
+            are only in the table.
           </>
         )
       }
@@ -113,7 +122,7 @@ const TOP = 8;
 const BOTTOM = 40;
 const PLANE = 320;
 
-/** One axis: a line per scenario and setting. */
+/** Return the plot options for locality alone: a line per scenario and setting. */
 export function strips(
   dots: readonly TradeoffDot[],
   means: readonly TradeoffMean[],
@@ -125,7 +134,7 @@ export function strips(
   const longest = Math.max(...means.map(each => each.setting.length));
   const measured = means.filter(each => each.locality !== null);
   return {
-    height: scenarios.length * (longestGroup(means) * STRIP + BETWEEN) + TOP + BOTTOM,
+    height: scenarios.length * (settingCount(means) * STRIP + BETWEEN) + TOP + BOTTOM,
     marginLeft: Math.min(width * 0.45, 12 + longest * 6.6),
     marginRight: 16,
     marginTop: TOP + BETWEEN - 8,
@@ -183,7 +192,7 @@ export function strips(
   };
 }
 
-/** Two axes: scenarios side by side, or below each other where there is no room. */
+/** Return the plot options for both axes; scenarios are side by side, or stacked on narrow screens. */
 export function plane(
   dots: readonly TradeoffDot[],
   means: readonly TradeoffMean[],
@@ -193,8 +202,8 @@ export function plane(
 ): Plot.PlotOptions {
   const scenarios = [...new Set(means.map(each => each.scenario))];
   const settings = [...new Set(means.map(each => each.setting))];
-  const beside = width / scenarios.length >= 200;
-  const facet = beside ? { fx: "scenario" } : { fy: "scenario" };
+  const sideBySide = width / scenarios.length >= 200;
+  const facet = sideBySide ? { fx: "scenario" } : { fy: "scenario" };
   const placed = dots.filter(each => each.conservation !== null);
   const measured = means.filter(each => each.locality !== null && each.conservation !== null);
   const xs = [...placed.map(each => each.locality), ...measured.map(each => each.locality?.mean ?? 0)];
@@ -203,7 +212,7 @@ export function plane(
     ...measured.map(each => each.conservation?.mean ?? 0),
   ];
   return {
-    height: beside ? PLANE : scenarios.length * 220 + BOTTOM,
+    height: sideBySide ? PLANE : scenarios.length * 220 + BOTTOM,
     marginLeft: 52,
     marginRight: 12,
     marginTop: 30,
@@ -224,7 +233,7 @@ export function plane(
       grid: true,
       ticks: 5,
     },
-    [beside ? "fx" : "fy"]: { domain: scenarios, label: null },
+    [sideBySide ? "fx" : "fy"]: { domain: scenarios, label: null },
     symbol: { domain: settings, legend: true },
     color: { type: "identity" },
     marks: [
@@ -248,17 +257,18 @@ export function plane(
         stroke: "var(--ink)",
         strokeWidth: 2,
         title: each =>
-          `${each.scenario} ${each.setting}: ${number(each.locality?.mean ?? 0)} ${x.unit}, ${number(each.conservation?.mean ?? 0)} ${y.unit}`,
+          `${each.scenario} ${each.setting}: ${number(each.locality?.mean ?? 0)} ${x.unit}, ` +
+          `${number(each.conservation?.mean ?? 0)} ${y.unit}`,
       }),
     ],
   };
 }
 
-function longestGroup(means: readonly TradeoffMean[]): number {
+function settingCount(means: readonly TradeoffMean[]): number {
   return new Set(means.map(each => each.setting)).size;
 }
 
-function lowered(sentence: string): string {
+function lowerFirst(sentence: string): string {
   return sentence.charAt(0).toLowerCase() + sentence.slice(1);
 }
 
@@ -266,7 +276,7 @@ function labelOf({ name, unit }: Axis): string {
   return unit ? `${name} (${unit})` : name;
 }
 
-/** Shares are shown on all of 0 to 100: a part of them would make a small difference look large. */
+/** Return 0 to 100 for percentages, because a partial axis exaggerates differences; otherwise the values' domain. */
 function shareDomain(unit: string, values: readonly number[]): [number, number] {
-  return unit === "%" && values.every(value => value >= 0 && value <= 100) ? [0, 100] : domainOf(values);
+  return isPercent(unit) && values.every(value => value >= 0 && value <= 100) ? [0, 100] : domainOf(values);
 }

@@ -1,4 +1,4 @@
-/** What the busiest workqueues did over time: a panel for each, a line for each arm. */
+/** Activity of the busiest workqueues over time: a panel for each workqueue, a line for each arm. */
 import type * as Plot from "@observablehq/plot";
 import { useCallback } from "react";
 import type { Arm, WorkqueueCell } from "@/api/types";
@@ -24,11 +24,10 @@ export function WorkqueuesFigure({ title, cell, emulated }: WorkqueuesFigureProp
       title={title}
       description={
         <>
-          Work items completed per second by the busiest workqueues in one {cell.phase} repetition, looked at
-          once a second by {cell.source === "stats" ? "the kernel's counters" : "workqueue tracepoints"}. Each
-          panel has its own scale from zero.
-          {emulated &&
-            " On an emulated device counts are evidence of the mechanism; seconds and CPU time are not."}
+          Work items completed per second by the busiest workqueues in one {cell.phase} repetition, sampled
+          once a second from {cell.source === "stats" ? "the kernel's counters" : "workqueue tracepoints"}.
+          Each panel has its own scale from zero.
+          {emulated && " On an emulated device, counts are evidence of the mechanism; times are not."}
           {cell.notes.map(note => ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.`)}
         </>
       }
@@ -58,7 +57,7 @@ export function WorkqueuesFigure({ title, cell, emulated }: WorkqueuesFigureProp
 }
 
 const STROKE: Record<Arm, string> = { baseline: "var(--arm-a)", candidate: "var(--arm-b)" };
-/** The form says what the colour says. */
+/** The dash pattern repeats the meaning of the colour. */
 const DASH: Record<Arm, string | undefined> = { baseline: undefined, candidate: "6 3" };
 
 const COUNTERS = [
@@ -98,11 +97,12 @@ interface Place {
   workqueue: string;
   arm: Arm;
   seconds: number;
-  /** Of the panel's highest rate: panels have scales of their own. */
+  /** Share of the panel's highest rate: each panel has its own scale. */
   share: number;
   rate: number;
 }
 
+/** Return the points of all panels. */
 export function placesOf(cell: WorkqueueCell): Place[] {
   const peaks = new Map<string, number>();
   for (const { workqueue, points } of cell.series)
@@ -110,12 +110,13 @@ export function placesOf(cell: WorkqueueCell): Place[] {
   return cell.series.flatMap(({ workqueue, arm, points }) => {
     const peak = peaks.get(workqueue) || 1;
     const [first] = points;
-    // One look is one rate over all of the time before it.
+    // A single sample is the rate over all of the time before it.
     const drawn = points.length === 1 && first ? [[0, first[1]] as const, first] : points;
     return drawn.map(([seconds, rate]) => ({ workqueue, arm, seconds, rate, share: rate / peak }));
   });
 }
 
+/** Return the plot options. */
 export function panels(cell: WorkqueueCell, width: number, plot: typeof Plot): Plot.PlotOptions {
   const places = placesOf(cell);
   const names = [...new Set(cell.series.map(each => each.workqueue))];
@@ -142,7 +143,7 @@ export function panels(cell: WorkqueueCell, width: number, plot: typeof Plot): P
       plot.ruleY([0], { stroke: "var(--line-strong)" }),
       plot.text(names, {
         fy: name => name,
-        text: name => `${name}: up to ${number(peak(name))} a second`,
+        text: name => `${name}: up to ${number(peak(name))} per second`,
         frameAnchor: "top-left",
         textAnchor: "start",
         fill: "var(--ink)",

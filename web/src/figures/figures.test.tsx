@@ -27,8 +27,8 @@ function drawn(options: Plot.PlotOptions): Element {
   return Plot.plot({ width: 600, ...options });
 }
 
-/** Numbers in an SVG that are none: what a missing value becomes when nobody asked whether it is there. */
-function broken(drawing: Element): string[] {
+/** Return the attributes of an SVG with invalid numbers, the result of missing values. */
+function invalidAttributes(drawing: Element): string[] {
   return [...drawing.querySelectorAll("*")].flatMap(element =>
     [...element.attributes]
       .filter(({ value }) => /NaN|undefined|Infinity/.test(value))
@@ -46,7 +46,7 @@ const VERDICTS: (Verdict | null)[] = [
   null,
 ];
 
-test("every verdict with a direction has a form of its own: colour is never all there is", () => {
+test("every verdict has its own shape, not only a colour", () => {
   const form = (verdict: Verdict | null) => {
     const { symbol, rotate, filled } = markOf(verdict);
     return `${symbol} ${rotate} ${filled}`;
@@ -55,7 +55,7 @@ test("every verdict with a direction has a form of its own: colour is never all 
   expect(new Set(certain.map(form)).size).toBe(certain.length);
 });
 
-test("a forest has a mark per effect and a line per interval, and its axis holds them and zero", () => {
+test("a forest plot has a mark per effect, a line per interval and zero on its axis", () => {
   const rows = rowsOf("locality");
   const drawing = drawn(forest(rows, 600, Plot));
   expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
@@ -64,13 +64,13 @@ test("a forest has a mark per effect and a line per interval, and its axis holds
   expect(
     drawing.querySelectorAll('[aria-label="rule"] line[stroke^="var(--good)"], [aria-label="rule"] line'),
   ).toHaveLength(rows.length);
-  expect(broken(drawing)).toEqual([]);
+  expect(invalidAttributes(drawing)).toEqual([]);
   const [low, high] = (forest(rows, 600, Plot).x as { domain: [number, number] }).domain;
   expect(low).toBeLessThan(0);
   expect(high).toBeGreaterThan(Math.max(...rows.map(({ of }) => of.ci95?.[1] ?? 0)));
 });
 
-test("a forest draws effects of any verdict, without interval and exact", () => {
+test("a forest plot draws every verdict, without interval and exact", () => {
   const [row] = rowsOf("locality") as [ForestRow];
   const rows = VERDICTS.map((verdict, at): ForestRow => {
     const of: Comparison = {
@@ -87,10 +87,10 @@ test("a forest draws effects of any verdict, without interval and exact", () => 
   expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
     rows.length,
   );
-  expect(broken(drawing)).toEqual([]);
+  expect(invalidAttributes(drawing)).toEqual([]);
 });
 
-test("what is no evidence is named under a forest and drawn nowhere", async () => {
+test("comparisons without evidence are listed below the forest plot, not drawn", async () => {
   const rows = rowsOf("busy");
   expect(rows.filter(isDrawn).map(row => row.name)).toEqual(["xeon-2s scope=system", "xeon-2s scope=cache"]);
   await renderPart(<ForestFigure title="busy" rows={rows} names="topology" />);
@@ -99,7 +99,7 @@ test("what is no evidence is named under a forest and drawn nowhere", async () =
   ).toBeTruthy();
 });
 
-test("boots: a mark each, joined within a block; a block with one arm has one mark and no line", () => {
+test("boots: one mark each, joined within a block that has both arms", () => {
   const side = (blocks: number, value: number) => ({
     name: "x",
     summary: null,
@@ -110,10 +110,10 @@ test("boots: a mark each, joined within a block; a block with one arm has one ma
   const drawing = drawn(boots(pairs, [mean, mean], ["busy", "%"], 600, Plot));
   expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(6 + 5);
   expect(drawing.querySelectorAll('[aria-label="link"] path')).toHaveLength(5);
-  expect(broken(drawing)).toEqual([]);
+  expect(invalidAttributes(drawing)).toEqual([]);
 });
 
-test("boots: a hundred blocks, one block, no block and counts that are all alike are drawn", () => {
+test("boots: a hundred, one or no blocks and equal values are drawn", () => {
   const side = (blocks: number) => ({
     name: "x",
     summary: null,
@@ -125,11 +125,11 @@ test("boots: a hundred blocks, one block, no block and counts that are all alike
     expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(
       2 * blocks,
     );
-    expect(broken(drawing)).toEqual([]);
+    expect(invalidAttributes(drawing)).toEqual([]);
   }
 });
 
-test("boots without evidence are a table: there is no figure, key or colour", async () => {
+test("boots without evidence are shown only as a table", async () => {
   const side = { name: "baseline", summary: null, dots: [{ block: 0, value: 8.2 }] };
   const { container } = await renderPart(
     <BootsFigure
@@ -145,7 +145,7 @@ test("boots without evidence are a table: there is no figure, key or colour", as
   expect(screen.getByRole("table", { name: "Values" })).toBeTruthy();
 });
 
-test("a tradeoff is a plane on hardware and strips of locality on an emulated device", () => {
+test("the trade-off has two axes on hardware and one on an emulated device", () => {
   const locality = { name: "locality", unit: "%", summary: "Work that ran where it was queued" };
   const busy = { name: "busy", unit: "%", summary: "Busy share of all CPUs" };
   const places = ["HIGH", "LOW"].flatMap(scenario =>
@@ -160,11 +160,11 @@ test("a tradeoff is a plane on hardware and strips of locality on an emulated de
   for (const width of [900, 360]) {
     const wide = drawn(plane(dots(90), means, [locality, busy], width, Plot));
     expect(wide.querySelectorAll('[aria-label="dot"] path')).toHaveLength(24 + 4);
-    expect(broken(wide)).toEqual([]);
+    expect(invalidAttributes(wide)).toEqual([]);
     const strip = drawn(strips(dots(null), means, locality, width, Plot));
     expect(strip.querySelectorAll('[aria-label="dot"] circle')).toHaveLength(24);
     expect(strip.textContent).not.toContain("busy");
-    expect(broken(strip)).toEqual([]);
+    expect(invalidAttributes(strip)).toEqual([]);
   }
 });
 
@@ -189,24 +189,24 @@ const curve: MetricCurve = {
   says: ["scope=system overtakes scope=cache between 24 and 96 issuers"],
 };
 
-test("a curve has a mark per point, a line per setting, a field per crossing, on wide and narrow pages", () => {
+test("a curve has a mark per point, a line per setting and an area per crossing", () => {
   for (const width of [900, 320]) {
     const drawing = drawn({ ...lines(curve, width, Plot), width });
     expect(drawing.querySelectorAll('[aria-label="dot"] path')).toHaveLength(12);
     expect(drawing.querySelectorAll('[aria-label="line"] path')).toHaveLength(2);
     expect(drawing.querySelectorAll('[aria-label="rect"] rect')).toHaveLength(1);
-    expect(broken(drawing)).toEqual([]);
+    expect(invalidAttributes(drawing)).toEqual([]);
     const ticks = (lines(curve, width, Plot).x as { ticks: number[] }).ticks;
     expect([ticks[0], ticks.at(-1)]).toEqual([1, 96]);
   }
 });
 
-test("a curve of one point is drawn, and a point that one setting lacks is a hole in its table", async () => {
+test("a curve of one point is drawn; a missing point is empty in the table", async () => {
   const [system, cache] = curve.lines as [MetricCurve["lines"][number], MetricCurve["lines"][number]];
   const one = { ...curve, crossings: [], lines: [{ ...system, points: system.points.slice(0, 1) }] };
-  expect(broken(drawn(lines(one, 600, Plot)))).toEqual([]);
+  expect(invalidAttributes(drawn(lines(one, 600, Plot)))).toEqual([]);
   const holed = { ...curve, lines: [{ ...system, points: system.points.slice(1) }, cache] };
-  expect(curveRows(holed).map(row => [row.x, row.of.size])).toEqual([
+  expect(curveRows(holed).map(row => [row.x, row.points.size])).toEqual([
     [1, 1],
     [3, 2],
     [8, 2],
@@ -218,17 +218,17 @@ test("a curve of one point is drawn, and a point that one setting lacks is a hol
   expect(screen.getByText(/Scope=system overtakes scope=cache between 24 and 96 issuers\./)).toBeTruthy();
 });
 
-test("an axis has room at both ends, also around values that are all alike", () => {
+test("an axis has padding at both ends, also for equal values", () => {
   expect(domainOf([3, 5])).toEqual([2.88, 5.12]);
   expect(domainOf([0, 0])).toEqual([-1, 1]);
   const [low, high] = domainOf([33, 33]);
   expect([low < 33, high > 33]).toEqual([true, true]);
 });
 
-test("between two counts an axis still tells its ticks apart", () => {
+test("ticks between two counts have distinct labels", () => {
   const rows = rowsOf("locality").map(row => ({
     ...row,
-    of: { ...row.of, exact: true, scale: "difference" as const, unit: "locks" },
+    of: { ...row.of, exact: true, scale: "difference" as const, unit: "locks", effect_unit: "locks" },
   }));
   const { tickFormat } = forest(rows, 600, Plot).x as { tickFormat: (value: number) => string };
   expect([-1, -0.8, 0, 0.2, 30].map(tickFormat)).toEqual(["\u22121", "\u22120.80", "0", "+0.20", "+30"]);

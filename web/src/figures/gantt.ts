@@ -1,22 +1,22 @@
-/** Where things are on an axis of time. Pure; times in ms since the epoch, places in percent of the axis. */
+/** Geometry of the Gantt chart. Times are in ms since the epoch, positions in percent of the time axis. */
 
 const STEPS_MIN = [5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 7200, 10_080];
 
 export interface Tick {
   at: number;
   left: number;
-  /** `18:00`; at midnight the day, `11-21`. */
+  /** `18:00`, or the date (`11-21`) at midnight. */
   label: string;
 }
 
-/** Round times of the reader's own clock, `most` at most; they stay round where the clocks change in between. */
-export function ticksOf(since: number, until: number, most: number): Tick[] {
+/** Return at most `max` ticks at round local times, also across a daylight saving change. */
+export function ticksOf(since: number, until: number, max: number): Tick[] {
   const minutes = (until - since) / 60_000;
-  const step = STEPS_MIN.find(each => minutes / each <= most) ?? Math.ceil(minutes / most / 1440) * 1440;
+  const step = STEPS_MIN.find(each => minutes / each <= max) ?? Math.ceil(minutes / max / 1440) * 1440;
   const first = new Date(since);
   const ticks: Tick[] = [];
-  for (let many = 0; ; many += 1) {
-    const time = new Date(first.getFullYear(), first.getMonth(), first.getDate(), 0, many * step);
+  for (let index = 0; ; index += 1) {
+    const time = new Date(first.getFullYear(), first.getMonth(), first.getDate(), 0, index * step);
     const at = time.getTime();
     if (at > until) return ticks;
     if (at >= since) ticks.push({ at, left: placeOf(at, since, until), label: labelOf(time) });
@@ -28,7 +28,7 @@ export interface Place {
   width: number;
 }
 
-/** The part of a span that the axis shows; what has not ended goes on to `now`. Null when that is none. */
+/** Return the visible part of a span, or null if it is outside the axis. A span without `end` lasts until `now`. */
 export function spanOf(
   start: number,
   end: number | null,
@@ -41,18 +41,19 @@ export function spanOf(
   return { left, width: placeOf(to, since, until) - left };
 }
 
+/** Return the position of a time on the axis. */
 export function placeOf(at: number, since: number, until: number): number {
   return (100 * (at - since)) / (until - since);
 }
 
-/** A digit of the smallest text, the room beside a text in a bar, and what a sign above a bar takes; all in px. */
+/** Widths in px: a digit of the smallest text, the padding of text in a bar, and a sign above a bar. */
 const DIGIT_PX = 7.5;
-const BESIDE_PX = 8;
+const PADDING_PX = 8;
 const SIGN_PX = 14;
 
-/** Whether a text stands in a bar, on a track so many pixels wide. */
+/** Return true if a text fits into a bar on a track that is `track` px wide. */
 export function fits(text: string, { width }: Place, track: number): boolean {
-  return (width * track) / 100 >= text.length * DIGIT_PX + BESIDE_PX;
+  return (width * track) / 100 >= text.length * DIGIT_PX + PADDING_PX;
 }
 
 export interface Sign {
@@ -61,23 +62,23 @@ export interface Sign {
 }
 
 /**
- * Signs for bars that have no room for theirs. Where two would touch, the weightier one stands for both: it is the last
- * of `weights` that they have.
+ * Return the signs to show above bars that are too small for them. Where two would overlap, only the one with the
+ * higher priority is kept: the later one in `priorities`.
  */
-export function signsAbove(signs: readonly Sign[], track: number, weights: string): Sign[] {
-  const apart = track > 0 ? (100 * SIGN_PX) / track : 100;
+export function signsAbove(signs: readonly Sign[], track: number, priorities: string): Sign[] {
+  const minDistance = track > 0 ? (100 * SIGN_PX) / track : 100;
   const shown: Sign[] = [];
   for (const { left, text } of signs.toSorted((a, b) => a.left - b.left)) {
     const last = shown.at(-1);
-    if (!last || left - last.left >= apart) shown.push({ left, text });
-    else if (weights.indexOf(text) > weights.indexOf(last.text)) last.text = text;
+    if (!last || left - last.left >= minDistance) shown.push({ left, text });
+    else if (priorities.indexOf(text) > priorities.indexOf(last.text)) last.text = text;
   }
   return shown;
 }
 
 /**
- * A device's name, cut where it begins to tell the device from its siblings: `two-socket-xeon`, `-2`. The second part is
- * short and stays whole wherever the first is shortened.
+ * Split a device's name into a stem and the suffix that distinguishes it from similar devices: `two-socket-xeon`, `-2`.
+ * The stem may be truncated, the suffix is always shown.
  */
 export function nameParts(name: string): [string, string] {
   const at = name.search(/[-_.:]?[^-_.:]{1,8}$/);

@@ -1,8 +1,8 @@
-/** How verdicts and arms look in figures: a form for each, so that the colour repeats what the form says. */
+/** Marks of verdicts in figures: each has its own shape, so that figures do not depend on colour. */
 import type { Verdict } from "@/api/types";
 import { type Tone, VERDICTS } from "@/lib/words";
 
-/** Up for better, down for worse, a square for the same, a ring for what is not known. */
+/** Triangle up: improvement; down: regression; square: equivalent or below threshold; circle: other. */
 export interface Mark {
   symbol: "triangle" | "square" | "circle";
   /** Degrees. */
@@ -19,6 +19,7 @@ const COLOURS: Record<Tone, string> = {
   none: "var(--none)",
 };
 
+/** Return the mark of a verdict. */
 export function markOf(verdict: Verdict | null | undefined): Mark {
   const colour = COLOURS[verdict == null ? "none" : VERDICTS[verdict].tone];
   switch (verdict) {
@@ -35,10 +36,10 @@ export function markOf(verdict: Verdict | null | undefined): Mark {
   }
 }
 
-/** A domain around `values` with room at both ends, also where they are all alike. */
+/** Return an axis domain around `values` with padding at both ends, also if all values are equal. */
 export function domainOf(values: readonly number[]): [number, number] {
   const low = Math.min(...values);
   const high = Math.max(...values);
-  const room = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
-  return [low - room, high + room];
+  const padding = (high - low) * 0.06 || Math.abs(high) * 0.05 || 1;
+  return [low - padding, high + padding];
 }

@@ -1,9 +1,9 @@
 /**
- * The parts of Mantine that these pages use; its styles for them are in styles/mantine.css. Add a component to both, run
- * `npm run build && npm run budget`, and look at what it costs. Whatever plain HTML does well is not here.
+ * The Mantine components in use; their styles are imported in styles/mantine.css. Add a component to both files,
+ * and check the bundle size that `npm run build` prints. Plain HTML is preferred where it is enough.
  *
- * Never pass responsive style props (`p={{ base: 1, sm: 2 }}`): Mantine writes a style element for them, which the page's
- * policy refuses. Layout belongs in a CSS module.
+ * Never pass responsive style props (`p={{ base: 1, sm: 2 }}`): Mantine injects a style element for them, which the
+ * content security policy refuses. Layout belongs in a CSS module.
  */
 export {
   Autocomplete,

@@ -1,19 +1,20 @@
 /**
- * Style sheets for what would write `style` elements, which the page's policy refuses. A constructed sheet is made by
- * script, like an element's `style` property, and no markup can do it; so the policy lets it be.
+ * Constructed style sheets, for libraries that would inject `style` elements. The content security policy refuses
+ * `style` elements but allows sheets constructed by script.
  */
 export interface AdoptedSheet {
   set(css: string): void;
-  drop(): void;
+  remove(): void;
 }
 
-export function adoptSheet(css = ""): AdoptedSheet {
+/** Add a style sheet to the document. */
+export function adoptStyleSheet(css = ""): AdoptedSheet {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(css);
   document.adoptedStyleSheets.push(sheet);
   return {
     set: text => sheet.replaceSync(text),
-    drop: () => {
+    remove: () => {
       document.adoptedStyleSheets = document.adoptedStyleSheets.filter(each => each !== sheet);
     },
   };

@@ -1,4 +1,7 @@
-/** Copies; false where the browser does not let it. A lab is often served without TLS, where the modern way is missing. */
+/**
+ * Copy text to the clipboard; return false if the browser refuses. Falls back to `execCommand`, because a lab is often
+ * served without TLS, where the Clipboard API is not available.
+ */
 export async function copyText(text: string): Promise<boolean> {
   try {
     if (navigator.clipboard && window.isSecureContext) {
@@ -6,7 +9,7 @@ export async function copyText(text: string): Promise<boolean> {
       return true;
     }
   } catch {
-    // Refused: the old way may still be allowed.
+    // Refused: the fallback may still be allowed.
   }
   const area = document.createElement("textarea");
   area.value = text;

@@ -27,7 +27,7 @@ test.each([
   expect(places(values)).toBe(expected);
 });
 
-test("mean and spread share their digits", () => {
+test("mean and deviation have the same decimals", () => {
   expect(spread({ mean: 1159.4, stddev: 1.338 })).toBe("1159.40 ±1.34");
   expect(spread({ mean: 48_211.3, stddev: 310.2 })).toBe("48211 ±310");
   expect(spread({ mean: 34, stddev: null })).toBe("34");
@@ -38,21 +38,21 @@ test.each([
   [-12.54, "\u221212.5"],
   [0.0123, "+0.012"],
   [0, "0.00"],
-  [-2_500_000, "\u22122.50e+6"],
-])("a change of %d reads %s", (value, text) => {
+  [-2_500_000, "\u22122.50e+06"],
+])("a change of %d is formatted as %s", (value, text) => {
   expect(signed(value)).toBe(text);
 });
 
-test("the effect between two counts is a whole number, in points between two shares", () => {
-  const counts = { effect: -30, exact: true, scale: "difference", unit: "locks" } as const;
+test("an effect is an integer between counts, in points between percentages", () => {
+  const counts = { effect: -30, exact: true, scale: "difference", effect_unit: "locks" } as const;
   expect(change(counts)).toBe("\u221230");
   expect(effect(counts)).toBe("\u221230 locks");
-  expect(effect({ effect: 62.51, scale: "difference", unit: "%" })).toBe("+62.5 points");
-  expect(effect({ effect: 1.24, scale: "ratio", unit: "MiB/s" })).toBe("+1.24 %");
-  expect(effect({ effect: null, scale: "ratio", unit: "MiB/s" })).toBe("");
+  expect(effect({ effect: 62.51, scale: "difference", effect_unit: "points" })).toBe("+62.5 points");
+  expect(effect({ effect: 1.24, scale: "ratio", effect_unit: "%" })).toBe("+1.24 %");
+  expect(effect({ effect: null, scale: "ratio", effect_unit: "%" })).toBe("");
 });
 
-test("an interval shows both bounds with their signs", () => {
+test("an interval has both bounds with their signs", () => {
   expect(interval([-0.5, 1.52])).toBe("[\u22120.50, +1.52]");
   expect(interval(null)).toBe("");
 });
@@ -61,11 +61,11 @@ test.each([
   [0.00003, "<.0001"],
   [0.0313, ".0313"],
   [1, "1"],
-])("p %d reads %s", (p, text) => {
+])("p %d is formatted as %s", (p, text) => {
   expect(pValue(p)).toBe(text);
 });
 
-test("counts agree with their noun and are grouped from five digits on", () => {
+test("a count has its noun in singular or plural and is grouped from five digits", () => {
   expect(count(1, "block")).toBe("1 block");
   expect(count(0, "block")).toBe("0 blocks");
   expect(count(2, "boot with findings", "boots with findings")).toBe("2 boots with findings");
@@ -73,13 +73,13 @@ test("counts agree with their noun and are grouped from five digits on", () => {
   expect(grouped(1_234_567)).toBe("1\u202f234\u202f567");
 });
 
-test("sizes are binary and never read 1024", () => {
+test("sizes have binary prefixes and never read 1024", () => {
   expect(bytes(812)).toBe("812 B");
   expect(bytes(1_468_006)).toBe("1.4 MiB");
   expect(bytes(1_048_575)).toBe("1.0 MiB");
 });
 
-test("what rounds to zero has no sign", () => {
+test("a value rounded to zero has no sign", () => {
   expect(number(-0.001, 1)).toBe("0.0");
   expect(number(-2.345, 1)).toBe("\u22122.3");
 });
@@ -94,7 +94,7 @@ test.each([
   [0.15, 1, "0.1"],
   [1.005, 2, "1.00"],
   [1e11 + 0.5, 0, "100000000000"],
-])("%f to %i places is %s, as Python writes it", (value, decimals, text) => {
+])("%f with %i decimals is %s, as in Python", (value, decimals, text) => {
   expect(fixed(value, decimals)).toBe(text);
 });
 
@@ -107,6 +107,6 @@ test.each([
   [5, "%", "5 %"],
 ])("%f %s is %s", (value, unit, text) => expect(withUnit(value, unit)).toBe(text));
 
-test("a published change keeps its authors' digits", () => {
+test("a published change keeps all of its digits", () => {
   expect([-0.12, 1186.32, 0.8, 0].map(asPublished)).toEqual(["\u22120.12", "+1186.32", "+0.8", "0"]);
 });

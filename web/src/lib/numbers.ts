@@ -1,12 +1,13 @@
 /**
- * Figures as text. The rules are those of the lab's text reports (comparison/wqlab_comparison/words.py), so that a
- * number reads the same on a page, in a mail and on a terminal. Nothing here computes a result: the server did.
+ * Number formatting. The rules are those of the text reports (comparison/wqlab_comparison/words.py), so that a number
+ * reads the same on a page, in a mail and on a terminal; contracts/tests/golden/numbers.json has the expected texts for
+ * both. Results are computed by the server, never here.
  */
 
-/** U+2212 where a person reads; reports and copies keep the ASCII hyphen. */
+/** Minus sign U+2212, for pages; text reports and copied text use the ASCII hyphen. */
 export const MINUS = "\u2212";
 
-/** Decimal places that give the largest of `values` about four digits, the same for a whole column. */
+/** Return the decimal places for a column: about four significant digits for the largest of `values`. */
 export function places(values: readonly number[]): number {
   const finite = values.filter(Number.isFinite).map(Math.abs);
   const largest = Math.max(0, ...finite);
@@ -15,7 +16,7 @@ export function places(values: readonly number[]): number {
   return largest < 10_000 ? 2 : 0;
 }
 
-/** What a mean and its spread have in common: places for a column of them; none behind a mean that varies by tens. */
+/** Return the decimal places for a column of means and standard deviations; 0 if all deviations are at least 10. */
 export function placesOfArms(arms: readonly (Arm | null | undefined)[]): number {
   const known = arms.filter(arm => arm != null);
   const deviations = known
@@ -31,52 +32,57 @@ interface Arm {
 }
 
 /**
- * As Python's `format` rounds: what lies exactly in the middle goes to the even digit (1/32 to four places is .0312),
- * where toFixed always goes up. A hundred places show every double that can be such a middle exactly.
+ * Format with fixed decimals, rounding half to even as Python's `format` does (1/32 to four places is .0312); toFixed
+ * rounds half up. A hundred places are enough to represent exactly every double that is such a tie.
  */
 export function fixed(value: number, decimals: number): string {
   const rounded = value.toFixed(decimals);
-  const middle = /^50*$/.test(value.toFixed(100).slice(decimals - 100));
-  if (!middle || "02468".includes(rounded.at(-1) as string)) return rounded;
+  const tie = /^50*$/.test(value.toFixed(100).slice(decimals - 100));
+  if (!tie || "02468".includes(rounded.at(-1) as string)) return rounded;
   const [whole, fraction = ""] = Math.abs(value).toFixed(100).split(".") as [string, string];
-  const cut = decimals === 0 ? whole : `${whole}.${fraction.slice(0, decimals)}`;
-  return value < 0 ? `-${cut}` : cut;
+  const truncated = decimals === 0 ? whole : `${whole}.${fraction.slice(0, decimals)}`;
+  return value < 0 ? `-${truncated}` : truncated;
 }
 
-/** A plain number; huge ones in exponent form. */
+/** Format a number; in exponent form from 1e12. */
 export function number(value: number, decimals = places([value])): string {
-  if (Math.abs(value) >= 1e12) return value.toExponential(3);
+  if (Math.abs(value) >= 1e12) return minus(exponential(value, 3));
   return minus(fixed(value, decimals));
 }
 
-/** `1159.40 ±1.34`; without a deviation just the mean. */
+/** Format a mean with its standard deviation, if there is one: `1159.40 ±1.34`. */
 export function spread(arm: Arm, decimals = placesOfArms([arm])): string {
   const mean = number(arm.mean, decimals);
   return arm.stddev == null ? mean : `${mean} ±${number(arm.stddev, decimals)}`;
 }
 
-/** A change with its sign and the digits that its authors gave it. */
+/** Format a published change with its sign and all of its digits. */
 export function asPublished(change: number): string {
   return minus(`${change > 0 ? "+" : ""}${change}`);
 }
 
-/** With a sign; three digits that matter. */
+/** Format a signed number with three significant digits. */
 export function signed(value: number): string {
   const size = Math.abs(value);
   if (size === 0) return "0.00";
   const sign = value < 0 ? MINUS : "+";
-  if (size >= 1e6 || size < 0.001) return sign + size.toExponential(2);
+  if (size >= 1e6 || size < 0.001) return sign + exponential(size, 2);
   const decimals = size < 0.01 ? 4 : size < 0.1 ? 3 : size < 10 ? 2 : size < 100 ? 1 : 0;
   return sign + fixed(size, decimals);
 }
 
-/** What the effect of a comparison is counted in. */
-export function unitOfEffect(of: { scale: "ratio" | "difference"; unit: string }): string {
-  if (of.scale === "ratio") return "%";
-  return of.unit === "%" || of.unit === "percent" ? "points" : of.unit;
+/** Return the unit of effects on a metric; comparisons have the server's `effect_unit`. */
+export function effectUnitOf(metric: { scale: "ratio" | "difference"; unit: string }): string {
+  if (metric.scale === "ratio") return "%";
+  return isPercent(metric.unit) ? "points" : metric.unit;
 }
 
-/** `1 lock`, `0.5 points`, `5 %`. */
+/** Return true if a metric is in percent; plans may write the unit in two ways. */
+export function isPercent(unit: string): boolean {
+  return unit === "%" || unit === "percent";
+}
+
+/** Format a value with its unit, in the singular for 1: `1 lock`, `0.5 points`, `5 %`. */
 export function withUnit(value: number, unit: string): string {
   const counted = /^[a-z]{3,}s$/.test(unit);
   return `${value} ${value === 1 && counted ? unit.replace(/(?<=[cs]h)es$|s$/, "") : unit}`;
@@ -86,46 +92,46 @@ interface Effect {
   effect?: number | null;
   exact?: boolean;
   scale: "ratio" | "difference";
-  unit: string;
+  effect_unit: string;
 }
 
-/** The effect without its unit: between two counts a whole number, otherwise three digits that matter. */
+/** Format an effect without its unit: an integer between exact counts, otherwise three significant digits. */
 export function change(of: Effect): string {
   if (of.effect == null) return "";
-  const counts = of.exact && of.scale === "difference" && unitOfEffect(of) !== "points";
+  const counts = of.exact && of.scale === "difference" && of.effect_unit !== "points";
   if (!counts || Math.abs(of.effect) >= 1e12) return signed(of.effect);
   return of.effect === 0 ? "0" : (of.effect < 0 ? MINUS : "+") + fixed(Math.abs(of.effect), 0);
 }
 
-/** `+1.24 %`; empty where there is none to show. */
+/** Format an effect with its unit: `+1.24 %`; empty if there is none. */
 export function effect(of: Effect): string {
-  return of.effect == null ? "" : `${change(of)} ${unitOfEffect(of)}`.trimEnd();
+  return of.effect == null ? "" : `${change(of)} ${of.effect_unit}`.trimEnd();
 }
 
-/** `[+0.81, +1.52]`; empty where there is none to show. */
+/** Format a confidence interval: `[+0.81, +1.52]`; empty if there is none. */
 export function interval(ci95: readonly [number, number] | readonly number[] | null | undefined): string {
   if (ci95 == null || ci95.length !== 2) return "";
   return `[${signed(ci95[0] as number)}, ${signed(ci95[1] as number)}]`;
 }
 
-/** `.0031`; small ones as a bound. */
+/** Format a p-value: `.0031`; `<.0001` for smaller ones. */
 export function pValue(p: number): string {
   if (p < 0.0001) return "<.0001";
   return p < 1 ? fixed(p, 4).replace(/^0/, "") : "1";
 }
 
-/** `1 block`, `3 blocks`. */
-export function count(many: number, noun: string, plural = `${noun}s`): string {
-  return `${grouped(many)} ${many === 1 ? noun : plural}`;
+/** Format a count with its noun: `1 block`, `3 blocks`. */
+export function count(value: number, noun: string, plural = `${noun}s`): string {
+  return `${grouped(value)} ${value === 1 ? noun : plural}`;
 }
 
-/** Whole numbers of five digits and more in groups of three, with a narrow space that never breaks. */
-export function grouped(whole: number): string {
-  const digits = minus(Math.trunc(whole).toString());
-  return Math.abs(whole) < 10_000 ? digits : digits.replace(/\B(?=(\d{3})+$)/g, "\u202f");
+/** Format an integer; from five digits on in groups of three, separated by a narrow no-break space. */
+export function grouped(integer: number): string {
+  const digits = minus(Math.trunc(integer).toString());
+  return Math.abs(integer) < 10_000 ? digits : digits.replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** `812 B`, `1.4 MiB`. */
+/** Format a size in bytes with binary prefixes: `812 B`, `1.4 MiB`. */
 export function bytes(size: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let value = size;
@@ -137,6 +143,12 @@ export function bytes(size: number): string {
   return `${unit > 0 && value < 10 ? value.toFixed(1) : value.toFixed(0)} ${units[unit]}`;
 }
 
+/** Format in exponent form with at least two exponent digits, as Python does. */
+function exponential(value: number, decimals: number): string {
+  return value.toExponential(decimals).replace(/e([+-])(\d)$/, "e$10$2");
+}
+
+/** Replace a leading hyphen with the minus sign; zero has no sign. */
 function minus(text: string): string {
   const zero = /^-0(\.0*)?$/.test(text);
   return text.startsWith("-") ? (zero ? "" : MINUS) + text.slice(1) : text;

@@ -1,4 +1,4 @@
-/** A path's `$id` as the number it must be; anything else is a page that does not exist. */
+/** Route parameter `$id` as a positive integer. Throws notFound if it is anything else. */
 import { notFound } from "@tanstack/react-router";
 
 export const idParam = {

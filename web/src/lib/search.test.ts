@@ -25,22 +25,22 @@ const search = searchParams({
 
 const { read } = search;
 
-test("an address that says nothing is the defaults", () => {
+test("an empty query reads as the defaults", () => {
   expect(read({})).toEqual(search.defaults);
   expect(stringifySearch({ q: "", verdict: [], boot: null, diff: false })).toBe("");
 });
 
-test("what makes no sense reads as the default, the rest stays", () => {
-  const mangled =
+test("invalid values read as defaults, valid values are kept", () => {
+  const invalid =
     "?q=abcdefghijklmno&state=exploded&verdict=failed&verdict=regression&verdict=x&boot=1e99&size=0&since=2026-13-40";
-  expect(read(parseSearch(mangled))).toEqual({
+  expect(read(parseSearch(invalid))).toEqual({
     ...search.defaults,
     q: "abcdefghij",
     verdict: ["regression", "failed"],
   });
 });
 
-test("an address leads back to the same values", () => {
+test("values survive a round trip through the URL", () => {
   const values = {
     q: "wq: a/b",
     verdict: ["regression", "failed"],
@@ -55,13 +55,13 @@ test("an address leads back to the same values", () => {
   expect(read(values)).toEqual({ ...search.defaults, ...values });
 });
 
-test("a default is never written into an address", () => {
+test("defaults are never written into the URL", () => {
   const [strip] = search.search.middlewares;
   const all = { ...search.defaults, q: "x", verdict: ["failed"], other: 1 };
   expect(strip?.({ search: all, next: same => same })).toEqual({ q: "x", verdict: ["failed"], other: 1 });
 });
 
-test("the types are those of the parameters", () => {
+test("the values have the types of their parameters", () => {
   expectTypeOf(search.defaults.state).toEqualTypeOf<"running" | "finished" | "">();
   expectTypeOf(search.defaults.boot).toEqualTypeOf<number | null>();
   expectTypeOf(search.defaults.verdict).toEqualTypeOf<("regression" | "failed" | "improvement")[]>();

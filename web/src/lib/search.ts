@@ -1,50 +1,50 @@
 /**
- * Search parameters with types: what a page shows is in its address, and an address that somebody mangled still opens.
+ * Typed search parameters. A page's state is in its URL, and a URL with invalid values still opens.
  *
- * A page declares its parameters once; what is missing or makes no sense reads as the parameter's default, and a default
- * is never written into the address. Lists are repeated parameters: `?verdict=regression&verdict=failed`.
+ * A page declares its parameters once. Missing and invalid values read as the parameter's default, and defaults are
+ * never written into the URL. Lists are repeated parameters: `?verdict=regression&verdict=failed`.
  */
 
 import type { SearchSchemaInput } from "@tanstack/react-router";
 
 export interface Param<T> {
   readonly fallback: T;
-  /** The value for what the address (a string, a list of strings) or a link (a T) holds. */
+  /** Parse the value of the URL (a string or a list of strings) or of a link (a T). */
   read(raw: unknown): T;
 }
 
-/** Any text, trimmed and cut; absent is "". */
-export function text(longest = 200): Param<string> {
+/** Text, trimmed and truncated to `maxLength`; "" if absent. */
+export function text(maxLength = 200): Param<string> {
   return {
     fallback: "",
     read: raw =>
       String(first(raw) ?? "")
         .trim()
-        .slice(0, longest),
+        .slice(0, maxLength),
   };
 }
 
-/** One of a closed list. */
+/** One of the `known` values. */
 export function oneOf<const T extends string>(known: readonly T[], fallback: NoInfer<T>): Param<T>;
 export function oneOf<const T extends string>(known: readonly T[]): Param<T | "">;
 export function oneOf(known: readonly string[], fallback = ""): Param<string> {
   return { fallback, read: raw => known.find(each => each === first(raw)) ?? fallback };
 }
 
-/** Several of a closed list, each once, in the list's own order. */
+/** A subset of the `known` values, in their order. */
 export function someOf<const T extends string>(known: readonly T[]): Param<T[]> {
   return { fallback: [], read: raw => known.filter(each => list(raw).includes(each)) };
 }
 
-/** Several texts, each once. */
-export function texts(longest = 200): Param<string[]> {
+/** A list of texts without duplicates. */
+export function texts(maxLength = 200): Param<string[]> {
   return {
     fallback: [],
-    read: raw => [...new Set(list(raw).map(each => each.trim().slice(0, longest)))].filter(Boolean),
+    read: raw => [...new Set(list(raw).map(each => each.trim().slice(0, maxLength)))].filter(Boolean),
   };
 }
 
-/** A whole number between bounds; `null` when absent and there is no fallback. */
+/** An integer between bounds; the fallback (default null) if absent or invalid. */
 export function whole(bounds: { min?: number; max?: number; fallback: number }): Param<number>;
 export function whole(bounds?: { min?: number; max?: number }): Param<number | null>;
 export function whole(bounds: { min?: number; max?: number; fallback?: number } = {}): Param<number | null> {
@@ -59,12 +59,12 @@ export function whole(bounds: { min?: number; max?: number; fallback?: number } 
   };
 }
 
-/** A switch: `?only=1`. */
+/** A boolean flag: `?only=1`. */
 export function flag(): Param<boolean> {
   return { fallback: false, read: raw => first(raw) === true || first(raw) === "1" };
 }
 
-/** A day, `2026-11-21`; anything else reads as none. */
+/** A date (`2026-11-21`); "" if absent or invalid. */
 export function day(): Param<string> {
   return {
     fallback: "",
@@ -79,8 +79,8 @@ type Shape = Record<string, Param<unknown>>;
 export type Values<S extends Shape> = { [K in keyof S]: S[K] extends Param<infer T> ? T : never };
 
 /**
- * What a route takes: `{ ...searchParams({...}) }` in its options. `defaults` is what an
- * address that says nothing means; `read` makes sense of anything else that holds the parameters, such as a stored draft.
+ * Route options for search parameters: spread the result into the route's options. `defaults` are the values of an
+ * empty query; `read` parses the parameters from another source, such as a stored draft.
  */
 export function searchParams<S extends Shape>(shape: S) {
   const names = Object.keys(shape) as (keyof S & string)[];
@@ -93,7 +93,7 @@ export function searchParams<S extends Shape>(shape: S) {
   return { validateSearch, read, defaults, search: { middlewares: [withoutDefaults(defaults)] } };
 }
 
-/** A router middleware: what says no more than the default stays out of addresses. */
+/** Router middleware that leaves default values out of URLs. */
 function withoutDefaults(defaults: Record<string, unknown>) {
   return <T extends object>({ search, next }: { search: T; next: (search: T) => T }): T => {
     const chosen = Object.entries(next(search)).filter(
@@ -103,7 +103,7 @@ function withoutDefaults(defaults: Record<string, unknown>) {
   };
 }
 
-/** The router's two halves: everything is text, a list is a repeated name, and what is empty is left out. */
+/** Parse a query string: all values are strings, a repeated name is a list. */
 export function parseSearch(query: string): Record<string, string | string[]> {
   const found: Record<string, string | string[]> = {};
   for (const [name, value] of new URLSearchParams(query)) {
@@ -113,6 +113,7 @@ export function parseSearch(query: string): Record<string, string | string[]> {
   return found;
 }
 
+/** Format search parameters as a query string, leaving out empty values. */
 export function stringifySearch(search: Record<string, unknown>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(search)) {
@@ -121,7 +122,7 @@ export function stringifySearch(search: Record<string, unknown>): string {
       query.append(name, each === true ? "1" : String(each));
     }
   }
-  // Addresses are read and mailed by people: what needs no escape in a query gets none.
+  // Keep URLs readable: do not escape characters that are valid in a query.
   const text = query
     .toString()
     .replaceAll("%2C", ",")

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
-import { readSort, sortText } from "./sort";
+import { formatSort, parseSort } from "./sort";
 
-test("an order survives its way through an address", () => {
+test("a sort order survives a round trip through the URL", () => {
   for (const order of [null, { id: "effect", desc: true }, { id: "metric", desc: false }]) {
-    expect(readSort(sortText(order))).toEqual(order);
+    expect(parseSort(formatSort(order))).toEqual(order);
   }
-  expect(readSort("-")).toBeNull();
+  expect(parseSort("-")).toBeNull();
 });

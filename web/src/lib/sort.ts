@@ -1,14 +1,16 @@
-/** A table's order in an address: a column's id, `-` before it for the largest first; empty for the given order. */
+/** A table's sort order as a search parameter: a column's id, with `-` for descending; empty for the default order. */
 export interface SortOrder {
   id: string;
   desc: boolean;
 }
 
-export function readSort(text: string): SortOrder | null {
+/** Parse the search parameter; null for the default order. */
+export function parseSort(text: string): SortOrder | null {
   if (text === "" || text === "-") return null;
   return text.startsWith("-") ? { id: text.slice(1), desc: true } : { id: text, desc: false };
 }
 
-export function sortText(sort: SortOrder | null): string {
+/** Format the sort order as a search parameter. */
+export function formatSort(sort: SortOrder | null): string {
   return sort ? `${sort.desc ? "-" : ""}${sort.id}` : "";
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { plain, textTable } from "./texttable";
+import { textTable, toAscii } from "./texttable";
 
-test("columns line up, numbers to the right, nothing behind the last word", () => {
+test("columns are aligned, numbers to the right, without trailing spaces", () => {
   const table = textTable(
     ["scenario", "baseline", "verdict"],
     [
@@ -20,6 +20,6 @@ test("columns line up, numbers to the right, nothing behind the last word", () =
   );
 });
 
-test("signs become ASCII", () => {
-  expect(plain("\u22121.2 ±0.3")).toBe("-1.2 +-0.3");
+test("typographic signs become ASCII", () => {
+  expect(toAscii("\u22121.2 ±0.3")).toBe("-1.2 +-0.3");
 });

@@ -1,4 +1,4 @@
-/** A table as text for a mail: columns aligned, two spaces between them, numbers to the right. */
+/** Format a table as plain text for mail. Columns are separated by two spaces; `right` selects right alignment. */
 export function textTable(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -16,8 +16,8 @@ export function textTable(
   return [line(header), rule, ...rows.map(line)].join("\n");
 }
 
-/** What a page shows as ASCII: a mail client or a script need not know typographic signs. */
-export function plain(text: string): string {
+/** Replace typographic characters with ASCII, for mail clients and scripts. */
+export function toAscii(text: string): string {
   return text
     .replaceAll("\u2212", "-")
     .replaceAll("\u202f", "")

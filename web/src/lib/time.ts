@@ -1,7 +1,7 @@
-/** Times as text: how long ago, how long still, how long it took. All take milliseconds unless the name says seconds. */
+/** Formatting of times and durations. Arguments are in milliseconds unless their name says seconds. */
 
-/** `40 s`, `6 min`, `3 h`, `5 d`: one unit, as the `wqlab` command says it. */
-export function rough(seconds: number): string {
+/** Format a duration in one unit, as the `wqlab` command does: `40 s`, `6 min`, `3 h`, `5 d`. */
+export function roughDuration(seconds: number): string {
   const s = Math.max(0, seconds);
   if (s < 90) return `${Math.round(s)} s`;
   if (s < 5400) return `${Math.round(s / 60)} min`;
@@ -9,20 +9,20 @@ export function rough(seconds: number): string {
   return `${Math.round(s / 86_400)} d`;
 }
 
-/** `just now`, `6 min ago`, `in 3 h`; from 30 days on the date itself, which says more. */
+/** Format a time relative to `now`: `just now`, `6 min ago`, `in 3 h`; the date from 30 days on. */
 export function relative(at: Date, now: Date): string {
   const seconds = (now.getTime() - at.getTime()) / 1000;
   if (Math.abs(seconds) < 5) return "just now";
   if (Math.abs(seconds) >= 30 * 86_400) return date(at);
-  return seconds > 0 ? `${rough(seconds)} ago` : `in ${rough(-seconds)}`;
+  return seconds > 0 ? `${roughDuration(seconds)} ago` : `in ${roughDuration(-seconds)}`;
 }
 
-/** `2026-11-21`, in the reader's time zone. */
+/** Format a date in the browser's time zone: `2026-11-21`. */
 export function date(at: Date): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
-/** `2026-11-21 18:02:11 +01:00`: sorts, and says which zone. */
+/** Format a time with its zone: `2026-11-21 18:02:11 +01:00`. */
 export function absolute(at: Date): string {
   const offset = -at.getTimezoneOffset();
   const size = Math.abs(offset);
@@ -31,15 +31,15 @@ export function absolute(at: Date): string {
   return `${date(at)} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())} ${zone}`;
 }
 
-/** `0:07`, `12:30`, `1:02:03`. */
+/** Format a duration as `0:07`, `12:30` or `1:02:03`. */
 export function duration(seconds: number): string {
   const whole = Math.max(0, Math.round(seconds));
   const [hours, minutes, rest] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60), whole % 60];
   return hours > 0 ? `${hours}:${two(minutes)}:${two(rest)}` : `${minutes}:${two(rest)}`;
 }
 
-/** How long until the text of `relative` can change, in ms: clocks on a page need not tick more often. */
-export function nextChange(at: Date, now: Date): number {
+/** Return after how many milliseconds the text of `relative` can change. */
+export function msUntilTextChange(at: Date, now: Date): number {
   const seconds = Math.abs(now.getTime() - at.getTime()) / 1000;
   if (seconds < 90) return 1000;
   if (seconds < 5400) return 15_000;

@@ -1,14 +1,14 @@
-/** What the closed vocabularies of the API are called on a page. Each verdict has a sign and a word, never colour only. */
+/** Labels, signs and tones for the API's enums. Each verdict has a sign and a word, never only a colour. */
 import type { ErrorKind, Evidence, Failure, Outcome, Verdict } from "@/api/types";
 
 export type Tone = "good" | "bad" | "same" | "unsure" | "none";
 
 export interface VerdictLook {
-  /** One character; empty for `no evidence`, which has neither sign nor colour anywhere. */
+  /** One character; empty for `no evidence`, which has neither sign nor colour. */
   sign: string;
   word: string;
   tone: Tone;
-  /** What it means, in a sentence. */
+  /** Explanation, for the tooltip. */
   meaning: string;
 }
 
@@ -17,50 +17,49 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
     sign: "+",
     word: "improvement",
     tone: "good",
-    meaning: "Better: beyond noise, and at least the smallest effect worth a person's attention.",
+    meaning: "Better: significant, and at least the smallest relevant effect.",
   },
   regression: {
     sign: "\u2212",
     word: "regression",
     tone: "bad",
-    meaning: "Worse: beyond noise, and at least the smallest effect worth a person's attention.",
+    meaning: "Worse: significant, and at least the smallest relevant effect.",
   },
   equivalent: {
     sign: "=",
     word: "equivalent",
     tone: "same",
-    meaning: "Shown to be the same, within the smallest effect worth a person's attention.",
+    meaning: "No difference as large as the smallest relevant effect.",
   },
   below_threshold: {
     sign: "\u2248",
     word: "below threshold",
     tone: "same",
-    meaning: "A real change, smaller than what is worth a person's attention.",
+    meaning: "Significant, but smaller than the smallest relevant effect.",
   },
   inconclusive: {
     sign: "?",
     word: "inconclusive",
     tone: "unsure",
-    meaning: "Can't tell yet: the data neither show a change nor rule one out.",
+    meaning: "Can't tell yet: the data neither show a change nor rule it out.",
   },
-  failed: { sign: "!", word: "failed", tone: "bad", meaning: "Not measured, because the run failed." },
+  failed: { sign: "!", word: "failed", tone: "bad", meaning: "Not measured because the run failed." },
   unsupported: {
     sign: "/",
     word: "unsupported",
     tone: "none",
-    meaning: "The kernel or the device lacks this setting or metric.",
+    meaning: "The kernel or the device does not support this setting or metric.",
   },
   no_evidence: {
     sign: "",
     word: "no evidence",
     tone: "none",
-    meaning:
-      "A value only: an emulated device's clock is not hardware, so speed measured there proves nothing.",
+    meaning: "Value only: timing on an emulated device is not evidence of performance.",
   },
 };
 
-/** The worst first: the order in which counts of verdicts are listed. */
-export const BY_WEIGHT = Object.keys(VERDICTS).toSorted((a, b) => weight(a) - weight(b)) as Verdict[];
+/** Verdicts from the most to the least severe: the order in which counts of verdicts are listed. */
+export const VERDICT_ORDER = Object.keys(VERDICTS).toSorted((a, b) => weight(a) - weight(b)) as Verdict[];
 
 function weight(verdict: string): number {
   return [
@@ -78,62 +77,60 @@ function weight(verdict: string): number {
 export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
   mechanism: {
     word: "mechanism",
-    meaning:
-      "What the kernel did, counted: locks, migrations, shares. Proves something on emulated devices too.",
+    meaning: "What the kernel did: counts and shares. Valid evidence on emulated devices too.",
   },
   performance: {
     word: "performance",
-    meaning: "How fast it was, on real hardware.",
+    meaning: "Measured speed on real hardware.",
   },
   none: {
     word: "no evidence",
-    meaning: "Speed on an emulated device. Its clock is not hardware: a value only, which proves nothing.",
+    meaning: "Speed measured on an emulated device: timing there is not evidence of performance.",
   },
 };
 
-/** Whose a failure is: who has to act on it, and how where the failure itself says nothing better. */
-export const WHOSE: Record<ErrorKind, { word: string; whose: string; tone: Tone; advice: string }> = {
+/** Label, cause, tone and default advice for each kind of failure. */
+export const FAILURE_KINDS: Record<ErrorKind, { word: string; cause: string; tone: Tone; advice: string }> = {
   user: {
     word: "series",
-    whose: "the series or the request",
+    cause: "the series or the request",
     tone: "bad",
-    advice: "Mend what is said here, and submit again.",
+    advice: "Fix the errors below and submit again.",
   },
   kernel: {
     word: "kernel",
-    whose: "the kernel under test",
+    cause: "the kernel under test",
     tone: "bad",
-    advice: "Read the console of this boot: the kernel said it there, before and after what is quoted.",
+    advice: "Read the console of this boot around the lines quoted here.",
   },
   infrastructure: {
     word: "lab",
-    whose: "the lab; never held against a kernel",
+    cause: "the lab, not the kernel",
     tone: "unsure",
-    advice:
-      "Nothing, as long as the lab tries again by itself. Once it has given up: retry, and tell a maintainer.",
+    advice: "None while the lab retries automatically. If all attempts fail, retry and tell a maintainer.",
   },
   canceled: {
     word: "canceled",
-    whose: "somebody stopped it",
+    cause: "canceled by a user",
     tone: "none",
-    advice: "Retry, if it is still wanted.",
+    advice: "Retry if the result is still needed.",
   },
 };
 
 /**
- * Whether a failure says nothing that `told` does not. A submission's failure is a part's with a word in front of which
- * part that was, and lists have excerpts without their beginning.
+ * Return true if `failure` is the same as `main`. A submission's failure is that of one of its parts, prefixed with the
+ * name of the part, and lists truncate the beginning of excerpts.
  */
-export function isTold(failure: Told, told: Failure | null | undefined): boolean {
+export function isSameFailure(failure: FailureLike, main: Failure | null | undefined): boolean {
   return (
-    told != null &&
-    failure.kind === told.kind &&
-    told.summary.endsWith(failure.summary) &&
-    (told.excerpt ?? "").endsWith(failure.excerpt ?? "")
+    main != null &&
+    failure.kind === main.kind &&
+    main.summary.endsWith(failure.summary) &&
+    (main.excerpt ?? "").endsWith(failure.excerpt ?? "")
   );
 }
 
-type Told = Pick<Failure, "kind" | "summary"> & Partial<Failure>;
+type FailureLike = Pick<Failure, "kind" | "summary"> & Partial<Failure>;
 
 const STATE_TONES: Record<string, Tone> = {
   passed: "good",
@@ -144,26 +141,26 @@ const STATE_TONES: Record<string, Tone> = {
   quarantined: "bad",
 };
 
-/** The tone of a state or an outcome; what merely goes on has none. */
+/** Return the tone of a state or an outcome; `none` for states in progress. */
 export function toneOf(word: string): Tone {
   return STATE_TONES[word] ?? "none";
 }
 
-/** How it ended, or where it is. */
-export function howItStands(of: { state: string; outcome?: Outcome | null }): string {
-  return spoken(of.outcome ?? of.state);
+/** Return the outcome, or the state while there is none, as text. */
+export function stateOrOutcome(of: { state: string; outcome?: Outcome | null }): string {
+  return humanize(of.outcome ?? of.state);
 }
 
-/** `below_threshold` as people say it. */
-export function spoken(word: string): string {
+/** Format an enum value as text: `below_threshold` as "below threshold". */
+export function humanize(word: string): string {
   return word.replaceAll("_", " ");
 }
 
 // C0 and C1 controls except tab and newline, and the characters that reorder text on a screen.
-// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the expression matches control characters
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Submitted text with its control characters made visible: a title or a log must not steer what the reader sees. */
+/** Make control characters in submitted text visible, so that a title or a log cannot manipulate the page. */
 export function clean(text: string): string {
   return text.replaceAll("\r\n", "\n").replace(CONTROL, char => {
     const code = char.charCodeAt(0);
@@ -172,6 +169,7 @@ export function clean(text: string): string {
   });
 }
 
+/** Clean a text and collapse its white space. */
 export function oneLine(text: string): string {
   return clean(text).split(/\s+/).filter(Boolean).join(" ");
 }

@@ -4,12 +4,12 @@ import { CopyButton } from "./CopyButton";
 import { Scroll } from "./Scroll";
 
 export interface Command {
-  /** The tab: `wqlab`, `curl`. */
+  /** Label of the tab: `wqlab`, `curl`. */
   name: string;
   text: string;
 }
 
-/** A command to copy, in one or several forms. */
+/** A command to copy, in one or more forms. */
 export function CommandBlock({
   commands,
   label = "Command",
@@ -17,16 +17,16 @@ export function CommandBlock({
   commands: readonly Command[];
   label?: string;
 }) {
-  const [chosen, choose] = useState(0);
+  const [selected, setSelected] = useState(0);
   const id = useId();
-  const shown = commands[Math.min(chosen, commands.length - 1)];
+  const shown = commands[Math.min(selected, commands.length - 1)];
   if (!shown) return null;
 
   const onKey = (event: KeyboardEvent) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const next = (chosen + step + commands.length) % commands.length;
-    choose(next);
+    const next = (selected + step + commands.length) % commands.length;
+    setSelected(next);
     document.getElementById(`${id}-tab-${next}`)?.focus();
   };
   return (
@@ -40,11 +40,11 @@ export function CommandBlock({
                 type="button"
                 role="tab"
                 id={`${id}-tab-${at}`}
-                aria-selected={at === chosen}
+                aria-selected={at === selected}
                 aria-controls={`${id}-panel`}
-                tabIndex={at === chosen ? 0 : -1}
+                tabIndex={at === selected ? 0 : -1}
                 className={classes.tab}
-                onClick={() => choose(at)}
+                onClick={() => setSelected(at)}
                 onKeyDown={onKey}
               >
                 {name}
@@ -56,7 +56,7 @@ export function CommandBlock({
         )}
         <CopyButton text={shown.text} name={`Copy the ${shown.name} command`} />
       </div>
-      <div {...(commands.length > 1 ? panel(id, chosen) : {})}>
+      <div {...(commands.length > 1 ? panel(id, selected) : {})}>
         <Scroll name={`${label}: ${shown.name}`} className={classes.text}>
           <pre>{shown.text}</pre>
         </Scroll>
@@ -65,6 +65,6 @@ export function CommandBlock({
   );
 }
 
-function panel(id: string, chosen: number) {
-  return { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": `${id}-tab-${chosen}` };
+function panel(id: string, selected: number) {
+  return { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": `${id}-tab-${selected}` };
 }

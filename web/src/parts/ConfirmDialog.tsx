@@ -4,19 +4,19 @@ import classes from "./ConfirmDialog.module.css";
 interface ConfirmDialogProps {
   open: boolean;
   title: string;
-  /** What will happen, and what will not. */
+  /** Consequences of the action. */
   children: ReactNode;
-  /** The button that does it: `Cancel submission 3`. */
+  /** Label of the confirming button: `Cancel submission 3`. */
   confirm: string;
   dangerous?: boolean;
   busy?: boolean;
-  /** Why it did not work, said in the dialog. */
+  /** Error message of a failed attempt. */
   error?: string | null;
   onConfirm(): void;
   onClose(): void;
 }
 
-/** Asks before something that cannot be taken back. Escape and a press beside it leave everything as it is. */
+/** Confirmation of an action that cannot be undone. Escape or a click outside closes it without acting. */
 export function ConfirmDialog(props: ConfirmDialogProps) {
   const {
     open,
@@ -36,7 +36,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
     else dialog.current?.close();
   }, [open]);
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the browser closes it with Escape; this is for the ground around it
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the browser handles Escape; this handles clicks on the backdrop
     <dialog
       ref={dialog}
       className={classes.dialog}
@@ -54,7 +54,7 @@ export function ConfirmDialog(props: ConfirmDialogProps) {
         )}
         <div className={classes.buttons}>
           <button type="button" className={classes.button} onClick={onClose}>
-            Leave it
+            Close
           </button>
           <button
             type="button"

@@ -4,14 +4,15 @@ import classes from "./CopyButton.module.css";
 import { announce } from "./LiveRegion";
 
 interface CopyButtonProps {
-  /** What is copied; a function is called at the press, and may have to ask the lab. */
+  /** Text to copy; a function is called on click and may request the text from the API. */
   text: string | (() => string | Promise<string>);
-  /** The button's word, and what was copied: `Copy`, `Copy as text`. */
+  /** Label of the button: `Copy`, `Copy as text`. */
   label?: string;
-  /** For screen readers where the word alone says too little: `Copy the command`. */
+  /** Accessible name, if the label alone is not specific enough: `Copy the command`. */
   name?: string;
 }
 
+/** Button that copies text to the clipboard and shows the result. */
 export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
   const [state, setState] = useState<"idle" | "copied" | "failed">("idle");
   useEffect(() => {
@@ -25,7 +26,7 @@ export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
       .then(copyText)
       .catch(() => false);
     setState(copied ? "copied" : "failed");
-    announce(copied ? "Copied" : "It could not be copied");
+    announce(copied ? "Copied" : "Copy failed");
   };
   return (
     <button
@@ -34,12 +35,12 @@ export function CopyButton({ text, label = "Copy", name }: CopyButtonProps) {
       aria-label={name}
       onClick={() => void copy()}
     >
-      {/* The longest word keeps the room, so that nothing moves. */}
-      <span className={classes.room} aria-hidden="true">
-        {label.length > 10 ? label : "Not copied"}
+      {/* The longest label reserves the width, so that the layout does not shift. */}
+      <span className={classes.placeholder} aria-hidden="true">
+        {label.length > 10 ? label : "Copy failed"}
       </span>
       <span className={classes.word}>
-        {state === "idle" ? label : state === "copied" ? "Copied" : "Not copied"}
+        {state === "idle" ? label : state === "copied" ? "Copied" : "Copy failed"}
       </span>
     </button>
   );

@@ -29,24 +29,24 @@ const table = (props: Partial<Parameters<typeof DataTable<Row>>[0]> = {}) => (
   <DataTable caption="Figures" columns={columns} rows={rows} rowKey={row => row.name} {...props} />
 );
 
-test("a header sorts: figures from the largest, words from the first, missing values last either way, then as given", async () => {
+test("a header sorts numbers descending and text ascending, missing values last", async () => {
   await renderPart(table());
   const [byName, byMean] = screen.getAllByRole("columnheader");
-  const press = (header: HTMLElement | undefined) =>
+  const click = (header: HTMLElement | undefined) =>
     fireEvent.click(within(header as HTMLElement).getByRole("button"));
-  press(byMean);
+  click(byMean);
   expect(names()).toEqual(["fsync-1", "fsync-10", "fsync-9"]);
   expect(byMean?.getAttribute("aria-sort")).toBe("descending");
-  press(byMean);
+  click(byMean);
   expect(names()).toEqual(["fsync-10", "fsync-1", "fsync-9"]);
-  press(byMean);
+  click(byMean);
   expect(names()).toEqual(["fsync-10", "fsync-9", "fsync-1"]);
   expect(byMean?.hasAttribute("aria-sort")).toBe(false);
-  press(byName);
+  click(byName);
   expect(names()).toEqual(["fsync-1", "fsync-9", "fsync-10"]);
 });
 
-test("it copies as an aligned table in the order that is shown, in ASCII", async () => {
+test("the table is copied as aligned ASCII text in the displayed order", async () => {
   const writeText = vi.fn().mockResolvedValue(undefined);
   vi.stubGlobal("isSecureContext", true);
   vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
@@ -59,7 +59,7 @@ test("it copies as an aligned table in the order that is shown, in ASCII", async
   vi.unstubAllGlobals();
 });
 
-test("its order can be the page's", async () => {
+test("the sort order can be controlled by the page", async () => {
   const onSort = vi.fn();
   await renderPart(table({ sort: { id: "name", desc: true }, onSort }));
   expect(names()).toEqual(["fsync-10", "fsync-9", "fsync-1"]);
@@ -67,14 +67,14 @@ test("its order can be the page's", async () => {
   expect(onSort).toHaveBeenCalledWith(null);
 });
 
-test("of thousands of rows only those in sight are there, and it says how many there are", async () => {
+test("only visible rows of a large table are rendered; aria-rowcount has all", async () => {
   const many = Array.from({ length: 2000 }, (_, at) => ({ name: `scenario-${at}`, mean: at }));
   await renderPart(table({ rows: many }));
   expect(screen.queryAllByRole("rowheader").length).toBeLessThan(200);
   expect(screen.getByRole("table").getAttribute("aria-rowcount")).toBe("2001");
 });
 
-test("an empty table says why", async () => {
+test("an empty table shows its empty text", async () => {
   await renderPart(table({ rows: [], empty: "No scenario was measured." }));
   expect(screen.getByText("No scenario was measured.")).toBeTruthy();
 });

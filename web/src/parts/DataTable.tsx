@@ -1,4 +1,4 @@
-/** A table that sorts, copies as text, and stays quick with thousands of rows. Built on TanStack Table and Virtual. */
+/** Table with sorting, copy as text and virtual rows. Built on TanStack Table and TanStack Virtual. */
 import {
   type ColumnDef,
   createSortedRowModel,
@@ -10,7 +10,7 @@ import {
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, type ReactNode, useEffect, useId, useMemo, useRef, useState } from "react";
 import { flushSync } from "react-dom";
-import { plain, textTable } from "@/lib/texttable";
+import { textTable, toAscii } from "@/lib/texttable";
 import { CopyButton } from "./CopyButton";
 import classes from "./DataTable.module.css";
 import { Scroll } from "./Scroll";
@@ -18,22 +18,22 @@ import { Scroll } from "./Scroll";
 export interface Column<Row> {
   id: string;
   header: string;
-  /** What the column is, on hover of its header. */
+  /** Tooltip of the header. */
   hint?: string;
-  /** What sorts, and what is shown and copied where `cell` and `text` say nothing else. Null sorts last either way. */
+  /** Value to sort by, also shown and copied unless `cell` or `text` is given. Null sorts last in both directions. */
   value(row: Row): string | number | null | undefined;
-  /** As copied. */
+  /** Text to copy. */
   text?(row: Row): string;
-  /** As shown. */
+  /** Content to show. */
   cell?(row: Row): ReactNode;
-  /** To the right, tabular digits. */
+  /** Align right, with tabular digits. */
   numeric?: boolean;
   sortable?: boolean;
-  /** Names the row for screen readers: one column at most. Its text may wrap. */
+  /** The row's header cell: at most one column. Its text may wrap. */
   rowHeader?: boolean;
-  /** Lets the text of other cells wrap. */
+  /** Allow the text of other cells to wrap. */
   wrap?: boolean;
-  /** The values speak for themselves: no header before them where rows are stacked, and none to see if it cannot sort. */
+  /** Hide the header in stacked rows, and everywhere if the column is not sortable. */
   bare?: boolean;
 }
 
@@ -43,32 +43,32 @@ export interface Sort {
 }
 
 interface DataTableProps<Row> {
-  /** Said to screen readers and in the copied text; shown above the table unless `captionHidden`. */
+  /** Accessible name; shown above the table unless `captionHidden`. */
   caption: string;
   captionHidden?: boolean;
   columns: readonly Column<Row>[];
   rows: readonly Row[];
   rowKey(row: Row): string | number;
   initialSort?: Sort;
-  /** Given with `onSort`: the order is kept by the page, in its address. */
+  /** Sort order controlled by the page (with `onSort`), for example in its URL. */
   sort?: Sort | null;
   onSort?(sort: Sort | null): void;
-  /** The rows come in the server's order; headers do not sort. */
+  /** Keep the server's order; headers do not sort. */
   fixedOrder?: boolean;
-  /** Shown instead of rows when there are none. */
+  /** Shown if there are no rows. */
   empty?: ReactNode;
-  /** Marks rows: `data-mark` in the page's own CSS. */
+  /** Value of the row's `data-mark` attribute, for the page's CSS. */
   mark?(row: Row): string | undefined;
-  /** Where the window is narrow: scrolls sideways, or each row becomes a block of its own with its headers before its values. */
+  /** On narrow screens: scroll sideways, or stack each row as a block of header and value pairs. */
   narrow?: "scroll" | "stack";
-  /** Height of the scrolling area when rows are many. */
+  /** Height of the scrolling area of a virtual table. */
   maxHeight?: string;
   copyable?: boolean;
   actions?: ReactNode;
 }
 
-/** From here on only the rows in sight are in the document. */
-const VIRTUAL_FROM = 150;
+/** From this number of rows on, only visible rows are in the document. */
+const VIRTUAL_MIN_ROWS = 150;
 const ROW_PX = 28;
 
 const features = tableFeatures({ rowSortingFeature, sortedRowModel: createSortedRowModel() });
@@ -95,7 +95,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
 
   const scroller = useRef<HTMLDivElement>(null);
   const printing = usePrinting();
-  const virtual = ordered.length >= VIRTUAL_FROM && !printing;
+  const virtual = ordered.length >= VIRTUAL_MIN_ROWS && !printing;
   const virtualizer = useVirtualizer({
     count: virtual ? ordered.length : 0,
     getScrollElement: () => scroller.current,
@@ -114,7 +114,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
   const copied = () =>
     textTable(
       columns.map(column => column.header),
-      ordered.map(row => columns.map(column => plain(textOf(column, row)))),
+      ordered.map(row => columns.map(column => toAscii(textOf(column, row)))),
       columns.map(column => column.numeric ?? false),
     );
 
@@ -137,7 +137,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
         name={caption}
         className={classes.scroller}
         ref={scroller}
-        // Contained: rows that come and go while it scrolls are nothing to the layout of the page around it.
+        // Layout containment: rows added and removed while scrolling do not affect the layout of the page.
         style={virtual ? { maxHeight: props.maxHeight ?? "36rem", contain: "content" } : undefined}
       >
         <table
@@ -181,7 +181,7 @@ export function DataTable<Row extends object>(props: DataTableProps<Row>) {
             {rows.length === 0 && (
               <tr>
                 <td colSpan={columns.length} className={classes.empty}>
-                  {empty ?? "Nothing here."}
+                  {empty ?? "No entries."}
                 </td>
               </tr>
             )}
@@ -199,7 +199,7 @@ interface BodyRowProps<Row> {
   mark: string | undefined;
 }
 
-/** Rows that stay in sight while one scrolls are not rendered again: that needs columns that stay the same array. */
+/** Memoized, so that visible rows are not rendered again while scrolling; needs a stable `columns` array. */
 const BodyRow = memo(function BodyRow<Row>({ row, columns, rowIndex, mark }: BodyRowProps<Row>) {
   return (
     <tr aria-rowindex={rowIndex} data-mark={mark}>
@@ -266,7 +266,7 @@ interface HeaderCellProps<Row> {
 
 function HeaderCell<Row>({ column, sort, onSort }: HeaderCellProps<Row>) {
   const direction = sort === null ? undefined : sort.desc ? "descending" : "ascending";
-  // Figures are looked through from the largest; a third press gives the given order back.
+  // Numbers sort descending first; a third click restores the default order.
   const first = column.numeric ?? false;
   const next =
     sort === null
@@ -299,7 +299,7 @@ function HeaderCell<Row>({ column, sort, onSort }: HeaderCellProps<Row>) {
 
 function Spacer({ height, columns }: { height: number; columns: number }) {
   return (
-    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row of a table is not focusable
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a table row is not focusable
     <tr aria-hidden="true" className={classes.spacer}>
       <td colSpan={columns} style={{ height }} />
     </tr>
@@ -312,7 +312,7 @@ function textOf<Row>(column: Column<Row>, row: Row): string {
   return value == null ? "" : String(value);
 }
 
-/** Widths in characters over all rows, not only those in sight: columns stay where they are while one scrolls. */
+/** Column widths in characters over all rows, not only visible ones, so that columns do not move while scrolling. */
 function columnWidths<Row>(columns: readonly Column<Row>[], rows: readonly Row[]): number[] {
   return columns.map(column => {
     const longest = rows.reduce(
@@ -323,7 +323,7 @@ function columnWidths<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
   });
 }
 
-/** True while the page is printed: then every row must be there. */
+/** Return true while the page is being printed, when all rows must be rendered. */
 function usePrinting(): boolean {
   const [printing, setPrinting] = useState(false);
   useEffect(() => {

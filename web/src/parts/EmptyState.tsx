@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import classes from "./EmptyState.module.css";
 
-/** There is nothing: why, and what to do about it. */
+/** Placeholder for an empty list: reason and next action. */
 export function EmptyState({
   title,
   children,

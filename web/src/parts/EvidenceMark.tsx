@@ -2,7 +2,7 @@ import type { Evidence } from "@/api/types";
 import { EVIDENCE } from "@/lib/words";
 import classes from "./EvidenceMark.module.css";
 
-/** What a figure proves where it was taken. `explain` writes the explanation out; otherwise it is in the title. */
+/** The evidence of a value. `explain` shows the explanation; otherwise it is in the tooltip. */
 export function EvidenceMark({ evidence, explain = false }: { evidence: Evidence; explain?: boolean }) {
   const { word, meaning } = EVIDENCE[evidence];
   return (

@@ -1,37 +1,37 @@
 import type { ReactNode } from "react";
 import type { Failure } from "@/api/types";
-import { clean, isTold, oneLine, WHOSE } from "@/lib/words";
+import { clean, FAILURE_KINDS, isSameFailure, oneLine } from "@/lib/words";
 import classes from "./FailureCard.module.css";
 import { Scroll } from "./Scroll";
 
 interface FailureCardProps {
   failure: Failure;
-  /** What it happened to: `build of the candidate`, `boot 3B, attempt 2`. */
+  /** The part that failed: `build of the candidate`, `boot 3B, attempt 2`. */
   what?: ReactNode;
   /** Links or buttons: the log, the console line, a retry. */
   actions?: ReactNode;
-  /** The failure that the page tells above, in `<ToldFailure>`: the same one is then only named, and leads there. */
-  told?: Failure | null;
+  /** The failure shown in `<MainFailure>`. If this is the same failure, only a link to it is shown. */
+  mainFailure?: Failure | null;
 }
 
-/** A failure as kind, sentence, excerpt and what to do. Its texts come from submitted code and devices: shown as data. */
-export function FailureCard({ failure, what, actions, told = null }: FailureCardProps) {
-  const { word, whose, tone, advice } = WHOSE[failure.kind];
-  if (isTold(failure, told)) {
+/** A failure: kind, summary, excerpt and advice. Its texts come from submitted code and devices and are cleaned. */
+export function FailureCard({ failure, what, actions, mainFailure = null }: FailureCardProps) {
+  const { word, cause, tone, advice } = FAILURE_KINDS[failure.kind];
+  if (isSameFailure(failure, mainFailure)) {
     return (
-      <div className={classes.again} data-tone={tone}>
+      <div className={classes.repeated} data-tone={tone}>
         <p>
           <strong>{word}</strong>
           <span className="muted">{what && <> · {what}</>} · </span>
-          <TheFailure where="above" />
+          <FailureLink where="above" />
         </p>
         {actions && <div className="row no-print">{actions}</div>}
       </div>
     );
   }
   return (
-    // A group and no region: the same failure comes more than once, and a page's landmarks have different names.
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form's controls
+    // A group, not a region: a failure can appear more than once, and landmarks need unique names.
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for form controls
     <div
       role="group"
       className={classes.card}
@@ -42,7 +42,7 @@ export function FailureCard({ failure, what, actions, told = null }: FailureCard
         <strong>{word}</strong>
         <span className="muted">
           {" "}
-          · {whose}
+          · {cause}
           {what && <> · {what}</>}
         </span>
       </p>
@@ -53,7 +53,7 @@ export function FailureCard({ failure, what, actions, told = null }: FailureCard
         </Scroll>
       )}
       <p>
-        <strong>What to do: </strong>
+        <strong>Next step: </strong>
         {oneLine(failure.advice) || advice}
       </p>
       {actions && <div className="row no-print">{actions}</div>}
@@ -61,38 +61,38 @@ export function FailureCard({ failure, what, actions, told = null }: FailureCard
   );
 }
 
-const TOLD = "failure";
+const MAIN_FAILURE_ID = "failure";
 
-/** Why the whole submission failed, once and in full, where `<TheFailure>` leads. */
-export function ToldFailure({ failure, what }: Pick<FailureCardProps, "failure" | "what">) {
+/** The failure of the whole submission in full; the target of `<FailureLink>`. */
+export function MainFailure({ failure, what }: Pick<FailureCardProps, "failure" | "what">) {
   return (
-    <div id={TOLD} className={classes.told}>
+    <div id={MAIN_FAILURE_ID} className={classes.main}>
       <FailureCard failure={failure} what={what} />
     </div>
   );
 }
 
-/** In a place of the same page that failed for the same reason. */
-export function TheFailure({ where }: { where: "above" | "below" }) {
+/** Link to the main failure, for other parts that failed for the same reason. */
+export function FailureLink({ where }: { where: "above" | "below" }) {
   return (
-    <a href={`#${TOLD}`} className="nowrap">
+    <a href={`#${MAIN_FAILURE_ID}`} className="nowrap">
       the failure {where}
     </a>
   );
 }
 
-/** A sentence that ends with a failure's own, which the page tells already: it ends with a link instead. */
-export function SaidOnce({ text, told, where }: SaidOnceProps) {
-  if (!told?.summary || !text.endsWith(told.summary)) return oneLine(text);
+/** A sentence; where it ends with the summary of the main failure, a link replaces the summary. */
+export function FailureSentence({ text, mainFailure, where }: FailureSentenceProps) {
+  if (!mainFailure?.summary || !text.endsWith(mainFailure.summary)) return oneLine(text);
   return (
     <>
-      {oneLine(text.slice(0, -told.summary.length))} <TheFailure where={where} />
+      {oneLine(text.slice(0, -mainFailure.summary.length))} <FailureLink where={where} />
     </>
   );
 }
 
-interface SaidOnceProps {
+interface FailureSentenceProps {
   text: string;
-  told: Failure | null;
+  mainFailure: Failure | null;
   where: "above" | "below";
 }

@@ -3,17 +3,17 @@ import classes from "./Figure.module.css";
 
 interface FigureProps {
   title: ReactNode;
-  /** What is drawn and how to read it; becomes the drawing's description. */
+  /** Content of the drawing and how to read it; the figure's accessible description. */
   description: ReactNode;
-  /** The drawing: an SVG, hidden from screen readers, which get title, description and table. */
+  /** The drawing: an SVG, hidden from screen readers, which read title, description and table. */
   children: ReactNode;
-  /** The figures behind the drawing: a DataTable. */
+  /** The data of the drawing: a DataTable. */
   table: ReactNode;
-  /** Controls that change what is drawn; not printed. */
+  /** Controls of the drawing; not printed. */
   controls?: ReactNode;
 }
 
-/** A figure that can be read without seeing it and on paper: title, drawing, description, and the data behind it. */
+/** An accessible, printable figure: title, drawing, description and data table. */
 export function Figure({ title, description, children, table, controls }: FigureProps) {
   const id = useId();
   return (
@@ -29,7 +29,7 @@ export function Figure({ title, description, children, table, controls }: Figure
         {description}
       </figcaption>
       <details className={classes.data}>
-        <summary>Data of this figure</summary>
+        <summary>Show data</summary>
         {table}
       </details>
     </figure>

@@ -1,26 +1,32 @@
-/** What narrows a table. Each part tells the page, and the page keeps it in its address. */
+/** Filters of a table. Values are controlled by the page, which keeps them in its URL. */
 import type { ReactNode } from "react";
 import { grouped } from "@/lib/numbers";
 import classes from "./FilterBar.module.css";
-import { useTyped } from "./useTyped";
+import { useDebouncedText } from "./useDebouncedText";
 
 export function FilterBar({ children }: { children: ReactNode }) {
   return <search className={`${classes.bar} no-print`}>{children}</search>;
 }
 
-interface ChoiceProps<T extends string> {
+interface SelectFilterProps<T extends string> {
   label: string;
   value: T | "";
   from: readonly T[];
-  /** What an option is called, if not itself. */
+  /** Label of an option; default: the option itself. */
   name?(option: T): string;
   onValue(value: T | ""): void;
 }
 
-/** One of several, or any. Not there where there is nothing to choose. */
-export function Choice<T extends string>({ label, value, from, name = of => of, onValue }: ChoiceProps<T>) {
+/** Select one option or any. Not rendered if there is no choice. */
+export function SelectFilter<T extends string>({
+  label,
+  value,
+  from,
+  name = of => of,
+  onValue,
+}: SelectFilterProps<T>) {
   if (from.length < 2 && value === "") return null;
-  // What the address says is offered even when nothing has it.
+  // Keep the selected value as an option even if no row has it.
   const options = value === "" || from.includes(value) ? from : [value, ...from];
   return (
     <label className={classes.field}>
@@ -37,46 +43,54 @@ export function Choice<T extends string>({ label, value, from, name = of => of, 
   );
 }
 
-interface TicksProps<T extends string> {
+interface CheckboxFilterProps<T extends string> {
   label: string;
-  chosen: readonly T[];
-  /** How many rows each would show, in the order they are offered. */
+  selected: readonly T[];
+  /** Number of rows for each option, in display order. */
   counts: ReadonlyMap<T, number>;
   name(option: T): string;
-  onChosen(chosen: T[]): void;
+  onSelected(selected: T[]): void;
 }
 
-/** Several of several; none chosen means all. */
-export function Ticks<T extends string>({ label, chosen, counts, name, onChosen }: TicksProps<T>) {
+/** Select any number of options; none selected means all. */
+export function CheckboxFilter<T extends string>({
+  label,
+  selected,
+  counts,
+  name,
+  onSelected,
+}: CheckboxFilterProps<T>) {
   return (
     <fieldset className={classes.ticks}>
       <legend>{label}</legend>
-      {[...counts].map(([option, many]) => (
+      {[...counts].map(([option, total]) => (
         <label key={option}>
           <input
             type="checkbox"
-            checked={chosen.includes(option)}
+            checked={selected.includes(option)}
             onChange={event =>
-              onChosen(event.target.checked ? [...chosen, option] : chosen.filter(other => other !== option))
+              onSelected(
+                event.target.checked ? [...selected, option] : selected.filter(other => other !== option),
+              )
             }
           />
-          {name(option)} <span className="muted">{grouped(many)}</span>
+          {name(option)} <span className="muted">{grouped(total)}</span>
         </label>
       ))}
     </fieldset>
   );
 }
 
-interface TypedProps {
+interface TextFilterProps {
   label: string;
   hint?: string;
   value: string;
   onValue(value: string): void;
 }
 
-/** Text that is looked for, once the typing pauses. */
-export function Typed({ label, hint, value, onValue }: TypedProps) {
-  const [typed, setTyped] = useTyped(value, onValue, text => text.trim());
+/** Text filter, applied after a pause in typing. */
+export function TextFilter({ label, hint, value, onValue }: TextFilterProps) {
+  const [typed, setTyped] = useDebouncedText(value, onValue, text => text.trim());
   return (
     <label className={classes.field}>
       <span>{label}</span>

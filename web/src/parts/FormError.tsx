@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import classes from "./FormError.module.css";
 
-/** What the lab said to a form that it refused: heard and seen, and next to the form. Nothing without an error. */
+/** Error message of a rejected form, announced to screen readers and focused. Renders nothing without an error. */
 export function FormError({ error }: { error: Error | null }) {
   const place = useRef<HTMLParagraphElement>(null);
   useEffect(() => {

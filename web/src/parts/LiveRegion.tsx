@@ -1,23 +1,23 @@
 import { useSyncExternalStore } from "react";
 
-let said = "";
+let message = "";
 const listeners = new Set<() => void>();
 
-/** Has a screen reader say it, politely. For what changed without the reader's doing: a run ended, rows were filtered. */
+/** Announce a message to screen readers, for changes that the user did not trigger directly: a run finished. */
 export function announce(text: string): void {
-  // The same sentence twice is two announcements only when the text differs.
-  said = said === text ? `${text}\u00a0` : text;
+  // Screen readers announce a repeated message only if the text differs.
+  message = message === text ? `${text}\u00a0` : text;
   for (const listener of listeners) listener();
 }
 
-/** Once per page, in the shell. */
+/** The live region for `announce`. Rendered once, in the shell. */
 export function LiveRegion() {
   const text = useSyncExternalStore(
     listener => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    () => said,
+    () => message,
   );
   return (
     <div className="hidden-visually" role="status" aria-live="polite">

@@ -2,26 +2,26 @@ import type { ReactNode } from "react";
 import classes from "./Page.module.css";
 
 interface PageProps {
-  /** In the tab and in history; also the heading unless `heading` says it otherwise. */
+  /** Document title, and the heading unless `heading` is given. */
   title: string;
   heading?: ReactNode;
   /** One or two sentences under the heading. */
   lead?: ReactNode;
-  /** Where this page belongs: links, the outermost first. */
+  /** Breadcrumb links, outermost first. */
   trail?: ReactNode;
-  /** Buttons and links that act on the whole page. */
+  /** Buttons and links for the whole page. */
   actions?: ReactNode;
   children?: ReactNode;
 }
 
-/** A page's frame: its title, its one h1, and its parts in a column. */
+/** Page frame: document title, h1 and content. */
 export function Page({ title, heading, lead, trail, actions, children }: PageProps) {
   return (
     <article className={classes.page}>
       <title>{`${title} · wqlab`}</title>
       <header className={classes.head}>
         {trail && (
-          <nav className={classes.trail} aria-label="Above this page">
+          <nav className={classes.trail} aria-label="Breadcrumb">
             {trail}
           </nav>
         )}
@@ -38,14 +38,14 @@ export function Page({ title, heading, lead, trail, actions, children }: PagePro
 
 interface SectionProps {
   title: ReactNode;
-  /** Its address on the page: `#id`. */
+  /** Fragment of the section's URL: `#id`. */
   id?: string;
   lead?: ReactNode;
   actions?: ReactNode;
   children: ReactNode;
 }
 
-/** A part of a page under an h2. */
+/** Page section with an h2. */
 export function Section({ title, id, lead, actions, children }: SectionProps) {
   return (
     <section className={classes.section} id={id} aria-labelledby={id && `${id}-title`}>

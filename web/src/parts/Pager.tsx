@@ -2,7 +2,7 @@ import type { Paged } from "@/api/paged";
 import { Button } from "@/kit";
 import { grouped } from "@/lib/numbers";
 
-/** Leads through the pages of a list that the server cuts; nothing when there is one page. */
+/** Pagination controls. Renders nothing if there is only one page. */
 export function Pager({ paged, shown, total }: { paged: Paged; shown: number; total: number }) {
   if (!paged.newer && !paged.older) return null;
   const range =
@@ -10,7 +10,7 @@ export function Pager({ paged, shown, total }: { paged: Paged; shown: number; to
       ? ""
       : `${grouped(paged.first)} to ${grouped(paged.first + shown - 1)} of ${grouped(total)}`;
   return (
-    <nav className="row" aria-label="Pages">
+    <nav className="row" aria-label="Pagination">
       <Button variant="default" size="xs" disabled={!paged.newer} onClick={() => paged.newer?.()}>
         Newer
       </Button>

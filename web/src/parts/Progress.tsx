@@ -1,26 +1,26 @@
 import type { ReactNode } from "react";
-import { rough } from "@/lib/time";
+import { roughDuration } from "@/lib/time";
 import classes from "./Progress.module.css";
 import { useNow } from "./RelativeTime";
 
 interface ProgressProps {
   done: number;
-  /** 0: not known, and then no bar pretends to know. */
+  /** 0 if unknown; then the bar is empty. */
   total: number;
-  /** What is counted: `boots`. */
+  /** Plural noun of the counted items: `boots`. */
   noun: string;
-  /** When it is expected to end. */
+  /** Expected finish time. */
   finishAt?: string | null;
-  /** What is happening now, in words. */
+  /** Current activity. */
   children?: ReactNode;
 }
 
-/** How far it is, how long still, what is going on. Takes the same room whatever it says. */
+/** Progress bar with count, remaining time and current activity. Its height does not change with its content. */
 export function Progress({ done, total, noun, finishAt, children }: ProgressProps) {
   const now = useNow(1000);
   const left = finishAt == null ? null : (new Date(finishAt).getTime() - now.getTime()) / 1000;
   const figures = total > 0 ? `${done} of ${total} ${noun}` : "";
-  const eta = left === null ? "" : left > 0 ? `about ${rough(left)} left` : "later than expected";
+  const eta = left === null ? "" : left > 0 ? `about ${roughDuration(left)} left` : "later than expected";
   return (
     <div className={classes.progress}>
       <progress

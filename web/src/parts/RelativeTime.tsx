@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
-import { absolute, nextChange, relative } from "@/lib/time";
+import { absolute, msUntilTextChange, relative } from "@/lib/time";
 
-/** The time now, again after `everyMs`. */
+/** Return the current time, updated every `everyMs`. */
 export function useNow(everyMs: number): Date {
   const [now, setNow] = useState(() => new Date());
   useEffect(() => {
@@ -11,7 +11,7 @@ export function useNow(everyMs: number): Date {
   return now;
 }
 
-/** `6 min ago`, kept true; the absolute time in the title. Null is said as `absent`. */
+/** A relative time that updates itself, with the absolute time as tooltip. Null is shown as `absent`. */
 export function RelativeTime({
   at,
   absent = "never",
@@ -22,8 +22,8 @@ export function RelativeTime({
   const [every, setEvery] = useState(1000);
   const now = useNow(every);
   const time = at == null ? null : typeof at === "string" ? new Date(at) : at;
-  const wanted = time === null ? 300_000 : nextChange(time, now);
-  useEffect(() => setEvery(wanted), [wanted]);
+  const interval = time === null ? 300_000 : msUntilTextChange(time, now);
+  useEffect(() => setEvery(interval), [interval]);
   if (time === null) return <span className="muted">{absent}</span>;
   return (
     <time className="nowrap" dateTime={time.toISOString()} title={absolute(time)}>

@@ -1,7 +1,7 @@
 import type { CSSProperties, ReactNode, Ref } from "react";
 
 interface ScrollProps {
-  /** What it holds, for those who land on it by keyboard. */
+  /** Accessible name. */
   name: string;
   className?: string | undefined;
   style?: CSSProperties | undefined;
@@ -9,12 +9,12 @@ interface ScrollProps {
   children: ReactNode;
 }
 
-/** A box that may scroll: it has a name and can be focused, or its hidden part could not be reached by keyboard. */
+/** Scrollable box with a name and a tab stop, so that its content can be reached by keyboard. */
 export function Scroll({ name, className, style, ref, children }: ScrollProps) {
   return (
-    // A group and no region: a page with twenty tables would have twenty landmarks.
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
-    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for a form's controls
+    // A group, not a region: a page with twenty tables would have twenty landmarks.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: scrollable content must be reachable by keyboard
+    // biome-ignore lint/a11y/useSemanticElements: a fieldset is for form controls
     <div role="group" aria-label={name} className={className} style={style} ref={ref} tabIndex={0}>
       {children}
     </div>

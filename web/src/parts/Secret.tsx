@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { type Command, CommandBlock } from "./CommandBlock";
 import classes from "./Secret.module.css";
 
-/** Something that is shown once: a token, a password. */
+/** A secret that is shown only once: a token or a password. */
 export function Secret({
   children,
   commands,
@@ -17,7 +17,7 @@ export function Secret({
       <p role="status">{children}</p>
       <CommandBlock commands={commands} label="Secret" />
       <button type="button" className={classes.done} onClick={onDone}>
-        I have it, hide it
+        Done
       </button>
     </div>
   );

@@ -7,13 +7,13 @@ interface SkeletonProps {
   lines?: number;
 }
 
-/** Holds the room that something will take, so that nothing moves when it comes. Hidden from screen readers: say it once. */
+/** Placeholder of the final size while content loads. Hidden from screen readers. */
 export function Skeleton({ width = "100%", height = "1.1rem", lines = 1 }: SkeletonProps) {
   const style = { "--width": width, "--height": height } as CSSProperties;
   return (
     <div className={classes.lines} style={style} aria-hidden="true">
       {Array.from({ length: lines }, (_, line) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike
+        // biome-ignore lint/suspicious/noArrayIndexKey: all lines are identical
         <div className={classes.line} key={line} />
       ))}
     </div>

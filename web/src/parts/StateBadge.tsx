@@ -1,8 +1,8 @@
 import type { Outcome } from "@/api/types";
-import { howItStands, toneOf } from "@/lib/words";
+import { stateOrOutcome, toneOf } from "@/lib/words";
 import classes from "./StateBadge.module.css";
 
-/** Where something is, or how it ended once it has. */
+/** The state of something, or its outcome once it has finished. */
 export function StateBadge({ state, outcome }: { state: string; outcome?: Outcome | null }) {
   const running =
     outcome == null &&
@@ -10,7 +10,7 @@ export function StateBadge({ state, outcome }: { state: string; outcome?: Outcom
   return (
     <span className={classes.badge} data-tone={toneOf(outcome ?? state)} data-running={running || undefined}>
       <span className={classes.dot} aria-hidden="true" />
-      {howItStands({ state, outcome })}
+      {stateOrOutcome({ state, outcome })}
     </span>
   );
 }

@@ -6,11 +6,11 @@ import { VerdictBadge } from "./VerdictBadge";
 
 interface TargetVerdictsProps {
   targets: readonly TargetSummary[];
-  /** A line for each, with its verdict in a sentence. */
+  /** Show each target on its own line with its headline. */
   headlines?: boolean;
 }
 
-/** A submission's answer per topology: `xeon-2s + improvement`. The plan is named where there is more than one. */
+/** The verdict of each target: `xeon-2s + improvement`. The plan is shown if there is more than one. */
 export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsProps) {
   const plans = new Set(targets.map(target => target.plan));
   return (
@@ -44,7 +44,7 @@ export function TargetVerdicts({ targets, headlines = false }: TargetVerdictsPro
   );
 }
 
-/** The same as copied text. */
+/** Format the verdicts of the targets as text to copy. */
 export function targetVerdictsText(targets: readonly TargetSummary[]): string {
   return targets
     .map(target => `${target.plan}@${target.device_type} ${target.verdict ?? target.outcome ?? target.state}`)

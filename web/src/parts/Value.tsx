@@ -1,8 +1,8 @@
 import type { Comparison } from "@/api/types";
-import { change, interval, number, placesOfArms, spread, unitOfEffect } from "@/lib/numbers";
+import { change, interval, number, placesOfArms, spread } from "@/lib/numbers";
 import classes from "./Value.module.css";
 
-/** A number and its unit, which never part. `decimals`: those of its column (`places`). */
+/** A number with its unit, without a line break. `decimals` are those of the column (`places`). */
 export function Value({
   value,
   unit,
@@ -23,7 +23,7 @@ export function Value({
 
 type Arm = Comparison["baseline"];
 
-/** Mean and spread of one arm. Of a figure that is no evidence the server sends the mean alone, and that is what shows. */
+/** Mean and standard deviation of one arm; without evidence the server sends only the mean. */
 export function ArmValue({
   arm,
   of,
@@ -31,7 +31,7 @@ export function ArmValue({
 }: {
   arm: Arm | undefined;
   of: readonly (Arm | undefined)[];
-  /** The same count in every boot: it has no spread. */
+  /** The same count in every boot: shown without a deviation. */
   exact?: boolean;
 }) {
   if (arm == null) return <span className="muted">–</span>;
@@ -39,13 +39,13 @@ export function ArmValue({
   return <span className={classes.value}>{exact ? number(arm.mean, decimals) : spread(arm, decimals)}</span>;
 }
 
-/** Effect and interval of a comparison; nothing where the server computed none. */
+/** Effect and interval of a comparison; a dash if there is none. */
 export function Effect({ of }: { of: Comparison }) {
   if (of.effect == null) return <span className="muted">–</span>;
   return (
     <span className={classes.value}>
       {change(of)}
-      <span className={classes.unit}> {unitOfEffect(of)}</span>
+      <span className={classes.unit}> {of.effect_unit}</span>
       <span className={classes.interval}> {of.exact ? "exact" : interval(of.ci95)}</span>
     </span>
   );

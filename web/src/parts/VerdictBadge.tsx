@@ -1,8 +1,8 @@
 import type { Verdict } from "@/api/types";
-import { BY_WEIGHT, VERDICTS } from "@/lib/words";
+import { VERDICT_ORDER, VERDICTS } from "@/lib/words";
 import classes from "./VerdictBadge.module.css";
 
-/** A verdict as sign, word and colour; `no evidence` as a word only. `null`: there is none, which is said. */
+/** A verdict as sign, word and colour; `no evidence` has only a word. Null is shown as "no verdict". */
 export function VerdictBadge({
   verdict,
   short = false,
@@ -24,9 +24,9 @@ export function VerdictBadge({
   );
 }
 
-/** How many comparisons ended in each verdict, the worst first. */
+/** The number of comparisons with each verdict, most severe first. */
 export function VerdictCounts({ verdicts }: { verdicts: Partial<Record<Verdict, number>> }) {
-  const present = BY_WEIGHT.filter(verdict => (verdicts[verdict] ?? 0) > 0);
+  const present = VERDICT_ORDER.filter(verdict => (verdicts[verdict] ?? 0) > 0);
   if (present.length === 0) return null;
   return (
     <span className={classes.counts}>

@@ -6,7 +6,7 @@ import { renderPart } from "@/testing/render";
 import { CommandBlock } from "./CommandBlock";
 import { CopyButton } from "./CopyButton";
 import { EvidenceMark } from "./EvidenceMark";
-import { FailureCard, SaidOnce, ToldFailure } from "./FailureCard";
+import { FailureCard, FailureSentence, MainFailure } from "./FailureCard";
 import { Figure } from "./Figure";
 import { announce, LiveRegion } from "./LiveRegion";
 import { Progress } from "./Progress";
@@ -16,7 +16,7 @@ import { VerdictBadge, VerdictCounts } from "./VerdictBadge";
 afterEach(() => void vi.useRealTimers());
 
 test.each(Object.keys(VERDICTS) as Verdict[])(
-  "%s is said in a word, its sign is decoration",
+  "%s has a word; its sign is hidden from screen readers",
   async verdict => {
     await renderPart(<VerdictBadge verdict={verdict} />);
     const badge = screen.getByText(VERDICTS[verdict].word).parentElement as HTMLElement;
@@ -25,25 +25,25 @@ test.each(Object.keys(VERDICTS) as Verdict[])(
   },
 );
 
-test("a short badge still has its word for those who do not see the sign", async () => {
+test("a short badge keeps its word for screen readers", async () => {
   await renderPart(<VerdictBadge verdict="regression" short />);
   expect(screen.getByText("regression").className).toContain("hidden-visually");
 });
 
-test("counts of verdicts start with the worst and leave out what is not there", async () => {
+test("counts of verdicts start with the most severe and omit zeros", async () => {
   const { container } = await renderPart(
     <VerdictCounts verdicts={{ improvement: 2, equivalent: 0, regression: 1 }} />,
   );
   expect(container.textContent).toBe("\u2212regression+improvement×2");
 });
 
-test("no evidence explains itself", async () => {
+test("the evidence mark shows its explanation", async () => {
   await renderPart(<EvidenceMark evidence="none" explain />);
   expect(screen.getByText("no evidence")).toBeTruthy();
-  expect(screen.getByText(/proves nothing/)).toBeTruthy();
+  expect(screen.getByText(/not evidence of performance/)).toBeTruthy();
 });
 
-test("a failure says whose it is, what happened, and what to do; its text cannot steer the page", async () => {
+test("a failure shows cause, summary, excerpt and advice; its texts are cleaned", async () => {
   const failure: Failure = {
     kind: "kernel",
     summary: "panic in wq_worker\x1b[2J",
@@ -58,22 +58,22 @@ test("a failure says whose it is, what happened, and what to do; its text cannot
   expect(container.querySelector("img")).toBeNull();
 });
 
-test("a failure is told once; where it comes again a link leads there", async () => {
-  const told: Failure = {
+test("a repeated failure is a link to the main failure", async () => {
+  const main: Failure = {
     kind: "user",
     summary: "candidate kernel: it does not compile",
     excerpt: "CC a.o\nerror: b",
     advice: "",
   };
-  const again: Failure = { ...told, summary: "it does not compile", excerpt: "error: b" };
-  const other: Failure = { ...told, excerpt: "error: c" };
+  const repeated: Failure = { ...main, summary: "it does not compile", excerpt: "error: b" };
+  const other: Failure = { ...main, excerpt: "error: c" };
   const { container } = await renderPart(
     <>
-      <ToldFailure failure={told} />
-      <FailureCard failure={again} what="build 3" told={told} />
-      <FailureCard failure={other} told={told} />
+      <MainFailure failure={main} />
+      <FailureCard failure={repeated} what="build 3" mainFailure={main} />
+      <FailureCard failure={other} mainFailure={main} />
       <p>
-        <SaidOnce text={`not measured: ${told.summary}`} told={told} where="above" />
+        <FailureSentence text={`not measured: ${main.summary}`} mainFailure={main} where="above" />
       </p>
     </>,
   );
@@ -83,10 +83,10 @@ test("a failure is told once; where it comes again a link leads there", async ()
   const links = screen.getAllByRole("link", { name: "the failure above" });
   expect(links).toHaveLength(2);
   const { hash } = new URL((links[0] as HTMLAnchorElement).href);
-  expect(container.querySelector(hash)?.textContent).toContain(told.summary);
+  expect(container.querySelector(hash)?.textContent).toContain(main.summary);
 });
 
-test("a time is relative, stays true, and has the absolute behind it", async () => {
+test("a relative time updates itself and has the absolute time as tooltip", async () => {
   vi.useFakeTimers({
     toFake: ["setInterval", "clearInterval", "Date"],
     now: new Date("2026-11-21T18:00:00Z"),
@@ -99,12 +99,12 @@ test("a time is relative, stays true, and has the absolute behind it", async () 
   expect(time.textContent).toBe("45 s ago");
 });
 
-test("a time that never was says so", async () => {
+test("a missing time is shown as never", async () => {
   await renderPart(<RelativeTime at={null} />);
   expect(screen.getByText("never")).toBeTruthy();
 });
 
-test("the shown form of a command is copied, and arrows change the form", async () => {
+test("the selected form of a command is copied; arrow keys change the form", async () => {
   const writeText = vi.fn().mockResolvedValue(undefined);
   vi.stubGlobal("isSecureContext", true);
   vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
@@ -125,16 +125,16 @@ test("the shown form of a command is copied, and arrows change the form", async 
   vi.unstubAllGlobals();
 });
 
-test("where copying is not allowed the button says so", async () => {
+test("the button reports a failed copy", async () => {
   vi.stubGlobal("isSecureContext", false);
   document.execCommand = () => false;
   await renderPart(<CopyButton text="x" />);
   fireEvent.click(screen.getByRole("button"));
-  expect(await screen.findByText("Not copied", { selector: ":not([aria-hidden])" })).toBeTruthy();
+  expect(await screen.findByText("Copy failed", { selector: ":not([aria-hidden])" })).toBeTruthy();
   vi.unstubAllGlobals();
 });
 
-test("progress counts, estimates, and does not pretend to know", async () => {
+test("progress shows count and remaining time, and nothing if unknown", async () => {
   const soon = new Date(Date.now() + 6 * 60_000).toISOString();
   const { rerender } = await renderPart(<Progress done={5} total={12} noun="boots" finishAt={soon} />);
   expect(screen.getByText("5 of 12 boots, about 6 min left")).toBeTruthy();
@@ -142,7 +142,7 @@ test("progress counts, estimates, and does not pretend to know", async () => {
   expect((screen.getByRole("progressbar") as HTMLProgressElement).value).toBe(0);
 });
 
-test("a figure has a name, a description and its data", async () => {
+test("a figure has a name, a description and a data table", async () => {
   await renderPart(
     <Figure title="Effects" description="One dot a topology." table={<p>the data</p>}>
       <svg />
@@ -153,7 +153,7 @@ test("a figure has a name, a description and its data", async () => {
   expect(within(figure).getByText("the data")).toBeTruthy();
 });
 
-test("an announcement made twice is heard twice", async () => {
+test("a repeated announcement changes the live region", async () => {
   await renderPart(<LiveRegion />);
   act(() => announce("Run 3 ended"));
   const first = screen.getByRole("status").textContent;

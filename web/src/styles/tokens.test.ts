@@ -8,7 +8,7 @@ const tokens = new Map(
   ),
 );
 
-/** Relative luminance of WCAG 2.2. */
+/** Relative luminance as defined by WCAG 2.2. */
 function luminance(hex: string): number {
   const [r, g, b] = [1, 3, 5].map(at => {
     const channel = Number.parseInt(hex.slice(at, at + 2), 16) / 255;
@@ -20,7 +20,7 @@ function luminance(hex: string): number {
 function contrast(one: string, other: string, theme: "light" | "dark"): number {
   const [a, b] = [one, other].map(name => {
     const token = tokens.get(name);
-    if (!token) throw new Error(`tokens.css has no colour --${name}`);
+    if (!token) throw new Error(`tokens.css does not define --${name}`);
     return luminance(token[theme] as string);
   }) as [number, number];
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -32,18 +32,18 @@ const ON_OWN_GROUND = ["arm-a", "arm-b", "good", "bad", "same", "unsure", "none"
 
 for (const theme of ["light", "dark"] as const) {
   test.each(TEXTS.flatMap(text => GROUNDS.map(ground => [text, ground])))(
-    `${theme}: %s on %s reads`,
+    `${theme}: %s on %s has a contrast of 4.5:1`,
     (text, ground) => {
       expect(contrast(text as string, ground as string, theme)).toBeGreaterThanOrEqual(4.5);
     },
   );
 
-  test.each(ON_OWN_GROUND)(`${theme}: %s reads on its own ground`, name => {
+  test.each(ON_OWN_GROUND)(`${theme}: %s has a contrast of 4.5:1 on its own background`, name => {
     expect(contrast(name, `${name}-ground`, theme)).toBeGreaterThanOrEqual(4.5);
     expect(contrast("ink", `${name}-ground`, theme)).toBeGreaterThanOrEqual(4.5);
   });
 
-  test(`${theme}: buttons read, controls and focus are seen`, () => {
+  test(`${theme}: buttons, controls and focus have enough contrast`, () => {
     expect(contrast("on-accent", "accent", theme)).toBeGreaterThanOrEqual(4.5);
     for (const ground of GROUNDS) {
       expect(contrast("line-strong", ground, theme)).toBeGreaterThanOrEqual(3);

@@ -1,4 +1,4 @@
-/** Renders a component as a page would: with Query, Theme and a router whose links lead nowhere. */
+/** Render a component with Query, Theme and a router without routes. */
 import { QueryClientProvider } from "@tanstack/react-query";
 import { createMemoryHistory, createRootRoute, createRouter, RouterProvider } from "@tanstack/react-router";
 import { render } from "@testing-library/react";

@@ -1,5 +1,6 @@
-/** Reports of any size, made when a test runs. Their figures stand for what a server computed; nothing is compared here. */
+/** Generated reports of any size for tests. Their figures are made up; no statistics are computed. */
 import type { ArmSummary, BootValue, Comparison, Evidence, Metric, Report, TargetReport } from "@/api/types";
+import { effectUnitOf } from "@/lib/numbers";
 
 export interface Device {
   name: string;
@@ -9,12 +10,12 @@ export interface Device {
 export interface ReportShape {
   devices?: readonly Device[];
   scenarios?: readonly string[];
-  /** The first is the reference. */
+  /** The first setting is the reference. */
   settings?: readonly string[];
-  /** Metrics besides `locality` and `busy`, which the plan's settings trade. */
+  /** Number of metrics besides `locality` and `busy`, the metrics of the trade-off. */
   counters?: number;
   blocks?: number;
-  /** Which questions its comparisons answer. */
+  /** The questions to generate comparisons for. */
   questions?: readonly ("kernel" | "setting")[];
 }
 
@@ -136,6 +137,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         scenario,
         metric: metric.name,
         unit: metric.unit,
+        effect_unit: effectUnitOf(metric),
       } as const;
       for (const [at, setting] of settings.entries()) {
         const compared = {
@@ -149,7 +151,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
         if (questions.includes("kernel"))
           comparisons.push({
             ...compared,
-            ...found(evidence, role, blocks, at),
+            ...results(evidence, role, blocks, at),
             question: "kernel",
             reference: "baseline",
             kernel: null,
@@ -159,7 +161,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
           : [])
           comparisons.push({
             ...compared,
-            ...found(evidence, role, blocks, at),
+            ...results(evidence, role, blocks, at),
             question: "setting",
             reference,
             kernel,
@@ -247,10 +249,10 @@ function evidenceOf(metric: Metric, emulated: boolean): Evidence {
   return metric.class === "mechanism" ? "mechanism" : emulated ? "none" : "performance";
 }
 
-/** What stands for the server's results; of what is no evidence a mean of each arm, as the contract has it. */
-function found(evidence: Evidence, role: Comparison["role"], n: number, at: number) {
+/** Made-up results of a comparison; without evidence only the means of the arms, as the API sends them. */
+function results(evidence: Evidence, role: Comparison["role"], n: number, at: number) {
   const arm = (mean: number): ArmSummary => ({ mean, stddev: evidence === "none" ? null : 0.25, n });
-  const nothing = {
+  const common = {
     p: null,
     p_adjusted: null,
     p_signflip: null,
@@ -260,7 +262,7 @@ function found(evidence: Evidence, role: Comparison["role"], n: number, at: numb
   };
   if (evidence === "none")
     return {
-      ...nothing,
+      ...common,
       baseline: arm(62.5),
       candidate: arm(71.25 + at),
       effect: null,
@@ -270,7 +272,7 @@ function found(evidence: Evidence, role: Comparison["role"], n: number, at: numb
       reason: "",
     };
   return {
-    ...nothing,
+    ...common,
     baseline: arm(40),
     candidate: arm(41.5 + at),
     effect: 1.5 + at,

@@ -1,6 +1,6 @@
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
-// Against hanging only, as testTimeout is.
+// Only guards against hanging tests, like testTimeout.
 configure({ asyncUtilTimeout: 60_000 });
 afterEach(cleanup);

@@ -1,4 +1,4 @@
-"""A lab's device side with real parts: virtual bench, labgrid coordinator and exporter, private to the test session."""
+"""A lab of real parts for the test session: virtual bench, labgrid coordinator and exporter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,17 @@ import pytest
 
 from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
 from wqlab_contracts.loading import load_data
-from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, BuildResult, DeviceFacts, Kernel, RunEvent, RunJob
+from wqlab_contracts.messages import (
+    Artifact,
+    BlockPlan,
+    BootKey,
+    BuildResult,
+    DeviceFacts,
+    Kernel,
+    LavaBoot,
+    RunEvent,
+    RunJob,
+)
 from wqlab_contracts.specs import Axis, ExternalPower, Profile, Repetitions, Scenario, TestPlan
 from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.labgrid import LabgridBackend
@@ -53,7 +63,7 @@ esac
 
 @dataclass
 class DeviceLab:
-    """Everything a session needs, and the levers to disturb it."""
+    """Everything a session needs, with methods to disturb it."""
 
     state: Path
     coordinator: str
@@ -96,17 +106,26 @@ class DeviceLab:
         process.kill()
         process.wait()
 
+    def stop_all(self) -> None:
+        for name in list(self.processes):
+            self.stop(name)
+
     def start_coordinator(self) -> None:
         self.start("coordinator", "labgrid-coordinator", "-l", self.coordinator)
         host, port = self.coordinator.split(":")
-        until(lambda: socket.create_connection((host, int(port)), 1).close() is None, "coordinator")
+
+        def listens() -> bool:
+            with socket.create_connection((host, int(port)), 1):
+                return True
+
+        until(listens, "coordinator")
 
     def start_exporter(self) -> None:
         options = ("-c", self.coordinator, "-n", "local", "--hostname", "127.0.0.1")
         self.start("exporter", "labgrid-exporter", *options, "exporter.yaml")
 
     def export_commanded(self) -> None:
-        """tiny-1 once more, under another name and without a power port."""
+        """Export tiny-1 under another name too, without a power port."""
         path = self.state / "labgrid/exporter.yaml"
         groups = json.loads(path.read_text())
         groups[COMMANDED] = {cls: it for cls, it in groups["tiny-1"].items() if cls != "NetworkPowerPort"}
@@ -166,7 +185,7 @@ class DeviceLab:
 def trivial_job(
     kernel: Path, build_id: str, release: str, blocks: list[list[Arm]], run_id: int, device: str, seconds: float
 ) -> RunJob:
-    """Boots of one kernel on a `tiny` device, under whatever arms."""
+    """A run of one kernel on a `tiny` device, for the given arms."""
     kind = load_data(ROOT).device_types["tiny"]
     image = Artifact(sha256=sha256_of(kernel), size=kernel.stat().st_size, kind=ArtifactKind.KERNEL, name="kernel")
     plan = trivial_plan(seconds)
@@ -193,8 +212,8 @@ def trivial_job(
     )
 
 
-class Told:
-    """An `Emit` that remembers; consoles must come without gap or overlap."""
+class RecordingSink:
+    """An `EventSink` that records; console output must come without gap or overlap."""
 
     def __init__(self, on_event: Callable[[RunEvent], None] = lambda event: None) -> None:
         self.events: list[RunEvent] = []
@@ -238,7 +257,7 @@ def trivial_plan(seconds: float) -> TestPlan:
 
 
 def until(ready: Any, what: str, timeout_s: float = START_S) -> None:
-    """Another program's start has no event for us: ask."""
+    """Poll until `ready` returns true: the start of another program gives no event."""
     deadline = time.monotonic() + timeout_s
     while True:
         try:
@@ -259,7 +278,7 @@ def _free_port() -> int:
 
 @dataclass(frozen=True)
 class Golden:
-    """What `python -m wqlab_lab.prepare` made for this state folder."""
+    """The golden system that `python -m wqlab_lab.prepare` made for this state folder."""
 
     published: Path
     kernel: Path
@@ -303,7 +322,7 @@ def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iter
         release=golden.built.release,
     )
     with ExitStack() as cleanup:
-        cleanup.callback(lambda: [lab.stop(name) for name in list(lab.processes)])
+        cleanup.callback(lab.stop_all)
         # Asked to end, it takes five seconds.
         cleanup.callback(lambda: lab.kill("coordinator"))
         lab.ssh_key.parent.mkdir()
@@ -320,3 +339,17 @@ def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iter
         lab.place(COMMANDED)
         yield lab
         shutil.rmtree(lab.state / "bench", ignore_errors=True)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> RunJob:
+    """A run of two boots on a LAVA device."""
+    kernel = tmp_path / "kernel"
+    kernel.write_bytes(b"image")
+    data = load_data(ROOT)
+    mapping = data.device_types["tiny"].lava
+    assert mapping is not None
+    made = trivial_job(kernel, "ab" * 20, "6.12", [[Arm.BASELINE, Arm.CANDIDATE]], 12, "qemu-01", 1.0)
+    lava = LavaBoot(mapping=mapping, template=data.lava_templates["qemu"])
+    device = made.device.model_copy(update={"lab": "far", "backend": "lava", "lava": lava})
+    return made.model_copy(update={"device": device, "priority": 70})

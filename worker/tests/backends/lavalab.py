@@ -1,4 +1,4 @@
-"""A real LAVA with two QEMU devices, and the backend on it."""
+"""A real LAVA server with two QEMU devices, and the backend for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import LavaBoot, RunJob
 from wqlab_lab.lava import TrialLava
 from wqlab_worker.backends.lava import LavaBackend
-from wqlab_worker.backends.lava.client import Lava
+from wqlab_worker.backends.lava.lava_client import Lava
 
 from .conftest import ROOT, trivial_job
 
 GIVEN_BACK_S = 60.0
 GOLDEN_ONLY = "arguments.split(' wqlab.test=')[0]"
-"""In the template: what tests add to the variants' arguments is not the golden system's."""
+"""Expression for the template that removes the variants' test arguments for the golden system."""
 
 
 @dataclass
@@ -64,12 +64,12 @@ class LavaLab:
         return Lava(self.trial.url, token or self.trial.token)
 
     def judged(self, definition: str) -> str:
-        """What LAVA says of a job's definition."""
+        """Return LAVA's validation message for a job definition."""
         answer = httpx.post(f"{self.trial.url}/api/v0.2/jobs/validate/", json={"definition": definition})
         return str(answer.json()["message"])
 
     def given_back(self) -> None:
-        """LAVA has the device again, and nothing of ours is left there."""
+        """Check that LAVA has the device back and no job of this lab is left."""
         lava = self.rest()
         assert lava.unfinished(lava.user()) == []
         deadline = time.monotonic() + GIVEN_BACK_S

@@ -1,4 +1,4 @@
-"""What every backend does, whichever way it reaches its devices: the same on labgrid and on LAVA."""
+"""Contract test of the backends: the same tests on labgrid and on LAVA."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from wqlab_contracts.messages import (
     RunResult,
     Unsupported,
 )
-from wqlab_worker.backends.base import Backend
+from wqlab_worker.backends.interface import Backend
 from wqlab_worker.claims.heartbeats import Stop, canceled
 
-from .conftest import DeviceLab, Told
+from .conftest import DeviceLab, RecordingSink
 from .lavalab import LavaLab
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
 VARIANTS_ONLY = "wqlab.test="
-"""A word after which the arguments of a job's kernels are not the golden system's."""
+"""Marker: arguments after it are for the variants and not for the golden system."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One backend with a device, and how to see that it was given back."""
+    """A backend with a device, and a check that the device was released."""
 
     job: Callable[..., RunJob]
     backend: Callable[[], Backend]
     given_back: Callable[[], None]
     facts: dict[str, str]
-    """That each boot's environment has from the lab itself."""
+    """Facts that the lab adds to each boot's environment."""
 
-    def execute(self, job: RunJob, told: Told, stop: Stop | None = None) -> RunResult:
+    def execute(self, job: RunJob, sink: RecordingSink, stop: Stop | None = None) -> RunResult:
         if stop is None:
             stop = Stop()
             stop.extend(time.monotonic() + 800)
-        result = self.backend().execute(job, job.blocks, told, stop)
+        result = self.backend().execute(job, job.blocks, sink, stop)
         self.given_back()
         return result
 
@@ -70,7 +70,7 @@ def target(request: pytest.FixtureRequest) -> Iterator[Target]:
 
 
 def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
-    """Its kernels, not the golden system, are started with these too."""
+    """Add kernel arguments for the variants, not for the golden system."""
     changed = job.device.boot.model_copy(
         update={"kernel_arguments": f"{job.device.boot.kernel_arguments} {VARIANTS_ONLY} {arguments}", **boot}
     )
@@ -79,10 +79,10 @@ def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
 
 @pytest.mark.nightly  # each submission of tests/scenarios is such a run, on both backends
 def test_blocks_of_alternating_boots(target: Target) -> None:
-    told = Told()
+    sink = RecordingSink()
     job = target.job([[Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=201)
-    assert target.execute(job, told) == RunResult(outcome=Outcome.PASSED)
-    verified = told.of(BootVerified)
+    assert target.execute(job, sink) == RunResult(outcome=Outcome.PASSED)
+    verified = sink.of(BootVerified)
     assert [boot.boot.arm for boot in verified] == [Arm.BASELINE, Arm.CANDIDATE, Arm.CANDIDATE]
     assert len({boot.kernel_boot_id for boot in verified}) == len({boot.token for boot in verified}) == 3
     for boot in verified:
@@ -93,66 +93,66 @@ def test_blocks_of_alternating_boots(target: Target) -> None:
         assert boot.environment | target.facts == boot.environment
         assert boot.golden_s > 0
         assert boot.kexec_s > 0
-        console = told.consoles[boot.boot]
+        console = sink.consoles[boot.boot]
         assert console.count(b"Linux version") == 2, "golden system and variant, from the first line on"
         assert b"wqlab-ready token=" + boot.token.encode() in console
-    assert [event.block for event in told.of(BlockFinished)] == [0, 1]
-    # The script says `cache` whatever it was told: the other setting was silently replaced.
-    assert {event.setting for event in told.of(Unsupported)} == {"scope=system"}
-    for finished in told.of(BootFinished):
+    assert [event.block for event in sink.of(BlockFinished)] == [0, 1]
+    # The script says `cache` whatever it was sink: the other setting was silently replaced.
+    assert {event.setting for event in sink.of(Unsupported)} == {"scope=system"}
+    for finished in sink.of(BootFinished):
         assert finished.workload_s > 0
         assert 0 <= finished.overhead_s < 60
-    assert sum("output-block" in name for name in told.artifacts) == 3
+    assert sum("output-block" in name for name in sink.artifacts) == 3
 
 
 @pytest.mark.nightly  # kernels that die are in tests/scenarios too
-def test_a_kernel_that_panics_at_boot_is_the_kernels(target: Target) -> None:
-    told = Told()
+def test_panic_at_boot_is_a_kernel_failure(target: Target) -> None:
+    sink = RecordingSink()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=202), "rdinit=/nowhere init=/nowhere")
-    result = target.execute(job, told)
+    result = target.execute(job, sink)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
-    assert {finding.kind for finding in told.of(Finding) if finding.fatal} == {FindingKind.PANIC}
+    assert {finding.kind for finding in sink.of(Finding) if finding.fatal} == {FindingKind.PANIC}
     assert "panic" in result.failure.summary
-    assert not told.of(BootVerified)
-    assert [event.attempt for event in told.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
+    assert not sink.of(BootVerified)
+    assert [event.attempt for event in sink.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
 
 
-@pytest.mark.nightly  # test_diagnosis.py has it without a device
+@pytest.mark.nightly  # test_labgrid_device.py tests it without a device
 def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
-    told = Told()
+    sink = RecordingSink()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
-    result = target.execute(job, told)
+    result = target.execute(job, sink)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
     assert "did not come up" in result.failure.summary
-    assert {finding.kind for finding in told.of(Finding) if finding.fatal} == {FindingKind.HANG}
+    assert {finding.kind for finding in sink.of(Finding) if finding.fatal} == {FindingKind.HANG}
 
 
 @pytest.mark.nightly  # kernels that die are in tests/scenarios too
-def test_a_kernel_that_panics_under_load_is_the_kernels(target: Target) -> None:
-    told = Told()
+def test_panic_under_load_is_a_kernel_failure(target: Target) -> None:
+    sink = RecordingSink()
     job = target.job([[Arm.CANDIDATE]], run_id=204)
     script = job.files["trivial.sh"].replace("case $1 in measure)", "case $1 in measure) echo c > /proc/sysrq-trigger")
-    result = target.execute(job.model_copy(update={"files": {"trivial.sh": script}}), told)
+    result = target.execute(job.model_copy(update={"files": {"trivial.sh": script}}), sink)
     assert result.failure and result.failure.kind is ErrorKind.KERNEL
-    panics = [finding for finding in told.of(Finding) if finding.fatal]
+    panics = [finding for finding in sink.of(Finding) if finding.fatal]
     assert [finding.kind for finding in panics] == [FindingKind.PANIC] * 2
     for panic in panics:
         assert "sysrq triggered crash" in panic.excerpt
         first = panic.excerpt.splitlines()[0].encode()[:20]
-        assert told.consoles[panic.boot][panic.console_offset :].startswith(first)
+        assert sink.consoles[panic.boot][panic.console_offset :].startswith(first)
 
 
 @pytest.mark.nightly  # test_swapped_kernel.py has a bench do this at each turn
-def test_another_kernel_than_the_one_that_was_built_is_infrastructure(target: Target) -> None:
-    told = Told()
+def test_unexpected_kernel_is_an_infrastructure_failure(target: Target) -> None:
+    sink = RecordingSink()
     job = target.job([[Arm.CANDIDATE]], run_id=205, build_id="00" * 20)
-    result = target.execute(job, told)
+    result = target.execute(job, sink)
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "build-id" in result.failure.summary
-    assert not told.of(BootVerified)
+    assert not sink.of(BootVerified)
 
 
-def test_a_cancel_ends_the_run_and_gives_the_device_back(target: Target) -> None:
+def test_cancel_ends_the_run_and_releases_the_device(target: Target) -> None:
     stop = Stop()
     stop.extend(time.monotonic() + 800)
 
@@ -160,6 +160,6 @@ def test_a_cancel_ends_the_run_and_gives_the_device_back(target: Target) -> None
         if isinstance(event, BootStarted):
             threading.Timer(6.0, stop.request, [canceled("by its owner")]).start()
 
-    result = target.execute(target.job([[Arm.BASELINE]] * 3, run_id=206, seconds=5), Told(soon), stop)
+    result = target.execute(target.job([[Arm.BASELINE]] * 3, run_id=206, seconds=5), RecordingSink(soon), stop)
     assert result.outcome is Outcome.CANCELED
     assert result.failure and result.failure.kind is ErrorKind.CANCELED

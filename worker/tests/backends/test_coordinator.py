@@ -1,4 +1,4 @@
-"""Holding a labgrid place while people, dead sessions and coordinator restarts get in the way."""
+"""Hold a labgrid place among people, dead sessions and coordinator restarts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind
 from wqlab_worker.backends.coordinator import PlaceHold
 from wqlab_worker.backends.session_messages import holder_name
-from wqlab_worker.measure.device import DeviceFailure
+from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import DeviceLab, until
 
@@ -20,15 +20,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.timeout(180)]
 PLACE = "tiny-2"
 
 
-class Held:
-    """A hold whose changes can be waited for."""
+class HeldPlace:
+    """A hold with an event for its changes."""
 
     def __init__(self, lab: DeviceLab, run_id: int, fence: int = 1) -> None:
         self.changed = threading.Event()
         self.name = holder_name("local", run_id, fence)
         self.hold = PlaceHold(lab.coordinator, "local", PLACE, self.name, self.changed.set)
 
-    def __enter__(self) -> Held:
+    def __enter__(self) -> HeldPlace:
         self.hold.acquire()
         return self
 
@@ -47,7 +47,7 @@ def _client(lab: DeviceLab, *arguments: str) -> list[str]:
 
 
 def test_acquire_and_release(device_lab: DeviceLab) -> None:
-    with Held(device_lab, 1) as held:
+    with HeldPlace(device_lab, 1) as held:
         assert device_lab.holder(PLACE) == held.name
         assert {resource.cls for resource in held.hold.resources} >= {
             "NetworkPowerPort",
@@ -58,12 +58,12 @@ def test_acquire_and_release(device_lab: DeviceLab) -> None:
     assert device_lab.holder(PLACE) is None
 
 
-def test_a_dead_session_is_released_a_person_is_not(device_lab: DeviceLab) -> None:
-    with Held(device_lab, 1), Held(device_lab, 2) as second:
+def test_dead_session_is_released_but_not_a_person(device_lab: DeviceLab) -> None:
+    with HeldPlace(device_lab, 1), HeldPlace(device_lab, 2) as second:
         assert device_lab.holder(PLACE) == second.name
     device_lab.command(*_client(device_lab, "acquire"))
     try:
-        with pytest.raises(DeviceFailure) as caught, Held(device_lab, 3):
+        with pytest.raises(DeviceFailure) as caught, HeldPlace(device_lab, 3):
             pass
         assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
         assert not caught.value.suspect, "the device is fine, somebody works on it"
@@ -73,15 +73,15 @@ def test_a_dead_session_is_released_a_person_is_not(device_lab: DeviceLab) -> No
 
 
 def test_a_newer_holder_ends_the_older_session(device_lab: DeviceLab) -> None:
-    with Held(device_lab, 1, fence=1) as older, Held(device_lab, 1, fence=2) as newer:
+    with HeldPlace(device_lab, 1, fence=1) as older, HeldPlace(device_lab, 1, fence=2) as newer:
         assert older.changed.wait(10)
         assert "taken away" in str(older.hold.lost())
         older.hold.release()
         assert device_lab.holder(PLACE) == newer.name, "the older one's release does not free it"
 
 
-def test_a_restarted_coordinator_gets_the_place_taken_again(device_lab: DeviceLab) -> None:
-    with Held(device_lab, 1) as held:
+def test_place_is_acquired_again_after_coordinator_restart(device_lab: DeviceLab) -> None:
+    with HeldPlace(device_lab, 1) as held:
         _restart(device_lab)
         until(lambda: device_lab.holder(PLACE) == held.name, "the hold")
         assert held.hold.lost() is None
@@ -98,7 +98,7 @@ def test_an_unknown_place_is_named(device_lab: DeviceLab) -> None:
     hold.release()
 
 
-def test_no_coordinator_is_infrastructure() -> None:
+def test_missing_coordinator_is_an_infrastructure_failure() -> None:
     hold = PlaceHold("127.0.0.1:1", "local", PLACE, holder_name("local", 1, 1), lambda: None)
     with pytest.raises(DeviceFailure) as caught:
         hold.acquire()
@@ -108,7 +108,7 @@ def test_no_coordinator_is_infrastructure() -> None:
     hold.release()
 
 
-def test_no_exporter_is_told_with_what_to_start(device_lab: DeviceLab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_exporter_is_reported_with_advice(device_lab: DeviceLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("wqlab_worker.backends.coordinator.ACQUIRE_S", 0.5)
     device_lab.command("labgrid-client", "-x", device_lab.coordinator, "-p", "bare", "create")
     hold = PlaceHold(device_lab.coordinator, "local", "bare", holder_name("local", 1, 1), lambda: None)
@@ -121,7 +121,7 @@ def test_no_exporter_is_told_with_what_to_start(device_lab: DeviceLab, monkeypat
 
 
 def _restart(lab: DeviceLab) -> None:
-    """As its supervisor does after a kill -9; the exporter ends with it and is started again too."""
+    """Restart as the supervisor does after a kill -9; the exporter ends too and is restarted."""
     lab.kill("coordinator")
     lab.stop("exporter")
     lab.start_coordinator()

@@ -1,4 +1,4 @@
-"""The health check's own plan on an emulated device, told step by step, through real labgrid."""
+"""Health check on an emulated device, through real labgrid: its steps and outcomes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from wqlab_contracts.enums import Arm, DeviceStep, Outcome, RunPurpose, StepOutc
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BootVerified, CheckStep, RunJob
 from wqlab_contracts.specs import Conditions
-from wqlab_worker.backends.conditions import LACKING
-from wqlab_worker.measure.health_check import STEPS
+from wqlab_worker.backends.condition_commands import NOT_AVAILABLE
+from wqlab_worker.measure.health_check_report import STEPS
 
-from .conftest import ROOT, DeviceLab, Told
+from .conftest import ROOT, DeviceLab, RecordingSink
 from .test_devices import execute
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
@@ -34,53 +34,53 @@ def health_check(lab: DeviceLab, run_id: int) -> RunJob:
     )
 
 
-def test_a_fit_device_comes_through_every_step(device_lab: DeviceLab) -> None:
+def test_fit_device_passes_every_step(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
-    told = Told()
+    sink = RecordingSink()
     started = time.monotonic()
-    result = execute(device_lab, health_check(device_lab, 301), told)
-    steps = told.of(CheckStep)
+    result = execute(device_lab, health_check(device_lab, 301), sink)
+    steps = sink.of(CheckStep)
     for step in steps:
         print(f"{step.outcome:8}{step.step:10} {step.text}")
     print(f"{time.monotonic() - started:.0f} s")
     assert result.outcome is Outcome.PASSED
     assert [step.step for step in steps] == list(STEPS)
     assert [step.outcome for step in steps] == [StepOutcome.OK] * 7 + [StepOutcome.SKIPPED]
-    assert "heard on the console" in steps[5].text, "the detectors"
-    (boot,) = told.of(BootVerified)
-    assert boot.environment["governor"] == f"{LACKING} (wanted performance)", "an emulated CPU has one speed"
-    assert boot.environment["boost"] == f"{LACKING} (wanted off)"
+    assert "appears on the console" in steps[5].text, "the detectors"
+    (boot,) = sink.of(BootVerified)
+    assert boot.environment["governor"] == f"{NOT_AVAILABLE} (wanted performance)", "an emulated CPU has one speed"
+    assert boot.environment["boost"] == f"{NOT_AVAILABLE} (wanted off)"
 
 
 @pytest.mark.nightly  # what a topology is compared with: test_probe.py
-def test_another_topology_than_declared_is_the_step_that_fails(device_lab: DeviceLab) -> None:
+def test_topology_difference_fails_the_topology_step(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
     job = health_check(device_lab, 302)
     other = job.device.topology.model_copy(update={"cores_per_l3": 4})
-    told = Told()
+    sink = RecordingSink()
     result = execute(
-        device_lab, job.model_copy(update={"device": job.device.model_copy(update={"topology": other})}), told
+        device_lab, job.model_copy(update={"device": job.device.model_copy(update={"topology": other})}), sink
     )
     assert (result.outcome, result.device_suspect) == (Outcome.FAILED, True)
-    last = {step.step: step for step in told.of(CheckStep)}
+    last = {step.step: step for step in sink.of(CheckStep)}
     failed = last[DeviceStep.TOPOLOGY]
     assert (failed.outcome, last[DeviceStep.KEXEC].outcome) == (StepOutcome.FAILED, StepOutcome.OK)
     assert "2 CPUs, declared 4" in failed.text
     assert last[DeviceStep.DETECTORS].text == "needs topology"
 
 
-@pytest.mark.nightly  # how the steps are told: test_walk.py
-def test_a_condition_that_is_required_and_lacking_fails_fitness(device_lab: DeviceLab) -> None:
+@pytest.mark.nightly  # test_health_check_report.py tests the steps
+def test_unsatisfied_required_condition_fails_fitness(device_lab: DeviceLab) -> None:
     device_lab.faults("tiny-1")
     job = health_check(device_lab, 303)
     strict = job.device.conditions.model_copy(update={"required": ["governor"]})
-    told = Told()
+    sink = RecordingSink()
     result = execute(
-        device_lab, job.model_copy(update={"device": job.device.model_copy(update={"conditions": strict})}), told
+        device_lab, job.model_copy(update={"device": job.device.model_copy(update={"conditions": strict})}), sink
     )
     assert (result.outcome, result.device_suspect) == (Outcome.FAILED, True)
-    last = {step.step: step for step in told.of(CheckStep)}
+    last = {step.step: step for step in sink.of(CheckStep)}
     assert [last[step].outcome for step in STEPS] == (
         [StepOutcome.OK] * 5 + [StepOutcome.SKIPPED, StepOutcome.FAILED, StepOutcome.SKIPPED]
     )
-    assert f"governor performance is required, found {LACKING}" in last[DeviceStep.FITNESS].text
+    assert f"governor performance is required, found {NOT_AVAILABLE}" in last[DeviceStep.FITNESS].text

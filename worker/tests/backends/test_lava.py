@@ -1,4 +1,4 @@
-"""What only a LAVA lab can do to a run: a real LAVA, and none."""
+"""LAVA backend with a real LAVA server, and with none."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import BlockFinished, BootVerified, LavaBoot, RunJob
 from wqlab_lab.paths import free_port
 from wqlab_worker.backends.lava import LavaBackend
-from wqlab_worker.backends.lava.definition import define
-from wqlab_worker.backends.lava.job_names import cancel_left
-from wqlab_worker.backends.lava.pool import look
+from wqlab_worker.backends.lava.job_definition import define
+from wqlab_worker.backends.lava.job_names import cancel_orphaned_jobs
+from wqlab_worker.backends.lava.pool_report import read_pool
 from wqlab_worker.claims.heartbeats import Stop
 
-from .conftest import ROOT, Golden, Told, trivial_job
+from .conftest import ROOT, Golden, RecordingSink, trivial_job
+from .lava_jobs import BOOTS, SOURCES
 from .lavalab import LavaLab
-from .test_lava_parts import BOOTS, SOURCES
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(900)]
 
@@ -37,7 +37,7 @@ def with_mapping(job: RunJob, **changes: object) -> RunJob:
     return job.model_copy(update={"device": job.device.model_copy(update={"lava": changed})})
 
 
-def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> None:
+def test_unreachable_lava_is_an_infrastructure_failure(golden: Golden) -> None:
     backend = LavaBackend(
         url=f"http://127.0.0.1:{free_port(0)}", token="t", listen="127.0.0.1", host="127.0.0.1", fence=1,
         scratch=golden.published.parent, fetch=lambda artifact: golden.kernel, files_of=lambda job, kernel: {},
@@ -45,7 +45,7 @@ def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> N
     )  # fmt: skip
     job = trivial_job(golden.kernel, golden.built.build_id_gnu, "6", [[Arm.BASELINE]], 301, "qemu-01", 0)
     started = time.monotonic()
-    result = backend.execute(job, job.blocks, Told(), lasting())
+    result = backend.execute(job, job.blocks, RecordingSink(), lasting())
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "does not answer" in result.failure.summary
     assert not result.device_suspect, "nothing is known of the device"
@@ -55,7 +55,7 @@ def test_a_lava_that_is_not_there_is_infrastructure_at_once(golden: Golden) -> N
 @pytest.mark.nightly
 @pytest.mark.parametrize("kexec", [True, False])
 @pytest.mark.parametrize("boot", sorted(load_data(ROOT).lava_templates))
-def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexec: bool) -> None:
+def test_lava_accepts_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexec: bool) -> None:
     images = {"kernel": "http://g/kernel", "ramdisk": "http://g/ramdisk.gz", "dtb": "http://g/device.dtb"}
     job = with_mapping(
         lava_lab.job([[Arm.BASELINE, Arm.CANDIDATE]], run_id=302),
@@ -71,36 +71,36 @@ def test_lava_takes_the_job_of_every_template(lava_lab: LavaLab, boot: str, kexe
 
 
 @pytest.mark.nightly
-def test_on_a_device_that_cannot_kexec_each_variant_is_deployed(lava_lab: LavaLab) -> None:
+def test_each_variant_is_deployed_without_kexec(lava_lab: LavaLab) -> None:
     job = with_mapping(lava_lab.job([[Arm.CANDIDATE, Arm.BASELINE]], run_id=305), kexec=False)
-    told = Told()
-    assert lava_lab.backend().execute(job, job.blocks, told, lasting()).outcome is Outcome.PASSED
+    sink = RecordingSink()
+    assert lava_lab.backend().execute(job, job.blocks, sink, lasting()).outcome is Outcome.PASSED
     lava_lab.given_back()
-    assert [event.block for event in told.of(BlockFinished)] == [0]
-    verified = told.of(BootVerified)
+    assert [event.block for event in sink.of(BlockFinished)] == [0]
+    verified = sink.of(BootVerified)
     assert len({event.kernel_boot_id for event in verified}) == 2
     assert [event.golden_s for event in verified] == [0, 0], "there is no golden system"
 
 
 @pytest.mark.nightly
-def test_a_device_without_a_way_to_the_worker_leaves_its_results_in_lava(lava_lab: LavaLab) -> None:
+def test_results_go_through_lava_without_a_network_to_the_worker(lava_lab: LavaLab) -> None:
     # 10.0.2.99 is nobody in QEMU's user network.
     job = with_mapping(lava_lab.job([[Arm.BASELINE]], run_id=303), worker_host="10.0.2.99")
-    told = Told()
-    assert lava_lab.backend().execute(job, job.blocks, told, lasting()).outcome is Outcome.PASSED
+    sink = RecordingSink()
+    assert lava_lab.backend().execute(job, job.blocks, sink, lasting()).outcome is Outcome.PASSED
     lava_lab.given_back()
-    assert [event.block for event in told.of(BlockFinished)] == [0]
+    assert [event.block for event in sink.of(BlockFinished)] == [0]
 
 
 @pytest.mark.nightly
-def test_a_job_whose_lease_is_over_is_cancelled_by_the_labs_worker(lava_lab: LavaLab) -> None:
+def test_job_with_expired_lease_is_cancelled(lava_lab: LavaLab) -> None:
     job = lava_lab.job([[Arm.BASELINE]], run_id=304)
     lava = lava_lab.rest()
     sources = replace(SOURCES, images={"kernel": "http://127.0.0.1:9/k", "ramdisk": "http://127.0.0.1:9/r"})
     text = define(job, BOOTS, ["t0", "t1"], sources, "wqlab lava run 304 fence 7 on qemu-01: trivial").text
     number = lava.submit(text)
-    assert cancel_left(lava, "lava", lambda: [(304, 7)]) == [], "a live lease protects its job"
-    pool = look(lava_lab.trial.url, lava_lab.trial.token, "lava", list)
+    assert cancel_orphaned_jobs(lava, "lava", lambda: [(304, 7)]) == [], "a live lease protects its job"
+    pool = read_pool(lava_lab.trial.url, lava_lab.trial.token, "lava", list)
     assert (pool.problem, sorted(pool.devices)) == ("", ["qemu-01", "qemu-02"])
     deadline = time.monotonic() + 60
     while not (job_now := lava.job(number)).finished:

@@ -1,4 +1,4 @@
-"""Power switches that are commands, run by the real driver."""
+"""Power commands, run by the real driver; time limits and errors."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 import yaml
 from labgrid import Target
 
-from wqlab_worker.backends.kexec import _power_errors, time_limit
-from wqlab_worker.backends.power import CommandPowerDriver
-from wqlab_worker.measure.device import DeviceFailure
+from wqlab_worker.backends.power import CommandPowerDriver, power_errors, time_limit
+from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import ROOT
 
@@ -45,8 +44,8 @@ def test_commands_are_split_as_a_shell_would(tmp_path: Path) -> None:
         ("no-such-tool -P secret", "No such file or directory"),
     ],
 )
-def test_a_command_that_fails_is_quoted(command: str, says: str) -> None:
-    with pytest.raises(DeviceFailure) as caught, _power_errors("off"):
+def test_output_of_a_failed_power_command_is_quoted(command: str, says: str) -> None:
+    with pytest.raises(DeviceFailure) as caught, power_errors("off"):
         driver(command).off()
     summary = caught.value.failure.summary
     assert summary.startswith("the power could not be switched off: the command ended with status")
@@ -56,13 +55,13 @@ def test_a_command_that_fails_is_quoted(command: str, says: str) -> None:
     assert caught.value.suspect
 
 
-def test_a_command_that_takes_too_long_is_killed_with_what_it_started(tmp_path: Path) -> None:
+def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
     """The shell's child keeps the FIFO open for writing as long as it lives."""
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
     power = driver(shlex.join(["sh", "-c", f"(echo started; exec sleep 50) > {alive} & wait"]))
-    with pytest.raises(DeviceFailure, match="took longer than 1 s"), time_limit(1.0, "it"), _power_errors("off"):
+    with pytest.raises(DeviceFailure, match="took longer than 1 s"), time_limit(1.0, "it"), power_errors("off"):
         power.off()
     os.set_blocking(reader, True)
     began = time.monotonic()
@@ -72,10 +71,10 @@ def test_a_command_that_takes_too_long_is_killed_with_what_it_started(tmp_path: 
 
 
 @pytest.mark.parametrize(("state", "asked"), [("on", ["status", "off"]), ("off", ["status"])])
-def test_the_example_does_not_switch_off_what_is_off(
+def test_example_power_command_checks_the_state_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: str, asked: list[str]
 ) -> None:
-    """A BMC that refuses it, as many do: `Command not supported in present state`."""
+    """Many BMCs refuse to switch off what is off: `Command not supported in present state`."""
     tool = tmp_path / "ipmitool"
     tool.write_text(
         f"#!/bin/sh\nfor last; do :; done\necho $last >>{tmp_path}/asked\n"
@@ -88,7 +87,7 @@ def test_the_example_does_not_switch_off_what_is_off(
     assert (tmp_path / "asked").read_text().split() == asked
 
 
-def test_a_helper_that_stays_behind_is_not_waited_for() -> None:
+def test_background_child_of_power_command_is_not_awaited() -> None:
     began = time.monotonic()
     driver("sh -c 'sleep 15 & exit 0'").off()
     assert time.monotonic() - began < 10

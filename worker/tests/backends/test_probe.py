@@ -6,9 +6,7 @@ import pytest
 
 from wqlab_contracts.specs import Cluster, Topology
 from wqlab_worker.backends import probe
-from wqlab_worker.backends.session_messages import Held, holder_name, is_session_of
-from wqlab_worker.claims.server import Lease
-from wqlab_worker.reaper import dead
+from wqlab_worker.backends.session_messages import holder_name, is_session_of
 
 CPU = "/sys/devices/system/cpu"
 BUILD_ID = bytes.fromhex("ab26ade435122cf1cf86ef7f0504a16a785bc5b1")
@@ -23,7 +21,7 @@ NOTES = note(b"Xen\0", 6, b"linux") + note(b"Linux\0", 257, b"\x01") + note(b"GN
 
 
 def sysfs(cpus: int, sockets: int, l3: int, threads: int, numbering: str = "contiguous") -> dict[str, str]:
-    """Files of a machine: as the kernel numbers them."""
+    """sysfs files of a machine, with CPUs numbered as by the kernel."""
     files = {f"{CPU}/online": f"0-{cpus - 1}"}
     cores = cpus // threads
     for cpu in range(cpus):
@@ -58,7 +56,7 @@ def answer(files: dict[str, str]) -> bytes:
     return "\n".join(lines).encode() + b"\n==notes==\n" + NOTES
 
 
-def test_everything_is_read() -> None:
+def test_all_record_types_are_read() -> None:
     seen = probe.parse(answer(sysfs(4, 1, 1, 2)))
     assert seen.boot_id == "2c5bd1a6-4dd0-4a0d-8d2e-f6f2f2a6b6a1"
     assert (seen.release, seen.build_id_gnu) == ("6.12.117", BUILD_ID.hex())
@@ -70,7 +68,7 @@ def test_everything_is_read() -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 100, -1])
-def test_an_answer_that_was_cut_off_is_no_answer(cut: int) -> None:
+def test_truncated_probe_output_is_refused(cut: int) -> None:
     whole = answer(sysfs(2, 1, 1, 1))
     with pytest.raises(probe.ProbeError):
         probe.parse(whole[:cut] if cut >= 0 else whole[: whole.index(b"==notes==")])
@@ -103,14 +101,16 @@ def declared(sockets: int, l3: int, cores: int, threads: int, numbering: str = "
     ("cpus", "sockets", "l3", "threads", "numbering"),
     [(24, 1, 4, 2, "contiguous"), (32, 2, 1, 2, "contiguous"), (32, 2, 1, 2, "smt_last"), (2, 1, 1, 1, "contiguous")],
 )
-def test_a_machine_is_what_it_declares(cpus: int, sockets: int, l3: int, threads: int, numbering: str) -> None:
+def test_emulated_topology_matches_its_declaration(
+    cpus: int, sockets: int, l3: int, threads: int, numbering: str
+) -> None:
     measured = probe.topology(sysfs(cpus, sockets, l3, threads, numbering))
     cores = cpus // (sockets * l3 * threads)
-    assert probe.differences(measured, declared(sockets, l3, cores, threads, numbering)) == []
+    assert probe.topology_differences(measured, declared(sockets, l3, cores, threads, numbering)) == []
 
 
 def without_siblings(files: dict[str, str], threads: int = 2) -> dict[str, str]:
-    """The same machine under nosmt: the other threads are offline, and nothing tells of them."""
+    """The same machine under nosmt: the sibling threads are offline and have no topology files."""
     cpus = range(0, sum(name.endswith("core_cpus_list") for name in files), threads)
     kept = {
         name: text
@@ -125,11 +125,11 @@ def test_under_nosmt_cpus_keep_their_numbers_and_the_declared_cores() -> None:
     measured = probe.topology(without_siblings(sysfs(16, 2, 2, 2)))
     assert measured.online == measured.numbers == [0, 2, 4, 6, 8, 10, 12, 14]
     assert (measured.cpus, measured.l3, measured.node) == (8, [0, 0, 1, 1, 2, 2, 3, 3], [0] * 4 + [1] * 4)
-    assert probe.differences(measured, declared(2, 2, 2, 1)) == []
-    assert probe.differences(measured, declared(2, 2, 2, 2)) == ["8 CPUs, declared 16"]
+    assert probe.topology_differences(measured, declared(2, 2, 2, 1)) == []
+    assert probe.topology_differences(measured, declared(2, 2, 2, 2)) == ["8 CPUs, declared 16"]
 
 
-def test_numbers_without_holes_are_not_told() -> None:
+def test_contiguous_cpu_numbers_are_not_reported() -> None:
     measured = probe.topology(sysfs(4, 1, 1, 2))
     assert measured.online is None
     assert list(measured.numbers) == [0, 1, 2, 3]
@@ -140,22 +140,22 @@ def test_a_sibling_is_named_by_its_number() -> None:
     for cpu in (2, 3):
         files = {name: text for name, text in files.items() if not name.startswith(f"{CPU}/cpu{cpu}/")}
     files[f"{CPU}/online"] = "0-1,4-7"
-    assert probe.differences(probe.topology(files), declared(1, 1, 3, 2)) == []
+    assert probe.topology_differences(probe.topology(files), declared(1, 1, 3, 2)) == []
     for cpu, siblings in ((0, "0,7"), (7, "0,7"), (1, "1,6"), (6, "1,6")):
         files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = siblings
-    [difference] = probe.differences(probe.topology(files), declared(1, 1, 3, 2))
+    [difference] = probe.topology_differences(probe.topology(files), declared(1, 1, 3, 2))
     assert difference.startswith("CPU 0's sibling is CPU 7,")
 
 
 def test_every_difference_is_named() -> None:
     measured = probe.topology(sysfs(24, 1, 4, 2))
-    assert probe.differences(measured, declared(1, 2, 6, 2)) == ["4 L3 domains, declared 2"]
-    assert probe.differences(measured, declared(1, 4, 4, 2))[0] == "24 CPUs, declared 32"
-    other = probe.differences(measured, declared(1, 4, 3, 2, "smt_last"))
+    assert probe.topology_differences(measured, declared(1, 2, 6, 2)) == ["4 L3 domains, declared 2"]
+    assert probe.topology_differences(measured, declared(1, 4, 4, 2))[0] == "24 CPUs, declared 32"
+    other = probe.topology_differences(measured, declared(1, 4, 3, 2, "smt_last"))
     assert other == ["CPU 0's sibling is CPU 1, declared numbering is smt_last"]
 
 
-def test_without_l3_the_cluster_and_then_the_package_stand_in() -> None:
+def test_cluster_or_package_replaces_a_missing_l3() -> None:
     files = {name: text for name, text in sysfs(4, 1, 1, 1).items() if "index3" not in name}
     assert probe.topology(files).l3 == [0, 0, 0, 0]
     for cpu in range(4):
@@ -164,7 +164,7 @@ def test_without_l3_the_cluster_and_then_the_package_stand_in() -> None:
 
 
 def arm64(clusters: list[str], cache: str = "") -> dict[str, str]:
-    """A device whose firmware describes no cache but `cache`, each CPU with what it says of its cluster."""
+    """sysfs files of a device with no cache but `cache`, and with the given clusters."""
     files = {f"{CPU}/online": f"0-{len(clusters) - 1}"}
     for cpu, cluster in enumerate(clusters):
         files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = str(cpu)
@@ -175,11 +175,11 @@ def arm64(clusters: list[str], cache: str = "") -> dict[str, str]:
     return files
 
 
-def test_a_cluster_of_one_core_is_no_domain() -> None:
-    """Cluster id -1: the kernel gives the CPU itself, and the scheduler makes one domain of the package."""
+def test_cluster_of_one_core_is_not_a_domain() -> None:
+    """Cluster id -1: the kernel reports each CPU as its own cluster; the package is one domain."""
     measured = probe.topology(arm64(["0", "1", "2", "3"]))
     assert (measured.l3, measured.last_level, measured.cluster) == ([0, 0, 0, 0], "package", None)
-    assert probe.differences(measured, declared(1, 1, 4, 1)) == []
+    assert probe.topology_differences(measured, declared(1, 1, 4, 1)) == []
     smt = {**arm64(["0-1", "0-1", "2-3", "2-3"])}
     for cpu in range(4):
         smt[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = smt[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"]
@@ -196,14 +196,14 @@ def test_a_cluster_of_one_core_is_no_domain() -> None:
         (arm64(["0", "1", "2", "3"], "index3"), "2 L3 domains, declared 1"),
     ],
 )
-def test_a_difference_is_told_of_the_level_that_was_measured(files: dict[str, str], difference: str) -> None:
-    assert probe.differences(probe.topology(files), declared(1, 1, 4, 1)) == [difference]
+def test_difference_names_the_measured_cache_level(files: dict[str, str], difference: str) -> None:
+    assert probe.topology_differences(probe.topology(files), declared(1, 1, 4, 1)) == [difference]
 
 
-def test_domains_of_other_sizes_are_told_of_the_level_that_was_measured() -> None:
+def test_domain_sizes_are_described_for_the_measured_level() -> None:
     measured = probe.topology(arm64(["0-2", "0-2", "0-2", "3"]))
     two = Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[Cluster(cores=2, capacity=1024)] * 2)
-    assert probe.differences(measured, two) == ["cluster domains of 3 1 CPUs, declared 2x2"]
+    assert probe.topology_differences(measured, two) == ["cluster domains of 3 1 CPUs, declared 2x2"]
 
 
 def test_holder_names() -> None:
@@ -216,20 +216,10 @@ def test_holder_names() -> None:
         assert not is_session_of("local", person)
 
 
-def test_the_reaper_frees_only_what_has_no_lease() -> None:
-    held = [Held(place=f"u{n}", holder=f"wqlab:local:h/run-{n}-fence-2") for n in range(3)]
-    leases = [
-        Lease(device="u0", run_id=0, fence=2, holder="w", expires_in_s=9),
-        Lease(device="u1", run_id=1, fence=3, holder="w", expires_in_s=9),
-        Lease(device="u9", run_id=2, fence=2, holder="w", expires_in_s=9),
-    ]
-    assert dead(held, leases) == held[1:], "another fence or another device is another session"
-
-
 @pytest.mark.parametrize(
     "text", ["0-8192", "8192", "0-4294967295", "x", "-1", "0-", "3-1", "0-3,2", "1e3", "\u0661", "0-3 4", "9" * 5000]
 )
-def test_what_is_no_list_of_cpus(text: str) -> None:
+def test_invalid_cpu_list_is_refused(text: str) -> None:
     with pytest.raises(probe.ProbeError, match="list of CPUs"):
         probe.cpu_list(text)
     with pytest.raises(probe.ProbeError):
@@ -247,12 +237,12 @@ def test_control_characters_of_a_probe_are_not_kept() -> None:
     assert seen.release == "6.12\ufffd\ufffd[2J\ufffd"
 
 
-def test_an_endless_probe() -> None:
+def test_endless_probe_output_is_refused() -> None:
     with pytest.raises(probe.ProbeError, match="bytes long"):
         probe.parse(b"x" * (probe.ANSWER_LIMIT + 1))
 
 
-def test_clusters_are_told_where_they_are_neither_cores_nor_l3_domains() -> None:
+def test_clusters_are_reported_if_neither_cores_nor_l3_domains() -> None:
     files = sysfs(8, 1, 1, 1)
     assert probe.topology(files).cluster is None, "the kernel tells of none"
     for cpu in range(8):
@@ -269,7 +259,7 @@ def test_clusters_are_told_where_they_are_neither_cores_nor_l3_domains() -> None
     assert probe.topology(smt).cluster is None, "an L2 cache of one core"
 
 
-def test_capacities_are_told_when_every_cpu_has_one() -> None:
+def test_capacities_are_reported_if_every_cpu_has_one() -> None:
     files = sysfs(4, 1, 1, 1)
     assert probe.topology(files).capacity is None
     for cpu, capacity in enumerate((446, 446, 1024, 1024)):
@@ -298,29 +288,29 @@ def chromebook(capacities: list[int]) -> dict[str, str]:
 
 
 def test_big_little_is_verified_by_order_not_by_number() -> None:
-    """What clocks a real device reaches scales its capacities."""
+    """The clock speeds of a real device scale its capacities."""
     for capacities in ([400, 400, 1024], [371, 368, 1024]):
         measured = probe.topology(chromebook(capacities))
         assert measured.last_level == "L2"
-        assert probe.differences(measured, CHROMEBOOK) == []
+        assert probe.topology_differences(measured, CHROMEBOOK) == []
 
 
 @pytest.mark.parametrize(("packages", "found"), [("001", []), ("000", []), ("011", ["2 packages, declared 1"])])
-def test_kernels_that_call_a_cluster_a_package(packages: str, found: list[str]) -> None:
-    """Those for arm64 before 6.0 do, which know no clusters."""
+def test_clusters_reported_as_packages_are_accepted(packages: str, found: list[str]) -> None:
+    """arm64 kernels before 6.0 do so."""
     files = chromebook([400, 400, 1024])
     for cpu, package in enumerate(packages):
         del files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"]
         files[f"{CPU}/cpu{cpu}/topology/physical_package_id"] = package
-    assert probe.differences(probe.topology(files), CHROMEBOOK) == found
+    assert probe.topology_differences(probe.topology(files), CHROMEBOOK) == found
 
 
-def test_a_device_whose_cpus_are_not_as_strong_as_declared() -> None:
+def test_capacity_differences_are_described() -> None:
     for capacities in ([1024, 1024, 1024], [1024, 1024, 400], [400, 1024, 1024]):
-        [difference] = probe.differences(probe.topology(chromebook(capacities)), CHROMEBOOK)
+        [difference] = probe.topology_differences(probe.topology(chromebook(capacities)), CHROMEBOOK)
         assert difference.startswith("cpu_capacity ") and difference.endswith("declared 2x400 1024")
     silent = chromebook([400, 400, 1024])
     del silent[f"{CPU}/cpu1/cpu_capacity"]
-    assert probe.differences(probe.topology(silent), CHROMEBOOK) == [
-        "the kernel tells no cpu_capacity, declared are CPUs of different strength"
+    assert probe.topology_differences(probe.topology(silent), CHROMEBOOK) == [
+        "the kernel reports no cpu_capacity, but CPUs of different capacity are declared"
     ]

@@ -1,7 +1,7 @@
-"""A kernel image that is replaced behind the lab's back never measures: in the artifact store, in the worker's cache,
-between two boots. Real files, a real bench, real labgrid; only the server's HTTP is played, from a folder.
+"""A swapped kernel image is never measured: swapped in the artifact store, in the worker's cache or between two boots.
 
-For the night: before the first boot, of which `test_swapped_between_two_boots` has the same check before the second.
+Files, bench and labgrid are real; the server's HTTP is served from a folder. The nightly suite also swaps before the
+first boot; `test_swapped_between_two_boots` has the same check before the second.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.jobs import run_claimed
 from wqlab_worker.claims.server import JobRef, Server, sha256_of
 
-from .conftest import DeviceLab, Told
+from .conftest import DeviceLab, RecordingSink
 
 pytestmark = [pytest.mark.device, pytest.mark.timeout(600)]
 
@@ -40,7 +40,7 @@ PIECE = 1 << 20
 
 
 class Swaps:
-    """A lab whose worker fetches kernels from `store` into `cache`, both named by hash, as the real folders are."""
+    """A lab whose worker fetches kernels from `store` into `cache`; files are named by hash."""
 
     def __init__(self, lab: DeviceLab, folder: Path) -> None:
         self.lab = lab
@@ -49,17 +49,17 @@ class Swaps:
         self.sha256 = sha256_of(lab.kernel)
         self.put(self.store, lab.kernel.read_bytes())
         self.server = Server(
-            "http://lab", "secret", worker="w/1", lab="local", patience_s=5, transport=httpx.MockTransport(self.answer)
+            "http://lab", "secret", worker="w/1", lab="local", retry_s=5, transport=httpx.MockTransport(self.answer)
         )
 
     def answer(self, request: httpx.Request) -> httpx.Response:
-        """The worker API: artifacts from the store, everything else is taken."""
+        """Worker API: serve artifacts from the store, accept everything else."""
         if request.method == "GET":
             return httpx.Response(200, content=(self.store / request.url.path.rsplit("/", 1)[1]).read_bytes())
         return httpx.Response(204)
 
     def put(self, folder: Path, image: bytes) -> None:
-        """As an intruder would: under the old name, by a rename, and with the old time and mode."""
+        """Replace the file by a rename, with the old name, time and mode."""
         target = folder / self.sha256
         before = target.stat() if target.exists() else None
         fresh = folder / "fresh"
@@ -69,7 +69,7 @@ class Swaps:
         fresh.replace(target)
 
     def swap(self, folder: Path) -> None:
-        """Another image that boots as well, of the same build-id: nothing but its bytes gives it away."""
+        """Make another bootable image with the same build id; only its bytes differ."""
         self.put(folder, self.lab.kernel.read_bytes() + b"\0" * 512)
 
     def fetch(self, artifact: Artifact) -> Path:
@@ -85,10 +85,10 @@ class Swaps:
             fetch=self.fetch,
         )
 
-    def execute(self, job: RunJob, told: Told) -> RunResult:
+    def execute(self, job: RunJob, sink: RecordingSink) -> RunResult:
         stop = Stop()
         stop.extend(time.monotonic() + 500)
-        result = self.backend().execute(job, job.blocks, told, stop)
+        result = self.backend().execute(job, job.blocks, sink, stop)
         assert self.lab.holder(job.device.name) is None
         assert not self.lab.powered(job.device.name)
         return result
@@ -111,7 +111,7 @@ def lab_failure(result: RunResult) -> Failure:
 
 
 def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
-    """It never comes as far as a device."""
+    """The image never reaches a device."""
     swaps.swap(swaps.store)
     job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
     claim = RunClaim(job=job, fence=1, expires_in_s=500, completed_blocks=[])
@@ -127,10 +127,10 @@ def test_swapped_in_the_cache_before_a_run_is_fetched_again(swaps: Swaps) -> Non
     path = swaps.fetch(swaps.lab.job([[Arm.CANDIDATE]], run_id=202).kernels[Arm.CANDIDATE].image)
     swaps.swap(swaps.cache)
     assert sha256_of(path) != swaps.sha256
-    told = Told()
-    assert swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=202), told).outcome is Outcome.PASSED
+    sink = RecordingSink()
+    assert swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=202), sink).outcome is Outcome.PASSED
     assert sha256_of(path) == swaps.sha256, "what booted is what was built"
-    assert len(told.of(BootVerified)) == 1
+    assert len(sink.of(BootVerified)) == 1
 
 
 def test_swapped_between_two_boots(swaps: Swaps) -> None:
@@ -138,15 +138,15 @@ def test_swapped_between_two_boots(swaps: Swaps) -> None:
         if isinstance(event, BlockFinished) and event.block == 0:
             swaps.swap(swaps.cache)
 
-    told = Told(intrude)
+    sink = RecordingSink(intrude)
     job = swaps.lab.job([[Arm.BASELINE], [Arm.CANDIDATE]], run_id=203)
-    failure = lab_failure(swaps.execute(job, told))
+    failure = lab_failure(swaps.execute(job, sink))
     assert "the kernel image on this worker was changed" in failure.summary
     assert f"not {swaps.sha256}" in failure.summary
-    assert [event.block for event in told.of(BlockFinished)] == [0]
-    assert {boot.boot.block for boot in told.of(BootVerified)} == {0}, "the other image was never started"
-    assert {event.boot.block for event in told.of(Samples)} <= {0}
-    assert {(event.block, event.arm) for event in told.of(BlockDiscarded)} == {(1, Arm.CANDIDATE)}
+    assert [event.block for event in sink.of(BlockFinished)] == [0]
+    assert {boot.boot.block for boot in sink.of(BootVerified)} == {0}, "the other image was never started"
+    assert {event.boot.block for event in sink.of(Samples)} <= {0}
+    assert {(event.block, event.arm) for event in sink.of(BlockDiscarded)} == {(1, Arm.CANDIDATE)}
 
 
 @pytest.mark.nightly
@@ -159,8 +159,8 @@ def test_swapped_between_fetch_and_boot(swaps: Swaps, monkeypatch: pytest.Monkey
         return path
 
     monkeypatch.setattr(swaps.server, "fetch", fetch_and_intrude)
-    told = Told()
-    failure = lab_failure(swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=204), told))
+    sink = RecordingSink()
+    failure = lab_failure(swaps.execute(swaps.lab.job([[Arm.CANDIDATE]], run_id=204), sink))
     assert "the kernel image on this worker was changed" in failure.summary
-    assert not told.of(BootVerified)
-    assert not told.of(BlockFinished)
+    assert not sink.of(BootVerified)
+    assert not sink.of(BlockFinished)

@@ -1,4 +1,4 @@
-"""Which of a device's sensors say how warm its CPU is, read by a real shell."""
+"""Selection of the CPU's temperature sensors, read by a real shell."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def test_the_cpus_hottest_sensor_counts(tmp_path: Path, sensors: dict[str, str],
         path = tmp_path / CLASS / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    command = temperature.command(str(tmp_path))
+    command = temperature.read_command(str(tmp_path))
     answer = subprocess.run(["/bin/sh", "-c", command], check=True, capture_output=True, text=True).stdout
-    assert temperature.hottest(temperature.read(answer)) == degrees
+    assert temperature.hottest_celsius(temperature.parse_files(answer)) == degrees

@@ -1,4 +1,4 @@
-"""What the bench's tests share: devices with a small real program in place of QEMU, and clients of their consoles."""
+"""Devices with a small program in place of QEMU, and clients of their consoles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from wqlab_bench.capacity import Slots
-from wqlab_bench.emulated_device import Device
+from wqlab_bench.emulated_device import EmulatedDevice
 
 FAKE_QEMU = [sys.executable, str(Path(__file__).parent / "fake_qemu.py")]
 
@@ -26,7 +26,7 @@ def free_port() -> int:
 
 @dataclass
 class Client:
-    """A console client that remembers everything it was sent."""
+    """A console client that keeps all received output."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
@@ -38,7 +38,7 @@ class Client:
         return cls(*await asyncio.open_connection("127.0.0.1", port))
 
     async def until(self, text: bytes, timeout_s: float = 10.0) -> None:
-        """Reads until `text` comes after what the last call found. Raises TimeoutError, EOFError."""
+        """Read until `text` appears after the match of the last call. Raises TimeoutError, EOFError."""
         async with asyncio.timeout(timeout_s):
             while (place := self.seen.find(text, self._searched)) < 0:
                 data = await self.reader.read(65536)
@@ -48,7 +48,7 @@ class Client:
         self._searched = place + len(text)
 
     async def drain(self) -> None:
-        """Takes what is still on its way; a line that stays silent for a moment has nothing more."""
+        """Read until no output arrives for a moment."""
         with contextlib.suppress(TimeoutError):
             while not self.reader.at_eof():
                 async with asyncio.timeout(0.3):
@@ -61,13 +61,13 @@ class Client:
         except TimeoutError:
             return True
 
-    def say(self, text: bytes) -> None:
+    def send(self, text: bytes) -> None:
         self.writer.write(text)
 
 
 @pytest.fixture
-def make_device(tmp_path: Path) -> Callable[..., Device]:
-    def make(name: str = "unit", slots: Slots | None = None, *arguments: str) -> Device:
-        return Device(name, [*FAKE_QEMU, *arguments], tmp_path / f"{name}.log", slots or Slots(1, wait_s=0.2))
+def make_device(tmp_path: Path) -> Callable[..., EmulatedDevice]:
+    def make(name: str = "device", slots: Slots | None = None, *arguments: str) -> EmulatedDevice:
+        return EmulatedDevice(name, [*FAKE_QEMU, *arguments], tmp_path / f"{name}.log", slots or Slots(1, wait_s=0.2))
 
     return make

@@ -1,7 +1,8 @@
-"""A small real program that behaves like QEMU towards `Machine`: a serial line and a monitor on inherited sockets.
+"""A small program in place of QEMU, with a serial line and a monitor on inherited sockets.
 
-Serial line: prints `wqlab-ready token=- boot_id=fake` at start; echoes what it gets; `exit` ends the program, `flood N`
-prints N numbered lines. Every monitor command is told on the serial line. With `--refuse` it ends at once.
+It prints `wqlab-ready token=- boot_id=fake` on the serial line at start and echoes its input. The input `exit` ends the
+program, `flood N` prints N numbered lines. Every monitor command is printed on the serial line. With `--refuse` it ends
+at once.
 """
 
 from __future__ import annotations
@@ -17,16 +18,22 @@ def main() -> None:
     if "--refuse" in sys.argv:
         sys.exit("could not set up host forwarding rule")
     words = " ".join(sys.argv)
-    console = socket.socket(fileno=int(re.search(r"id=console,fd=(\d+)", words)[1]))
-    monitor = socket.socket(fileno=int(re.search(r"id=monitor,fd=(\d+)", words)[1]))
+
+    def channel(name: str) -> socket.socket:
+        match = re.search(rf"id={name},fd=(\d+)", words)
+        assert match, words
+        return socket.socket(fileno=int(match[1]))
+
+    console = channel("console")
+    monitor = channel("monitor")
     monitor.sendall(b'{"QMP": {}}\n')
     console.sendall(b"wqlab-ready token=- boot_id=fake\n")
     ready = selectors.DefaultSelector()
-    ready.register(console, selectors.EVENT_READ)
-    ready.register(monitor, selectors.EVENT_READ)
+    ready.register(console, selectors.EVENT_READ, console)
+    ready.register(monitor, selectors.EVENT_READ, monitor)
     while True:
         for key, _ in ready.select():
-            data = key.fileobj.recv(4096)
+            data = key.data.recv(4096)
             if not data:
                 return
             if key.fileobj is monitor:

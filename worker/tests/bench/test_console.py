@@ -13,18 +13,18 @@ from .conftest import Client, free_port
 
 
 async def eventually(true: Callable[[], bool]) -> None:
-    """Lets the event loop take its turns until the server's side has done its part. Raises TimeoutError."""
+    """Run the event loop until the condition is true. Raises TimeoutError."""
     async with asyncio.timeout(5):
         while not true():  # noqa: ASYNC110
             await asyncio.sleep(0)
 
 
-def test_every_client_gets_all_and_nothing_is_replayed(tmp_path: Path) -> None:
+def test_clients_get_only_output_after_connecting(tmp_path: Path) -> None:
     async def scenario() -> None:
         typed: list[bytes] = []
         console, port = Console(tmp_path / "device.log", typed.append), free_port()
         await console.listen(port)
-        console.begin()
+        console.start_log()
         console.write(b"before\n")
         first, second = await Client.connect(port), await Client.connect(port)
         await eventually(lambda: console.clients == 2)
@@ -32,8 +32,8 @@ def test_every_client_gets_all_and_nothing_is_replayed(tmp_path: Path) -> None:
         await first.until(b"hello\n")
         await second.until(b"hello\n")
         assert first.seen == second.seen == b"hello\n"
-        first.say(b"ls\n")
-        second.say(b"\x03")
+        first.send(b"ls\n")
+        second.send(b"\x03")
         await eventually(lambda: len(b"".join(typed)) == 4)
         assert sorted(typed) == [b"\x03", b"ls\n"]
         assert console.log.read_bytes() == b"before\nhello\n"
@@ -42,41 +42,39 @@ def test_every_client_gets_all_and_nothing_is_replayed(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_a_client_that_does_not_read_is_cut_off_and_the_log_stays_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_slow_client_is_disconnected_and_log_stays_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_module, "CLIENT_BACKLOG", 1 << 20)
 
     async def scenario() -> None:
         console, port = Console(tmp_path / "device.log", lambda _: None), free_port()
         await console.listen(port)
-        console.begin()
+        console.start_log()
         slow, quick = await Client.connect(port), await Client.connect(port)
-        slow.reader._limit = 1  # it stops reading from its socket, which then fills
+        slow.reader._limit = 1  # the client stops reading from its socket, whose buffer fills
         await eventually(lambda: console.clients == 2)
-        said = b""
+        output = b""
         for number in range(400):
             block = f"{number:06}".encode() * 5000
             console.write(block)
-            said += block
+            output += block
             await quick.until(block)
             if console.clients == 1:
                 break
         assert console.clients == 1, "the slow client is still served"
-        assert console.log.read_bytes() == said
-        assert quick.seen == said
+        assert console.log.read_bytes() == output
+        assert quick.seen == output
         await console.close()
 
     asyncio.run(scenario())
 
 
-def test_each_power_on_has_its_own_log_and_the_oldest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_power_on_starts_a_log_and_oldest_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console_module, "OLDER_LOGS", 2)
 
     async def scenario() -> None:
         console = Console(tmp_path / "device.log", lambda _: None)
         for number in range(4):
-            console.begin()
+            console.start_log()
             console.write(b"boot %d" % number)
         await console.close()
 

@@ -1,4 +1,4 @@
-"""One emulated device, as its users meet it: outlet, console, SSH. Needs QEMU and the lab's golden kernel."""
+"""An emulated device with its outlet, console and SSH. Needs QEMU and the lab's golden kernel."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ cat cpu/cpu*/cache/index3/shared_cpu_list | sort -u | paste -sd ' '
 TOOLS = """
 for tool in fio kexec mkfs.xfs dmsetup xfs_io lscpu blkdiscard taskset chrt; do
     $tool --help > /dev/null 2>&1
-    [ $? != 127 ] || echo lacks $tool
+    [ $? != 127 ] || echo missing $tool
 done
 echo 016 | awk '{ print $1 + 0 }'
 """
@@ -46,7 +46,7 @@ echo 016 | awk '{ print $1 + 0 }'
 
 @pytest.fixture
 def golden(tmp_path: Path) -> Iterator[tuple[Golden, Path]]:
-    """The golden system of the lab that `make test` prepared, with a login key made here."""
+    """The golden system prepared by `make test`, with a new SSH key."""
     prepared = Path(os.environ.get("WQLAB_STATE", "/nonexistent")) / "golden.json"
     if not prepared.exists():
         pytest.fail(f"no {prepared}: set WQLAB_STATE and WQLAB_CACHE and run `python -m wqlab_lab.prepare` first")
@@ -58,20 +58,22 @@ def golden(tmp_path: Path) -> Iterator[tuple[Golden, Path]]:
     yield Golden(Path(files["kernel"]), Path(files["rootfs"]), blob), key
 
 
-class Bed:
-    """A running bench and what a user does to its one device."""
+class RunningBench:
+    """A running bench with one device, and the actions of its user."""
 
-    def __init__(self, place: Published, key: Path, http: aiohttp.ClientSession) -> None:
-        [self.name] = place.devices
-        self.device = place.devices[self.name]
-        self._place, self._key, self._http = place, key, http
+    def __init__(self, published: Published, key: Path, http: aiohttp.ClientSession) -> None:
+        [self.name] = published.devices
+        self.device = published.devices[self.name]
+        self._published, self._key, self._http = published, key, http
 
     async def power(self, value: str) -> None:
         async with self._http.put(self.device.power_url, data=value) as answer:
             assert answer.status == 200, await answer.text()
 
     async def faults(self, *faults: dict[str, object]) -> None:
-        async with self._http.put(f"{self._place.http}/devices/{self.name}/faults", json={"faults": faults}) as answer:
+        async with self._http.put(
+            f"{self._published.http}/devices/{self.name}/faults", json={"faults": faults}
+        ) as answer:
             assert answer.status == 200, await answer.text()
 
     async def console(self) -> Client:
@@ -93,8 +95,8 @@ class Bed:
             raise
         return process.returncode or 0, output.decode()
 
-    async def answers(self) -> bool:
-        """Whether SSH gets through within a few seconds."""
+    async def is_reachable(self) -> bool:
+        """Return True if SSH works within a few seconds."""
         try:
             return (await self.ssh("true", 5))[0] == 0
         except TimeoutError:
@@ -113,10 +115,10 @@ def with_bench(types: dict[str, DeviceType], golden: tuple[Golden, Path], tmp_pa
     async def run() -> None:
         firmware = Firmware(tmp_path / "firmware")
         bench = Bench(types, Settings(tmp_path, {"x86_64": golden[0]}, firmware, "local", "tcg", 1))
-        place = await bench.start()
+        published = await bench.start()
         try:
             async with aiohttp.ClientSession() as http:
-                await scenario(Bed(place, golden[1], http))  # type: ignore[operator]
+                await scenario(RunningBench(published, golden[1], http))  # type: ignore[operator]
         finally:
             await bench.stop()
         assert not (tmp_path / "bench" / "bench.json").exists()
@@ -126,43 +128,43 @@ def with_bench(types: dict[str, DeviceType], golden: tuple[Golden, Path], tmp_pa
 
 
 async def boot_id(client: Client) -> str:
-    """Waits for the ready line that the client has not seen yet."""
+    """Wait for the next ready line and return its boot id."""
     await client.until(b"wqlab-ready ", BOOT_S)
     await client.until(b"\n", BOOT_S)
     return READY.findall(client.seen.replace(b"\r\n", b"\n"))[-1].decode()
 
 
 @pytest.mark.device
-def test_a_device_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+def test_device_boots_and_shows_injected_faults(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     image = hashlib.sha256(golden[0].rootfs.read_bytes()).hexdigest()
     log = tmp_path / "bench" / "consoles" / "tiny-1.log"
 
-    async def scenario(bed: Bed) -> None:
-        client = await bed.console()
-        await bed.power("1")
+    async def scenario(bench: RunningBench) -> None:
+        client = await bench.console()
+        await bench.power("1")
         first = await boot_id(client)
-        status, output = await bed.ssh("cat /proc/sys/kernel/random/boot_id; sha256sum < /sys/firmware/initrd; nproc")
+        status, output = await bench.ssh("cat /proc/sys/kernel/random/boot_id; sha256sum < /sys/firmware/initrd; nproc")
         assert status == 0, output
         assert output.split() == [first, image, "-", "2"]
-        # Nothing outside is reachable from the guest.
-        assert (await bed.ssh("wget -q -T 3 -O- http://10.0.2.2/"))[0] != 0
-        assert (await bed.ssh(TOOLS))[1] == "16\n"
+        # The guest reaches no network.
+        assert (await bench.ssh("wget -q -T 3 -O- http://10.0.2.2/"))[0] != 0
+        assert (await bench.ssh(TOOLS))[1] == "16\n"
 
-        await bed.faults({"kind": "hang"})
-        assert not await bed.answers()
-        await bed.faults()
-        assert await bed.ssh("echo back") == (0, "back\n")
+        await bench.faults({"kind": "hang"})
+        assert not await bench.is_reachable()
+        await bench.faults()
+        assert await bench.ssh("echo back") == (0, "back\n")
 
-        await bed.faults({"kind": "panic", "once": True})
+        await bench.faults({"kind": "panic", "once": True})
         await client.until(b"Kernel panic - not syncing", 30)
-        await bed.power("0")
-        await bed.power("1")
+        await bench.power("0")
+        await bench.power("1")
         assert await boot_id(client) != first
-        await bed.faults({"kind": "network_cut"})
-        assert not await bed.answers()
-        await bed.faults()
-        assert await bed.ssh("echo back") == (0, "back\n")
-        await bed.power("0")
+        await bench.faults({"kind": "network_cut"})
+        assert not await bench.is_reachable()
+        await bench.faults()
+        assert await bench.ssh("echo back") == (0, "back\n")
+        await bench.power("0")
         await client.drain()
         assert log.with_name(f"{log.name}.1").read_bytes() + log.read_bytes() == client.seen
 
@@ -170,8 +172,8 @@ def test_a_device_from_power_on_to_faults(golden: tuple[Golden, Path], tmp_path:
 
 
 @pytest.mark.device
-@pytest.mark.nightly  # test_findings.py of tests/scenarios counts locks by this numbering
-def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+@pytest.mark.nightly  # test_findings.py of tests/scenarios also depends on this numbering
+def test_smt_last_numbering_survives_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     layout = Topology(
         sockets=2, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numa_nodes=2, numbering="smt_last"
     )
@@ -181,26 +183,26 @@ def test_siblings_last_also_after_kexec(golden: tuple[Golden, Path], tmp_path: P
         "0-1,8-9 2-3,10-11 4-5,12-13 6-7,14-15",
     ]
 
-    async def scenario(bed: Bed) -> None:
-        client = await bed.console()
-        await bed.power("1")
+    async def scenario(bench: RunningBench) -> None:
+        client = await bench.console()
+        await bench.power("1")
         await boot_id(client)
-        assert sorted((await bed.ssh(LAYOUT))[1].splitlines()[0].split()) == sorted(expected[0].split())
+        assert sorted((await bench.ssh(LAYOUT))[1].splitlines()[0].split()) == sorted(expected[0].split())
         kernel = shutil.copy(golden[0].kernel, tmp_path / "image")
-        key, port = str(golden[1]), str(bed.device.ssh_port)
+        key, port = str(golden[1]), str(bench.device.ssh_port)
         copy = await asyncio.create_subprocess_exec(
             "scp", "-q", "-i", key, "-P", port, "-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null",
             str(kernel), "root@127.0.0.1:/lab/image",
         )  # fmt: skip
         assert await copy.wait() == 0
-        # Without wqlab.ip: as on hardware, by DHCP.
+        # Without wqlab.ip the guest uses DHCP, as on hardware.
         arguments = f"console=ttyS0,115200 panic=-1 tsc=reliable nokaslr wqlab.token=t1 wqlab.ssh={golden[0].ssh_key}"
         load = f"kexec -l /lab/image --initrd=/sys/firmware/initrd --command-line='{arguments}'"
-        assert (await bed.ssh(load))[0] == 0
-        client.say(b"kexec -e\n")
+        assert (await bench.ssh(load))[0] == 0
+        client.send(b"kexec -e\n")
         await client.until(b"network: eth0: 10.0.2.15/24", BOOT_S)
         await client.until(b"wqlab-ready token=t1 boot_id=", BOOT_S)
-        siblings, nodes, caches = (await bed.ssh(LAYOUT))[1].splitlines()
+        siblings, nodes, caches = (await bench.ssh(LAYOUT))[1].splitlines()
         assert sorted(siblings.split()) == sorted(expected[0].split())
         assert nodes == expected[1]
         assert sorted(caches.split()) == sorted(expected[2].split())

@@ -1,4 +1,4 @@
-"""What the image's scripts do on devices that this machine is not: on a tree that looks like their /sys."""
+"""The scripts of the image, run on copies of the /sys of other devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(folder: Path, **values: str | bytes) -> Path:
 
 
 class Disks:
-    """Block devices of a device, and the links that it makes for them."""
+    """Block devices of a device, and the links that disks.sh makes for them."""
 
     def __init__(self, folder: Path) -> None:
         self._sys, self._dev = folder / "sys", folder / "dev"
@@ -38,7 +38,7 @@ class Disks:
             (self._dev / node).touch()
 
     def links(self) -> dict[str, str]:
-        self.said = run("disks.sh", SYS=self._sys, DEV=self._dev)
+        self.output = run("disks.sh", SYS=self._sys, DEV=self._dev)
         folder = self._dev / "disk/by-id"
         return {link.name: str(link.readlink()) for link in folder.iterdir()} if folder.exists() else {}
 
@@ -50,7 +50,7 @@ def run(script: str, **environment: object) -> str:
     ).stdout
 
 
-def test_scratch_disks_have_the_names_that_udev_gives(tmp_path: Path) -> None:
+def test_disks_get_the_names_of_udev(tmp_path: Path) -> None:
     disks = Disks(tmp_path)
     disks.add(
         "nvme0n1", "nvme0n1p1", "nvme0n1p2", disk={"nsid": "1", "wwid": "eui.0025385b9150b2a1"},
@@ -75,21 +75,21 @@ def test_scratch_disks_have_the_names_that_udev_gives(tmp_path: Path) -> None:
         if disk == "nvme0n1":
             expected[f"{name}-part2"] = "../../nvme0n1p2"
     assert disks.links() == expected
-    assert disks.links() == expected, "made anew by hand"
-    assert disks.said == ""
+    assert disks.links() == expected, "a second run gives the same links"
+    assert disks.output == ""
 
 
-def test_a_name_of_two_disks_leads_to_neither(tmp_path: Path) -> None:
+def test_name_of_two_disks_is_linked_to_neither(tmp_path: Path) -> None:
     disks = Disks(tmp_path)
     for number in range(3):
         disks.add(f"nvme{number}n1", disk={"nsid": "1", "wwid": f"eui.{number}"}, model="Cheap", serial="0")
     links = disks.links()
     assert links.pop("nvme-Cheap_0") == links.pop("nvme-Cheap_0_1") == "../../ambiguous"
     assert links == {f"nvme-eui.{number}": f"../../nvme{number}n1" for number in range(3)}
-    assert "disks: nvme-Cheap_0 is the name of more than one disk: used for none" in disks.said
+    assert "disks: more than one disk has the name nvme-Cheap_0, so it is not used" in disks.output
 
 
-def test_a_device_without_disks_gets_no_folder(tmp_path: Path) -> None:
+def test_device_without_disks_gets_no_folder(tmp_path: Path) -> None:
     disks = Disks(tmp_path)
     disks.add("nullb0")
     assert disks.links() == {}
@@ -106,7 +106,7 @@ eth0) env interface=eth0 ip=192.0.2.15 mask=24 router=192.0.2.2 serverid=192.0.2
 *) exec sleep 60 ;;
 esac
 """
-"""In place of udhcpc: a server answers on eth0 alone."""
+"""Program in place of udhcpc: a DHCP server answers only on eth0."""
 
 
 class Network:
@@ -124,51 +124,51 @@ class Network:
             (folder / "device").mkdir()
         return folder
 
-    def ask(self) -> tuple[list[str], list[str]]:
-        """What was said, and what `ip` was asked to do."""
-        said = run(
+    def configure(self) -> tuple[list[str], list[str]]:
+        """Run network.sh; return its output and the calls of `ip`."""
+        output = run(
             "network.sh", SYS=self._folder / "sys", RUN=self._folder / "run", WAIT_S=2, OTHERS_S=1,
             PATH=f"{self._folder / 'bin'}:{os.environ['PATH']}",
         ).splitlines()  # fmt: skip
-        return said, self._log.read_text().splitlines() if self._log.exists() else []
+        return output, self._log.read_text().splitlines() if self._log.exists() else []
 
 
-def test_an_interface_with_a_link_gets_what_dhcp_says(tmp_path: Path) -> None:
+def test_interface_with_link_gets_dhcp_address(tmp_path: Path) -> None:
     network = Network(tmp_path)
     network.add("eth0")
     network.add("lo", hardware=False, kind="772")
     network.add("veth0", hardware=False)
     (network.add("wlan0") / "phy80211").mkdir()
-    said, done = network.ask()
-    assert said == ["network: eth0: 192.0.2.15/24, router 192.0.2.2, from 192.0.2.1"]
+    output, done = network.configure()
+    assert output == ["network: eth0: 192.0.2.15/24, router 192.0.2.2, from 192.0.2.1"]
     assert set(done[:-3]) == {"link set eth0 up"}
     assert done[-3:] == [
         "address flush dev eth0", "address add 192.0.2.15/24 dev eth0", "route add default via 192.0.2.2 dev eth0",
     ]  # fmt: skip
 
 
-def test_why_there_is_no_address_is_said(tmp_path: Path) -> None:
+def test_reason_for_missing_address_is_printed(tmp_path: Path) -> None:
     network = Network(tmp_path)
-    assert network.ask()[0] == [
-        "network: no Ethernet interface in 2 s: not plugged in, or this kernel lacks its driver or firmware"
+    assert network.configure()[0] == [
+        "network: no Ethernet interface found in 2 s: not plugged in, or this kernel lacks its driver or firmware"
     ]
     network.add("eth1", link=False)
     network.add("eth2")
-    assert network.ask()[0] == [
+    assert network.configure()[0] == [
         "network: eth1: no address: no link",
         "network: eth2: no address: no DHCP server answered",
     ]
     network.add("eth0")
-    assert network.ask()[0][0].startswith("network: eth0: 192.0.2.15/24")
+    assert network.configure()[0][0].startswith("network: eth0: 192.0.2.15/24")
 
 
-def test_emulated_devices_are_told_their_address_and_others_ask() -> None:
+def test_only_emulated_devices_have_a_fixed_address() -> None:
     emulated = load_device_types(ROOT)["tiny"]
     assert emulated.kernel_arguments.startswith("wqlab.ip=10.0.2.15/24 tsc=reliable")
     assert "wqlab.ip" not in emulated.model_copy(update={"emulation": None}).kernel_arguments
 
 
-def test_the_scripts_are_in_the_image_and_name_it() -> None:
+def test_guest_scripts_are_in_the_image() -> None:
     assert set(rootfs.OWN) == {path.name for path in GUEST.iterdir() if path.suffix != ".c"}
     folders = {entry.name for entry in map(cpio.directory, rootfs.FOLDERS)} | {"."}
     assert {str(Path(target).parent) for target in rootfs.OWN.values()} <= folders

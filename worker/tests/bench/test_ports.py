@@ -6,7 +6,7 @@ from pathlib import Path
 from wqlab_bench.ports import Ports
 
 
-def test_ports_differ_and_stay_over_a_restart(tmp_path: Path) -> None:
+def test_ports_are_unique_and_survive_a_restart(tmp_path: Path) -> None:
     file = tmp_path / "bench" / "ports.json"
     ports = Ports(file)
     http = ports.http()
@@ -22,7 +22,7 @@ def test_ports_differ_and_stay_over_a_restart(tmp_path: Path) -> None:
     assert again.device("a") == devices["a"]
 
 
-def test_a_port_in_use_is_not_given_out(tmp_path: Path, monkeypatch: object) -> None:
+def test_port_in_use_is_not_assigned(tmp_path: Path, monkeypatch: object) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -1,4 +1,4 @@
-"""The program that counts workqueues, against memory images: ELF core files as /proc/kcore is one."""
+"""wqmon, run on memory images: ELF core files like /proc/kcore."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ LAYOUT = {
 
 
 class Memory:
-    """Kernel memory with workqueues in it; `write` puts it where the program reads it."""
+    """Kernel memory with workqueues; `write` writes it to the file that wqmon reads."""
 
     def __init__(self, folder: Path) -> None:
         self.kcore, self.kallsyms, self.layout = folder / "kcore", folder / "kallsyms", folder / "layout"
@@ -67,7 +67,7 @@ class Memory:
         struct.pack_into("<i", self.data, address - BASE + 28 + 4, pending)
 
     def write(self) -> None:
-        """In place, as memory changes: the program has the file open."""
+        """Write the image in place, because wqmon has the file open."""
         header = (
             b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHIQQQIHHHHHH", 4, 62, 1, 0, 64, 0, 0, 64, 56, 2, 0, 0, 0)
         )
@@ -102,7 +102,7 @@ def memory(tmp_path: Path) -> Memory:
 
 @pytest.fixture
 def watching(program: Path, memory: Memory) -> Iterator[subprocess.Popen[str]]:
-    """The program, its baseline taken; it samples again at the latest when it is told to end."""
+    """A running wqmon after its first sample. It takes another sample when it is terminated."""
     process = subprocess.Popen(memory.command(program), stdout=subprocess.PIPE, text=True)
     assert process.stdout and process.stdout.readline() == "watching\n"
     yield process
@@ -111,7 +111,7 @@ def watching(program: Path, memory: Memory) -> Iterator[subprocess.Popen[str]]:
 
 
 def lines(memory: Memory, process: subprocess.Popen[str]) -> list[list[str]]:
-    """Of the last sample of each workqueue, without its time."""
+    """Terminate wqmon and return the last line of each workqueue, without its time."""
     process.terminate()
     assert process.wait(timeout=60) == 0
     rows = [line.split("\t") for line in memory.series.read_text().splitlines()]
@@ -122,16 +122,16 @@ def lines(memory: Memory, process: subprocess.Popen[str]) -> list[list[str]]:
     return list({row[1]: row[1:] for row in rows[2:] if row[0] != "note"}.values())
 
 
-def test_counts_from_its_start_over_all_pools(memory: Memory, watching: subprocess.Popen[str]) -> None:
+def test_counters_are_summed_over_pools_since_start(memory: Memory, watching: subprocess.Popen[str]) -> None:
     memory.count(BASE + 0x4000, [150, 148, 9000, 1, 5, 0, 3, 5], pending=6)
     memory.count(BASE + 0x4200, [11, 11])
     memory.write()
     rows = lines(memory, watching)
-    assert rows == [["events", "51", "50", "4000", "0", "3", "0", "0", "1", "2", "4"]], "idle kcryptd is not told"
+    assert rows == [["events", "51", "50", "4000", "0", "3", "0", "0", "1", "2", "4"]], "idle kcryptd has no line"
 
 
-def test_what_comes_later_counts_whole(memory: Memory, watching: subprocess.Popen[str]) -> None:
-    """A new pool of an old workqueue (its scope was changed), and a new workqueue with the name of another."""
+def test_later_pools_and_workqueues_are_counted(memory: Memory, watching: subprocess.Popen[str]) -> None:
+    """Add a pool to a workqueue (as after a change of its scope), and a workqueue with the name of another."""
     memory.pool(BASE + 0x3000, BASE + 0x4600, [5, 5])
     memory.workqueue(BASE + 0x6000, b"events")
     memory.pool(BASE + 0x6000, BASE + 0x7000, [3, 2])
@@ -142,7 +142,7 @@ def test_what_comes_later_counts_whole(memory: Memory, watching: subprocess.Pope
     }
 
 
-def test_a_pool_that_goes_takes_nothing_back(memory: Memory, watching: subprocess.Popen[str]) -> None:
+def test_counters_of_removed_pool_are_kept(memory: Memory, watching: subprocess.Popen[str]) -> None:
     memory.set(BASE + 0x2000, BASE + 0x4200 + 136)
     memory.count(BASE + 0x4200, [12, 12])
     memory.write()
@@ -155,19 +155,19 @@ def test_a_pool_that_goes_takes_nothing_back(memory: Memory, watching: subproces
         pytest.param((HEAD, 0), id="null"),
         pytest.param((HEAD, 0xDEAD000000000100), id="poison"),
         pytest.param((HEAD, BASE + 0x2011), id="misaligned"),
-        pytest.param((BASE + 0x3010, BASE + 0x2010), id="a list that never comes back"),
+        pytest.param((BASE + 0x3010, BASE + 0x2010), id="endless list"),
         pytest.param((BASE + 0x2000 + 192, 0x0101010101010101), id="no name"),
-        pytest.param((BASE + 0x4000 + 136, BASE + SIZE + 4096), id="a pool outside all memory"),
-        pytest.param((BASE + 0x4200 + 136, BASE + 0x4000 + 136), id="pools that never come back"),
+        pytest.param((BASE + 0x4000 + 136, BASE + SIZE + 4096), id="pool outside memory"),
+        pytest.param((BASE + 0x4200 + 136, BASE + 0x4000 + 136), id="endless list of pools"),
     ],
 )
-def test_a_damaged_list_ends_the_sample_only(
+def test_damaged_list_ends_only_the_sample(
     memory: Memory, watching: subprocess.Popen[str], damage: tuple[int, int]
 ) -> None:
     intact = bytes(memory.data)
     memory.set(*damage)
     memory.write()
-    while "cut short" not in memory.series.read_text():
+    while "incomplete" not in memory.series.read_text():
         assert watching.poll() is None
     memory.data[:] = intact
     memory.count(BASE + 0x4400, [8, 8])
@@ -176,7 +176,7 @@ def test_a_damaged_list_ends_the_sample_only(
 
 
 @pytest.mark.parametrize(
-    ("spoil", "why"),
+    ("damage", "reason"),
     [
         (
             lambda memory: memory.layout.write_text("stat.started 0\n"),
@@ -188,14 +188,14 @@ def test_a_damaged_list_ends_the_sample_only(
         (lambda memory: memory.kallsyms.write_text("ffffffff82000000 d workqueues\n"), "does not have the list"),
     ],
 )
-def test_who_cannot_count_says_why(program: Path, memory: Memory, spoil, why: str) -> None:  # type: ignore[no-untyped-def]
-    spoil(memory)
+def test_wqmon_reports_why_it_cannot_start(program: Path, memory: Memory, damage, reason: str) -> None:  # type: ignore[no-untyped-def]
+    damage(memory)
     done = subprocess.run(memory.command(program), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert why in done.stderr
+    assert reason in done.stderr
 
 
-def test_a_stat_that_the_kernel_lacks_is_missing_not_zero(program: Path, memory: Memory) -> None:
+def test_stat_missing_in_kernel_is_not_zero(program: Path, memory: Memory) -> None:
     older = {key: value for key, value in LAYOUT.items() if key not in ("stat.repatriated", "stat.rescued")}
     memory.layout.write_text("".join(f"{key} {value}\n" for key, value in older.items()))
     process = subprocess.Popen(memory.command(program), stdout=subprocess.PIPE, text=True)

@@ -1,4 +1,4 @@
-"""A Redis with TLS and a password, as one that labs elsewhere reach, and an HTTPS server beside it."""
+"""A Redis server with TLS and a password, as used by remote labs, and its certificates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ADMIN_PASSWORD = "the-servers-own"
 
 @dataclass(frozen=True)
 class Certificates:
-    """Of a private CA, for 127.0.0.1."""
+    """Certificates of a private CA for 127.0.0.1."""
 
     folder: Path
 
@@ -55,10 +55,10 @@ class TlsRedis:
 
 @pytest.fixture(scope="module")
 def certificates() -> Iterator[Certificates]:
-    made = Certificates(Path(tempfile.mkdtemp(prefix="wqlab-ca-")))
-    subprocess.run([Path(__file__).parents[3] / "lab/certificates.sh", "127.0.0.1", made.folder], check=True)
-    yield made
-    shutil.rmtree(made.folder)
+    certificates = Certificates(Path(tempfile.mkdtemp(prefix="wqlab-ca-")))
+    subprocess.run([Path(__file__).parents[3] / "lab/certificates.sh", "127.0.0.1", certificates.folder], check=True)
+    yield certificates
+    shutil.rmtree(certificates.folder)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A lab's user of the broker: enough for our worker, and nothing else; with a real Redis, TLS, and a real worker."""
+"""Permissions of a lab's broker user, with a real Redis, TLS and a real worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PASSWORD = "berlins-own"
 
 @pytest.fixture
 def berlin(redis: TlsRedis, certificates: Certificates) -> Redis:
-    """A connection as lab berlin's host has one."""
+    """A connection as the broker user of lab berlin."""
     admin = redis.admin()
     admin.flushall()
     admin.execute_command("ACL", "LOG", "RESET")
@@ -55,7 +55,7 @@ def berlin(redis: TlsRedis, certificates: Certificates) -> Redis:
     ],
     ids=lambda command: " ".join(map(str, command)),
 )  # fmt: skip
-def test_a_lab_may_do_nothing_but_take_from_its_own_queue(
+def test_lab_user_may_only_take_from_its_own_queue(
     redis: TlsRedis, berlin: Redis, command: tuple[str | int, ...]
 ) -> None:
     redis.admin().lpush("lab.boston", "theirs")
@@ -64,12 +64,12 @@ def test_a_lab_may_do_nothing_but_take_from_its_own_queue(
     assert redis.admin().lrange("lab.boston", 0, -1) == [b"theirs"]
 
 
-def test_a_lab_takes_from_its_own_queue(redis: TlsRedis, berlin: Redis) -> None:
+def test_lab_user_takes_from_its_own_queue(redis: TlsRedis, berlin: Redis) -> None:
     redis.admin().lpush("lab.berlin", "ours")
     assert berlin.brpop(["lab.berlin"], 1) == (b"lab.berlin", b"ours")
 
 
-def test_nobody_comes_in_without_the_ca_or_a_password(redis: TlsRedis, certificates: Certificates) -> None:
+def test_connection_needs_ca_and_password(redis: TlsRedis, certificates: Certificates) -> None:
     with pytest.raises(RedisConnectionError, match="CERTIFICATE_VERIFY_FAILED"):
         Redis.from_url(redis.url(lab_user("berlin"), PASSWORD)).ping()
     for url in (redis.url(lab_user("berlin"), "wrong"), redis.url(lab_user("nowhere"), PASSWORD)):
@@ -80,14 +80,14 @@ def test_nobody_comes_in_without_the_ca_or_a_password(redis: TlsRedis, certifica
 
 
 class Api(http.server.BaseHTTPRequestHandler):
-    """Refuses every claim, and says which were asked for."""
+    """Refuse every claim and record its path."""
 
-    asked: queues.Queue[str] = queues.Queue()
+    requested: queues.Queue[str] = queues.Queue()
 
     def do_POST(self) -> None:
         self.rfile.read(int(self.headers["Content-Length"]))
         if self.path.endswith("/claim"):
-            self.asked.put(self.path)
+            self.requested.put(self.path)
         self.send_response(409)
         self.end_headers()
 
@@ -112,7 +112,7 @@ def api(certificates: Certificates) -> Iterator[str]:
 def worker(
     redis: TlsRedis, berlin: Redis, api: str, certificates: Certificates, tmp_path: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Our worker, as a lab host starts it."""
+    """A worker, started as on a lab's host."""
     environment = {
         "PATH": os.environ["PATH"], "HOME": str(tmp_path), "WQLAB_SERVER_URL": api, "WQLAB_WORKER_TOKEN": "wql_x",
         "WQLAB_BROKER_URL": redis.url(lab_user("berlin"), PASSWORD), "WQLAB_LAB": "berlin",
@@ -134,29 +134,29 @@ def worker(
 
 
 def nudge(redis: TlsRedis, lab: str, run_id: int) -> None:
-    """As the server sends."""
+    """Send a message like the server."""
     app = Celery("server", broker=redis.admin_url, set_as_current=False)
     app.conf.update(CELERY_CONFIG)
     app.send_task(RUN, args=(run_id,), queue=lab_queue(lab), ignore_result=True)
     app.close()
 
 
-def test_our_worker_runs_with_what_it_is_granted(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
+def test_worker_runs_with_its_granted_permissions(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
     for run_id in (1, 2, 3):
         nudge(redis, "berlin", run_id)
-        assert Api.asked.get(timeout=60) == f"/api/worker/v1/runs/{run_id}/claim"
+        assert Api.requested.get(timeout=60) == f"/api/worker/v1/runs/{run_id}/claim"
     nudge(redis, "boston", 4)
     worker.send_signal(signal.SIGTERM)
     assert worker.wait(30) == 0
     assert redis.admin().llen("lab.boston") == 1
-    assert redis.admin().execute_command("ACL", "LOG") == [], "nothing was refused"
-    assert Api.asked.empty()
+    assert redis.admin().execute_command("ACL", "LOG") == [], "no command was refused"
+    assert Api.requested.empty()
 
 
-def test_our_worker_comes_back_after_the_broker_threw_it_out(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
+def test_worker_reconnects_after_the_broker_disconnects_it(redis: TlsRedis, worker: subprocess.Popen[bytes]) -> None:
     nudge(redis, "berlin", 5)
-    assert Api.asked.get(timeout=60).endswith("/5/claim")
+    assert Api.requested.get(timeout=60).endswith("/5/claim")
     assert redis.admin().execute_command("CLIENT", "KILL", "USER", lab_user("berlin")) >= 1
     nudge(redis, "berlin", 6)
-    assert Api.asked.get(timeout=60).endswith("/6/claim")
+    assert Api.requested.get(timeout=60).endswith("/6/claim")
     assert worker.poll() is None

@@ -1,4 +1,4 @@
-"""The plans as they are delivered, and the functions of their scripts, run without a device."""
+"""Run functions of the plans' scripts without a device."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def script(name: str) -> Path:
 
 
 def call(name: str, command: str, tmp_path: Path, **environment: str) -> Records:
-    """Runs `command` with the functions of a plan's script; the tracer is a folder with recorded text."""
+    """Run `command` with the functions of a plan's script; the tracer is a folder with recorded text."""
     folder = tmp_path / "plan"
     folder.mkdir(exist_ok=True)
     shutil.copy(PLANS / "common" / "device.sh", folder)

@@ -1,4 +1,4 @@
-"""Plan aio-migration: its knobs on kernels of every age, its two ways to count, and the reduction on the device."""
+"""Plan aio-migration: scheduler knobs by kernel version, both counting methods, and the reduction on the device."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_worker.measure.collect import Lacking
-from wqlab_worker.measure.parsers.aio_migration import stays
+from wqlab_worker.measure.collect import Unsupported
+from wqlab_worker.measure.parsers.aio_migration import stay_metrics
 from wqlab_worker.measure.parsers.histogram import read_histogram
 
 from .scripts import AWKS, call, plan, trace
@@ -16,7 +16,7 @@ NAME = "aio-migration"
 
 
 def kernel(tmp_path: Path, **knobs: int) -> dict[str, str]:
-    """The environment of a script on a kernel that has these knobs, at these values: below `sysctl` or in debugfs."""
+    """Return the environment of a script on a kernel with these knobs, in sysctl or debugfs."""
     for folder in ("debug/sched", "sysctl", "work"):
         (tmp_path / folder).mkdir(parents=True, exist_ok=True)
     for name, value in knobs.items():
@@ -30,7 +30,7 @@ EEVDF = {"base_slice_ns": 2800000}
 
 
 @pytest.mark.parametrize("knobs", [OLD, MIDDLE])
-def test_granularity_where_a_kernel_has_it(tmp_path: Path, knobs: dict[str, int]) -> None:
+def test_granularity_is_read_back_on_old_kernels(tmp_path: Path, knobs: dict[str, int]) -> None:
     environment = kernel(tmp_path, **knobs)
     command = "keep_knobs\nchoose granularity slow && record setting_after granularity $(in_use granularity slow)"
     found = call(NAME, command, tmp_path, **environment)
@@ -43,7 +43,7 @@ def test_granularity_where_a_kernel_has_it(tmp_path: Path, knobs: dict[str, int]
     assert "4000000\n" in {path.read_text() for path in tmp_path.glob("*/**/*wakeup_granularity_ns")}
 
 
-def test_nothing_stands_for_the_wakeup_granularity_on_eevdf(tmp_path: Path) -> None:
+def test_wakeup_granularity_is_unsupported_on_eevdf(tmp_path: Path) -> None:
     environment = kernel(tmp_path, **EEVDF)
     command = "keep_knobs\nchoose granularity slow || choose granularity default && choose base_slice 10ms"
     found = call(NAME, command, tmp_path, **environment)
@@ -61,7 +61,7 @@ def test_an_older_kernel_has_no_base_slice(tmp_path: Path) -> None:
     assert found.settings == {}
 
 
-def test_a_kernel_that_shows_no_knobs_is_said_to_be_of_no_age(tmp_path: Path) -> None:
+def test_kernel_without_scheduler_knobs_has_no_version_fact(tmp_path: Path) -> None:
     environment = kernel(tmp_path)
     (tmp_path / "debug/sched").rmdir()
     said = "this kernel shows no scheduler knobs (CONFIG_SCHED_DEBUG, debugfs)"
@@ -71,7 +71,7 @@ def test_a_kernel_that_shows_no_knobs_is_said_to_be_of_no_age(tmp_path: Path) ->
         assert set(found.facts.values()) == {f"none: {said}"}
 
 
-def test_a_knob_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
+def test_changed_knob_is_reported(tmp_path: Path) -> None:
     command = "keep_knobs\nchoose base_slice 4ms\necho 7 >$DEBUGFS/sched/base_slice_ns\n"
     command += 'record setting_after base_slice "$(in_use base_slice 4ms)"'
     found = call(NAME, command, tmp_path, **kernel(tmp_path, **EEVDF))
@@ -79,7 +79,7 @@ def test_a_knob_that_changed_meanwhile_is_told(tmp_path: Path) -> None:
     assert found.settings_after == {"base_slice": "base_slice_ns:7"}
 
 
-def test_a_kernel_that_cannot_be_traced_still_has_the_setting(tmp_path: Path) -> None:
+def test_kernel_without_tracing_still_has_the_setting(tmp_path: Path) -> None:
     environment = kernel(tmp_path, **EEVDF)
     environment |= {"TRACE": "1", "SETTING_GRANULARITY": "default", "SETTING_BASE_SLICE": "4ms"}
     stand_ins = "mount() { return 1; }\nprepare_file() { :; }\nworkload() { exit 9; }\nkeep_knobs\n"
@@ -97,24 +97,24 @@ MIGRATIONS = """\
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_stays_are_between_migrations(tmp_path: Path, awk: str) -> None:
+def test_stay_lasts_from_migration_to_migration(tmp_path: Path, awk: str) -> None:
     trace(tmp_path, MIGRATIONS)
     records = call(NAME, f"AWK='{awk}'\nreduce_trace", tmp_path)
     found = dict(read_histogram(records, "stay_us"))
     assert records.values == {"migrations": 3}
     assert found == {12000: 1, 330000: 1}
-    assert stays(found) == pytest.approx(
+    assert stay_metrics(found) == pytest.approx(
         {"stay_mean_ms": 171.0, "stay_sd_ms": 224.86, "stay_min_ms": 12.0, "stay_max_ms": 330.0}, rel=1e-4
     )
 
 
-def test_a_writer_that_never_moves_has_no_stay_and_no_migration(tmp_path: Path) -> None:
+def test_writer_without_migration_has_no_stays(tmp_path: Path) -> None:
     trace(tmp_path, "# tracer: nop\n")
     records = call(NAME, "reduce_trace", tmp_path)
     assert records.values == {"migrations": 0}
-    assert {type(each) for each in stays(read_histogram(records, "stay_us")).values()} == {Lacking}
-    assert isinstance(stays({5: 1})["stay_sd_ms"], Lacking)
-    assert stays({5: 1})["stay_mean_ms"] == pytest.approx(0.005)
+    assert {type(each) for each in stay_metrics(read_histogram(records, "stay_us")).values()} == {Unsupported}
+    assert isinstance(stay_metrics({5: 1})["stay_sd_ms"], Unsupported)
+    assert stay_metrics({5: 1})["stay_mean_ms"] == pytest.approx(0.005)
 
 
 SCHED = """\
@@ -126,7 +126,7 @@ nr_switches                                  :                 {switches}
 """
 
 
-def test_the_writers_own_counters(tmp_path: Path) -> None:
+def test_counters_of_the_writer_are_read(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "sched.before").write_text(SCHED.format(cpu="1.500000", migrations=2, switches=10))

@@ -1,4 +1,4 @@
-"""dm-crypt-affinity and fan-out: what they promise, and their script's functions."""
+"""Plans dm-crypt-affinity and fan-out: their metrics, and the functions of their script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
     assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
 
 
-def test_hardware_measures_the_five_published_configurations_and_emulated_devices_those_that_kernels_have() -> None:
+def test_hardware_has_the_five_published_configurations() -> None:
     chosen = plan("dm-crypt-affinity")
     published = {reference.setting for reference in chosen.references}
     assert set(chosen.hardware.settings) == published
@@ -55,7 +55,7 @@ def test_issuers(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
     ("cpus", "issuers"),
     [(24, [1, 3, 8, 24, 48, 96]), (8, [1, 2, 4, 8, 16, 32]), (64, [1, 4, 16, 64, 128, 256]), (2, [1, 1, 2, 2, 4, 8])],
 )
-def test_the_fan_out_goes_from_one_issuer_to_four_for_each_cpu(tmp_path: Path, cpus: int, issuers: list[int]) -> None:
+def test_fan_out_spans_one_issuer_to_four_per_cpu(tmp_path: Path, cpus: int, issuers: list[int]) -> None:
     command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
     found = []
     for scenario in plan("fan-out").scenarios:
@@ -69,13 +69,13 @@ def test_the_fan_out_of_real_devices_has_a_curve_for_each_scope() -> None:
     assert {chosen.knobs(setting)["scope"] for setting in chosen.hardware.settings} == set(chosen.axes[0].values)
 
 
-def test_points_of_the_fan_out_have_a_place_on_kernels_that_cannot_be_traced() -> None:
+def test_fan_out_points_need_no_tracing() -> None:
     chosen = plan("fan-out")
     assert chosen.curve is not None
     assert chosen.metric(chosen.curve.over).taken_from is TraceMode.UNTRACED
 
 
-def test_localization_is_unsupported_where_no_kernel_has_it_and_read_back_where_one_has(tmp_path: Path) -> None:
+def test_localization_is_read_back_or_unsupported(tmp_path: Path) -> None:
     folder = tmp_path / "kcryptd"
     folder.mkdir()
     command = f"localize {folder} || record fact left yes"
@@ -112,9 +112,7 @@ def workers(folder: Path, *lists: str, name: str = "kworker/u98:{}-kcryptd-253:0
         ([], ""),
     ],
 )
-def test_pods_are_those_of_the_strict_scope_and_of_no_former_one(
-    tmp_path: Path, awk: str, lists: list[str], pods: str
-) -> None:
+def test_pods_of_a_former_scope_are_not_counted(tmp_path: Path, awk: str, lists: list[str], pods: str) -> None:
     proc = tmp_path / "proc"
     proc.mkdir()
     workers(proc, *lists)
@@ -125,14 +123,14 @@ def test_pods_are_those_of_the_strict_scope_and_of_no_former_one(
     assert found.facts == {"pods": pods}
 
 
-def test_a_kernel_that_does_not_show_kcryptd_in_sysfs_has_no_scope_to_choose(tmp_path: Path) -> None:
-    """6.1, for one."""
+def test_scope_is_unsupported_without_kcryptd_in_sysfs(tmp_path: Path) -> None:
+    """Linux 6.1 is such a kernel."""
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
     command = f"DEVICE={device}\nknob_folder() {{ return 1; }}\nmeasure"
     found = call("dm-crypt-affinity", command, tmp_path)
     assert dict(found.unsupported)["*"].endswith("has no affinity_scope for kcryptd: that workqueue is not in sysfs")
     assert found.values == {}
-    with pytest.raises(AssertionError, match=r"the dm-crypt device .* is not there"):
+    with pytest.raises(AssertionError, match=r"the dm-crypt device .* does not exist"):
         call("dm-crypt-affinity", f"DEVICE={tmp_path}/none\nmeasure", tmp_path)
 
 
@@ -150,7 +148,7 @@ DEVICE=%s
 
 
 def crypt_setup(tmp_path: Path, name: str, cpus: int, memory_mib: int, *, emulated: bool) -> Records:
-    """Setup on a device without a scratch device; nothing is made."""
+    """Run setup without a scratch device; no device is created."""
     profile = plan(name).emulated if emulated else plan(name).hardware
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
     environment = {key.upper(): str(value) for key, value in profile.parameters.items()}
@@ -224,7 +222,7 @@ def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
         assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]
 
 
-def test_a_device_without_the_memory_for_a_region_for_each_cpu_cannot_run_dm_crypt(tmp_path: Path) -> None:
+def test_dm_crypt_is_unsupported_with_too_little_memory(tmp_path: Path) -> None:
     found = crypt_setup(tmp_path, "dm-crypt-affinity", 64, 120, emulated=False)
     said = "not enough memory: a memory disk of 60 MiB has no region of 1 MiB for each of 64 CPUs"
     assert (found.unsupported, found.failure, found.facts) == ([("*", said)], None, {"status": "1"})

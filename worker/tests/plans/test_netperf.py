@@ -1,4 +1,4 @@
-"""netperf-stream: what it promises, and what it counts."""
+"""Plan netperf-stream: its metrics and counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from .scripts import AWKS, call, plan, trace
 
 
-def test_netperf_has_the_published_sizes_on_both_networks_and_few_of_them_on_emulated_devices() -> None:
+def test_netperf_has_the_published_sizes_on_both_networks() -> None:
     chosen = plan("netperf-stream")
     sizes = (64, 128, 256, 1024, 2048, 3312, 4096, 8192, 16384)
     names = [f"{kind}-{network}-{size}" for kind in ("udp", "tcp") for network in ("lo", "netns") for size in sizes]
@@ -84,7 +84,7 @@ domain0 3 160 153 4 2612 3 0 0 153 102 92 8 2304 3 0 0 92 18 15 1 3 2 0 0 15 1 0
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_wakeups_across_cpus_are_those_not_on_the_wakers_own(tmp_path: Path, awk: str) -> None:
+def test_wakeups_on_the_wakers_cpu_are_not_counted(tmp_path: Path, awk: str) -> None:
     file = tmp_path / "schedstat"
     file.write_text(SCHEDSTAT)
     command = f"AWK='{awk}'\nwakeup_records '400 280' \"$(wakeups)\""
@@ -102,12 +102,12 @@ QUEUED = """\
 
 
 @pytest.mark.parametrize("awk", AWKS)
-def test_only_wakeups_count_among_the_queued_calls(tmp_path: Path, awk: str) -> None:
+def test_only_wakeups_among_queued_calls_are_counted(tmp_path: Path, awk: str) -> None:
     trace(tmp_path, QUEUED)
     assert call("netperf-stream", f"AWK='{awk}'\nreduce_trace", tmp_path).values == {"queued_wakeups": 2}
 
 
-def test_no_queued_call_is_a_count_and_an_unnamed_one_is_not(tmp_path: Path) -> None:
+def test_zero_queued_calls_is_a_count_if_calls_have_names(tmp_path: Path) -> None:
     trace(tmp_path, "# tracer: nop\n")
     assert call("netperf-stream", "reduce_trace", tmp_path).values == {"queued_wakeups": 0}
     (tmp_path / "tracing" / "trace").write_text(QUEUED.replace("sched_ttwu_pending", "0xffffffff81000000"))
@@ -116,7 +116,7 @@ def test_no_queued_call_is_a_count_and_an_unnamed_one_is_not(tmp_path: Path) -> 
     assert [name for name, _ in found.unsupported] == ["queued_wakeups"]
 
 
-def test_a_tracer_without_the_event_is_told(tmp_path: Path) -> None:
+def test_missing_trace_event_is_reported(tmp_path: Path) -> None:
     (tmp_path / "tracing" / "events").mkdir(parents=True)
     (tmp_path / "tracing" / "tracing_on").touch()
     records = call("netperf-stream", "trace_start || true", tmp_path, TRACE_KIB="64")

@@ -1,4 +1,4 @@
-"""What every plan promises, and what no script may do without."""
+"""Requirements on every plan and its script."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_both_profiles_give_the_script_the_same_parameters(name: str) -> None:
     assert plan(name).hardware.parameters.keys() == plan(name).emulated.parameters.keys()
 
 
-def test_plans_without_a_workqueue_series_are_those_that_the_documentation_names() -> None:
+def test_documentation_names_plans_without_workqueue_series() -> None:
     def watched(profile: Profile) -> bool:
         return bool(profile.repetitions.warmup or profile.repetitions.traced)
 
@@ -58,7 +58,7 @@ def test_a_device_without_a_program_is_not_fit(tmp_path: Path) -> None:
 
 
 def cpus_in(folder: Path, control: str, online: dict[int, bool]) -> None:
-    """What sysfs says of CPUs: one that is offline has no topology, and CPU 0 no switch."""
+    """CPUs in sysfs: an offline CPU has no topology, and CPU 0 no `online` file."""
     root = folder / "devices/system/cpu"
     for cpu, on in online.items():
         (root / f"cpu{cpu}").mkdir(parents=True)
@@ -79,7 +79,7 @@ NOSMT = {0: True, 1: False, 2: True, 3: False}
 
 
 @pytest.mark.parametrize("control", ["off", "forceoff"])
-def test_siblings_that_nosmt_leaves_offline_are_no_fault(tmp_path: Path, control: str) -> None:
+def test_siblings_offline_by_nosmt_are_accepted(tmp_path: Path, control: str) -> None:
     cpus_in(tmp_path, control, NOSMT)
     found = call("health-check", "check_topology", tmp_path, SYS=str(tmp_path))
     assert found.failure is None
@@ -90,7 +90,7 @@ def test_siblings_that_nosmt_leaves_offline_are_no_fault(tmp_path: Path, control
 
 
 @pytest.mark.parametrize("control", ["on", "notsupported", "notimplemented"])
-def test_a_cpu_that_is_offline_for_another_reason_is_a_fault(tmp_path: Path, control: str) -> None:
+def test_other_offline_cpu_is_a_topology_difference(tmp_path: Path, control: str) -> None:
     cpus_in(tmp_path, control, NOSMT)
     found = call("health-check", "(check_topology) || :", tmp_path, SYS=str(tmp_path))
     assert found.failure and found.failure.summary == "CPUs 0-3 are present, only 0,2 online"
@@ -106,7 +106,7 @@ def test_each_online_cpu_reports_its_topology(tmp_path: Path, control: str, onli
 
 
 @pytest.mark.parametrize("caller", ["", "[    T1]", "[  C12]"])
-def test_of_a_benchmark_that_ran_twice_the_last_run_counts(tmp_path: Path, caller: str) -> None:
+def test_last_of_two_benchmark_runs_counts(tmp_path: Path, caller: str) -> None:
     """The log is that of lib/test_workqueue.c of Linux 7.1, built against 6.12.117 and loaded by busybox; some kernels
     name the caller of each message (CONFIG_PRINTK_CALLER)."""
     log = tmp_path / "dmesg"

@@ -1,4 +1,4 @@
-"""xfs-fsync: what it promises, and the reduction of its trace."""
+"""Plan xfs-fsync: its metrics, and the reduction of its trace."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wqlab_worker.measure.parsers.histogram import read_histogram
 from .scripts import AWKS, call, plan, trace
 
 
-def test_the_xfs_study_is_whole_on_hardware() -> None:
+def test_xfs_plan_is_complete_on_hardware() -> None:
     hardware = plan("xfs-fsync").hardware
     assert [hardware.parameters[name] for name in ("jobs", "mounts", "file_kib")] == [64, 4, 128 << 10]
     assert hardware.repetitions.untraced == 5
@@ -68,19 +68,19 @@ def test_locks_of_a_flush_that_returns_at_once(tmp_path: Path) -> None:
     assert counts(tmp_path, "# tracer: function_graph\n" + graph(7, 0, 10.0, RETURNS)) == ({3: 1}, {}, {3: 1})
 
 
-def test_a_helper_and_other_variants_count_as_well(tmp_path: Path) -> None:
+def test_helper_functions_and_variants_are_counted(tmp_path: Path) -> None:
     body = RETURNS.replace(LOCK, "take() {\n _raw_spin_lock();\n _raw_spin_trylock() {\n}\n_raw_write_lock_bh();\n}", 1)
     assert counts(tmp_path, graph(7, 0, 10.0, body))[2] == {5: 1}
 
 
-def test_a_flush_that_waits_and_goes_on_on_another_cpu(tmp_path: Path) -> None:
+def test_flush_that_continues_on_another_cpu_is_counted(tmp_path: Path) -> None:
     before = f"__flush_workqueue() {{\n  {LOCK}\n  {LOCK}\n  schedule() {{\n    _raw_spin_lock();"
     after = f"  }} /* schedule */\n  {LOCK}\n}} /* __flush_workqueue */"
     found = counts(tmp_path, graph(7, 0, 20.0, after) + graph(8, 0, 21.0, RETURNS), graph(7, 1, 10.0, before))
     assert found == ({3: 1}, {2: 1}, {4: 1, 3: 1})
 
 
-def test_softirqs_are_not_the_tasks_and_a_contended_mutex_is_not_the_flushs(tmp_path: Path) -> None:
+def test_locks_of_softirqs_and_contended_mutexes_are_not_counted(tmp_path: Path) -> None:
     mutex = (
         "mutex_lock() {\n _raw_spin_lock();\n schedule() {\n _raw_spin_lock();\n } /* schedule */\n } /* mutex_lock */"
     )

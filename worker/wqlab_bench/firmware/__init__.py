@@ -1,4 +1,4 @@
-"""Option ROMs that the bench's machines bring along, assembled with binutils."""
+"""Assemble the option ROMs of emulated devices with binutils."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ _BLOCK = 512
 
 
 class FirmwareError(Exception):
-    """The ROM cannot be built; the text has the tool's words."""
+    """The ROM cannot be built; the message has the output of the failed tool."""
 
 
 def smt_last(folder: Path) -> Path:
-    """The ROM that numbers SMT siblings last, built into `folder` unless it is there. Raises FirmwareError."""
+    """Return the ROM that numbers SMT siblings last, and build it in `folder` unless it exists.
+
+    Raises FirmwareError.
+    """
     rom = folder / f"smt_last-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}.rom"
     if rom.exists():
         return rom
@@ -25,16 +28,16 @@ def smt_last(folder: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=folder) as name:
         scratch = Path(name)
         _run(["as", "--32", str(_SOURCE), "-o", str(scratch / "rom.o")])
-        # The assembler's little section notes would otherwise end up in the image.
+        # Without -j, the assembler's note sections would end up in the image.
         _run(["objcopy", "-O", "binary", "-j", ".text", str(scratch / "rom.o"), str(scratch / "code")])
         finished = scratch / "rom"
-        finished.write_bytes(sealed((scratch / "code").read_bytes()))
+        finished.write_bytes(pad_and_checksum((scratch / "code").read_bytes()))
         finished.rename(rom)
     return rom
 
 
-def sealed(code: bytes) -> bytes:
-    """Pads to whole blocks, fills in the length, and makes all bytes add up to 0, as a BIOS requires of a ROM."""
+def pad_and_checksum(code: bytes) -> bytes:
+    """Pad the ROM to whole blocks, fill in its length and make the sum of its bytes 0, as a BIOS requires."""
     image = bytearray(code + b"\0" * (-(len(code) + 1) % _BLOCK) + b"\0")
     image[2] = len(image) // _BLOCK
     image[-1] = -sum(image) % 256

@@ -1,18 +1,20 @@
-# Option ROM: lists the CPUs in ACPI's MADT with each core's first thread before all second threads, as the firmware of
-# many servers does. Linux numbers CPUs in that order, so the SMT sibling of CPU n is n + N/2. QEMU has no option for it.
+# Option ROM that reorders the CPUs in ACPI's MADT: the first thread of every core comes before all second threads, as
+# in the firmware of many servers. Linux numbers CPUs in this order, so the SMT sibling of CPU n is n + N/2. QEMU has no
+# option for it.
 #
-# Runs while SeaBIOS initialises devices: the tables are in memory, the kernel is not yet. Moving whole entries within the
-# table leaves its checksum right. References: ACPI 6.5, 5.2.5 (RSDP), 5.2.7 (RSDT), 5.2.12 (MADT); PnP BIOS 1.0A, 3.2.
+# The ROM runs while SeaBIOS initialises devices, when the tables are in memory and the kernel is not. Moving whole
+# entries within the table does not change its checksum. References: ACPI 6.5, 5.2.5 (RSDP), 5.2.7 (RSDT), 5.2.12
+# (MADT); PnP BIOS 1.0A, 3.2.
 
 	.code16
 	.text
 header:
 	.byte	0x55, 0xaa
-	.byte	0			# length in 512 bytes: filled in when it is built
+	.byte	0			# length in units of 512 bytes: filled in by the build
 	jmp	start
 	.org	0x1a
 	.word	plug_and_play
-plug_and_play:				# without this header SeaBIOS takes it for a boot device
+plug_and_play:				# without this header SeaBIOS treats the ROM as a boot device
 	.ascii	"$PnP"
 	.byte	1, 2			# revision, length in 16 bytes
 	.word	0
@@ -57,7 +59,7 @@ start:
 	xorw	%bx, %bx
 	movw	%bx, %ds
 
-	movl	$0xe0000, %esi		# the RSDP, on a 16-byte border
+	movl	$0xe0000, %esi		# search the RSDP, which is aligned to 16 bytes
 1:	cmpl	$0x20445352, (%esi)	# "RSD "
 	jne	2f
 	cmpl	$0x20525450, 4(%esi)	# "PTR "
@@ -80,8 +82,8 @@ start:
 
 	movl	4(%ebx), %ecx
 	addl	%ebx, %ecx		# the MADT's end
-	leal	44(%ebx), %esi		# entry looked at
-	movl	%esi, %edi		# where the next first thread goes
+	leal	44(%ebx), %esi		# current entry
+	movl	%esi, %edi		# destination of the next first thread
 5:	cmpl	%ecx, %esi
 	jae	done
 	cmpw	$0x0800, (%esi)		# a local APIC: type 0, length 8; QEMU lists these first
@@ -91,7 +93,7 @@ start:
 	pushl	(%esi)
 	pushl	4(%esi)
 	movl	%esi, %edx
-6:	cmpl	%edi, %edx		# the second threads before it move up by one
+6:	cmpl	%edi, %edx		# move the second threads before it up by one
 	je	7f
 	movl	-8(%edx), %eax
 	movl	%eax, (%edx)

@@ -1,35 +1,36 @@
 #!/bin/sh
-# /dev/disk/by-id for the disks that are there, as udev names them, which does not run here. By hand for later ones.
+# Create the links in /dev/disk/by-id for the present disks, with udev's names, because udev does not run here. For
+# disks that are found later, run it by hand. Links:
 #   nvme-MODEL_SERIAL (namespace 1)  nvme-MODEL_SERIAL_NAMESPACE  nvme-WWID  ata-MODEL_SERIAL  wwn-0xWWN  mmc-NAME_SERIAL
-# and each with -partN. Nothing for disks without an identity of their own (null_blk, loop, device mapper).
+# and each with -partN. Disks without a hardware identity (null_blk, loop, device mapper) get none.
 SYS=${SYS:-/sys}
 DEV=${DEV:-/dev}
 LINKS=$DEV/disk/by-id
 
-value() { # FILE: its line, empty without one
+value() { # FILE: print its first line, or an empty line
 	line=
 	{ read -r line <"$1"; } 2>/dev/null
 	printf '%s\n' "$line"
 }
 
-clean() { # TEXT: without spaces around it, and what a name cannot hold is _
+clean() { # TEXT: strip spaces and replace characters that are invalid in a name by _
 	printf %s "$1" | sed 's/^ *//; s/ *$//; s/  */_/g; s/[^A-Za-z0-9#+.:=@_-]/_/g'
 }
 
-ata_identity() { # DISK's folder: MODEL_SERIAL, of the text that SATA disks' page 0x83 has since SCSI translation
+ata_identity() { # FOLDER of a disk: print MODEL_SERIAL from page 0x83, which SCSI translation makes for SATA disks
 	tr -c ' -~' '\n' <"$1/device/vpd_pg83" 2>/dev/null | sed -n 's/^DATA     \(.\{40\}\)\(.\{20\}\).*/\1|\2/p' |
 		while IFS='|' read -r model serial; do echo "$(clean "$model")_$(clean "$serial")"; done
 }
 
-link_to() { # NAME TARGET: a name that two disks have must lead to neither, for what has it is overwritten
+link_to() { # NAME TARGET: a name of two disks must lead to neither, because plans overwrite named disks
 	if [ -L "$LINKS/$1" ] && [ "$(readlink "$LINKS/$1")" != "../../$2" ]; then
-		echo "disks: $1 is the name of more than one disk: used for none"
+		echo "disks: more than one disk has the name $1, so it is not used"
 		set -- "$1" ambiguous
 	fi
 	ln -sfn "../../$2" "$LINKS/$1"
 }
 
-name_disk() { # NAME: of the disk in folder, and of its partitions
+name_disk() { # NAME: link the disk in $folder and its partitions
 	link_to "$1" "$disk"
 	for part in "$folder/$disk"*/partition; do
 		[ -e "$part" ] || continue
@@ -69,7 +70,7 @@ for folder in "$SYS"/class/block/*; do
 	case $disk in
 	nvme*n*) name_nvme ;;
 	sd*) name_scsi ;;
-	mmcblk*[!0-9]*) ;; # an eMMC's boot areas have the serial number of the whole
+	mmcblk*[!0-9]*) ;; # boot areas of an eMMC have its serial number too
 	mmcblk*) name_mmc ;;
 	esac
 done

@@ -1,29 +1,31 @@
 #!/bin/sh
-# Asks DHCP for an address of every Ethernet interface with a link. Says on standard output what each got, or why none.
-# udhcpc calls it too, with what a server answered in the environment.
-# Asked once a boot: a process that renews leases would run beside what is measured.
+# Configure every Ethernet interface with a link by DHCP, and print the address of each interface or why it has none.
+# udhcpc calls this script too, with the server's answer in the environment.
+# Leases are not renewed: a process that renews them would disturb measurements.
+# shellcheck disable=SC2154  # udhcpc sets interface, ip and the other variables of an answer
 SYS=${SYS:-/sys}
 PROC=${PROC:-/proc}
 RUN=${RUN:-/run/wqlab-network}
-WAIT_S=${WAIT_S:-30}    # a USB adapter takes seconds to be found, a link seconds to be negotiated
-OTHERS_S=${OTHERS_S:-5} # for the other interfaces, when one has its address
+WAIT_S=${WAIT_S:-30}    # detecting a USB adapter and negotiating a link take seconds
+OTHERS_S=${OTHERS_S:-5} # for other interfaces once one has its address
 export RUN
 
-take() { # what DHCP gave: kept last, because its file says that all is done
+take() { # apply the DHCP lease; the file comes last, because it shows that the interface is configured
 	ip address flush dev "$interface"
 	ip address add "$ip/${mask:-24}" dev "$interface"
+	# shellcheck disable=SC2086  # a list of addresses
 	set -- ${router:-}
 	[ $# -eq 0 ] || ip route add default via "$1" dev "$interface" 2>/dev/null
 	echo "$ip/${mask:-24}${1:+, router $1}, from ${serverid:-an unnamed server}" >"$RUN/$interface"
 }
 
-is_ethernet() { # FOLDER: of a device, not virtual and not wireless
+is_ethernet() { # FOLDER: true for Ethernet, but not for virtual or wireless interfaces
 	kind=
 	{ read -r kind <"$1/type"; } 2>/dev/null
 	[ "$kind" = 1 ] && [ -e "$1/device" ] && [ ! -e "$1/phy80211" ]
 }
 
-has_link() { # an interface that is down cannot say
+has_link() { # FOLDER: true with a link; unknown while the interface is down
 	link=
 	{ read -r link <"$1/carrier"; } 2>/dev/null
 	[ "$link" = 1 ]
@@ -35,7 +37,7 @@ bring_up() {
 	[ $((flags & 1)) = 1 ] || ip link set "${1##*/}" up
 }
 
-uptime_s() { # sets now
+uptime_s() { # set now to the uptime
 	read -r now _ <"$PROC/uptime"
 	now=${now%.*}
 }
@@ -43,11 +45,11 @@ uptime_s() { # sets now
 ask() {
 	rm -rf "$RUN"
 	mkdir -p "$RUN"
-	asked=' ' clients='' hurry=
+	started=' ' clients='' hurry=
 	uptime_s
 	end=$((now + WAIT_S))
 	while :; do
-		found= missing= got=
+		found='' missing='' got=''
 		for folder in "$SYS"/class/net/*; do
 			is_ethernet "$folder" || continue
 			name=${folder##*/}
@@ -59,8 +61,8 @@ ask() {
 			missing="$missing $name"
 			bring_up "$folder"
 			has_link "$folder" || continue
-			case $asked in *" $name "*) continue ;; esac
-			asked="$asked$name "
+			case $started in *" $name "*) continue ;; esac
+			started="$started$name "
 			udhcpc -f -q -n -t "$WAIT_S" -T 2 -i "$name" -s "$0" >/dev/null 2>&1 &
 			clients="$clients $!"
 		done
@@ -73,13 +75,14 @@ ask() {
 		[ "$now" -lt "$end" ] || break
 		sleep 0.2
 	done
+	# shellcheck disable=SC2086  # a list of process ids
 	[ -z "$missing" ] || [ -z "$clients" ] || kill $clients 2>/dev/null
 	report
 }
 
 report() {
 	[ -n "$found" ] ||
-		echo "network: no Ethernet interface in $WAIT_S s: not plugged in, or this kernel lacks its driver or firmware"
+		echo "network: no Ethernet interface found in $WAIT_S s: not plugged in, or this kernel lacks its driver or firmware"
 	for name in $found; do
 		if [ -s "$RUN/$name" ]; then
 			echo "network: $name: $(cat "$RUN/$name")"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Prints what each workqueue of the running kernel did, once a second, until SIGTERM.
+ * Sample the counters of all workqueues of the running kernel once a second until SIGTERM.
  *
  *   wqmon LAYOUT SERIES [KCORE KALLSYMS]
  *
- * LAYOUT has the offsets of this very kernel's structures, KEY VALUE lines. SERIES gets a line for each workqueue
- * whose counters changed since the sample before, tab separated: seconds since the start, name, the columns of
- * `columns`, counted from the start. "watching" on standard output says that counting has begun; whoever cannot count
- * says why on standard error and ends with status 1.
+ * LAYOUT has the offsets of this kernel's structures as KEY VALUE lines. For each sample, SERIES gets a line for each
+ * workqueue whose counters have changed, separated by tabs: seconds since the start, name, and the values of `columns`,
+ * counted from the start. "watching" on standard output means that sampling has begun. On failure, the reason goes to
+ * standard error and the exit status is 1.
  *
- * The lists are walked while the kernel changes them, without its locks: every pointer may be stale. A list that cannot
- * be followed to its end ends the sample, never this program.
+ * The kernel changes the lists while they are read without its locks, so every pointer may be stale. A list that cannot
+ * be read to its end ends the sample, but not this program.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -33,14 +33,15 @@ static const char *const stat_keys[STATS] = { "stat.started", "stat.completed", 
 
 static struct { uint64_t list, pwqs, name, name_size, node, stats, in_flight, in_flight_count,
 	stats_count, stat[STATS]; } at;
-#define ABSENT UINT64_MAX /* of a stat that this kernel does not have */
+#define ABSENT UINT64_MAX /* index of a stat that this kernel does not have */
 
 /* --- the kernel's memory ------------------------------------------------------------------------------------- */
 
 static int kcore;
 static struct { uint64_t start, size, offset; } segments[SEGMENTS];
 static int segment_count;
-static struct { uint64_t address; uint8_t data[PAGE]; } pages[PAGES]; /* of one sample: a page holds many of our structures */
+/* Cache for one sample: a page holds many of the structures. */
+static struct { uint64_t address; uint8_t data[PAGE]; } pages[PAGES];
 
 static void die(const char *what)
 {
@@ -99,17 +100,21 @@ static int read_memory(uint64_t address, void *to, uint64_t size)
 	return 1;
 }
 
-static uint64_t read_u64(uint64_t address) /* 0: unreadable, which no pointer of a list is */
+static uint64_t read_u64(uint64_t address) /* 0: unreadable; a pointer in a list is never 0 */
 {
 	uint64_t value = 0;
 
 	return address % 8 == 0 && read_memory(address, &value, sizeof(value)) ? value : 0;
 }
 
-/* --- what is counted ----------------------------------------------------------------------------------------- */
+/* --- counters ------------------------------------------------------------------------------------------------ */
 
 struct pwq { uint64_t address, last[STATS]; int sample; };
-struct wq { uint64_t total[STATS], in_flight, pending, told_in_flight, told_pending; char name[NAME]; int changed; };
+struct wq {
+	uint64_t total[STATS], in_flight, pending, last_in_flight, last_pending;
+	char name[NAME];
+	int changed;
+};
 static struct pwq pwqs[MAX_PWQS];
 static struct wq wqs[MAX_WQS];
 static int wq_count, sample, counting;
@@ -129,7 +134,7 @@ static struct pwq *pwq_at(uint64_t address)
 	return NULL;
 }
 
-/* Workqueues that share a name are one. */
+/* Workqueues with the same name are counted together. */
 static struct wq *wq_named(const char *name)
 {
 	for (int i = 0; i < wq_count; i++)
@@ -154,7 +159,10 @@ static int read_name(uint64_t wq, char *name)
 	return name[0] != 0;
 }
 
-/* A pool_workqueue comes and goes with its workqueue's attributes and takes its counters along: what it added counts. */
+/*
+ * Add what a pool_workqueue has counted since the last sample. It can disappear, with its counters, when the attributes
+ * of its workqueue change.
+ */
 static int count_pwq(struct wq *wq, uint64_t address)
 {
 	uint64_t now[ARRAY_MAX];
@@ -185,8 +193,8 @@ static int count_pwq(struct wq *wq, uint64_t address)
 	return 1;
 }
 
-/* Both lists, bounded: one that does not come back to its head is torn. NULL when all went well, else what did not. */
-static const char *walk(uint64_t head)
+/* Read both levels of lists, with bounds. Return NULL, or the list that does not lead back to its head. */
+static const char *read_lists(uint64_t head)
 {
 	uint64_t node = head;
 
@@ -209,40 +217,40 @@ static const char *walk(uint64_t head)
 	return "the list of workqueues has no end";
 }
 
-static const char *walk_afresh(uint64_t head)
+static const char *read_sample(uint64_t head)
 {
 	for (int i = 0; i < PAGES; i++)
 		pages[i].address = 0;
 	for (int i = 0; i < wq_count; i++)
 		wqs[i].in_flight = wqs[i].pending = 0;
 	sample++;
-	return walk(head);
+	return read_lists(head);
 }
 
-/* What the counters start from. One that is cut short would make the rest's whole past look new. */
+/* Take the sample from which counting starts. It must be complete, or later counters would include the past. */
 static void begin(uint64_t head)
 {
-	const char *torn = "";
+	const char *unreadable = "";
 
-	for (int tries = 0; torn && tries < 10; tries++)
-		torn = walk_afresh(head);
-	if (torn)
-		die("the kernel's lists of workqueues cannot be followed");
+	for (int tries = 0; unreadable && tries < 10; tries++)
+		unreadable = read_sample(head);
+	if (unreadable)
+		die("the kernel's lists of workqueues cannot be read");
 	counting = 1;
 }
 
 static void take_sample(uint64_t head, FILE *series, double seconds)
 {
-	const char *torn = walk_afresh(head);
+	const char *unreadable = read_sample(head);
 
 	for (int i = 0; i < wq_count; i++) {
 		struct wq *wq = &wqs[i];
 
-		if (!wq->changed && wq->in_flight == wq->told_in_flight && wq->pending == wq->told_pending)
+		if (!wq->changed && wq->in_flight == wq->last_in_flight && wq->pending == wq->last_pending)
 			continue;
 		wq->changed = 0;
-		wq->told_in_flight = wq->in_flight;
-		wq->told_pending = wq->pending;
+		wq->last_in_flight = wq->in_flight;
+		wq->last_pending = wq->pending;
 		fprintf(series, "%.3f\t%s", seconds, wq->name);
 		for (int j = 0; j < STATS; j++)
 			if (at.stat[j] == ABSENT)
@@ -252,17 +260,17 @@ static void take_sample(uint64_t head, FILE *series, double seconds)
 		fprintf(series, "\t%llu\t%llu\n", (unsigned long long)wq->in_flight,
 			(unsigned long long)(wq->pending > wq->in_flight ? wq->pending - wq->in_flight : 0));
 	}
-	if (torn)
-		fprintf(series, "note\t%.3f\tthis sample is cut short: %s could not be followed\n", seconds, torn);
+	if (unreadable)
+		fprintf(series, "note\t%.3f\tthis sample is incomplete: %s could not be read\n", seconds, unreadable);
 	if (fflush(series))
 		die("the series cannot be written");
 }
 
-/* --- reading the inputs -------------------------------------------------------------------------------------- */
+/* --- inputs -------------------------------------------------------------------------------------------------- */
 
 static void read_layout(const char *path)
 {
-	const struct { const char *key; uint64_t *to, below; } wanted[] = {
+	const struct { const char *key; uint64_t *to, below; } required[] = {
 		{ "workqueue_struct.list", &at.list, PAGE }, { "workqueue_struct.pwqs", &at.pwqs, PAGE },
 		{ "workqueue_struct.name", &at.name, PAGE }, { "workqueue_struct.name.size", &at.name_size, PAGE },
 		{ "pool_workqueue.pwqs_node", &at.node, PAGE }, { "pool_workqueue.stats", &at.stats, PAGE },
@@ -270,7 +278,7 @@ static void read_layout(const char *path)
 		{ "pool_workqueue.nr_in_flight", &at.in_flight, PAGE },
 		{ "pool_workqueue.nr_in_flight.count", &at.in_flight_count, ARRAY_MAX },
 	};
-	const size_t count = sizeof(wanted) / sizeof(wanted[0]);
+	const size_t count = sizeof(required) / sizeof(required[0]);
 	char key[80];
 	unsigned long long value;
 	size_t found = 0;
@@ -282,8 +290,8 @@ static void read_layout(const char *path)
 		at.stat[i] = ABSENT;
 	while (fscanf(file, "%79s %llu", key, &value) == 2) {
 		for (size_t i = 0; i < count; i++)
-			if (!strcmp(key, wanted[i].key) && value < wanted[i].below) {
-				*wanted[i].to = value;
+			if (!strcmp(key, required[i].key) && value < required[i].below) {
+				*required[i].to = value;
 				found++;
 			}
 		for (int i = 0; i < STATS; i++)
@@ -349,7 +357,7 @@ int main(int count, char **words)
 	sigaddset(&stop, SIGTERM);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
-	/* It stays where it is: tasks that move are what some plans count. */
+	/* Stay on one CPU, because some plans count migrations of tasks. */
 	CPU_ZERO(&here);
 	CPU_SET(cpu < 0 ? 0 : cpu, &here);
 	sched_setaffinity(0, sizeof(here), &here);

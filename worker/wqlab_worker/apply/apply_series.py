@@ -1,7 +1,7 @@
-"""From what was submitted to a base commit and a candidate: fetch or apply the series, check it, bundle it.
+"""Resolve a submission to a base commit and a candidate: fetch or apply the series, run checkpatch and bundle it.
 
-Mail is taken apart, applied and checked in the sandbox, in a throw-away repository; what comes out is one git bundle,
-which a clean repository then reads with every object checked.
+Mail is split, applied and checked in the sandbox, in a temporary repository. Its result is one git bundle, which a
+clean repository then reads while it checks every object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
 from .git import Git, create_bare
 from .mirror import Mirror, release_of, source_at, update_mirror
-from .series import check_complete, read_mbox
 
 _LIMITS = Limits(wall_s=600.0, disk_bytes=2 * GIB, log_bytes=4 * MIB, processes=128)
 _BUNDLE_LIMIT = 1 * GIB
@@ -43,22 +42,23 @@ _B4 = "from b4.command import cmd; cmd()"
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A series as commits `base..commit` in `git`, a clean repository that sees the mirror's objects."""
+    """A series as commits `base..commit` in `git`, a clean repository that borrows the mirror's objects."""
 
     git: Git
     base: str
     commit: str
     title: str
     texts: list[str]
-    """Where a change-id may be written: mails or commit messages."""
+    """Mails or commit messages, in which a change-id may be written."""
     message_ids: tuple[str | None, ...] = ()
-    """Of each patch, in order, when it came by mail."""
+    """Message-id of each patch, in order, if the series came by mail."""
 
 
 def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress) -> ApplyResult:
-    """Resolves the base commit and, with a series, the candidate; never fails by exception, except those of `progress`.
+    """Resolve the base commit and, if the job has a series, the candidate.
 
-    `workspace.path_of` finds the bundle and the series' mbox by their hash.
+    `workspace.path_of` finds the bundle and the mbox of the series by their hash. A failure is returned in the result;
+    only exceptions of `progress` are propagated.
     """
     try:
         toolchain = toolchain_identity(job.toolchain)
@@ -86,20 +86,39 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
 # --- an mbox ----------------------------------------------------------------------------------------------------
 
 
+def read_mbox(text: str) -> list[mbox.Mail]:
+    """Return the messages of an mbox or of a single raw message. Raises UserError if there is no patch in it."""
+    mails = mbox.parse_mails(text)
+    if not any(mail.has_patch for mail in mails):
+        raise UserError(
+            "the mbox holds no patch",
+            excerpt=text[:500],
+            advice="Send what `git format-patch --stdout --base=auto` prints, or a thread saved by `b4 mbox`.",
+        )
+    return mails
+
+
+def check_complete(mails: list[mbox.Mail]) -> None:
+    """Raise UserError, naming the missing patches, unless [PATCH 1/N] to [PATCH N/N] are all there."""
+    missing = mbox.missing(mails)
+    if missing:
+        raise UserError(f"the series is incomplete: patch {', '.join(missing[:10])} is missing")
+
+
 def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> _Candidate:
     received = read_mbox(series.text)
     progress("applying the series", 0, 0)
     for name in ("in", "out", "work"):
         (folder / name).mkdir()
-    (folder / "in" / "received.mbox").write_text(mbox.with_message_ids(received), errors="surrogateescape")
+    (folder / "in" / "received.mbox").write_text(mbox.add_message_ids(received), errors="surrogateescape")
     ordered = _ordered_patches(folder)
     (folder / "in" / "series.mbox").write_text(ordered, errors="surrogateescape")
     patches = read_mbox(ordered)
     check_complete(patches)
     if len(patches) > mbox.PATCH_LIMIT:
-        raise UserError(f"{len(patches)} patches; at most {mbox.PATCH_LIMIT} are taken")
-    version = mbox.of_one_version(received, patches)
-    base, advice = _base_of_mbox(version, job, mirror)
+        raise UserError(f"the series has {len(patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
+    version = mbox.select_version(received, patches)
+    base, advice = _choose_base(version, job, mirror)
     _git_am(mirror, base, folder, patches, advice)
     git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
     try:
@@ -117,27 +136,29 @@ def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, 
     return _Candidate(git, base, commit, title, [mail.body for mail in version], ids)
 
 
-def _base_of_mbox(version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
-    """The base-commit that the series names if the tree has it, else the tree's head; and what to do if the series does
-    not apply there."""
+def _choose_base(version: Sequence[mbox.Mail], job: ApplyJob, mirror: Mirror) -> tuple[str, str]:
+    """Return the base-commit named by the series if the tree has it, else the tree's head.
+
+    The second item is the advice to show if the series does not apply there.
+    """
     named = mbox.base_commit([mail.body for mail in version])
     if named is None:
         return mirror.head, (
-            f"The series names no base-commit; it was applied to {job.tree.name} at {mirror.head[:12]}."
-            " Rebase it on that, or name the base it was made for: git format-patch --base=COMMIT."
+            f"The series names no base-commit, so it was applied to {job.tree.name} at {mirror.head[:12]}."
+            " Rebase it on that commit, or name its base: git format-patch --base=COMMIT."
         )
     if mirror.git.commit(named) is not None:
-        return named, f"It was applied to the base-commit it names, {named[:12]}. Rebase it on that."
+        return named, f"The series was applied to its base-commit, {named[:12]}. Rebase it on that commit."
     return mirror.head, (
-        f"The series names base-commit {named[:12]}, which tree {job.tree.name} does not have;"
-        f" it was applied to {mirror.head[:12]}. Rebase it on that, or submit it as a branch."
+        f"Tree {job.tree.name} does not have the base-commit of the series, {named[:12]}, so the series was applied to"
+        f" {mirror.head[:12]}. Rebase it on that commit, or submit it as a branch."
     )
 
 
 def _ordered_patches(folder: Path) -> str:
-    """What b4 makes of the mail: the latest version's patches in order, with the trailers that replies gave."""
+    """Return b4's mbox of the series: the patches of the latest version in order, with trailers from replies."""
     command = [f"{TOOLS}/bin/python", "-c", _B4, "am", "-m", "/in/received.mbox", "-o", "/out", "-n", "series"]
-    finished, said = _sandboxed(
+    finished, output = _run_sandboxed(
         command, {"/in": folder / "in", **interpreter()}, {"/out": folder / "out"}, {"PYTHONDONTWRITEBYTECODE": "1"}
     )
     ordered = folder / "ordered.mbox"
@@ -145,13 +166,13 @@ def _ordered_patches(folder: Path) -> str:
         if finished.exit_code == 0:
             collect(folder / "out", "series.mbx", ordered, _MBOX_LIMIT)
     except OSError as error:
-        raise UserError("b4 finds no series in the mbox", excerpt=f"{said}\n{error}") from error
+        raise UserError("b4 finds no series in the mbox", excerpt=f"{output}\n{error}") from error
     if not ordered.exists():
-        raise UserError("b4 finds no series in the mbox", excerpt=said)
+        raise UserError("b4 finds no series in the mbox", excerpt=output)
     return ordered.read_text(errors="surrogateescape")
 
 
-# Sees the mirror's objects; no file is checked out but those that the patches touch.
+# Borrows the mirror's objects and checks out only files that the patches change.
 _AM = """\
 set -e
 git init -q --template= --initial-branch=series work && cd work
@@ -173,14 +194,14 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
         "BASE": base,
         "GIT_COMMITTER_NAME": "wqlab",
         "GIT_COMMITTER_EMAIL": "wqlab@localhost",
-        "GIT_COMMITTER_DATE": "@1767225600 +0000",  # fixed: the same series is the same commit
+        "GIT_COMMITTER_DATE": "@1767225600 +0000",  # fixed, so that the same series gives the same commit
         "GIT_CONFIG_COUNT": "2",
         "GIT_CONFIG_KEY_0": "safe.directory",
         "GIT_CONFIG_VALUE_0": "*",
         "GIT_CONFIG_KEY_1": "gc.auto",
         "GIT_CONFIG_VALUE_1": "0",
     }
-    finished, said = _sandboxed(
+    finished, output = _run_sandboxed(
         ["sh", "-c", _AM],
         {"/in": folder / "in", "/mirror": mirror.git.directory},
         {"/out": folder / "out", "/work": folder / "work"},
@@ -189,10 +210,10 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
     )
     if finished.exit_code == 0 and finished.stopped is None:
         return
-    said = "\n".join(line for line in said.splitlines() if not line.startswith("hint: "))
+    output = "\n".join(line for line in output.splitlines() if not line.startswith("hint: "))
     if finished.stopped is not None:
-        raise UserError(f"applying the series was stopped: {finished.stopped}", excerpt=said)
-    raise _conflict(said, folder, patches, advice)
+        raise UserError(f"applying the series exceeded the {finished.stopped} limit", excerpt=output)
+    raise _conflict_error(output, folder, patches, advice)
 
 
 _FAILED_AT = re.compile(r"^Patch failed at (\d+) (.*)$", re.MULTILINE)
@@ -201,31 +222,31 @@ _REJECTED = re.compile(
 )
 
 
-def _conflict(said: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> UserError:
-    """Names the patch, the file and the hunk."""
+def _conflict_error(output: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> UserError:
+    """Describe why `git am` failed, with the patch, the file and the hunk."""
     failed = folder / "failed.diff"
     try:
         collect(folder / "out", "failed.diff", failed, _MBOX_LIMIT)
         diff = failed.read_text(errors="replace")
     except OSError:
         diff = ""
-    at = _FAILED_AT.search(said)
+    at = _FAILED_AT.search(output)
     number = int(at[1]) if at else 1
     name = f"patch {number}/{len(patches)} ({at[2]})" if at else "the series"
-    rejected = _REJECTED.search(said)
+    rejected = _REJECTED.search(output)
     if rejected is None:
-        return UserError(f"{name} does not apply", excerpt=said, advice=advice)
+        return UserError(f"{name} does not apply", excerpt=output, advice=advice)
     if rejected["file"] is None:
         return UserError(
-            f"{name} does not apply: {rejected['missing']}: {rejected['why']}", excerpt=said, advice=advice
+            f"{name} does not apply: {rejected['missing']}: {rejected['why']}", excerpt=output, advice=advice
         )
     hunk = find_hunk(diff, rejected["file"], int(rejected["line"]))
     where = f"{rejected['file']}, the hunk at line {rejected['line']}"
-    return UserError(f"{name} does not apply: {where}", excerpt=f"{hunk}\n\n{said}".strip(), advice=advice)
+    return UserError(f"{name} does not apply: {where}", excerpt=f"{hunk}\n\n{output}".strip(), advice=advice)
 
 
 def find_hunk(diff: str, file: str, line: int) -> str:
-    """The hunk of `file` whose old side starts at `line`, as text; empty when there is none."""
+    """Return the text of the hunk of `file` whose old side starts at `line`; empty if there is none."""
     current = ""
     hunk: list[str] = []
     for text in diff.splitlines():
@@ -245,20 +266,21 @@ def find_hunk(diff: str, file: str, line: int) -> str:
     return "\n".join(hunk)
 
 
-def _sandboxed(
+def _run_sandboxed(
     command: Sequence[str],
     read_only: dict[str, Path],
     writable: dict[str, Path],
     environment: dict[str, str],
     working_directory: str = "/out",
 ) -> tuple[Finished, str]:
+    """Run `command` in a sandbox and return how it ended and what it printed."""
     log = io.BytesIO()
     sandbox = Sandbox(read_only=read_only, writable=writable, environment=environment, limits=_LIMITS)
     finished = sandbox.run(command, log=log, working_directory=working_directory)
     return finished, log.getvalue().decode(errors="replace")
 
 
-# --- what comes of it -------------------------------------------------------------------------------------------
+# --- the result -------------------------------------------------------------------------------------------------
 
 
 def _result(
@@ -268,8 +290,8 @@ def _result(
     tree_oid = git.tree(candidate.commit)
     if tree_oid == git.tree(base):
         raise UserError(
-            f"the series changes nothing: its files are those of {base[:12]}",
-            advice="For a study of settings alone, submit without a series.",
+            f"the series changes nothing: its files are the same as those of {base[:12]}",
+            advice="To compare settings only, submit without a series.",
         )
     patches = _patches(git, base, candidate.commit)
     if len(candidate.message_ids) == len(patches):
@@ -321,12 +343,12 @@ def _series_mbox(files: Sequence[Path], folder: Path, workspace: Workspace) -> A
 
 
 def _patches(git: Git, base: str, commit: str) -> list[PatchSummary]:
-    """One summary per commit, oldest first."""
+    """Return one summary per commit, oldest first. Raises UserError if there are too many."""
     count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
     if count > mbox.PATCH_LIMIT:
         raise UserError(
-            f"{count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are taken",
-            advice="Is the branch based on another tree? Name its base with --base.",
+            f"the branch has {count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are allowed",
+            advice="If the branch is based on another tree, name its base with --base.",
         )
     log = git.run(
         "log",

@@ -1,4 +1,4 @@
-"""A series that is a git branch: fetched, its base found, put on top of the tree's own commits."""
+"""Fetch a series that is a git branch, find its base and put it on top of the tree's own commits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FETCHED_BASE = "refs/fetched/base"
 
 
 class Branch(NamedTuple):
-    """Commits `base..commit` in `git`, a clean repository that sees the mirror's objects."""
+    """Commits `base..commit` in `git`, a clean repository that borrows the mirror's objects."""
 
     git: Git
     base: str
@@ -30,7 +30,7 @@ class Branch(NamedTuple):
 
 
 def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> Branch:
-    """Raises UserError for a branch that cannot be fetched or compared with the tree."""
+    """Fetch the branch. Raises UserError if it cannot be fetched or compared with the tree."""
     git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
     _fetch(git, series, series.ref, _FETCHED, progress)
     commit = git.commit(_FETCHED)
@@ -40,9 +40,9 @@ def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path,
     if git.run("rev-list", "--count", f"{base}..{commit}").strip() == "0":
         raise UserError(
             f"{series.ref} has nothing on top of {base[:12]}",
-            advice="The branch is already in the tree, or --base names its last commit.",
+            advice="Either the tree already has the branch, or --base names the last commit of the branch.",
         )
-    base, commit = _onto_mirror(job, mirror, git, base, commit)
+    base, commit = _rebase_onto_mirror(job, mirror, git, base, commit)
     texts = git.run("log", "--format=%B%x00", f"{base}..{commit}").split("\0")
     subjects = git.run("log", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").splitlines()
     title = subjects[0] if len(subjects) == 1 else f"{series.ref} ({len(subjects)} patches)"
@@ -50,7 +50,7 @@ def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path,
 
 
 def _fetch(git: Git, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
-    """Progress is said every second, which is also how a cancelled or lost job ends a fetch."""
+    """Fetch `ref` and report progress every second; for a canceled or lost job `progress` raises and ends the fetch."""
     fetch(
         *(git, series.url, [f"+{_source_reference(ref)}:{into}"]),
         private_network=False,
@@ -59,21 +59,22 @@ def _fetch(git: Git, series: GitSeries, ref: str, into: str, progress: Progress)
 
 
 def _source_reference(ref: str) -> str:
+    """Return `ref` if it is safe to give to git. Raises UserError if it is not."""
     if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*", ref) or ".." in ref or ref.endswith((".lock", "/")):
         raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
     return ref
 
 
 def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str, *, progress: Progress) -> str:
-    """The commit the branch is compared with: the one that was named, or the merge-base with the tree."""
+    """Return the named base commit, or the merge-base with the tree if none is named."""
     if series.base is None:
         try:
             return git.run("merge-base", commit, mirror.head).strip()
         except GitError:
             raise UserError(
                 f"{series.ref} and tree {job.tree.name} have no commit in common",
-                advice="Choose the tree that the branch is based on, or name the commit it starts from with --base"
-                f" (its files must be those of a commit of {job.tree.name}).",
+                advice="Choose the tree on which the branch is based, or name the branch's first parent with --base"
+                f" (the files of that commit must be those of a commit of {job.tree.name}).",
             ) from None
     base = git.commit(_source_reference(series.base))
     if base is None:
@@ -94,10 +95,10 @@ def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit:
     return base
 
 
-def _onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str) -> tuple[str, str]:
-    """The same range of commits on top of the tree's own commit with the base's content.
+def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str) -> tuple[str, str]:
+    """Return base and tip of the same commits on top of the tree's own commit with the files of `base`.
 
-    Two imports of one source archive have different commits but equal files; kernels are made of files.
+    Two imports of one source archive have different commits but the same files, and only files matter for a kernel.
     """
     if mirror.git.commit(base) is not None:
         return base, commit
@@ -105,7 +106,7 @@ def _onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str
     if git.tree(base) != git.tree(own):
         raise UserError(
             f"base {base[:12]} is not in tree {job.tree.name}, and its files are not those of {own[:12]}",
-            advice="Choose the tree that the branch is based on.",
+            advice="Choose the tree on which the branch is based.",
         )
     parent = own
     commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()

@@ -1,7 +1,7 @@
-"""Turns a Source (commit, tree id, bundle) into a folder of files.
+"""Check out the files of a Source (commit, tree id, bundle) into a folder.
 
-The files of a base commit are kept and shared; a candidate is a copy of its base by hard links in which git has
-replaced what the series changes (git never writes into an existing file). All of it is only ever bound read-only.
+The files of a base commit are kept and shared. A candidate is a copy of its base by hard links, in which git replaces
+the files that the series changes (git never writes into an existing file). Sandboxes bind the folders read-only.
 """
 
 from __future__ import annotations
@@ -21,31 +21,35 @@ from .git import Git, GitError, create_bare
 from .mirror import update_mirror
 
 MINUTES = 60.0
-# Hard links share the inode but change its ctime; without these git would read every file again.
+# A new hard link changes the ctime of the inode; without these options git would read every file again.
 _TRUST = ("-c", "core.trustctime=false", "-c", "core.checkStat=minimal", "-c", "checkout.workers=0")
 
 
 @dataclass(frozen=True)
 class Change:
+    """A file in which a candidate differs from its base."""
+
     status: str
-    """git's letter (git-diff-tree(1), --name-status): M for a file that has other contents."""
+    """Status letter of git-diff-tree(1), --name-status: M for a file with other content."""
     path: str
 
 
 @dataclass(frozen=True)
 class CheckedOut:
+    """The files of a Source."""
+
     files: Path
     base_tree_oid: str = ""
-    """The kept tree that the files were copied from; empty when they were not copied."""
+    """Tree id of the kept base from which the files were copied; empty if they were not copied."""
     changes: tuple[Change, ...] = ()
-    """In which the files differ from that tree. All others are its very files, with their times."""
+    """Differences from the base. All other files are the same inodes, with the same modification times."""
 
 
 @contextmanager
 def checked_out(source: Source, workspace: Workspace, progress: Progress = no_progress) -> Iterator[CheckedOut]:
-    """The source's files, for as long as the context lasts. They must not be written.
+    """Check out the files of `source` for the duration of the context. They must not be written.
 
-    Raises InfrastructureError when the commit cannot be had or is not what `source.tree_oid` says.
+    Raises InfrastructureError if the commit is unavailable or its tree is not `source.tree_oid`.
     """
     mirror = workspace.mirrors / f"{source.tree.name}.git"
     base = Git(workspace, mirror)
@@ -82,7 +86,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
 
 
 def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Path:
-    """The kept folder with the files of a commit of a mirror."""
+    """Return the kept folder with the files of a commit of a mirror, and make it if it is missing."""
     tree_oid = git.tree(commit)
     files = workspace.sources / tree_oid
 
@@ -99,7 +103,10 @@ def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress =
 
 
 def unbundle(git: Git, bundle: Path, reference: str) -> None:
-    """Fetches a bundle's only branch, checking every object. Raises InfrastructureError for a damaged bundle."""
+    """Fetch the only branch of a bundle into `reference` and check every object.
+
+    Raises InfrastructureError if the bundle is missing or damaged.
+    """
     if not bundle.is_file():
         raise InfrastructureError(f"the series' bundle {bundle.name} is not on this machine")
     try:
@@ -124,6 +131,7 @@ BUNDLE_REFERENCE = "refs/heads/series"
 
 
 def _check_tree(git: Git, source: Source) -> None:
+    """Raise InfrastructureError unless the source's commit has the tree that the source names."""
     if git.commit(source.commit) is None:
         raise InfrastructureError(f"tree {source.tree.name} has no commit {source.commit}")
     found = git.tree(source.commit)

@@ -1,4 +1,4 @@
-"""Runs the base tree's scripts/checkpatch.pl over each patch, in the sandbox, and reads its findings."""
+"""Run the base tree's scripts/checkpatch.pl on each patch in the sandbox and parse its findings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SEVERITY: dict[str, Literal["error", "warning", "check"]] = {
 
 
 def checkpatch(tree: Path, patches: Sequence[Path]) -> list[CheckpatchFinding]:
-    """Findings of every patch, in order; empty when the tree has no checkpatch.pl. Never an error of the series."""
+    """Return the findings of all patches in order; empty if the tree has no checkpatch.pl. Findings fail no series."""
     findings: list[CheckpatchFinding] = []
     for patch in patches if (tree / SCRIPT).is_file() else []:
         log = io.BytesIO()
@@ -39,7 +39,10 @@ def checkpatch(tree: Path, patches: Sequence[Path]) -> list[CheckpatchFinding]:
 
 
 def parse(output: str, patch: str) -> list[CheckpatchFinding]:
-    """checkpatch's long output. `where` is file:line, or the patch's name for what concerns its message."""
+    """Parse the long output of checkpatch.
+
+    `where` of a finding is file:line, or the name of the patch if the finding is about the commit message.
+    """
     findings = []
     for block in re.split(r"\n\s*\n", output):
         lines = block.strip("\n").split("\n")

@@ -1,7 +1,7 @@
-"""Kernel trees that Debian has as a source package.
+"""Import kernel trees from Debian source packages.
 
-A Debian source package is no git tree. It is imported as one commit without a parent whose author, date and message
-are fixed, so that the same package version is the same commit on every machine.
+A Debian source package is not a git tree. It is imported as one commit without a parent and with a fixed author, date
+and message, so that the same package version gives the same commit on every machine.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _UNPACK = {".xz": ["xz", "-dc", "-T0"], ".zst": ["zstd", "-dcq"], ".bz2": ["bzip
 
 
 def import_package(git: Git, package: str, suite: str | None, progress: Progress) -> str:
-    """The commit of the package's source; the caller holds the tree's lock. Raises InfrastructureError.
+    """Import the source of `package` and return its commit. The caller holds the lock of the tree.
 
-    What is installed is taken as it is; anything else is downloaded from Debian's mirror, which takes no privilege.
-    `suite`: the release it is from, where that is not the machine's own. Its version is the one of the lists that were
-    fetched first: a baseline does not move by itself.
+    An installed package is used as it is; others are downloaded from Debian's mirror, which needs no privilege. `suite`
+    is the Debian release of the package if it is not the machine's own. The version is that of the package lists that
+    were fetched first, so a baseline does not change by itself. Raises InfrastructureError.
     """
     archive = _archive(INSTALLED, package)
     if suite is None and archive is not None:
         version = _installed_version(package)
         return _commit(git, version) or _import(git, package, version, archive, progress)
     apt = Apt(git.workspace.cache / "apt", suite=suite)
-    with _advised(package), git.workspace.lock("apt", lambda: progress("waiting for another download", 0, 0)):
+    with _apt_errors(package), git.workspace.lock("apt", lambda: progress("waiting for another download", 0, 0)):
         version = apt.versions([package])[package]
         if commit := _commit(git, version):
             return commit
@@ -46,7 +46,7 @@ def import_package(git: Git, package: str, suite: str | None, progress: Progress
         with git.workspace.temporary("apt") as scratch:
             try:
                 tree = apt.unpack({package: version}, scratch / "first")
-            except AptError:  # a mirror no longer has what old lists name
+            except AptError:  # the mirror no longer has a version of the old lists
                 version = apt.versions([package], fresh=True)[package]
                 tree = apt.unpack({package: version}, scratch / "second")
             archive = _archive(tree / "usr/src", package)
@@ -56,14 +56,15 @@ def import_package(git: Git, package: str, suite: str | None, progress: Progress
 
 
 @contextmanager
-def _advised(package: str) -> Iterator[None]:
+def _apt_errors(package: str) -> Iterator[None]:
+    """Turn an AptError into an InfrastructureError with advice."""
     try:
         yield
     except AptError as error:
         raise InfrastructureError(
-            f"package {package} is neither installed nor to be had from Debian's mirror",
+            f"package {package} is neither installed nor available from Debian's mirror",
             excerpt=str(error),
-            advice=f"Install it (apt-get install {package}), or see that this machine reaches its mirror.",
+            advice=f"Install it (apt-get install {package}), or make sure that this machine reaches its mirror.",
         ) from error
 
 
@@ -78,7 +79,7 @@ def _installed_version(package: str) -> str:
         )
     except (OSError, subprocess.CalledProcessError) as error:
         raise InfrastructureError(
-            f"{INSTALLED} has {package}, but the package is not installed",
+            f"{INSTALLED} has the source of {package}, but the package is not installed",
             advice=f"Install it: apt-get install {package}",
         ) from error
     return shown.stdout.strip()
@@ -89,7 +90,7 @@ def _reference(version: str) -> str:
 
 
 def _commit(git: Git, version: str) -> str | None:
-    """Of a version that was imported before."""
+    """Return the commit of a version that was imported before, or None."""
     return git.commit(_reference(version))
 
 
@@ -103,7 +104,7 @@ def _import(git: Git, package: str, version: str, archive: Path, progress: Progr
 
 
 def _fast_import(git: Git, archive: Path, reference: str, message: str, progress: Progress) -> None:
-    """Streams the archive into git without unpacking it to disk. The reference appears last."""
+    """Stream the archive into git without unpacking it to disk. The reference is created last."""
     with (
         archive.open("rb") as packed,
         subprocess.Popen([*_UNPACK[archive.suffix]], stdin=packed, stdout=subprocess.PIPE) as unpacked,
@@ -119,18 +120,18 @@ def _fast_import(git: Git, archive: Path, reference: str, message: str, progress
             target = pipe(importer.stdin)
             target.write(_commit_header(reference, message))
             _write_files(pipe(unpacked.stdout), target, packed, archive.stat().st_size, progress)
-            said = importer.communicate()[1].decode(errors="replace")
+            errors = importer.communicate()[1].decode(errors="replace")
         except tarfile.TarError as error:
             importer.kill()
             raise InfrastructureError(f"{archive} is damaged: {error}") from error
         except BrokenPipeError:
-            said = pipe(importer.stderr).read().decode(errors="replace")
+            errors = pipe(importer.stderr).read().decode(errors="replace")
         except BaseException:
             importer.kill()
             unpacked.kill()
             raise
         if importer.wait() != 0 or unpacked.wait() != 0:
-            raise InfrastructureError(f"importing {archive} failed", excerpt=said)
+            raise InfrastructureError(f"importing {archive} failed", excerpt=errors)
 
 
 def _commit_header(reference: str, message: str) -> bytes:
@@ -147,7 +148,7 @@ def _commit_header(reference: str, message: str) -> bytes:
 def _write_files(source: IO[bytes], target: IO[bytes], packed: IO[bytes], total: int, progress: Progress) -> None:
     with tarfile.open(fileobj=source, mode="r|") as archive:
         for count, member in enumerate(archive):
-            name = member.name.partition("/")[2]  # without the archive's top folder
+            name = member.name.partition("/")[2]  # without the top folder of the archive
             if member.isreg():
                 mode = b"100755" if member.mode & 0o100 else b"100644"
                 target.write(b"M %s inline %s\ndata %d\n" % (mode, _quoted(name), member.size))
@@ -160,7 +161,7 @@ def _write_files(source: IO[bytes], target: IO[bytes], packed: IO[bytes], total:
                 raise tarfile.TarError(f"{member.name} is neither file, folder nor symbolic link")
             if count % 1000 == 0:
                 progress(f"importing {name}", packed.tell(), total)
-    while source.read(1 << 20):  # padding behind the archive's end
+    while source.read(1 << 20):  # read the padding after the end of the archive
         pass
     target.write(b"done\n")
 

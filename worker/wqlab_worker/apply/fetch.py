@@ -1,7 +1,7 @@
-"""Fetches commits from elsewhere: only from where the operator allows, and bounded whatever the other end does.
+"""Fetch commits from git servers that the operator allows, with bounded time, memory and disk space.
 
-A URL is asked about before git sees it: where it redirects to, whether its certificate is known, whether it wants a
-password. git is then pinned to the address that was checked, follows no redirect and asks nobody anything.
+A URL is checked before git sees it: its redirects, its certificate, and whether it needs a password. git then connects
+only to the checked address, follows no redirects and prompts for nothing.
 """
 
 from __future__ import annotations
@@ -27,36 +27,37 @@ _DEFAULT_PORTS = {"https": 443, "git": 9418}
 _REFERENCES = "/info/refs?service=git-upload-pack"
 _ADVICE = "Check the URL and the branch with: git ls-remote URL"
 _PRIVATE_REPOSITORY_ADVICE = (
-    "The lab fetches what anyone may read and never sends a password (some servers ask for one when there is no such"
-    " repository). Publish the branch, or submit the series as an mbox."
+    "The lab fetches only public repositories and never sends a password. (Some servers ask for one if the repository"
+    " does not exist.) Publish the branch, or submit the series as an mbox."
 )
 _CA_ADVICE = (
-    "If that server's certificate is signed by a CA of your own, the lab's operator makes the CA known: install it on"
-    " the lab's host (update-ca-certificates), or start the lab with SSL_CERT_FILE naming a bundle that has it."
+    "If a private CA signed the server's certificate, the operator must make the CA known to the lab: install it on the"
+    " lab's host (update-ca-certificates), or start the lab with SSL_CERT_FILE set to a bundle that has it."
 )
 _PRIVATE_HOST_ADVICE = (
-    "Use a public server or submit the series as an mbox; a server of the lab's own network is allowed by its"
-    " operator, in WQLAB_PRIVATE_GIT_HOSTS."
+    "Use a public server, or submit the series as an mbox. The lab's operator can allow a server of the lab's own"
+    " network in WQLAB_PRIVATE_GIT_HOSTS."
 )
-# Of X509_verify_cert(3): not signed by a CA that this machine knows, and not the server's to mend.
+# Errors of X509_verify_cert(3) for a certificate of a CA that this machine does not know; the server cannot fix these.
 _UNKNOWN_CA = {18, 19, 20, 21}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one fetch may cost, whatever the other end sends or does not send."""
+    """Limits on one fetch, whatever the server sends or does not send."""
 
-    ask_s: float = 60.0
-    """From the first question about a URL to the last answer, redirects included."""
+    check_s: float = 60.0
+    """Time for the check of a URL, including all redirects."""
     wall_s: float = 1800.0
+    """Time for the fetch itself."""
     file_bytes: int = 6 << 30
-    """Of each file that git writes; a fetched pack is one file."""
+    """Size of each file that git writes; a fetched pack is one file."""
     memory_bytes: int | None = 4 << 30
-    """Of each process: git keeps a server's list of references in memory, however long it is."""
+    """Memory of each process; git keeps a server's list of references in memory, however long it is. None: no limit."""
 
 
-MIRROR = Limits(wall_s=4 * 3600.0, memory_bytes=None)
-"""For an operator's tree, whose first fetch is the whole history."""
+MIRROR_LIMITS = Limits(wall_s=4 * 3600.0, memory_bytes=None)
+"""Limits for an operator's tree, whose first fetch transfers the whole history."""
 
 
 def fetch(
@@ -68,15 +69,15 @@ def fetch(
     limits: Limits = Limits(),
     on_tick: Callable[[], None] = lambda: None,
 ) -> None:
-    """Fetches over https or git, or from a local path that the operator lists; nothing else.
+    """Fetch `refspecs` over https or git, or from a local path that the operator lists.
 
-    Unless `private_network`, every address that the URL leads to, redirects included, must be a public one or belong
-    to a host that the operator lists (`Workspace.private_git_hosts`). `on_tick` is called at once and about every
-    second; what it raises ends the fetch. Raises UserError for a URL that may not or cannot be fetched,
-    InfrastructureError when its server cannot be reached.
+    Unless `private_network` is True, every address of the URL and its redirects must be public or belong to a host that
+    the operator lists (`Workspace.private_git_hosts`). `on_tick` is called at once and then about every second; an
+    exception from it ends the fetch. Raises UserError if the URL may not or cannot be fetched, InfrastructureError if
+    its server cannot be reached.
     """
     on_tick()
-    remote = resolve_remote(url, git.workspace, private_network=private_network, ask_s=limits.ask_s)
+    remote = resolve_remote(url, git.workspace, private_network=private_network, check_s=limits.check_s)
     try:
         git.run(
             *remote.settings,
@@ -99,21 +100,21 @@ def fetch(
         raise UserError(f"cannot fetch {url}", excerpt=error.output, advice=_ADVICE) from error
     except GitTimeout as error:
         summary = f"fetching {url} took longer than {limits.wall_s:.0f} s"
-        raise UserError(summary, advice="Use a server that answers faster, or submit the series as an mbox.") from error
+        raise UserError(summary, advice="Use a faster server, or submit the series as an mbox.") from error
 
 
 def as_infrastructure(error: JobError) -> InfrastructureError:
-    """The same failure as the lab's own: fetching an operator's tree is not the submitter's business."""
+    """Return the same failure as an InfrastructureError, for an operator's tree, which the submitter cannot change."""
     failure = error.failure
     return InfrastructureError(failure.summary, excerpt=failure.excerpt, advice=failure.advice)
 
 
-# --- may it be fetched, and how ---------------------------------------------------------------------------------
+# --- whether and how a URL may be fetched -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Remote:
-    """What to hand to git: the URL, and the settings and environment that allow just this one."""
+    """Arguments for git: the URL, and the settings and environment that allow only this URL."""
 
     url: str
     settings: tuple[str, ...]
@@ -121,6 +122,7 @@ class Remote:
 
 
 Resolve = Callable[[str, int], list[str]]
+"""Return the IP addresses of a host and port. Raises OSError or UnicodeError."""
 
 
 def _addresses(host: str, port: int) -> list[str]:
@@ -132,84 +134,91 @@ def resolve_remote(
     workspace: Workspace,
     *,
     private_network: bool,
-    ask_s: float = Limits().ask_s,
+    check_s: float = Limits().check_s,
     resolve: Resolve = _addresses,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> Remote:
-    """Decides whether, and how exactly, `url` may be fetched. Raises UserError when it may not."""
+    """Check whether `url` may be fetched and return how. Raises UserError if it may not be fetched.
+
+    `check_s` bounds the check, in seconds. Raises InfrastructureError if the server does not answer.
+    """
     if url.startswith("/") or url.startswith("file://"):
-        return _local(Path(url.removeprefix("file://")), workspace)
-    parts = _checked(url)
+        return _local_remote(Path(url.removeprefix("file://")), workspace)
+    parts = _split_url(url)
     if parts.scheme == "git":
         address = _allowed_address(parts, workspace, private_network, resolve)
         host = f"[{address}]" if ":" in address else address
-        # The address is pinned; the server still learns the name it was asked for.
+        # git connects to the checked address; the server still gets the host name.
         return Remote(
             parts._replace(netloc=f"{host}:{_port(parts)}").geturl(),
             ("-c", "protocol.git.allow=always"),
             {"GIT_OVERRIDE_VIRTUAL_HOST": parts.netloc},
         )
     return asyncio.run(
-        _follow(parts, workspace, private_network=private_network, ask_s=ask_s, resolve=resolve, transport=transport)
+        _follow_redirects(
+            parts, workspace, private_network=private_network, check_s=check_s, resolve=resolve, transport=transport
+        )
     )
 
 
-async def _follow(
+async def _follow_redirects(
     parts: SplitResult,
     workspace: Workspace,
     *,
     private_network: bool,
-    ask_s: float,
+    check_s: float,
     resolve: Resolve,
     transport: httpx.AsyncBaseTransport | None,
 ) -> Remote:
-    """The https repository at the end of all redirects, each of them allowed."""
+    """Return the https repository at the end of all redirects, each of which must be allowed."""
     url = parts.geturl()
     client = httpx.AsyncClient(
-        timeout=None,  # noqa: S113 - asyncio.timeout bounds all of it; a bound on each read would not
-        verify=_certificates(workspace),
+        timeout=None,  # noqa: S113 - asyncio.timeout bounds the whole exchange; a timeout of each read would not
+        verify=_ssl_context(workspace),
         trust_env=private_network,
         follow_redirects=False,
         transport=transport,
     )
     try:
-        async with asyncio.timeout(ask_s), client:
+        async with asyncio.timeout(check_s), client:
             for _ in range(_REDIRECTS + 1):
                 address = _allowed_address(parts, workspace, private_network, resolve)
-                target = await _redirect(client, parts, None if private_network else address)
+                target = await _redirect_target(client, parts, None if private_network else address)
                 if target is None:
-                    return _over_https(parts, None if private_network else address, workspace)
-                parts = _checked(target)
+                    return _https_remote(parts, None if private_network else address, workspace)
+                parts = _split_url(target)
                 if parts.scheme != "https":
                     raise UserError(f"{url} redirects to {target}, which is not https")
     except TimeoutError as error:
-        raise InfrastructureError(f"{url} did not answer in {ask_s:.0f} s", advice=_ADVICE) from error
+        raise InfrastructureError(f"{url} did not answer within {check_s:.0f} s", advice=_ADVICE) from error
     raise UserError(f"{url} redirects more than {_REDIRECTS} times")
 
 
-def _over_https(parts: SplitResult, address: str | None, workspace: Workspace) -> Remote:
-    """`address`: the only one that git may connect to. Without it git takes the way of the operator's environment."""
+def _https_remote(parts: SplitResult, address: str | None, workspace: Workspace) -> Remote:
+    """Return an https Remote. git connects only to `address`, or if it is None through the operator's proxy, if any."""
     settings = ["-c", "protocol.https.allow=always", "-c", f"http.sslCAInfo={workspace.ca_file}"]
     if address is None:
-        return Remote(parts.geturl(), tuple(settings), _proxy())
-    host = httpx.URL(parts.geturl()).raw_host.decode("ascii")  # as curl writes it, or the pin would not hold
+        return Remote(parts.geturl(), tuple(settings), _proxy_environment())
+    host = httpx.URL(parts.geturl()).raw_host.decode(
+        "ascii"
+    )  # must be spelled as curl spells it, or the setting has no effect
     if not _is_address(host):
         settings += ["-c", f"http.curloptResolve={host}:{_port(parts)}:{address}"]
     return Remote(parts.geturl(), tuple(settings), {})
 
 
-def _proxy() -> dict[str, str]:
-    """A proxy of the lab's environment serves the operator's own trees; a user's URL never goes through it."""
+def _proxy_environment() -> dict[str, str]:
+    """Return the proxy variables of the lab's environment. Only operators' trees are fetched through the proxy."""
     names = ("https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY")
     return {name: os.environ[name] for name in names if name in os.environ}
 
 
-def _local(path: Path, workspace: Workspace) -> Remote:
+def _local_remote(path: Path, workspace: Workspace) -> Remote:
     real = path.resolve()
     if not any(real == listed.resolve() or listed.resolve() in real.parents for listed in workspace.local_git_paths):
         listed_text = ", ".join(str(listed) for listed in workspace.local_git_paths) or "none"
         raise UserError(
-            f"the local path {path} is not one that this lab may fetch from",
+            f"this lab may not fetch from the local path {path}",
             advice=f"Use an https:// or git:// URL, or ask the operator to list it (listed: {listed_text}).",
         )
     return Remote(str(real), ("-c", "protocol.file.allow=always"), {})
@@ -218,14 +227,15 @@ def _local(path: Path, workspace: Workspace) -> Remote:
 # --- URLs and addresses -----------------------------------------------------------------------------------------
 
 
-def _checked(url: str) -> SplitResult:
+def _split_url(url: str) -> SplitResult:
+    """Split a URL. Raises UserError if it is not an https or git URL or has a user name or password."""
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
         raise UserError(f"cannot fetch {url}: {error}") from error
     if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-        raise UserError(f"cannot fetch {url}: only https:// and git:// URLs are fetched")
+        raise UserError(f"cannot fetch {url}: only https:// and git:// URLs are allowed")
     if parts.username is not None or parts.password is not None:
         raise UserError("a git URL must not contain a user name or password")
     return parts
@@ -244,7 +254,10 @@ def _is_address(host: str) -> bool:
 
 
 def _allowed_address(parts: SplitResult, workspace: Workspace, private_network: bool, resolve: Resolve) -> str:
-    """One address of the host; all of them must be public, unless `private_network` or the operator lists the host."""
+    """Return an address of the host. Raises UserError if the host may not be fetched from.
+
+    All addresses must be public, unless `private_network` is True or the operator lists the host.
+    """
     host = parts.hostname or ""
     try:
         addresses = resolve(host, _port(parts))
@@ -263,7 +276,10 @@ def _allowed_address(parts: SplitResult, workspace: Workspace, private_network: 
 
 
 def _is_listed(parts: SplitResult, workspace: Workspace) -> bool:
-    """An entry without a port stands for the scheme's own port: a listed host is no leave to try all of its ports."""
+    """Return True if the operator lists the host and port.
+
+    An entry without a port allows only the scheme's default port.
+    """
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     names = {f"{host}:{_port(parts)}"}
     if _port(parts) == _DEFAULT_PORTS[parts.scheme]:
@@ -271,57 +287,58 @@ def _is_listed(parts: SplitResult, workspace: Workspace) -> bool:
     return not names.isdisjoint(workspace.private_git_hosts)
 
 
-# --- asking an https server -------------------------------------------------------------------------------------
+# --- checking an https server -----------------------------------------------------------------------------------
 
 
-def _certificates(workspace: Workspace) -> ssl.SSLContext:
+def _ssl_context(workspace: Workspace) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=workspace.ca_file)
     except OSError as error:
         raise InfrastructureError(
             f"cannot read the CA certificates in {workspace.ca_file}: {error}",
-            advice="SSL_CERT_FILE must name a file in PEM format; unset, the system's own is used (ca-certificates).",
+            advice="Set SSL_CERT_FILE to a file in PEM format, or unset it to use the system's own (ca-certificates).",
         ) from error
 
 
-async def _redirect(client: httpx.AsyncClient, parts: SplitResult, address: str | None) -> str | None:
-    """Where the repository's list of references redirects to, as a repository URL; None when it does not.
+async def _redirect_target(client: httpx.AsyncClient, parts: SplitResult, address: str | None) -> str | None:
+    """Return the URL of the repository to which the server redirects; None if it does not redirect.
 
-    `address`: the only one to connect to. Raises UserError when the server shows that git will not get it either.
+    Connects only to `address` if it is not None. Raises UserError if the server's answer shows that git cannot fetch
+    the repository either.
     """
     url = parts.geturl()
     try:
-        asked = httpx.URL(url.rstrip("/") + _REFERENCES)
+        request_url = httpx.URL(url.rstrip("/") + _REFERENCES)
     except httpx.InvalidURL as error:
         raise UserError(f"cannot fetch {url}: {error}") from error
-    headers = {"User-Agent": "git/2.39", "Host": asked.netloc.decode("ascii")}
-    extensions = {"sni_hostname": asked.raw_host.decode("ascii")}
-    target = asked if address is None else asked.copy_with(host=address.partition("%")[0])
+    headers = {"User-Agent": "git/2.39", "Host": request_url.netloc.decode("ascii")}
+    extensions = {"sni_hostname": request_url.raw_host.decode("ascii")}
+    target = request_url if address is None else request_url.copy_with(host=address.partition("%")[0])
     try:
         async with client.stream("GET", target, headers=headers, extensions=extensions) as answer:
             status, location = answer.status_code, answer.headers.get("location", "")
     except httpx.HTTPError as error:
-        raise _unreachable(url, error) from error
+        raise _connection_error(url, error) from error
     if status == 401:
         raise UserError(f"{url} asks for a user name and password", advice=_PRIVATE_REPOSITORY_ADVICE)
     if status == 429 or status >= 500:
-        raise InfrastructureError(f"the server of {url} is in trouble: it answers with status {status}")
+        raise InfrastructureError(f"the server of {url} has an error: it answers with status {status}")
     if status >= 400:
         raise UserError(f"there is no git repository to fetch at {url}: status {status}", advice=_ADVICE)
     if status not in (301, 302, 303, 307, 308):
         return None
     try:
-        return str(urljoin(str(asked), location)).removesuffix(_REFERENCES)
+        return str(urljoin(str(request_url), location)).removesuffix(_REFERENCES)
     except ValueError as error:
         raise UserError(f"{url} redirects to {location[:200]!r}: {error}") from error
 
 
-def _unreachable(url: str, error: httpx.HTTPError) -> JobError:
-    refused = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None)
-    if refused is None:
+def _connection_error(url: str, error: httpx.HTTPError) -> JobError:
+    rejected = next((cause for cause in _causes(error) if isinstance(cause, ssl.SSLCertVerificationError)), None)
+    if rejected is None:
         return InfrastructureError(f"cannot reach {url}", excerpt=str(error) or repr(error))
-    advice = _CA_ADVICE if refused.verify_code in _UNKNOWN_CA else "The server needs a valid certificate for that name."
-    return UserError(f"the certificate of {url} is not accepted: {refused.verify_message}", advice=advice)
+    advice = _CA_ADVICE if rejected.verify_code in _UNKNOWN_CA else "The server needs a valid certificate for its name."
+    return UserError(f"the certificate of {url} is not accepted: {rejected.verify_message}", advice=advice)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

@@ -1,4 +1,4 @@
-"""Runs git with nothing but our own settings: no user or system configuration, no prompts, no hooks, no helpers."""
+"""Run git with fixed settings: no user or system configuration, no prompts, no hooks and no helpers."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ QUICK_S = 120.0
 _TICK_S = 1.0
 _CHUNK = 1 << 20
 _ERRORS_KEPT = 64 << 10
-"""Bytes of standard error, the last ones: a server may say what it likes there, for as long as it likes."""
+"""Bytes kept from the end of standard error, to which a server can send any amount of text."""
 _LAB_MARKS = ("WQLAB_STATE", "WQLAB_DATA_DIR")
-"""By these `wqlab-lab stop` knows a lab's processes; git is in a process group of its own."""
+"""Environment variables by which `wqlab-lab stop` finds the processes of a lab; git has its own process group."""
 
 _SETTINGS = """\
 [user]
@@ -79,7 +79,7 @@ _SETTINGS = """\
 
 
 class GitError(Exception):
-    """git ended with an error; `output` is what it said."""
+    """git ended with an error; `output` is its standard error."""
 
     def __init__(self, command: Sequence[str], output: str) -> None:
         self.output = output.strip()
@@ -87,12 +87,12 @@ class GitError(Exception):
 
 
 class GitTimeout(InfrastructureError):
-    """git did not end in time, and was killed with all its helpers."""
+    """git exceeded its timeout and was killed with all its helpers."""
 
 
 @dataclass(frozen=True)
 class Git:
-    """git on one repository. `directory` is its .git or bare folder."""
+    """A git repository. `directory` is its .git or bare folder."""
 
     workspace: Workspace
     directory: Path
@@ -106,13 +106,14 @@ class Git:
         check: bool = True,
         on_tick: Callable[[], None] = lambda: None,
     ) -> str:
-        """Standard output as text. Raises GitError, or GitTimeout after `timeout_s` seconds.
+        """Run a git command and return its standard output.
 
-        `bounds` are options of prlimit(1), for git and each of its helpers. `on_tick` is called about once a second;
-        if it raises, git and its helpers are killed and the exception goes on.
+        `bounds` are options of prlimit(1) for git and each of its helpers. `on_tick` is called about once a second; if
+        it raises, git and its helpers are killed and the exception is propagated. Raises GitError if git fails and
+        `check` is True, GitTimeout after `timeout_s` seconds.
         """
-        # Not a preexec_fn: a fork of a process that holds gRPC threads (labgrid's) crashes before it reaches git.
-        # timeout(1) ends git's helpers too, and still does when this process has been killed.
+        # Without a preexec_fn: a fork of a process with gRPC threads (labgrid's) crashes before it executes git.
+        # timeout(1) also kills git's helpers, even after this process has been killed.
         command = ["timeout", "--signal=KILL", f"{timeout_s}", *(["prlimit", *bounds] if bounds else [])]
         started = time.monotonic()
         with subprocess.Popen(
@@ -123,7 +124,7 @@ class Git:
             env={**git_environment(self.workspace), **(environment or {})},
             process_group=0,
         ) as process:
-            output, errors = _outputs(process, on_tick)
+            output, errors = _read_output(process, on_tick)
         if process.returncode == -signal.SIGKILL and time.monotonic() - started >= timeout_s:
             raise GitTimeout(f"git {arguments[0]} took longer than {timeout_s:.0f} s")
         if check and process.returncode != 0:
@@ -131,22 +132,26 @@ class Git:
         return output.decode(errors="replace")
 
     def commit(self, name: str) -> str | None:
-        """The commit that `name` stands for, or None."""
+        """Return the commit id of `name`, or None if there is no such commit."""
         if name.startswith("-"):
             return None
         found = self.run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}", check=False)
         return found.strip() or None
 
     def tree(self, commit: str) -> str:
+        """Return the tree id of a commit. Raises GitError if there is no such commit."""
         return self.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip()
 
     def file(self, commit: str, path: str) -> str:
-        """Text of a file in a commit. Raises GitError when there is none."""
+        """Return the text of a file in a commit. Raises GitError if there is no such file."""
         return self.run("cat-file", "blob", f"{commit}:{path}")
 
 
-def _outputs(process: subprocess.Popen[bytes], on_tick: Callable[[], None]) -> tuple[bytes, bytes]:
-    """All of standard output and the end of standard error. When this returns or raises, the whole group is dead."""
+def _read_output(process: subprocess.Popen[bytes], on_tick: Callable[[], None]) -> tuple[bytes, bytes]:
+    """Return all of standard output and the end of standard error.
+
+    When this function returns or raises, all processes of the process group are dead.
+    """
     output, errors = bytearray(), bytearray()
     ended = os.pidfd_open(process.pid)
     try:
@@ -158,7 +163,7 @@ def _outputs(process: subprocess.Popen[bytes], on_tick: Callable[[], None]) -> t
             while selector.get_map():
                 for key, _ in selector.select(max(0.0, next_tick - time.monotonic())):
                     if key.data is None:
-                        _kill_group(process)  # a helper that stayed behind would keep the pipes open
+                        _kill_group(process)  # a remaining helper would keep the pipes open
                         selector.unregister(ended)
                     elif chunk := os.read(key.fd, _CHUNK):
                         key.data.extend(chunk)
@@ -175,19 +180,20 @@ def _outputs(process: subprocess.Popen[bytes], on_tick: Callable[[], None]) -> t
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """While the leader is not reaped, the number of its group is nobody else's."""
+    """Kill the process group. Call it before the leader is reaped, when no other group can have the number."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
 def pipe(stream: IO[bytes] | None) -> IO[bytes]:
-    """What `Popen(..., PIPE)` made, known to be there."""
+    """Return a stream of `Popen(..., PIPE)`, which the type checker cannot know to be present."""
     if stream is None:
         raise ValueError("not a pipe")
     return stream
 
 
 def git_environment(workspace: Workspace) -> dict[str, str]:
+    """Return the whole environment for a git process, and write its configuration file if need be."""
     settings = workspace.cache / "gitconfig"
     if not settings.exists() or settings.read_text() != _SETTINGS:
         fresh = settings.with_suffix(f".{os.getpid()}")
@@ -208,7 +214,7 @@ def git_environment(workspace: Workspace) -> dict[str, str]:
 
 
 def create_bare(workspace: Workspace, directory: Path, borrow_from: Sequence[Path] = ()) -> Git:
-    """A bare repository at `directory` (existing or new) that sees the objects of `borrow_from`."""
+    """Create or open the bare repository at `directory`, which borrows the objects of `borrow_from`."""
     git = Git(workspace, directory)
     git.run("init", "--quiet", "--bare", "--template=", "--initial-branch=master")
     if borrow_from:

@@ -1,4 +1,4 @@
-"""The branches of a repository that a user named: `git ls-remote` under the rules by which a series is fetched."""
+"""List the branches of a repository with `git ls-remote`, under the same rules as for fetching a series."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .git import git_environment
 TIME_LIMIT_S = 20
 OUTPUT_LIMIT = 8 << 20
 MEMORY_LIMIT = 1 << 30
-"""Bytes, of each process; git keeps every reference that a server tells it of."""
-ASK_LIMIT_S = 15.0
-"""For the questions about a URL before git sees it."""
+"""Bytes of each process; git keeps every reference that the server lists in memory."""
+CHECK_LIMIT_S = 15.0
+"""Seconds for the check of the URL before git sees it."""
 _HEAD = re.compile(r"ref: refs/heads/(\S{1,250})\tHEAD")
 _BRANCH = re.compile(r"([0-9a-f]{40})\trefs/heads/(\S{1,250})")
 _ADVICE = "Check the URL with: git ls-remote --heads URL"
 
 
 def look_up(job: LookupJob, workspace: Workspace) -> LookupResult:
-    """Never fails by exception."""
+    """List the branches. A failure is returned in the result, never raised."""
     try:
         return _branches(job.url, workspace)
     except JobError as error:
@@ -35,8 +35,8 @@ def look_up(job: LookupJob, workspace: Workspace) -> LookupResult:
 
 
 def _branches(url: str, workspace: Workspace) -> LookupResult:
-    remote = resolve_remote(url, workspace, private_network=False, ask_s=ASK_LIMIT_S)
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
+    remote = resolve_remote(url, workspace, private_network=False, check_s=CHECK_LIMIT_S)
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         done = subprocess.run(
             [
                 "timeout", "--signal=KILL", str(TIME_LIMIT_S),
@@ -44,28 +44,29 @@ def _branches(url: str, workspace: Workspace) -> LookupResult:
                 "git", *remote.settings, "ls-remote", "--symref", "--", remote.url, "HEAD", "refs/heads/*",
             ],
             stdin=subprocess.DEVNULL,
-            stdout=answer,
-            stderr=said,
+            stdout=output,
+            stderr=errors,
             cwd="/",
             env={**git_environment(workspace), **remote.environment},
             check=False,
         )  # fmt: skip
-        answer.seek(0)
-        said.seek(0)
-        text = answer.read(OUTPUT_LIMIT).decode(errors="replace")
-        complaint = said.read(1 << 16).decode(errors="replace")
+        output.seek(0)
+        errors.seek(0)
+        text = output.read(OUTPUT_LIMIT).decode(errors="replace")
+        error_text = errors.read(1 << 16).decode(errors="replace")
     if done.returncode == -signal.SIGKILL:
-        raise UserError(f"{url} did not list its branches within {TIME_LIMIT_S} s", excerpt=complaint, advice=_ADVICE)
-    full = done.returncode == -signal.SIGXFSZ
-    if done.returncode != 0 and not full:
-        raise UserError(f"cannot list the branches of {url}", excerpt=complaint, advice=_ADVICE)
-    return _parsed(text, cut=full)
+        raise UserError(f"{url} did not list its branches within {TIME_LIMIT_S} s", excerpt=error_text, advice=_ADVICE)
+    truncated = done.returncode == -signal.SIGXFSZ
+    if done.returncode != 0 and not truncated:
+        raise UserError(f"cannot list the branches of {url}", excerpt=error_text, advice=_ADVICE)
+    return _parse(text, truncated=truncated)
 
 
-def _parsed(text: str, *, cut: bool) -> LookupResult:
+def _parse(text: str, *, truncated: bool) -> LookupResult:
+    """Parse the output of `git ls-remote --symref`. If it is `truncated`, its last line is incomplete."""
     head = None
     branches: dict[str, str] = {}
-    for line in text.split("\n")[: -1 if cut else None]:
+    for line in text.split("\n")[: -1 if truncated else None]:
         if named := _HEAD.fullmatch(line):
             head = named[1]
         elif branch := _BRANCH.fullmatch(line):
@@ -79,5 +80,5 @@ def _parsed(text: str, *, cut: bool) -> LookupResult:
         outcome=Outcome.PASSED,
         branches=[GitBranch(name=name, commit=branches[name]) for name in names[:BRANCH_LIMIT]],
         head=head,
-        truncated=cut or len(names) > BRANCH_LIMIT,
+        truncated=truncated or len(names) > BRANCH_LIMIT,
     )

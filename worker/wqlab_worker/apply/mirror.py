@@ -1,4 +1,4 @@
-"""A bare mirror of every kernel tree: fetched from its URL, or imported from a Debian source package."""
+"""Keep a bare mirror of each kernel tree, fetched from its URL or imported from a Debian source package."""
 
 from __future__ import annotations
 
@@ -12,21 +12,24 @@ from wqlab_contracts.specs import Tree
 from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress
 from .debian import import_package
-from .fetch import MIRROR, as_infrastructure, fetch
+from .fetch import MIRROR_LIMITS, as_infrastructure, fetch
 from .git import Git, GitError, create_bare
 
 
 @dataclass(frozen=True)
 class Mirror:
+    """The mirror of a tree."""
+
     git: Git
     head: str
-    """The commit that the tree's branch is at."""
+    """Commit at the tip of the tree's branch."""
 
 
 def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_progress) -> Mirror:
-    """The tree's mirror, up to date with its origin. Safe to call from several processes and to interrupt anywhere.
+    """Update the mirror of the tree from its origin and return it.
 
-    Raises InfrastructureError when the origin cannot be had.
+    Safe to call from several processes and to interrupt at any point. Raises InfrastructureError if the origin is
+    unavailable.
     """
 
     def waiting() -> None:
@@ -34,7 +37,7 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
 
     with workspace.lock(f"mirror-{tree.name}", waiting):
         git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
-        _sweep(git)
+        _remove_leftovers(git)
         if tree.debian_source is not None:
             head = import_package(git, tree.debian_source, tree.debian_suite, progress)
             git.run("update-ref", "refs/heads/master", head)
@@ -43,8 +46,8 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
     return Mirror(git, head)
 
 
-def _sweep(git: Git) -> None:
-    """Removes what a killed git left: half a pack, and locks; only we write here, under the tree's own lock."""
+def _remove_leftovers(git: Git) -> None:
+    """Remove incomplete packs and lock files of a killed git. The caller holds the lock of the tree."""
     for pattern in ("objects/pack/tmp_*", "refs/**/*.lock", "*.lock"):
         for leftover in git.directory.glob(pattern):
             leftover.unlink(missing_ok=True)
@@ -56,7 +59,7 @@ def _fetch_branch(git: Git, tree: Tree, progress: Progress) -> str:
         fetch(
             *(git, tree.url or "", [f"+{reference}:{reference}"]),
             private_network=True,
-            limits=MIRROR,
+            limits=MIRROR_LIMITS,
             on_tick=lambda: progress(f"fetching {tree.url} {tree.branch}", 0, 0),
         )
     except UserError as error:
@@ -68,14 +71,14 @@ def _fetch_branch(git: Git, tree: Tree, progress: Progress) -> str:
 
 
 def source_at(tree: Tree, git: Git, commit: str) -> Source:
-    """A commit of the tree's own history as the source of a build."""
+    """Return the Source for a commit of the tree's own history."""
     return Source(
         tree=tree, base_commit=commit, tree_oid=git.tree(commit), commit=commit, release=release_of(git, commit)
     )
 
 
 def release_of(git: Git, commit: str) -> str:
-    """What `make kernelversion` prints for a commit, read from its Makefile without running anything."""
+    """Return what `make kernelversion` prints for a commit, read from its Makefile; empty if it has no version."""
     with suppress(GitError):
         found = dict(
             re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)", git.file(commit, "Makefile"), re.M)

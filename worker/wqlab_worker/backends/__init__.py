@@ -1,1 +1,1 @@
-"""How a run reaches a device: one module a lab technology. Only this package imports labgrid."""
+"""Backends: run blocks on a device of a lab, through labgrid or LAVA. Only this package imports labgrid."""

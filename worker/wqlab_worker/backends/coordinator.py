@@ -1,7 +1,7 @@
-"""Holding a labgrid place: acquire, notice when it is lost, release. The coordinator's own client, in one thread.
+"""Hold a labgrid place: acquire it, notice its loss, release it. Uses labgrid's own client, in one thread.
 
-The lease in PostgreSQL decides who uses a device; the place keeps people with `labgrid-client` out. A coordinator that
-restarts forgets its locks: a session whose lease lives takes its place again, unless somebody else has it by then.
+The lease in PostgreSQL decides who uses a device; the acquired place keeps users of `labgrid-client` out. A coordinator
+that restarts forgets its locks: a session with a live lease acquires its place again, unless somebody else has it.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from labgrid.remote.client import ClientSession, ServerError
 from labgrid.remote.generated import labgrid_coordinator_pb2 as pb2
 from labgrid.remote.generated import labgrid_coordinator_pb2_grpc as pb2_grpc
 
-from ..measure.device import DeviceFailure
-from .session_messages import Held, is_session_of
-from .verify import infrastructure
+from ..measure.device_interface import DeviceFailure
+from .session_messages import HeldPlace, is_session_of
+from .verify_boot import infrastructure_failure
 
 log = structlog.get_logger()
 
 CONNECT_S = 10.0
 ACQUIRE_S = 30.0
 RECONNECT_S = 60.0
-"""How long a coordinator may be away before its sessions give up: a supervisor restarts it in seconds."""
+"""Time for which a coordinator may be away before sessions give up; a supervisor restarts it in seconds."""
 POWER = "NetworkPowerPort"
 NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
-"""Resource classes of a place; a device that is switched by commands of its own has no power port."""
+"""Resource classes of a place; a device with power commands of its own needs no power port."""
 
 _START_COORDINATOR = (
     "The device was not touched. Start the labgrid coordinator, and see that the worker's host reaches it at {address}."
@@ -41,13 +41,13 @@ _START_EXPORTER = (
     "group {place} with these resources, and `labgrid-client -x {address} resources` lists them."
 )
 _SEE_PLACE = (
-    "The device was not touched. `labgrid-client -p {place} show` and `labgrid-client reservations` tell who has it."
+    "The device was not touched. `labgrid-client -p {place} show` and `labgrid-client reservations` show who holds it."
 )
 
 
 _CHANNEL_OPTIONS = (
     ("grpc.use_local_subchannel_pool", 1),
-    # A coordinator that vanished without a word is noticed in seconds.
+    # Notice within seconds that a coordinator is gone without closing its connections.
     ("grpc.keepalive_time_ms", 7500),
     ("grpc.keepalive_timeout_ms", 10000),
     ("grpc.http2.ping_timeout_ms", 10000),
@@ -57,6 +57,8 @@ _CHANNEL_OPTIONS = (
 
 @dataclass(frozen=True)
 class ExportedResource:
+    """A resource of an acquired place, as labgrid's exporter describes it."""
+
     cls: str
     name: str
     args: dict[str, Any]
@@ -64,13 +66,13 @@ class ExportedResource:
 
 
 class _Session(ClientSession):  # type: ignore[misc]
-    """A session named `holder`; wakes `changed` at every update of a place or resource, and when the stream ends."""
+    """Coordinator session named `holder`. Sets `changed` when a place or resource changes and when the stream ends."""
 
     def __init__(self, address: str, holder: str) -> None:
         super().__init__(address, asyncio.get_running_loop())
         self._host, _, self._user = holder.partition("/")
         self.changed = asyncio.Event()
-        # The coordinator knows its clients by TCP connection, and gRPC shares connections within a process.
+        # The coordinator identifies clients by TCP connection, and gRPC shares connections within a process.
         self._unused: Any = getattr(self, "channel")  # noqa: B009 - labgrid ships no types
         self.channel: Any = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         self.stub = pb2_grpc.CoordinatorStub(self.channel)
@@ -100,6 +102,7 @@ class _Session(ClientSession):  # type: ignore[misc]
             self.changed.set()
 
     async def wait_change(self, timeout_s: float) -> None:
+        """Wait for a change of a place or resource, for at most `timeout_s`."""
         try:
             await asyncio.wait_for(self.changed.wait(), timeout_s)
         except TimeoutError:
@@ -108,10 +111,12 @@ class _Session(ClientSession):  # type: ignore[misc]
             self.changed.clear()
 
     @property
-    def gone(self) -> bool:
+    def ended(self) -> bool:
+        """True once the connection to the coordinator has ended."""
         return bool(self.stopping.is_set())
 
     async def close_quietly(self) -> None:
+        """Stop and close the session; log an error instead of raising it."""
         try:
             await asyncio.wait_for(self.stop(), 5)
         except (TimeoutError, grpc.aio.AioRpcError):
@@ -120,13 +125,13 @@ class _Session(ClientSession):  # type: ignore[misc]
 
 
 async def connect(address: str, holder: str) -> _Session:
-    """A session named `holder`. Raises DeviceFailure when the coordinator does not answer."""
+    """Open a session named `holder`. Raises DeviceFailure if the coordinator does not answer."""
     session = _Session(address, holder)
     try:
         await asyncio.wait_for(session.start(), CONNECT_S)
     except (TimeoutError, ServerError, grpc.aio.AioRpcError) as error:
         await session.close()
-        raise infrastructure(
+        raise infrastructure_failure(
             f"no answer from the labgrid coordinator at {address}: {error!r}",
             advice=_START_COORDINATOR.format(address=address),
         ) from error
@@ -134,6 +139,7 @@ async def connect(address: str, holder: str) -> _Session:
 
 
 def acquired_resources(session: ClientSession, place: Any) -> list[ExportedResource]:
+    """Return the resources of `place` that are acquired with it."""
     found = []
     for exporter, group, cls, name in place.acquired_resources:
         entry = session.resources.get(exporter, {}).get(group, {}).get(name)
@@ -143,23 +149,24 @@ def acquired_resources(session: ClientSession, place: Any) -> list[ExportedResou
 
 
 async def release(session: ClientSession, place: str, holder: str) -> None:
-    """Compare-and-release: nothing happens unless `holder` has it."""
+    """Release `place` if `holder` holds it; otherwise do nothing."""
     await session.stub.ReleasePlace(pb2.ReleasePlaceRequest(placename=place, fromuser=holder))
     await session.sync_with_coordinator()
 
 
-async def held(session: ClientSession, lab: str) -> list[Held]:
+async def held_places(session: ClientSession, lab: str) -> list[HeldPlace]:
+    """Return the places that sessions of `lab` hold."""
     return [
-        Held(place=name, holder=place.acquired)
+        HeldPlace(place=name, holder=place.acquired)
         for name, place in session.places.items()
         if place.acquired and is_session_of(lab, place.acquired)
     ]
 
 
 class PlaceHold:
-    """Context manager that holds one place; `lost()` says why it is not ours any more.
+    """Hold on one labgrid place, from `acquire` to `release`. `lost()` returns why the place is no longer held.
 
-    `ring` is called when that changes. Everything labgrid and gRPC runs in this object's own thread and loop.
+    `notify` is called when the place is lost. labgrid and gRPC run in this object's own thread and event loop.
     """
 
     def __init__(
@@ -168,7 +175,7 @@ class PlaceHold:
         lab: str,
         place: str,
         holder: str,
-        ring: Callable[[], None],
+        notify: Callable[[], None],
         *,
         needed: frozenset[str] = NEEDED,
     ) -> None:
@@ -176,59 +183,67 @@ class PlaceHold:
         self._lab = lab
         self._place = place
         self._holder = holder
-        self._ring = ring
+        self._notify = notify
         self._needed = needed
         self._lost: str | None = None
         self._session: _Session | None = None
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="coordinator", daemon=True)
-        self._keeper: asyncio.Task[None] | None = None
+        self._monitor: asyncio.Task[None] | None = None
         self.resources: list[ExportedResource] = []
 
     def lost(self) -> str | None:
+        """Return why the place is no longer held, or None while it is."""
         return self._lost
 
     def acquire(self) -> None:
-        """Raises DeviceFailure when a person has the place, or its exporter or the coordinator is not there."""
+        """Acquire the place.
+
+        Raises DeviceFailure if a person holds it, or its exporter or the coordinator is missing.
+        """
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
 
     def release(self) -> None:
-        """Lets the place go, if it is still ours; never raises."""
+        """Release the place if it is still held; never raises."""
         if not self._thread.is_alive():
             return
         try:
-            asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=20)
+            asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(timeout=20)
         except Exception as error:
-            log.error("place not released; the reaper will", place=self._place, error=repr(error))
+            log.error("place not released; the reaper will release it", place=self._place, error=repr(error))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
 
-    async def _begin(self) -> None:
+    async def _start(self) -> None:
         self._session = session = await connect(self._address, self._holder)
         deadline = time.monotonic() + ACQUIRE_S
         while True:
             missing = await self._try_acquire(session)
             if missing is None:
                 break
-            if session.gone:
-                raise infrastructure(
-                    f"the labgrid coordinator at {self._address} went away: {missing.failure.summary}",
+            if session.ended:
+                raise infrastructure_failure(
+                    f"the connection to the labgrid coordinator at {self._address} ended: {missing.failure.summary}",
                     advice=_START_COORDINATOR.format(address=self._address),
                 )
             if time.monotonic() >= deadline:
                 raise missing
             await session.wait_change(2.0)
         self.resources = acquired_resources(session, session.places[self._place])
-        self._keeper = asyncio.create_task(self._keep())
+        self._monitor = asyncio.create_task(self._monitor_place())
 
     async def _try_acquire(self, session: _Session) -> DeviceFailure | None:
-        """None when the place is ours, with all its resources; else what is missing."""
+        """Try to acquire the place; return None on success, or a failure that says what is missing.
+
+        Raises DeviceFailure if waiting cannot help: no such place, or a person holds it.
+        """
         start_exporter = _START_EXPORTER.format(place=self._place, address=self._address)
         place = session.places.get(self._place)
         if place is None:
-            raise infrastructure(
-                f"labgrid has no place {self._place}", advice="Synchronise the places with the device types."
+            raise infrastructure_failure(
+                f"labgrid has no place {self._place}",
+                advice="Synchronise labgrid's places with the devices of the lab.",
             )
         if place.acquired and place.acquired != self._holder:
             await self._take_over(session, place.acquired)
@@ -240,52 +255,56 @@ class PlaceHold:
                 for name, cls_entry in entries.items()
                 if cls_entry.data.get("cls") and place.hasmatch((exporter, group, cls_entry.cls, name))
             }
-            if lacking := self._needed - exported:
-                return infrastructure(
-                    f"no exporter offers {', '.join(sorted(lacking))} for {self._place}", advice=start_exporter
+            if missing := self._needed - exported:
+                return infrastructure_failure(
+                    f"no exporter offers {', '.join(sorted(missing))} for {self._place}", advice=start_exporter
                 )
             try:
                 await session.stub.AcquirePlace(pb2.AcquirePlaceRequest(placename=self._place))
             except grpc.aio.AioRpcError as error:
-                return infrastructure(
+                return infrastructure_failure(
                     f"labgrid does not give {self._place}: {error.details()}",
                     advice=_SEE_PLACE.format(place=self._place),
                 )
             await session.sync_with_coordinator()
         if self._needed - {resource.cls for resource in acquired_resources(session, place)}:
-            return infrastructure(f"the resources of {self._place} are not acquired yet", advice=start_exporter)
+            return infrastructure_failure(f"the resources of {self._place} are not acquired yet", advice=start_exporter)
         return None
 
     async def _take_over(self, session: _Session, other: str) -> None:
-        """Our lease is live, so another session of this lab is dead; a person is not."""
+        """Release the place of a dead session of this lab. Raises DeviceFailure if a person holds the place.
+
+        The lease of this session is live, so any other session of the lab on this device is dead.
+        """
         if not is_session_of(self._lab, other):
-            raise infrastructure(
+            raise infrastructure_failure(
                 f"{self._place} is held in labgrid by {other}",
                 advice=f"Release it: labgrid-client -p {self._place} release --kick. Or quarantine the device.",
             )
         log.warning("releasing a previous holder", place=self._place, holder=other)
         await release(session, self._place, other)
 
-    async def _keep(self) -> None:
-        """Watches the place; after a coordinator's restart takes it again."""
+    async def _monitor_place(self) -> None:
+        """Monitor the place until it is lost; acquire it again after a restart of the coordinator."""
         while True:
             session = self._session
             if session is None:
                 return
-            if session.gone:
-                if not await self._come_back():
+            if session.ended:
+                if not await self._reconnect():
                     return
                 continue
             place = session.places.get(self._place)
             owner = place.acquired if place else None
             if owner != self._holder:
-                self._lose(f"labgrid place {self._place} was taken away: held by {owner or 'nobody'}")
+                self._mark_lost(f"labgrid place {self._place} was taken away: held by {owner or 'nobody'}")
                 return
             await session.wait_change(3600)
 
-    async def _come_back(self) -> bool:
+    async def _reconnect(self) -> bool:
+        """Connect again and acquire the place again; return False after RECONNECT_S without success."""
         deadline = time.monotonic() + RECONNECT_S
-        log.warning("coordinator gone; coming back", place=self._place)
+        log.warning("connection to the coordinator ended; reconnecting", place=self._place)
         while time.monotonic() < deadline:
             try:
                 session = await connect(self._address, self._holder)
@@ -298,22 +317,22 @@ class PlaceHold:
                     return True
                 await session.close_quietly()
             except (grpc.aio.AioRpcError, DeviceFailure) as error:
-                log.warning("coordinator not back yet", error=repr(error))
-            await asyncio.sleep(1.0)  # nothing announces a coordinator's return
-        self._lose(f"the labgrid coordinator stayed away for {RECONNECT_S:.0f} s")
+                log.warning("coordinator does not answer yet", error=repr(error))
+            await asyncio.sleep(1.0)  # no event reports that a coordinator is back
+        self._mark_lost(f"the labgrid coordinator did not answer for {RECONNECT_S:.0f} s")
         return False
 
-    def _lose(self, reason: str) -> None:
+    def _mark_lost(self, reason: str) -> None:
         log.error("place lost", reason=reason)
         self._lost = reason
-        self._ring()
+        self._notify()
 
-    async def _end(self) -> None:
-        if self._keeper:
-            self._keeper.cancel()
+    async def _stop(self) -> None:
+        if self._monitor:
+            self._monitor.cancel()
         session, self._session = self._session, None
         if session is None:
             return
-        if not session.gone:
+        if not session.ended:
             await asyncio.wait_for(release(session, self._place, self._holder), 10)
             await session.close_quietly()

@@ -1,7 +1,7 @@
-"""KexecStrategy: unknown -> off -> golden -> variant, each state reached through the one before.
+"""Boot a labgrid device into a variant: off -> golden system -> variant, each state reached through the one before.
 
-Everything that a state waits for is an event: the ready line on the console, a fatal report, a command's end, a
-cancel. A timeout only ends a wait that no event ended.
+Each state waits for events: the ready line on the console, a fatal report, the end of a command, a cancellation. A
+timeout ends only a wait that no event ended.
 """
 
 from __future__ import annotations
@@ -10,14 +10,10 @@ import enum
 import hashlib
 import secrets
 import shlex
-import signal
-import subprocess
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 
 import attr
 from labgrid import target_factory
@@ -27,36 +23,37 @@ from wqlab_contracts.enums import DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, DeviceFacts
 
 from ..measure.detect import Report
-from ..measure.device import DeviceFailure
-from .base import Cancel, kexec_options
-from .console import ConsoleTap, Watch
-from .ssh import Answer
-from .verify import infrastructure, kernel_failure
+from ..measure.device_interface import DeviceFailure
+from .console_tap import ConsoleTap, Wakeup
+from .interface import Cancel, kexec_options
+from .power import POWER_TIMEOUT_S, power_errors, time_limit
+from .ssh import CommandResult
+from .verify_boot import infrastructure_failure, kernel_failure
 
-POWER_TIMEOUT_S = 60.0
-"""labgrid's power drivers set no timeout of their own."""
 CONNECT_TIMEOUT_S = 30.0
-"""From the ready line to an SSH connection."""
+"""Longest time from the ready line to an SSH connection."""
 QUIET_S = 10.0
-"""After so much silence on the console, the device is asked by SSH: its ready line may have been garbled."""
-ALIVE_S = 30.0
-PATIENCE = 3
-"""So many times its timeout may a boot take whose console said something in the last ALIVE_S."""
+"""After this much silence on the console, try SSH: the ready line may have been garbled."""
+CONSOLE_ACTIVE_S = 30.0
+SLOW_BOOT_FACTOR = 3
+"""A boot with console output in the last CONSOLE_ACTIVE_S may take its timeout times this factor."""
 UPTIME_SLACK_S = 5.0
-"""By so much may a device's clock and ours differ while it boots."""
+"""Largest difference between the device's clock and the worker's during a boot."""
 UPLOAD_TIMEOUT_S = 180.0
 LOAD_TIMEOUT_S = 120.0
 REPORT_GRACE_S = 5.0
-"""How long a report that has begun may take to be printed to its end."""
+"""Longest time for a kernel report to be printed to its end."""
 IMAGE_ON_DEVICE = "/lab/variant"
-PLACE_LOST = (
-    "Nothing was found wrong with the device. If the labgrid coordinator is away, start it. Else see with "
-    "`labgrid-client who` who took the place: quarantine a device before somebody works on it by hand."
+PLACE_LOST_ADVICE = (
+    "No fault of the device was found. If the labgrid coordinator is not running, start it. Otherwise run "
+    "`labgrid-client who` to see who took the place. Quarantine a device before somebody works on it by hand."
 )
 _VARIANT = "the variant"
 
 
 class Status(enum.Enum):
+    """State of the device, in the order in which a boot passes them."""
+
     unknown = 0
     off = 1
     golden = 2
@@ -65,7 +62,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class VariantImage:
-    """A kernel image on this machine, and what its bytes must be."""
+    """A kernel image on this machine and its expected SHA-256."""
 
     path: Path
     sha256: str
@@ -73,43 +70,30 @@ class VariantImage:
 
 @dataclass
 class BootTimes:
-    """Seconds, by what they were spent on."""
+    """Seconds that each phase of a boot took."""
 
     golden: float = 0.0
     upload: float = 0.0
     kexec: float = 0.0
 
 
-@contextmanager
-def time_limit(seconds: float, what: str) -> Iterator[None]:
-    """Interrupts a call that has no timeout of its own; main thread only. Raises DeviceFailure."""
-
-    def expired(_number: int, _frame: FrameType | None) -> None:
-        raise infrastructure(f"{what} took longer than {seconds:.0f} s", suspect=True)
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-
-
 @target_factory.reg_driver
 @attr.s(eq=False)
 class KexecStrategy(Strategy):  # type: ignore[misc]
-    """Drives one device. Set `device`, `tap`, `watch`, `cancel` and `lost` before the first transition."""
+    """labgrid strategy for one device.
+
+    Set `device`, `tap`, `wakeup`, `cancel` and `place_lost` before the first transition.
+    """
 
     bindings = {"power": "PowerProtocol", "console": "ConsoleProtocol", "ssh": "DeviceSSHDriver"}
     device: DeviceFacts = attr.ib(default=None)
     tap: ConsoleTap = attr.ib(default=None)
-    watch: Watch = attr.ib(default=None)
+    wakeup: Wakeup = attr.ib(default=None)
     cancel: Cancel = attr.ib(default=None)
     public_key: str = attr.ib(default="")
-    """base64 of the lab's ed25519 public key blob."""
-    lost: Callable[[], str | None] = attr.ib(default=lambda: None)
-    """Why the labgrid place is no longer ours; None while it is."""
+    """The lab's ed25519 public key blob, in base64."""
+    place_lost: Callable[[], str | None] = attr.ib(default=lambda: None)
+    """Return why this session no longer holds the labgrid place, or None while it does."""
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -118,61 +102,72 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.token = ""
         self.golden_boot_id = ""
         self.stage = DeviceStep.POWER
-        """What the boot is at, for whoever has to say what failed."""
+        """Step of the boot in progress; names the step that failed in a health check."""
 
     def transition(self, to: Status, *, key: BootKey | None = None, image: VariantImage | None = None) -> None:
-        """Raises DeviceFailure. `golden` and `variant` need `key`, `variant` also `image`."""
+        """Bring the device to state `to`, through the states below it.
+
+        `golden` needs `key`; `variant` needs `key` and `image`. Raises DeviceFailure if a state is not reached or the
+        run is interrupted, ValueError if an argument is missing.
+        """
         if to is Status.off:
-            self._off()
+            self._switch_off()
         elif to is Status.golden:
             if key is None:
                 raise ValueError("a boot needs its key")
-            self._golden(key)
+            started = self._start_boot()
+            if self.status is not Status.off:
+                self.transition(Status.off)
+            self._switch_on(key)
+            self.times.golden = time.monotonic() - started
         elif to is Status.variant:
             if image is None:
                 raise ValueError("a variant needs its image")
             if self.status is not Status.golden:
                 self.transition(Status.golden, key=key)
-            self._variant(image)
+            self._upload(image)
+            self._boot_variant()
         else:
             raise ValueError(f"cannot go to {to.name}")
         self.status = to
 
-    # --- states -------------------------------------------------------------------------------------------------
+    # --- off ----------------------------------------------------------------------------------------------------
 
-    def _off(self) -> None:
+    def _switch_off(self) -> None:
         self.ssh.close()
         self.target.activate(self.power)
-        with time_limit(POWER_TIMEOUT_S, "switching the power off"), _power_errors("off"):
+        with time_limit(POWER_TIMEOUT_S, "switching the power off"), power_errors("off"):
             self.power.off()
-        self.tap.end()
+        self.tap.end_boot()
 
-    def _golden(self, key: BootKey) -> None:
-        """A cold cycle. The console is open before the power comes on, or its first lines are lost."""
-        started = time.monotonic()
+    # --- golden system ------------------------------------------------------------------------------------------
+
+    def _start_boot(self) -> float:
+        """Reset times and stage; return the start time (monotonic seconds)."""
         self.times = BootTimes()
         self.stage = DeviceStep.POWER
-        if self.status is not Status.off:
-            self.transition(Status.off)
-        # Being cold takes this long; nothing announces a discharged capacitor.
+        return time.monotonic()
+
+    def _switch_on(self, key: BootKey) -> None:
+        """Switch the power on, with the console already open, and wait for the golden system."""
+        # The device must stay off this long to be cold; no event reports a discharged capacitor.
         self.wait(lambda: False, self.device.boot.power_off_s)
         self.status = Status.unknown
-        self.tap.begin(key)
-        switched = time.monotonic()
-        with time_limit(POWER_TIMEOUT_S, "switching the power on"), _power_errors("on"):
+        self.tap.begin_boot(key)
+        power_on_time = time.monotonic()
+        with time_limit(POWER_TIMEOUT_S, "switching the power on"), power_errors("on"):
             self.power.on()
         self.stage = DeviceStep.GOLDEN
-        self._await_golden(switched, self.device.boot.golden_timeout_s)
-        self.times.golden = time.monotonic() - started
+        self._await_golden(power_on_time, self.device.boot.golden_timeout_s)
 
-    def _await_golden(self, switched: float, timeout_s: float) -> None:
-        """`switched`: when the power was switched on, monotonic seconds."""
+    def _await_golden(self, power_on_time: float, timeout_s: float) -> None:
+        """Wait for the golden system's ready line and connect by SSH. `power_on_time` is in monotonic seconds."""
         started = time.monotonic()
         while (left := self._time_left(started, timeout_s)) > 0:
             self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
             if self.tap.fatal:
-                report = self._whole_report()
-                raise infrastructure(
+                report = self._complete_report()
+                raise infrastructure_failure(
                     f"the golden system failed: {report.kind.value}: {report.title}",
                     excerpt=report.excerpt,
                     suspect=True,
@@ -182,49 +177,51 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 self.golden_boot_id = self.tap.ready.boot_id
                 return
             quiet = time.monotonic() - self.tap.last_output >= QUIET_S
-            if quiet and self.ssh.connect(self.watch, self._interrupted, min(5.0, left)) is None:
-                self.golden_boot_id = self._ask_who_answers(time.monotonic() - switched)
+            if quiet and self.ssh.connect(self.wakeup, self._interrupted, min(5.0, left)) is None:
+                self.golden_boot_id = self._check_cold_boot(time.monotonic() - power_on_time)
                 return
             self._raise_if_interrupted()
         if not self.tap.offset:
             self.stage = DeviceStep.CONSOLE
-        said = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
-        raise infrastructure(
-            f"the golden system did not come up in {timeout_s} s: {said}",
-            advice="The lab tries again, and checks the device. If that fails too, somebody has to look at its power, "
-            "its console and its boot disk.",
+        output = f"{self.tap.offset} bytes came on the console" if self.tap.offset else "the console stayed silent"
+        raise infrastructure_failure(
+            f"the golden system did not come up in {timeout_s} s: {output}",
+            advice="The lab tries again, and checks the device. If that fails too, check the device's power, console "
+            "and boot disk.",
             suspect=True,
         )
 
-    def _ask_who_answers(self, since_power_on_s: float) -> str:
-        """The boot id of a golden system that told nothing on the console. Raises DeviceFailure for a system that was
-        there before: the power switch did nothing to this device."""
+    def _check_cold_boot(self, since_power_on_s: float) -> str:
+        """Return the boot id of a golden system that printed no ready line.
+
+        Raises DeviceFailure if the system has been up for longer than the power: then the power switch does not act on
+        this device.
+        """
         answer = self.command("cat /proc/sys/kernel/random/boot_id /proc/uptime /proc/cmdline", 10)
         try:
             boot_id, uptime, command_line = answer.text.split("\n", 2)
             up_s = float(uptime.split()[0])
         except (ValueError, IndexError):
-            raise infrastructure(
+            raise infrastructure_failure(
                 "the golden system answers by SSH, but does not say since when it is up",
-                excerpt=(answer.text + answer.complaint)[-2000:],
+                excerpt=(answer.text + answer.stderr_text)[-2000:],
                 suspect=True,
             ) from None
         if up_s > since_power_on_s + UPTIME_SLACK_S or " wqlab.token=" in f" {command_line}":
             self.stage = DeviceStep.POWER
-            raise infrastructure(
+            raise infrastructure_failure(
                 f"the device was never off: the system that answers has been up for {up_s:.0f} s, and the power was "
                 f"switched on {since_power_on_s:.0f} s ago",
-                advice="The power switch acts on something else. Find the outlet or command that is this device's.",
+                advice="The power switch acts on something else. Find the outlet or command of this device.",
                 excerpt=command_line.strip()[-2000:],
                 suspect=True,
             )
         return boot_id
 
-    def _variant(self, image: VariantImage) -> None:
-        self.stage = DeviceStep.KEXEC
-        started = time.monotonic()
-        self._upload(image)
-        self.times.upload = time.monotonic() - started
+    # --- variant ------------------------------------------------------------------------------------------------
+
+    def _boot_variant(self) -> None:
+        """Load the uploaded image with `kexec -l`, jump into it and wait for its ready line."""
         started = time.monotonic()
         self.token = secrets.token_hex(8)
         boot = self.device.boot
@@ -238,9 +235,9 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             LOAD_TIMEOUT_S,
         )
         if answer.status:
-            raise infrastructure(
+            raise infrastructure_failure(
                 f"kexec did not load the image (exit status {answer.status})",
-                excerpt=(answer.complaint + answer.text)[-4000:],
+                excerpt=(answer.stderr_text + answer.text)[-4000:],
                 suspect=answer.transport_lost,
             )
         self._jump()
@@ -248,11 +245,11 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times.kexec = time.monotonic() - started
 
     def command_line(self) -> str:
-        """Of the variant; the device type's own arguments come last and win."""
+        """Return the variant's kernel command line. The device type's arguments come last and take precedence."""
         boot = self.device.boot
         words = [
             f"console={boot.console_device},{boot.console_speed}",
-            "panic=0",  # stay dead after a panic: its report must not be followed by a golden boot
+            "panic=0",  # stop after a panic: a golden boot must not follow its report
             f"wqlab.token={self.token}",
             f"wqlab.ssh={self.public_key}",
             boot.kernel_arguments,
@@ -260,35 +257,48 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return " ".join(word for word in words if word)
 
     def _upload(self, image: VariantImage) -> None:
+        """Copy the kernel image to the device. Raises DeviceFailure if its SHA-256 differs, here or there."""
+        self.stage = DeviceStep.KEXEC
+        started = time.monotonic()
         data = image.path.read_bytes()
         if (digest := hashlib.sha256(data).hexdigest()) != image.sha256:
-            raise infrastructure(f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}")
+            raise infrastructure_failure(
+                f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}"
+            )
         answer = self.command(f"cat > {IMAGE_ON_DEVICE} && sha256sum {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
         copied = answer.text.split(" ")[0]
         if answer.status or copied != image.sha256:
-            raise infrastructure(
+            raise infrastructure_failure(
                 f"the kernel image did not arrive whole on the device (sha256 {copied or 'unknown'})",
-                excerpt=answer.complaint[-2000:],
+                excerpt=answer.stderr_text[-2000:],
             )
+        self.times.upload = time.monotonic() - started
 
     def _jump(self) -> None:
-        """Network down first: a device that is not reset at shutdown would go on writing into the next kernel's
-        memory. The command takes its own connection away, so nothing waits for its answer."""
-        self.tap.expect_variant()
+        """Start `kexec -e` without waiting for it, since the command cuts its own connection.
+
+        The network goes down first: a network card that is not reset at shutdown would go on writing into the next
+        kernel's memory.
+        """
+        self.tap.begin_variant()
         self.ssh.start(
             "setsid sh -c 'for n in /sys/class/net/*; do ip link set ${n##*/} down; done; exec kexec -e' "
             "< /dev/null > /dev/null 2>&1 &",
-            self.watch,
+            self.wakeup,
         )
 
     def _await_variant(self, timeout_s: float) -> None:
+        """Wait for the variant's ready line and connect by SSH.
+
+        Raises DeviceFailure if the kernel reports a fatal error, reboots or does not come up in time.
+        """
         offset = self.tap.offset
         started = time.monotonic()
         try:
             while (left := self._time_left(started, timeout_s)) > 0:
                 self.wait(lambda: self.tap.ready is not None or self.tap.fatal is not None, min(left, QUIET_S))
                 if self.tap.fatal:
-                    raise kernel_failure(self._whole_report())
+                    raise kernel_failure(self._complete_report())
                 if self.tap.ready:
                     self.ssh.close()
                     self._check_ready(self.tap.ready.token)
@@ -300,26 +310,26 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         except DeviceFailure:
             self.ssh.close()
             raise
-        said = "" if self.tap.offset > offset else "; not one byte came on the console after the jump"
-        raise kernel_failure(
-            self.tap.found(FindingKind.HANG, f"the variant did not come up in {timeout_s} s{said}", self._tail())
-        )
+        silence = "" if self.tap.offset > offset else "; not one byte came on the console after the jump"
+        title = f"the variant did not come up in {timeout_s} s{silence}"
+        raise kernel_failure(self.tap.add_finding(FindingKind.HANG, title, self._report_excerpts()))
 
     def _time_left(self, started: float, timeout_s: float) -> float:
-        """Slow is not dead: a device whose console still moves (an emulated one on a busy host) gets more time, within
-        a bound."""
+        """Return the seconds left for a boot. A device with recent console output (such as an emulated one on a busy
+        host) gets SLOW_BOOT_FACTOR times its timeout."""
         now = time.monotonic()
-        moving = now - self.tap.last_output < ALIVE_S
-        return started + timeout_s * (PATIENCE if moving else 1) - now
+        active = now - self.tap.last_output < CONSOLE_ACTIVE_S
+        return started + timeout_s * (SLOW_BOOT_FACTOR if active else 1) - now
 
     def _check_ready(self, token: str) -> None:
+        """Raise DeviceFailure if the ready line is not the variant's: the device rebooted."""
         if token != self.token:
             title = "the variant rebooted by itself before its userland was ready"
-            raise kernel_failure(self.tap.found(FindingKind.HANG, title, self._tail()))
+            raise kernel_failure(self.tap.add_finding(FindingKind.HANG, title, self._report_excerpts()))
 
     def _is_variant_up(self, timeout_s: float) -> bool:
-        """Asks by SSH; the golden system, still there, does not count."""
-        if self.ssh.connect(self.watch, self._interrupted, timeout_s) is not None:
+        """Return True if the variant answers by SSH. The golden system may still answer in its place."""
+        if self.ssh.connect(self.wakeup, self._interrupted, timeout_s) is not None:
             return False
         answer = self.command("cat /proc/cmdline", 10)
         if f"wqlab.token={self.token}" in answer.text.split():
@@ -327,83 +337,64 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.ssh.close()
         return False
 
-    def _tail(self) -> str:
+    def _report_excerpts(self) -> str:
         return "\n".join(report.excerpt for report in self.tap.reports)[-8000:]
 
     # --- waiting ------------------------------------------------------------------------------------------------
 
-    def command(self, command: str, timeout_s: float, stdin: bytes | None = None) -> Answer:
-        """Runs a short command of ours. Raises DeviceFailure when it does not end, or the run is interrupted."""
-        running = self.ssh.start(command, self.watch, stdin)
+    def command(self, command: str, timeout_s: float, stdin: bytes | None = None) -> CommandResult:
+        """Run a short command on the device.
+
+        Raises DeviceFailure if it does not end in time or prints too much, or if the run is interrupted.
+        """
+        running = self.ssh.start(command, self.wakeup, stdin)
         try:
             self.wait(lambda: running.done, timeout_s)
         finally:
             if not running.done:
                 running.kill()
         if running.answer is None:
-            raise infrastructure(f"the device did not answer `{command[:60]}` in {timeout_s:.0f} s", suspect=True)
-        answer: Answer = running.answer
-        if answer.excess:
-            raise infrastructure(f"the device answered `{command[:60]}` with {answer.excess}", suspect=True)
+            raise infrastructure_failure(
+                f"the device did not answer `{command[:60]}` in {timeout_s:.0f} s", suspect=True
+            )
+        answer: CommandResult = running.answer
+        if answer.output_excess:
+            raise infrastructure_failure(
+                f"the device answered `{command[:60]}` with {answer.output_excess}", suspect=True
+            )
         return answer
 
-    def _connect(self, whom: str) -> None:
-        reason = self.ssh.connect(self.watch, self._interrupted, CONNECT_TIMEOUT_S)
+    def _connect(self, system: str) -> None:
+        reason = self.ssh.connect(self.wakeup, self._interrupted, CONNECT_TIMEOUT_S)
         if reason is not None:
             self._raise_if_interrupted()
-            raise infrastructure(
-                f"{whom} is up, but does not answer by SSH: {reason}",
+            raise infrastructure_failure(
+                f"{system} is up, but does not answer by SSH: {reason}",
                 suspect=True,
-                of_variant=whom == _VARIANT,
+                of_variant=system == _VARIANT,
             )
 
-    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
-        """True when `met`; raises DeviceFailure when the run is interrupted meanwhile."""
-        result = self.watch.wait_for(lambda: self._interrupted() or met(), timeout_s)
+    def wait(self, condition: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for `condition`; return False after the timeout. Raises DeviceFailure if the run is interrupted."""
+        result = self.wakeup.wait_for(lambda: self._interrupted() or condition(), timeout_s)
         self._raise_if_interrupted()
         return result
 
-    def _whole_report(self) -> Report:
-        """The fatal report, after what is still being printed has come."""
+    def _complete_report(self) -> Report:
+        """Return the fatal report once it is printed to its end."""
         self.wait(lambda: not self.tap.reporting, REPORT_GRACE_S)
         assert self.tap.fatal  # noqa: S101 - callers checked it
-        # A panic after an oops says less than the oops: the first report is the cause.
+        # The first report is the cause: a panic that follows an oops adds nothing.
         return self.tap.fatal
 
     def _interrupted(self) -> bool:
-        return self.cancel.is_set() or self.lost() is not None or self.tap.lost is not None
+        return self.cancel.is_set() or self.place_lost() is not None or self.tap.read_error is not None
 
     def _raise_if_interrupted(self) -> None:
         if self.cancel.failure:
             raise DeviceFailure(self.cancel.failure)
-        if reason := self.lost():
-            raise infrastructure(reason, advice=PLACE_LOST)
-        if self.tap.lost:
+        if reason := self.place_lost():
+            raise infrastructure_failure(reason, advice=PLACE_LOST_ADVICE)
+        if self.tap.read_error:
             self.stage = DeviceStep.CONSOLE
-            raise infrastructure(self.tap.lost)
-
-
-@contextmanager
-def _power_errors(to: str) -> Iterator[None]:
-    """Whatever a power driver raises (they differ per model) is the power switch's fault."""
-    try:
-        yield
-    except DeviceFailure:
-        raise
-    except subprocess.CalledProcessError as error:
-        # Not the command itself: it may have a password in it.
-        said = " ".join((error.output or b"nothing").decode(errors="replace").split())[-300:]
-        raise infrastructure(
-            f"the power could not be switched {to}: the command ended with status {error.returncode} and said: {said}",
-            suspect=True,
-        ) from error
-    except Exception as error:
-        raise infrastructure(f"the power could not be switched {to}: {error}", suspect=True) from error
-
-
-def public_key_blob(public_key_file: Path) -> str:
-    """The base64 field of an OpenSSH public key file. Raises ValueError unless it is an ed25519 key."""
-    kind, _, rest = public_key_file.read_text().strip().partition(" ")
-    if kind != "ssh-ed25519":
-        raise ValueError(f"{public_key_file} holds a {kind} key; devices take ssh-ed25519")
-    return rest.split(" ")[0]
+            raise infrastructure_failure(self.tap.read_error)

@@ -1,4 +1,4 @@
-"""The labgrid backend: one session process per run, started and watched here; this module imports no labgrid."""
+"""The labgrid backend: start and supervise one session process per run. This module does not import labgrid."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, RunJob, RunResult
 
 from ..build.modules import files_for_kernel
-from .base import Cancel, Emit
+from .interface import Cancel, EventSink
 from .session_messages import (
-    HELD,
-    SAID,
-    ArtifactSaid,
-    Clearing,
-    ConsoleSaid,
-    EventSaid,
-    Held,
+    HELD_PLACES,
+    SESSION_MESSAGES,
+    ArtifactMessage,
+    ClearRequest,
+    ConsoleMessage,
+    EventMessage,
+    HeldPlace,
     Image,
-    Order,
-    Word,
+    SessionCommand,
+    SessionRequest,
     holder_name,
 )
 
 log = structlog.get_logger()
 
 STOP_GRACE_S = 40.0
-"""From the word to stop to the kill: powering off and letting the place go take a few seconds."""
+"""Time between the stop command and the kill; powering off and releasing the place take a few seconds."""
 CLEAR_TIMEOUT_S = 90.0
 
 
 class LabgridBackend:
-    """`fetch(artifact)` gives a kernel image's or module's path on this machine, its hash checked."""
+    """`fetch(artifact)` returns the path of a kernel image or module on this machine and checks its hash."""
 
     def __init__(
         self, *, coordinator: str, state: Path, ssh_key: Path, logs: Path, fence: int, fetch: Callable[[Artifact], Path]
@@ -54,9 +54,9 @@ class LabgridBackend:
         self._fence = fence
         self._fetch = fetch
 
-    def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: Emit, cancel: Cancel) -> RunResult:
+    def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
         holder = holder_name(job.device.lab, job.run_id, self._fence)
-        order = Order(
+        request = SessionRequest(
             job=job,
             remaining=list(remaining),
             images={
@@ -71,48 +71,50 @@ class LabgridBackend:
             holder=holder,
             ssh_key=self._ssh_key,
             lease_s=max(0.0, cancel.holds_until - time.monotonic()),
-            facts=facts_of(job.device.name, self._state),
+            facts=emulator_facts(job.device.name, self._state),
         )
-        result = self._session(order, emit, cancel, hard_limit_s(job, remaining))
+        result = self._run_session(request, emit, cancel, hard_limit_s(job, remaining))
         if result is not None:
             return result
-        # It died without letting go; nobody else frees the device before our lease is over.
+        # The session ended without releasing the place; nobody else frees the device before the lease expires.
         clear(
-            Clearing(
+            ClearRequest(
                 coordinator=self._coordinator,
                 lab=job.device.lab,
-                free=[Held(place=job.device.name, holder=holder)],
+                free=[HeldPlace(place=job.device.name, holder=holder)],
                 power={job.device.name: job.device.power} if job.device.power else {},
             )
         )
         failure = cancel.failure or Failure(
             kind=ErrorKind.INFRASTRUCTURE,
             summary="the device session ended without a result",
-            excerpt=_tail(self._log_of(order)),
+            excerpt=_tail(self._log_path(request)),
         )
         outcome = Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED
         return RunResult(outcome=outcome, failure=failure)
 
-    def _log_of(self, order: Order) -> Path:
-        return self._logs / f"run-{order.job.run_id}-{self._fence}.log"
+    def _log_path(self, request: SessionRequest) -> Path:
+        return self._logs / f"run-{request.job.run_id}-{self._fence}.log"
 
-    def _session(self, order: Order, emit: Emit, cancel: Cancel, limit_s: float) -> RunResult | None:
+    def _run_session(
+        self, request: SessionRequest, emit: EventSink, cancel: Cancel, limit_s: float
+    ) -> RunResult | None:
         self._logs.mkdir(parents=True, exist_ok=True)
-        with self._log_of(order).open("ab") as errors:
+        with self._log_path(request).open("ab") as errors:
             process = _start("run", errors.fileno())
         ended = threading.Event()
-        minder = threading.Thread(target=_mind, args=(process, order, cancel, ended, limit_s), daemon=True)
-        minder.start()
+        supervisor = threading.Thread(target=_supervise, args=(process, request, cancel, ended, limit_s), daemon=True)
+        supervisor.start()
         try:
-            return _follow(process, emit)
+            return _read_messages(process, emit)
         finally:
             ended.set()
             _kill_group(process)
-            minder.join()
+            supervisor.join()
 
 
-def facts_of(device: str, state: Path) -> dict[str, str]:
-    """How the bench beside this worker emulates the device; nothing for a device that is not the bench's."""
+def emulator_facts(device: str, state: Path) -> dict[str, str]:
+    """Return the emulator of a device of this worker's virtual bench; empty for any other device."""
     try:
         bench = bench_addresses.read(state)
     except FileNotFoundError:
@@ -122,7 +124,7 @@ def facts_of(device: str, state: Path) -> dict[str, str]:
 
 def _start(mode: str, errors: int) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "wqlab_worker.backends.session", mode],
+        [sys.executable, "-m", "wqlab_worker.backends.labgrid_session", mode],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=errors,
@@ -131,56 +133,56 @@ def _start(mode: str, errors: int) -> subprocess.Popen[bytes]:
     )
 
 
-def _follow(process: subprocess.Popen[bytes], emit: Emit) -> RunResult | None:
-    """Passes on what the session says; its result, or None when it ended without one."""
+def _read_messages(process: subprocess.Popen[bytes], emit: EventSink) -> RunResult | None:
+    """Forward the session's messages to `emit`; return its result, or None if it ended without one."""
     assert process.stdout  # noqa: S101 - a pipe
     for line in process.stdout:
-        said = SAID.validate_json(line)
-        if isinstance(said, EventSaid):
-            emit.event(said.event)
-        elif isinstance(said, ConsoleSaid):
-            emit.console(said.boot, said.offset, said.data)
-        elif isinstance(said, ArtifactSaid):
-            emit.artifact(said.kind, said.name, said.data)
+        message = SESSION_MESSAGES.validate_json(line)
+        if isinstance(message, EventMessage):
+            emit.event(message.event)
+        elif isinstance(message, ConsoleMessage):
+            emit.console(message.boot, message.offset, message.data)
+        elif isinstance(message, ArtifactMessage):
+            emit.artifact(message.kind, message.name, message.data)
         else:
-            return said.result
+            return message.result
     return None
 
 
-def _mind(
-    process: subprocess.Popen[bytes], order: Order, cancel: Cancel, ended: threading.Event, limit_s: float
+def _supervise(
+    process: subprocess.Popen[bytes], request: SessionRequest, cancel: Cancel, ended: threading.Event, limit_s: float
 ) -> None:
-    """Hands over the order, then every extension of the lease; a stop is said once, and enforced after a while."""
+    """Send the request, then each extension of the lease. Send a stop once, and kill the session after STOP_GRACE_S."""
     deadline = time.monotonic() + limit_s
     known = cancel.holds_until
     stop: Failure | None = None
     try:
-        _say(process, order.model_dump_json())
+        _send(process, request.model_dump_json())
         while not ended.is_set() and stop is None:
             extended = cancel.wait_extension(known, 1.0)
             if extended != known:
                 known = extended
-                _say(process, Word(lease_s=max(0.0, known - time.monotonic())).model_dump_json())
+                _send(process, SessionCommand(lease_s=max(0.0, known - time.monotonic())).model_dump_json())
             stop = cancel.failure
             if time.monotonic() > deadline:
                 stop = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the run took longer than {limit_s:.0f} s")
         if stop is not None:
-            _say(process, Word(stop=stop).model_dump_json())
+            _send(process, SessionCommand(stop=stop).model_dump_json())
     except (BrokenPipeError, ValueError):
-        return  # it has ended; whoever follows its output sees that
+        return  # the session has ended; the reader of its output notices
     if not ended.wait(STOP_GRACE_S):
-        log.error("session does not stop; killing it", holder=order.holder)
+        log.error("session does not stop; killing it", holder=request.holder)
         _kill_group(process)
 
 
-def _say(process: subprocess.Popen[bytes], line: str) -> None:
+def _send(process: subprocess.Popen[bytes], line: str) -> None:
     assert process.stdin  # noqa: S101 - a pipe
     process.stdin.write(line.encode() + b"\n")
     process.stdin.flush()
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """Kills the session and all its children (ssh): they share its process group."""
+    """Kill the session and its children (ssh), which share its process group."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -189,7 +191,7 @@ def _kill_group(process: subprocess.Popen[bytes]) -> None:
 
 
 def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
-    """Longest time that these blocks can take when every step takes its own limit and every block is repeated once."""
+    """Return the longest time of these blocks in seconds: each step takes its limit, each block is repeated once."""
     counts = job.profile.repetitions
     measuring = (
         (counts.warmup + counts.untraced + counts.traced)
@@ -201,13 +203,15 @@ def hard_limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
     return 600.0 + 2 * sum(len(plan.arms) for plan in remaining) * boot
 
 
-def clear(order: Clearing) -> list[Held]:
-    """Lists or frees places of dead sessions, in a process of its own. Failing that, an empty list: the reaper comes
-    again."""
+def clear(request: ClearRequest) -> list[HeldPlace]:
+    """List or free places of dead sessions, in a separate process; return them, or an empty list after an error.
+
+    The reaper tries again later.
+    """
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "wqlab_worker.backends.session", "clear"],
-            input=order.model_dump_json().encode(),
+            [sys.executable, "-m", "wqlab_worker.backends.labgrid_session", "clear"],
+            input=request.model_dump_json().encode(),
             capture_output=True,
             timeout=CLEAR_TIMEOUT_S,
             check=True,
@@ -215,7 +219,7 @@ def clear(order: Clearing) -> list[Held]:
     except subprocess.SubprocessError as error:
         log.error("clearing places failed", error=repr(error), stderr=getattr(error, "stderr", b"")[-2000:])
         return []
-    return HELD.validate_json(done.stdout)
+    return HELD_PLACES.validate_json(done.stdout)
 
 
 def _tail(path: Path) -> str:

@@ -1,4 +1,4 @@
-"""A labgrid device as the measuring loop sees it: boots that are verified, scripts that are watched."""
+"""labgrid device: boot and verify variants, run the plan's script, diagnose failures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure import monitor
-from ..measure.device import Booted, DeviceFailure, ScriptOutput
+from ..measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from . import probe
+from .device_conditions import DeviceConditions
 from .kexec import KexecStrategy, Status, VariantImage
-from .set_conditions import DeviceConditions
-from .ssh import Answer
-from .verify import infrastructure, kernel_failure, verified
+from .ssh import CommandResult
+from .verify_boot import infrastructure_failure, kernel_failure, verify_variant
 
 log = structlog.get_logger()
 
@@ -27,12 +27,12 @@ PLAN_FOLDER = "/lab/plan"
 PROBE_TIMEOUT_S = 60.0
 RECONNECT_S = 20.0
 ANSWER_S = 30.0
-POKE_S = 10.0
-"""How long a device has to echo a line feed on its console before it counts as hung."""
+ECHO_TIMEOUT_S = 10.0
+"""Longest time for the console to echo a line feed; after it the device counts as hung."""
 
 
 class LabgridDevice:
-    """Implements `run.Device` on a KexecStrategy."""
+    """Implementation of `measure.device_interface.Device` on a KexecStrategy."""
 
     def __init__(
         self,
@@ -49,14 +49,14 @@ class LabgridDevice:
         self._modules = modules
         self._conditions = DeviceConditions(strategy, job.device)
 
-    def boot(self, key: BootKey, kernel: Kernel) -> Booted:
+    def boot(self, key: BootKey, kernel: Kernel) -> VerifiedBoot:
         started = time.monotonic()
         strategy = self._strategy
         try:
             strategy.transition(Status.variant, key=key, image=self._images[key.arm])
-            seen = self._verified(key.arm, kernel)
+            probed = self._verify(key.arm, kernel)
             strategy.stage = DeviceStep.FITNESS
-            found = self._conditions.set_up()
+            conditions = self._conditions.apply()
         except DeviceFailure as error:
             error.stage = error.stage or strategy.stage
             raise
@@ -70,48 +70,48 @@ class LabgridDevice:
             kexec_s=round(times.kexec, 2),
             verify_s=round(time.monotonic() - started - times.golden - times.upload - times.kexec, 2),
         )
-        return Booted(
-            kernel_boot_id=seen.boot_id,
+        return VerifiedBoot(
+            kernel_boot_id=probed.boot_id,
             token=strategy.token,
-            build_id_gnu=seen.build_id_gnu,
-            release=seen.release,
-            cmdline=seen.cmdline,
-            topology=seen.topology,
-            environment={**seen.environment, **found, **self._facts},
+            build_id_gnu=probed.build_id_gnu,
+            release=probed.release,
+            cmdline=probed.cmdline,
+            topology=probed.topology,
+            environment={**probed.environment, **conditions, **self._facts},
             golden_s=times.golden,
             kexec_s=times.kexec,
             console_bytes=strategy.tap.offset,
         )
 
     def restore(self) -> dict[str, str]:
-        return self._conditions.put_back()
+        return self._conditions.restore()
 
-    def heard(self, word: str, timeout_s: float) -> bool:
-        return self._strategy.wait(lambda: self._strategy.tap.heard(word), timeout_s)
+    def wait_for_console(self, text: str, timeout_s: float) -> bool:
+        return self._strategy.wait(lambda: self._strategy.tap.contains(text), timeout_s)
 
     def off(self) -> None:
-        """Never raises: it runs in every clean-up, and the next boot begins with it again."""
+        """Power off. Logs an error instead of raising it: every clean-up calls this, and the next boot repeats it."""
         try:
             self._strategy.transition(Status.off)
         except DeviceFailure as error:
             log.error("power off failed", error=error.failure.summary)
-            self._strategy.tap.end()
+            self._strategy.tap.end_boot()
 
     # --- verification -------------------------------------------------------------------------------------------
 
-    def _verified(self, arm: Arm, kernel: Kernel) -> probe.Probe:
-        """The plan's files, and modules, go over in the same command that asks what runs.
+    def _verify(self, arm: Arm, kernel: Kernel) -> probe.Probe:
+        """Copy the plan's files and modules to the device and verify the running kernel, in one command.
 
-        Raises DeviceFailure unless token, boot_id, build-id and topology are what they must be.
+        Raises DeviceFailure unless token, boot id, build id and topology are as expected.
         """
         answer = self._strategy.command(
             f"mkdir -p {PLAN_FOLDER} && tar -xf - -C {PLAN_FOLDER} && {{ {probe.COMMAND}; }}",
             PROBE_TIMEOUT_S,
             _tar({name: text.encode() for name, text in self._job.files.items()} | dict(self._modules.get(arm, {}))),
         )
-        return verified(
+        return verify_variant(
             answer.stdout,
-            answer.complaint,
+            answer.stderr_text,
             token=self._strategy.token,
             golden_boot_id=self._strategy.golden_boot_id,
             kernel=kernel,
@@ -129,9 +129,9 @@ class LabgridDevice:
         if monitored:
             script = f"{shlex.quote(f'{PLAN_FOLDER}/{monitor.SCRIPT}')} {script}"
         started = time.monotonic()
-        # By its path: busybox's env would run its own applet for `sh`, and that its own awk, whatever the device has.
+        # Full path: for `sh`, busybox's env would run its own applet, which would use busybox's awk.
         command = f"cd {PLAN_FOLDER} && env {assignments} /bin/sh {script} {action}"
-        running = strategy.ssh.start(command, strategy.watch)
+        running = strategy.ssh.start(command, strategy.wakeup)
         try:
             strategy.wait(lambda: running.done or tap.fatal is not None or self._rebooted(), timeout_s)
         finally:
@@ -139,15 +139,15 @@ class LabgridDevice:
                 running.kill()
         answer = running.answer
         if tap.fatal or self._rebooted() or answer is None or answer.transport_lost:
-            raise self._diagnosis(action, timeout_s, answer)
-        if answer.excess:
-            raise infrastructure(
-                f"`{action}` was stopped: it printed {answer.excess}",
-                excerpt=answer.complaint[-2000:] or answer.text[-2000:],
+            raise self._diagnose(action, timeout_s, answer)
+        if answer.output_excess:
+            raise infrastructure_failure(
+                f"`{action}` was stopped: it printed {answer.output_excess}",
+                excerpt=answer.stderr_text[-2000:] or answer.text[-2000:],
             )
         return ScriptOutput(
             stdout=answer.text,
-            stderr=answer.complaint,
+            stderr=answer.stderr_text,
             status=answer.status,
             seconds=time.monotonic() - started,
         )
@@ -156,42 +156,46 @@ class LabgridDevice:
         ready = self._strategy.tap.ready
         return ready is not None and ready.token != self._strategy.token
 
-    def _diagnosis(self, action: str, timeout_s: float, answer: Answer | None) -> DeviceFailure:
-        """Who is to blame for a script that did not end: a report, a device that restarted or is silent, the network,
-        or the script."""
+    def _diagnose(self, action: str, timeout_s: float, answer: CommandResult | None) -> DeviceFailure:
+        """Return the failure of a script that did not end.
+
+        The cause is a kernel report, a restart, a hang, the network or the script.
+        """
         strategy, tap = self._strategy, self._strategy.tap
-        # A device that dies takes its connection away before its report is printed to the end.
+        # A crashing kernel drops the connection before its report is printed to the end.
         strategy.wait(lambda: tap.fatal is not None or not tap.reporting, 5.0)
         strategy.wait(lambda: tap.fatal is None or not tap.reporting, 5.0)
-        cut = answer is not None and answer.transport_lost
-        heard = tap.offset
-        if failure := self._by_ssh(action, timeout_s, cut):
+        disconnected = answer is not None and answer.transport_lost
+        console_offset = tap.offset
+        if failure := self._failure_by_ssh(action, timeout_s, disconnected):
             return failure
-        if tap.offset == heard and not self._echoes():
+        if tap.offset == console_offset and not self._console_echoes():
             title = f"no answer by SSH and no console output during `{action}`"
-            return self._gone(action, None) or kernel_failure(tap.found(FindingKind.HANG, title, ""))
-        # The console moves: that is our kernel without a network, or the firmware of a device that restarted.
-        strategy.wait(self._told, self._job.device.boot.golden_timeout_s)
-        return self._by_ssh(action, timeout_s, cut) or infrastructure(
+            return self._kernel_gone_failure(action, None) or kernel_failure(
+                tap.add_finding(FindingKind.HANG, title, "")
+            )
+        # There is console output: from the kernel under test without a network, or from the firmware after a restart.
+        strategy.wait(self._kernel_ended, self._job.device.boot.golden_timeout_s)
+        return self._failure_by_ssh(action, timeout_s, disconnected) or infrastructure_failure(
             f"the network connection to {self._job.device.name} broke during `{action}`; its console still answers",
             of_variant=True,
         )
 
-    def _by_ssh(self, action: str, timeout_s: float, cut: bool) -> DeviceFailure | None:
-        """What the device itself says when it is asked again; None when neither SSH nor its console says anything."""
-        command_line = None if self._told() else self._command_line()
-        if failure := self._gone(action, command_line):
+    def _failure_by_ssh(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure | None:
+        """Ask the device again by SSH and return the failure; None if neither SSH nor the console answers."""
+        command_line = None if self._kernel_ended() else self._command_line()
+        if failure := self._kernel_gone_failure(action, command_line):
             return failure
-        return None if command_line is None else self._overrun(action, timeout_s, cut)
+        return None if command_line is None else self._timeout_failure(action, timeout_s, disconnected)
 
-    def _told(self) -> bool:
-        """The console has said what became of the kernel under test."""
+    def _kernel_ended(self) -> bool:
+        """Return True if the console shows that the kernel under test has ended."""
         return self._strategy.tap.fatal is not None or self._rebooted()
 
-    def _gone(self, action: str, command_line: str | None) -> DeviceFailure | None:
-        """The failure of a kernel that reported its end, or in whose place another system runs.
+    def _kernel_gone_failure(self, action: str, command_line: str | None) -> DeviceFailure | None:
+        """Return the failure of a kernel that reported a fatal error or was replaced by another system, else None.
 
-        The golden system answers by SSH before its ready line: its command line has no token of ours.
+        The golden system answers by SSH before its ready line; its command line has no token of this boot.
         """
         tap = self._strategy.tap
         if tap.fatal:
@@ -199,51 +203,54 @@ class LabgridDevice:
         other = command_line is not None and f"wqlab.token={self._strategy.token}" not in command_line.split()
         if other or self._rebooted():
             title = f"the kernel under test is gone: the device restarted by itself during `{action}`"
-            return kernel_failure(tap.found(FindingKind.HANG, title, ""))
+            return kernel_failure(tap.add_finding(FindingKind.HANG, title, ""))
         return None
 
     def _command_line(self) -> str | None:
-        """Of the kernel that answers by SSH, over a new connection; None when none does."""
+        """Return the command line of the kernel that answers over a new SSH connection; None if none answers."""
         strategy = self._strategy
-        if strategy.ssh.connect(strategy.watch, self._told, RECONNECT_S) is not None:
+        if strategy.ssh.connect(strategy.wakeup, self._kernel_ended, RECONNECT_S) is not None:
             return None
-        running = strategy.ssh.start("cat /proc/cmdline", strategy.watch)
+        running = strategy.ssh.start("cat /proc/cmdline", strategy.wakeup)
         try:
-            strategy.wait(lambda: running.done or self._told(), ANSWER_S)
+            strategy.wait(lambda: running.done or self._kernel_ended(), ANSWER_S)
         finally:
             if not running.done:
                 running.kill()
-        answer: Answer | None = running.answer
+        answer: CommandResult | None = running.answer
         return None if answer is None or answer.status else answer.stdout.decode(errors="replace")
 
-    def _overrun(self, action: str, timeout_s: float, cut: bool) -> DeviceFailure:
-        """Our kernel answers. Tasks that the kernel itself calls stuck are the kernel's; else it is the script's."""
+    def _timeout_failure(self, action: str, timeout_s: float, disconnected: bool) -> DeviceFailure:
+        """Return the failure if the kernel under test still answers: the kernel's if it reports blocked tasks, else the
+        script's."""
         tap = self._strategy.tap
         if stall := next((report for report in tap.reports if report.kind in STALLS), None):
             return kernel_failure(stall)
-        if cut:
-            return infrastructure(f"the SSH connection broke during `{action}`, though the device answers again")
+        if disconnected:
+            return infrastructure_failure(
+                f"the SSH connection broke during `{action}`, though the device answers again"
+            )
         command = "dmesg -c > /dev/null; echo w > /proc/sysrq-trigger; dmesg | tail -n 200"
         blocked = self._strategy.command(command, ANSWER_S)
         text = blocked.stdout.decode(errors="replace")
         if "state:D" in text:
             title = f"tasks are blocked: `{action}` did not end in {timeout_s:.0f} s"
-            return kernel_failure(tap.found(FindingKind.HUNG_TASK, title, text[-8000:]))
-        ended = infrastructure(
+            return kernel_failure(tap.add_finding(FindingKind.HUNG_TASK, title, text[-8000:]))
+        ended = infrastructure_failure(
             f"`{action}` did not end in {timeout_s:.0f} s, though the device answers", of_variant=True
         )
-        return self._gone(action, None) or ended
+        return self._kernel_gone_failure(action, None) or ended
 
-    def _echoes(self) -> bool:
-        """A console with an open terminal echoes a line feed, whatever became of the network."""
+    def _console_echoes(self) -> bool:
+        """Return True if the console echoes a line feed, as an open terminal does even without a network."""
         tap = self._strategy.tap
         before = tap.offset
         self._strategy.console.write(b"\n")
-        return self._strategy.wait(lambda: tap.offset > before, POKE_S)
+        return self._strategy.wait(lambda: tap.offset > before, ECHO_TIMEOUT_S)
 
 
 def _tar(files: Mapping[str, bytes]) -> bytes:
-    """What the plan needs on the device, as a tar stream."""
+    """Return the files as a tar archive, each executable."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w") as archive:
         for name, data in sorted(files.items()):

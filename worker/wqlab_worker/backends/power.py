@@ -1,4 +1,4 @@
-"""Power switches that are commands on this host."""
+"""Switch a device's power: power commands on this host, their time limits and errors."""
 
 from __future__ import annotations
 
@@ -7,40 +7,48 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
 
 from labgrid.driver import Driver, ExternalPowerDriver
 
-from .kexec import POWER_TIMEOUT_S
+from ..measure.device_interface import DeviceFailure
+from .verify_boot import infrastructure_failure
 
-_SAID_LIMIT = 4096
+POWER_TIMEOUT_S = 60.0
+"""Time limit of switching the power; labgrid's power drivers set none."""
+_OUTPUT_LIMIT = 4096
 
 
 class CommandPowerDriver(ExternalPowerDriver):  # type: ignore[misc]
-    """labgrid's own leaves a command running when its caller gives up: it could switch the next boot's power off."""
+    """Switch the power by commands, and kill a command whose caller stops waiting.
+
+    labgrid's own driver leaves the command running: it could switch off the power of the next boot.
+    """
 
     @Driver.check_active  # type: ignore[untyped-decorator]
     def on(self) -> None:
-        run(self.cmd_on)
+        run_power_command(self.cmd_on)
 
     @Driver.check_active  # type: ignore[untyped-decorator]
     def off(self) -> None:
-        run(self.cmd_off)
+        run_power_command(self.cmd_off)
 
 
-def run(command: str) -> None:
-    """Returns when `command` has ended; whatever interrupts that kills it and all it started.
+def run_power_command(command: str) -> None:
+    """Run `command` to its end. An exception kills the command and all its children.
 
-    Raises CalledProcessError, with what it said last as `output`, unless it succeeds.
+    Raises CalledProcessError, with the end of the output as `output`, if the exit status is not 0.
     """
-    # A file and not a pipe: a helper that stays behind (ssh's ControlPersist) would keep the pipe open.
-    with tempfile.TemporaryFile() as said:
-        # timeout(1) ends it even when this process is killed: a process group of its own is out of others' reach.
+    # A file and not a pipe: a child that stays behind (ssh's ControlPersist) would keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        # timeout(1) ends the command even if this process is killed, which does not reach another process group.
         process = subprocess.Popen(
             ["timeout", "--signal=KILL", f"{POWER_TIMEOUT_S + 5}", *shlex.split(command)],
             stdin=subprocess.DEVNULL,
-            stdout=said,
-            stderr=said,
+            stdout=output,
+            stderr=output,
             process_group=0,
         )
         try:
@@ -51,5 +59,43 @@ def run(command: str) -> None:
             process.wait()
             raise
         if status:
-            said.seek(max(0, said.seek(0, os.SEEK_END) - _SAID_LIMIT))
-            raise subprocess.CalledProcessError(status, shlex.split(command), output=said.read())
+            output.seek(max(0, output.seek(0, os.SEEK_END) - _OUTPUT_LIMIT))
+            raise subprocess.CalledProcessError(status, shlex.split(command), output=output.read())
+
+
+@contextmanager
+def time_limit(seconds: float, what: str) -> Iterator[None]:
+    """Interrupt a call that has no timeout of its own; works in the main thread only.
+
+    Raises DeviceFailure if the body takes longer than `seconds`; `what` names it in the message.
+    """
+
+    def expired(_number: int, _frame: FrameType | None) -> None:
+        raise infrastructure_failure(f"{what} took longer than {seconds:.0f} s", suspect=True)
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def power_errors(to: str) -> Iterator[None]:
+    """Turn any exception of a power driver (they differ by model) into a DeviceFailure. `to` is "on" or "off"."""
+    try:
+        yield
+    except DeviceFailure:
+        raise
+    except subprocess.CalledProcessError as error:
+        # Do not quote the command: it may contain a password.
+        output = " ".join((error.output or b"nothing").decode(errors="replace").split())[-300:]
+        raise infrastructure_failure(
+            f"the power could not be switched {to}: the command ended with status {error.returncode} "
+            f"and said: {output}",
+            suspect=True,
+        ) from error
+    except Exception as error:
+        raise infrastructure_failure(f"the power could not be switched {to}: {error}", suspect=True) from error

@@ -1,4 +1,4 @@
-"""What a booted kernel says of itself: one command on the device, parsed here. Pure."""
+"""Probe a booted kernel with one command on the device, and parse its output. Pure functions."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import LastLevel, Topology
 
 from ..build.build_id import build_id_in_notes
-from ..measure.text import decoded
+from ..measure.device_text import decode_output
 from . import temperature
-from .conditions import LACKING
-from .cpumodel import PATTERN, cpu_models
+from .condition_commands import NOT_AVAILABLE
+from .cpu_model import CPUINFO_PATTERN, cpu_models
 
 _CPU = "/sys/devices/system/cpu"
 _FILES = (
@@ -57,25 +57,26 @@ _CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
 _CAPACITY = re.compile(r"[0-9]{1,4}")
 _NOTES_MARK = b"\n==notes==\n"
 
-# One process each: hundreds of `cat`s would cost seconds on an emulated device.
+# Few processes: hundreds of `cat`s would take seconds on an emulated device.
 COMMAND = (
     f"grep -Hs '' {' '.join(_FILES)}; zcat /proc/config.gz 2>/dev/null | grep -E {shlex.quote(_CONFIG)}; "
-    f"grep -E '{PATTERN}' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
+    f"grep -E '{CPUINFO_PATTERN}' /proc/cpuinfo; printf '\\n==notes==\\n'; cat /sys/kernel/notes"
 )
 
-
 ANSWER_LIMIT = 8 << 20
-"""Bytes; a device with 512 CPUs answers with some hundred thousand."""
+"""Longest output in bytes; a device with 512 CPUs prints some hundred thousand."""
 CPU_LIMIT = 8192
-"""The most that Linux can be built for (CONFIG_NR_CPUS)."""
+"""Most CPUs that Linux can be built for (CONFIG_NR_CPUS)."""
 
 
 class ProbeError(ValueError):
-    """The device's answer lacks something that every kernel of the lab tells."""
+    """The device's output lacks something that every kernel of the lab reports."""
 
 
 @dataclass(frozen=True)
 class Probe:
+    """Identity, topology and environment of a booted kernel."""
+
     boot_id: str
     release: str
     cmdline: str
@@ -85,7 +86,7 @@ class Probe:
 
 
 def parse(answer: bytes) -> Probe:
-    """Raises ProbeError naming what is missing from the output of COMMAND."""
+    """Parse the output of COMMAND. Raises ProbeError, naming what is missing."""
     if len(answer) > ANSWER_LIMIT:
         raise ProbeError(f"the answer is {len(answer)} bytes long, more than {ANSWER_LIMIT}")
     text, mark, notes = answer.partition(_NOTES_MARK)
@@ -94,7 +95,7 @@ def parse(answer: bytes) -> Probe:
     files: dict[str, str] = {}
     config: dict[str, str] = {}
     cpuinfo: list[str] = []
-    for line in decoded(text).split("\n"):
+    for line in decode_output(text).split("\n"):
         if line.startswith("/"):
             name, _, value = line.partition(":")
             files.setdefault(name, value.strip())
@@ -117,13 +118,17 @@ def parse(answer: bytes) -> Probe:
 
 
 def gnu_build_id(notes: bytes) -> str:
+    """Return the GNU build id in the kernel's notes. Raises ProbeError if there is none."""
     if found := build_id_in_notes(notes):
         return found
     raise ProbeError("/sys/kernel/notes has no GNU build-id: the kernel was linked without --build-id")
 
 
 def cpu_list(text: str) -> list[int]:
-    """`0-2,8` -> [0, 1, 2, 8]. Raises ProbeError for what is no ascending list of CPU numbers below CPU_LIMIT."""
+    """Parse a list of CPUs: `0-2,8` gives [0, 1, 2, 8].
+
+    Raises ProbeError unless the numbers ascend and are below CPU_LIMIT.
+    """
     cpus: list[int] = []
     for part in text.split(","):
         if not (part := part.strip()):
@@ -138,53 +143,58 @@ def cpu_list(text: str) -> list[int]:
 
 
 def topology(files: Mapping[str, str]) -> MeasuredTopology:
-    """From sysfs. Without an L3 cache the L2 takes its place, else the cluster, else the package (as the kernel's
-    `cache` scope falls back to what it knows). Clusters are told where they are neither cores nor L3 domains."""
+    """Return the topology from sysfs files (path -> content). Raises ProbeError if no CPU is listed as online.
+
+    Without an L3 cache the last level is L2, else the cluster, else the package, as in the kernel's `cache` scope.
+    Clusters are reported where they are neither cores nor L3 domains.
+    """
     cpus = cpu_list(files.get(f"{_CPU}/online", ""))
     if not cpus:
         raise ProbeError(f"{_CPU}/online is empty or missing")
 
-    def of(cpu: int, *names: str) -> str:
+    def first_of(cpu: int, *names: str) -> str:
         return next((files[path] for name in names if files.get(path := f"{_CPU}/cpu{cpu}/{name}")), "")
 
-    package = {cpu: of(cpu, "topology/physical_package_id") or "0" for cpu in cpus}
+    package = {cpu: first_of(cpu, "topology/physical_package_id") or "0" for cpu in cpus}
     node = {
         cpu: name
         for path, value in files.items()
         if (name := path.removeprefix("/sys/devices/system/node/").removesuffix("/cpulist")) != path
         for cpu in cpu_list(value)
     }
-    core = _number(of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus)
-    cluster = _number(of(cpu, _CLUSTER) or f"CPU {cpu}" for cpu in cpus)
-    # Where the firmware tells of no clusters, each core is said to be one.
+    core = _number(
+        first_of(cpu, "topology/core_cpus_list", "topology/thread_siblings_list") or str(cpu) for cpu in cpus
+    )
+    cluster = _number(first_of(cpu, _CLUSTER) or f"CPU {cpu}" for cpu in cpus)
+    # Without clusters in the firmware's tables, the kernel reports each core as a cluster.
     shared = [name for name in _LAST_LEVEL if name != _CLUSTER or len(set(cluster)) < len(set(core))]
-    l3 = _number(of(cpu, *shared) or f"package {package[cpu]}" for cpu in cpus)
-    capacities = [of(cpu, "cpu_capacity") for cpu in cpus]
+    l3 = _number(first_of(cpu, *shared) or f"package {package[cpu]}" for cpu in cpus)
+    capacities = [first_of(cpu, "cpu_capacity") for cpu in cpus]
     return MeasuredTopology(
         cpus=len(cpus),
         online=None if cpus == list(range(len(cpus))) else cpus,
         core=core,
         l3=l3,
-        last_level=next((_LAST_LEVEL[name] for name in shared if of(cpus[0], name)), "package"),
+        last_level=next((_LAST_LEVEL[name] for name in shared if first_of(cpus[0], name)), "package"),
         node=_number(node.get(cpu, "node0") for cpu in cpus),
         package=_number(package[cpu] for cpu in cpus),
-        # x86 calls the CPUs that share an L2 cache a cluster, and mostly they are one core.
+        # x86 reports the CPUs that share an L2 cache as a cluster; mostly they are one core.
         cluster=None if cluster in (core, l3, list(range(len(cpus)))) else cluster,
         capacity=[int(each) for each in capacities] if all(map(_CAPACITY.fullmatch, capacities)) else None,
     )
 
 
 def _number(groups: Iterable[str]) -> list[int]:
-    """Groups numbered in the order in which CPUs first show them."""
+    """Number the groups in the order of their first CPU."""
     numbers: dict[str, int] = {}
     return [numbers.setdefault(group, len(numbers)) for group in groups]
 
 
-def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
-    """How the kernel's topology differs from the device type's, in words; empty when it is the declared one."""
+def topology_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
+    """Describe how the measured topology differs from the declared one; empty if it does not."""
     domains = f"{measured.last_level} domains"
     packages = [measured.package.count(package) for package in range(max(measured.package) + 1)]
-    # Before 6.0 arm64 kernels call each cluster of a device tree a package.
+    # Before 6.0, arm64 kernels report each cluster of a device tree as a package.
     as_clusters = packages == [cluster.cores * declared.threads_per_core for cluster in declared.clusters]
     expected = {
         "CPUs": (measured.cpus, declared.cpus),
@@ -195,46 +205,46 @@ def differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
     }
     other = {domains: f" {declared.last_level} domains"} if measured.last_level != declared.last_level else {}
     found = [
-        f"{seen} {what}, declared {wanted}{other.get(what, '')}"
-        for what, (seen, wanted) in expected.items()
-        if seen != wanted
+        f"{seen} {what}, declared {declared_number}{other.get(what, '')}"
+        for what, (seen, declared_number) in expected.items()
+        if seen != declared_number
     ]
     if found:
         return found
     sizes = [measured.l3.count(domain) for domain in range(declared.l3_domains)]
-    wanted_sizes = [cores * declared.threads_per_core for cores in declared.domain_cores]
-    if sizes != wanted_sizes:
-        found.append(f"{domains} of {_listed(sizes)} CPUs, declared {_listed(wanted_sizes)}")
+    declared_sizes = [cores * declared.threads_per_core for cores in declared.domain_cores]
+    if sizes != declared_sizes:
+        found.append(f"{domains} of {_listed(sizes)} CPUs, declared {_listed(declared_sizes)}")
     if len({measured.node.count(node) for node in set(measured.node)}) > 1:
         found.append("NUMA nodes of different sizes")
     found += _capacity_differences(measured, declared)
     if declared.threads_per_core == 2:
         sibling = measured.core[1:].index(measured.core[0]) + 1
-        wanted = 1 if declared.numbering == "contiguous" else declared.cpus // 2
-        if sibling != wanted:
+        declared_sibling = 1 if declared.numbering == "contiguous" else declared.cpus // 2
+        if sibling != declared_sibling:
             first, second = measured.numbers[0], measured.numbers[sibling]
             found.append(f"CPU {first}'s sibling is CPU {second}, declared numbering is {declared.numbering}")
     return found
 
 
 def _capacity_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
-    """Only which CPUs are stronger than which is checked: what clocks a device reaches scales the kernel's numbers."""
-    wanted = cpu_layout.described(declared).capacity
-    if wanted is None:
+    """Compare the order of the CPUs' capacities only, since clock speeds scale the kernel's numbers."""
+    declared_capacity = cpu_layout.described(declared).capacity
+    if declared_capacity is None:
         return []
     if measured.capacity is None:
-        return ["the kernel tells no cpu_capacity, declared are CPUs of different strength"]
+        return ["the kernel reports no cpu_capacity, but CPUs of different capacity are declared"]
     seen: dict[int, set[int]] = defaultdict(set)
-    for declared_as, capacity in zip(wanted, measured.capacity, strict=True):
+    for declared_as, capacity in zip(declared_capacity, measured.capacity, strict=True):
         seen[declared_as].add(capacity)
     kinds = [seen[declared_as] for declared_as in sorted(seen)]
     if all(max(weaker) < min(stronger) for weaker, stronger in pairwise(kinds)):
         return []
-    return [f"cpu_capacity {_listed(measured.capacity)}, declared {_listed(wanted)}"]
+    return [f"cpu_capacity {_listed(measured.capacity)}, declared {_listed(declared_capacity)}"]
 
 
 def _listed(numbers: Iterable[int]) -> str:
-    """`4x400 4x1024` for a list of CPUs' capacities."""
+    """Format CPU capacities with repetitions counted, as in `4x400 4x1024`."""
     runs = [(len(list(run)), number) for number, run in groupby(numbers)]
     return " ".join(f"{length}x{number}" if length > 1 else f"{number}" for length, number in runs)
 
@@ -253,7 +263,7 @@ def _environment(files: Mapping[str, str], config: Mapping[str, str], model: str
         "kernel": files.get("/proc/version", ""),
         "cpu model": model,
         "clock source": files.get("/sys/devices/system/clocksource/clocksource0/current_clocksource", ""),
-        "governor": files.get(f"{_CPU}/cpu0/cpufreq/scaling_governor", LACKING),
+        "governor": files.get(f"{_CPU}/cpu0/cpufreq/scaling_governor", NOT_AVAILABLE),
         "boost": _boost(files),
         "temperature": _temperature(files),
         "smt": files.get(f"{_CPU}/smt/control", ""),
@@ -275,13 +285,13 @@ def _boost(files: Mapping[str, str]) -> str:
         return known.get(value, value)
     if (value := files.get(f"{_CPU}/intel_pstate/no_turbo")) is not None:
         return {"1": "off", "0": "on"}.get(value, value)
-    return LACKING
+    return NOT_AVAILABLE
 
 
 def _temperature(files: Mapping[str, str]) -> str:
     folders = ("/sys/class/thermal/", "/sys/class/hwmon/")
-    degrees = temperature.hottest({path: value for path, value in files.items() if path.startswith(folders)})
-    return LACKING if degrees is None else f"{degrees:.1f} °C"
+    degrees = temperature.hottest_celsius({path: value for path, value in files.items() if path.startswith(folders)})
+    return NOT_AVAILABLE if degrees is None else f"{degrees:.1f} °C"
 
 
 def _preemption(dynamic: str, config: Mapping[str, str]) -> str:
@@ -296,10 +306,10 @@ def _chosen(text: str) -> str:
 
 
 def _mitigations(files: Mapping[str, str]) -> str:
-    """`off` when the command line says so, else how each known vulnerability stands."""
-    asked = [word for word in files.get("/proc/cmdline", "").split() if word.startswith("mitigations=")]
-    if asked[-1:] == ["mitigations=off"]:  # the last one counts
+    """Return `off` if the command line switches mitigations off, else the state of each vulnerability."""
+    options = [word for word in files.get("/proc/cmdline", "").split() if word.startswith("mitigations=")]
+    if options[-1:] == ["mitigations=off"]:  # the last one takes effect
         return "off (command line)"
     prefix = f"{_CPU}/vulnerabilities/"
-    stands = {path.removeprefix(prefix): value for path, value in files.items() if path.startswith(prefix)}
-    return "; ".join(f"{name}: {value}" for name, value in sorted(stands.items()) if value != "Not affected")
+    states = {path.removeprefix(prefix): value for path, value in files.items() if path.startswith(prefix)}
+    return "; ".join(f"{name}: {value}" for name, value in sorted(states.items()) if value != "Not affected")

@@ -1,7 +1,7 @@
-"""What a worker and its device-session process say to each other: one JSON line a message.
+"""Messages between a worker and its device-session process, one JSON line each.
 
-Worker to session (its standard input): one `Order`, then `Word`s; end of file means that the worker is gone.
-Session to worker (its standard output): `Said` lines, the last one of them a result.
+Worker to session (standard input): one `SessionRequest`, then `SessionCommand`s; end of file means that the worker has
+ended. Session to worker (standard output): `SessionMessage`s, the last one a `ResultMessage`.
 """
 
 from __future__ import annotations
@@ -23,87 +23,98 @@ class _Line(BaseModel):
 
 
 class Image(_Line):
+    """A kernel image on this machine."""
+
     path: Path
     sha256: str
 
 
-class Order(_Line):
-    """Everything a session needs to run."""
+class SessionRequest(_Line):
+    """Run request: everything a session needs."""
 
     job: RunJob
     remaining: list[BlockPlan]
     images: dict[Arm, Image]
     modules: dict[Arm, dict[str, Base64Bytes]] = Field(default_factory=dict)
-    """Beside the plan's files, for each kernel its own: see `modules.files_for_device`."""
+    """Files for one kernel alone, beside those of the plan; see `build.modules.files_for_kernel`."""
     coordinator: str
     holder: str
     ssh_key: Path
     lease_s: float
     facts: dict[str, str] = Field(default_factory=dict)
-    """What the lab knows of the device and the device itself cannot see; part of every boot's environment."""
+    """Facts about the device that it cannot report itself; added to the environment of each boot."""
 
 
-class Word(_Line):
-    """The lease holds for `lease_s` seconds more; `stop` ends the session."""
+class SessionCommand(_Line):
+    """Command to a session: extend the lease to `lease_s` seconds from now, or stop with the failure `stop`."""
 
     lease_s: float | None = None
     stop: Failure | None = None
 
 
-class EventSaid(_Line):
-    said: Literal["event"] = "event"
+class EventMessage(_Line):
+    """An event of the run."""
+
+    type: Literal["event"] = "event"
     event: RunEvent
 
 
-class ConsoleSaid(_Line):
-    said: Literal["console"] = "console"
+class ConsoleMessage(_Line):
+    """Console output of a boot; `offset` as in `EventSink.console`."""
+
+    type: Literal["console"] = "console"
     boot: BootKey
     offset: int
     data: Base64Bytes
 
 
-class ArtifactSaid(_Line):
-    said: Literal["artifact"] = "artifact"
+class ArtifactMessage(_Line):
+    """A file of the run."""
+
+    type: Literal["artifact"] = "artifact"
     kind: ArtifactKind
     name: str
     data: Base64Bytes
 
 
-class ResultSaid(_Line):
-    said: Literal["result"] = "result"
+class ResultMessage(_Line):
+    """The result of the run; the last message."""
+
+    type: Literal["result"] = "result"
     result: RunResult
 
 
-Said = Annotated[EventSaid | ConsoleSaid | ArtifactSaid | ResultSaid, Field(discriminator="said")]
-SAID: TypeAdapter[Said] = TypeAdapter(Said)
+SessionMessage = Annotated[EventMessage | ConsoleMessage | ArtifactMessage | ResultMessage, Field(discriminator="type")]
+SESSION_MESSAGES: TypeAdapter[SessionMessage] = TypeAdapter(SessionMessage)
 
 
-class Held(_Line):
-    """A place that a session of this lab holds, or held when it died."""
+class HeldPlace(_Line):
+    """A place that a session of this lab holds, or held when it ended without releasing it."""
 
     place: str
     holder: str
 
 
-class Clearing(_Line):
-    """For the reaper: with `free` null, list what this lab's sessions hold; else power those off and let them go."""
+class ClearRequest(_Line):
+    """Request of the reaper: if `free` is null, list the places that this lab's sessions hold; otherwise power off the
+    devices of those places and release them."""
 
     coordinator: str
     lab: str
-    free: list[Held] | None = None
+    free: list[HeldPlace] | None = None
     power: dict[str, ExternalPower] = Field(default_factory=dict)
-    """Of the places whose devices are switched by commands of their own."""
+    """Power commands by place, for devices that have their own."""
 
 
-HELD: TypeAdapter[list[Held]] = TypeAdapter(list[Held])
+HELD_PLACES: TypeAdapter[list[HeldPlace]] = TypeAdapter(list[HeldPlace])
 
 
 def holder_name(lab: str, run_id: int, fence: int) -> str:
-    """How a session names itself to labgrid: host/user with exactly one slash; the fence makes it unique."""
+    """Return a session's name in labgrid: host/user with exactly one slash; the fence makes it unique."""
     host = re.sub(r"[^A-Za-z0-9.-]", "-", socket.gethostname())
     return f"wqlab:{lab}:{host}/run-{run_id}-fence-{fence}"
 
 
 def is_session_of(lab: str, holder: str) -> bool:
-    """True for a name that `holder_name` made for this lab; people's names never are."""
+    """Return True if `holder_name` made this name for `lab`; no person's name matches."""
     return re.fullmatch(rf"wqlab:{re.escape(lab)}:[^/:]+/run-\d+-fence-\d+", holder) is not None

@@ -1,7 +1,7 @@
-"""Commands on a device over one SSH master connection. A labgrid driver, bound to a NetworkService.
+"""Run commands on a device over one SSH master connection: a labgrid driver, bound to a NetworkService.
 
 labgrid's own SSHDriver polls for the connection, splits commands at blanks, cannot stream into a command, and takes
-up to two minutes to let go of a dead device; see docs/decisions.
+up to two minutes to close the connection to a dead device; see docs/decisions.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ import attr
 from labgrid import target_factory
 from labgrid.driver.common import Driver
 
-from ..measure.text import decoded
-from .console import Watch
+from ..measure.device_text import decode_output
+from .console_tap import Wakeup
 
 ALIVE_INTERVAL_S = 10
 ALIVE_COUNT = 4
-"""The connection is given up when the device's sshd has not answered for interval x count seconds."""
+"""The connection ends when the device's sshd has not answered for interval x count seconds."""
 _CONNECTED = b"connected\n"
-
-
 STDOUT_LIMIT = 32 << 20
 STDERR_LIMIT = 1 << 20
-"""Bytes that a command may print; beyond that it is killed: a device must not fill its worker's memory."""
+"""Most bytes that a command may print; then it is killed, so that a device cannot fill the worker's memory."""
 _PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandResult:
+    """Exit status and output of a command that ended."""
+
     status: int
-    """255 is SSH's own: the transport broke (or the command really ended with 255, which ours never do)."""
+    """255 is SSH's own: the connection broke (no command of the lab ends with 255)."""
     stdout: bytes
     stderr: bytes
-    excess: str | None = None
-    """Set when the command was killed because it printed too much; in words."""
+    output_excess: str | None = None
+    """Why the command was killed for printing too much; None if it was not."""
 
     @property
     def text(self) -> str:
-        return decoded(self.stdout)
+        return decode_output(self.stdout)
 
     @property
-    def complaint(self) -> str:
-        return decoded(self.stderr)
+    def stderr_text(self) -> str:
+        return decode_output(self.stderr)
 
     @property
     def transport_lost(self) -> bool:
@@ -60,15 +60,15 @@ class Answer:
 
 
 class Command:
-    """A running command; `done` turns true, and the watch rings, when it has ended."""
+    """A running command. When it ends, `done` becomes true and `wakeup` is notified."""
 
-    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes | None, watch: Watch) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes | None, wakeup: Wakeup) -> None:
         self._process = process
         self._stdin = stdin
-        self._watch = watch
+        self._wakeup = wakeup
         self._killed = False
-        self.answer: Answer | None = None
-        """None until it has ended by itself."""
+        self.answer: CommandResult | None = None
+        """None until the command has ended by itself."""
         self._thread = threading.Thread(target=self._collect, name="ssh command", daemon=True)
         self._thread.start()
 
@@ -77,59 +77,59 @@ class Command:
         return self.answer is not None
 
     def _collect(self) -> None:
-        answer = _talk(self._process, self._stdin)
+        answer = _communicate(self._process, self._stdin)
         if not self._killed:
             self.answer = answer
-        self._watch.ring()
+        self._wakeup.notify()
 
     def kill(self) -> None:
-        """Ends the local end; what runs on the device stays."""
+        """Kill the local ssh process; the command on the device keeps running."""
         self._killed = True
         self._process.kill()
         self._thread.join(timeout=5)
 
 
-def _talk(process: subprocess.Popen[bytes], stdin: bytes | None) -> Answer:
-    """`Popen.communicate` with bounds. Leaves the pipes closed; does not wait for whoever else may hold them."""
+def _communicate(process: subprocess.Popen[bytes], stdin: bytes | None) -> CommandResult:
+    """Do as `Popen.communicate`, with output limits and without waiting for other processes that hold the pipes."""
     assert process.stdout and process.stderr  # noqa: S101 - both are pipes
-    said = {process.stdout: bytearray(), process.stderr: bytearray()}
+    output = {process.stdout: bytearray(), process.stderr: bytearray()}
     limits = {process.stdout: STDOUT_LIMIT, process.stderr: STDERR_LIMIT}
     names = {process.stdout: "standard output", process.stderr: "standard error"}
-    excess: str | None = None
+    output_excess: str | None = None
     with selectors.DefaultSelector() as ready:
-        for output in said:
-            ready.register(output, selectors.EVENT_READ)
+        for stream in output:
+            ready.register(stream, selectors.EVENT_READ)
         left = memoryview(stdin or b"")
         if process.stdin:
             os.set_blocking(process.stdin.fileno(), False)
             ready.register(process.stdin, selectors.EVENT_WRITE)
-        while ready.get_map() and not excess:
+        while ready.get_map() and not output_excess:
             for key, _ in ready.select():
                 pipe: Any = key.fileobj
                 if pipe is process.stdin:
-                    left = _written(key.fd, left)
+                    left = _write_some(key.fd, left)
                     ended = not left
                 else:
                     data = os.read(key.fd, _PIECE)
                     ended = not data
-                    kept = limits[pipe] - len(said[pipe])
-                    said[pipe] += data[:kept]
+                    kept = limits[pipe] - len(output[pipe])
+                    output[pipe] += data[:kept]
                     if len(data) > kept:
-                        excess = f"more than {limits[pipe] >> 20} MiB on {names[pipe]}"
+                        output_excess = f"more than {limits[pipe] >> 20} MiB on {names[pipe]}"
                 if ended:
                     ready.unregister(pipe)
                     pipe.close()
-    if excess:
+    if output_excess:
         process.kill()
         process.stdout.close()
         process.stderr.close()
     if process.stdin:
         process.stdin.close()
-    return Answer(process.wait(), bytes(said[process.stdout]), bytes(said[process.stderr]), excess)
+    return CommandResult(process.wait(), bytes(output[process.stdout]), bytes(output[process.stderr]), output_excess)
 
 
-def _written(pipe: int, data: memoryview) -> memoryview:
-    """What is left of `data`; nothing when the other end takes no more."""
+def _write_some(pipe: int, data: memoryview) -> memoryview:
+    """Write a part of `data`; return the rest, or nothing if the other end has closed."""
     try:
         return data[os.write(pipe, data[:_PIECE]) :]
     except BlockingIOError:
@@ -141,7 +141,7 @@ def _written(pipe: int, data: memoryview) -> memoryview:
 @target_factory.reg_driver
 @attr.s(eq=False)
 class DeviceSSHDriver(Driver):  # type: ignore[misc]
-    """`connect` makes the master connection, `start` begins a command over it, `close` drops it without waiting."""
+    """SSH driver: `connect` opens the master connection, `start` runs a command over it, `close` drops it at once."""
 
     bindings = {"networkservice": "NetworkService"}
     keyfile: str = attr.ib(default="", validator=attr.validators.instance_of(str))
@@ -160,7 +160,7 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
         options = {
             "BatchMode": "yes",
             "IdentitiesOnly": "yes",
-            # A device's host key is made anew at every boot; the lab's network is closed.
+            # Each boot generates a new host key; the lab's network is closed.
             "StrictHostKeyChecking": "no",
             "UserKnownHostsFile": "/dev/null",
             "LogLevel": "ERROR",
@@ -170,17 +170,17 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
         }
         return ["-x", "-F", "none", *(part for name, value in options.items() for part in ("-o", f"{name}={value}"))]
 
-    def connect(self, watch: Watch, stopped: Callable[[], bool], timeout_s: float) -> str | None:
-        """Connects; None when connected, else why not. A refused connection is tried again until the time is over."""
+    def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
+        """Connect; return None on success, else the reason. A refused connection is tried again until the timeout."""
         deadline = time.monotonic() + timeout_s
         while True:
-            reason = self._connect_once(watch, stopped, max(1.0, deadline - time.monotonic()))
+            reason = self._connect_once(wakeup, stopped, max(1.0, deadline - time.monotonic()))
             if reason is None or stopped() or time.monotonic() >= deadline - 0.5:
                 return reason
-            # Refused or reset: the device's network is coming up, or going down. Nothing announces either.
-            watch.wait_for(stopped, min(0.5, deadline - time.monotonic()))
+            # Refused or reset: the device's network is coming up or going down, and no event reports either.
+            wakeup.wait_for(stopped, min(0.5, deadline - time.monotonic()))
 
-    def _connect_once(self, watch: Watch, stopped: Callable[[], bool], timeout_s: float) -> str | None:
+    def _connect_once(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
         self.close()
         self._folder = Path(tempfile.mkdtemp(prefix="wqlab-ssh-"))
         command = [
@@ -190,7 +190,7 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
             *("-i", self.keyfile),
             *("-o", f"ConnectTimeout={max(1, round(timeout_s))}"),
             *("-o", f"ServerAliveInterval={ALIVE_INTERVAL_S}", "-o", f"ServerAliveCountMax={ALIVE_COUNT}"),
-            # Runs here, after authentication, when the master already listens: the event that it is connected.
+            # Runs on this host once the master is authenticated and listens: the event that it is connected.
             *("-o", "PermitLocalCommand=yes", "-o", "LocalCommand=echo connected"),
             self.networkservice.address,
         ]
@@ -198,20 +198,20 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
         self._master = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
         )
-        said: list[bytes] = []
+        lines: list[bytes] = []
 
         def listen(process: subprocess.Popen[bytes]) -> None:
             assert process.stdout and process.stderr  # noqa: S101 - both are pipes
-            said.append(process.stdout.readline())
-            watch.ring()
-            if said[0] != _CONNECTED:
+            lines.append(process.stdout.readline())
+            wakeup.notify()
+            if lines[0] != _CONNECTED:
                 self._error = process.stderr.read(STDERR_LIMIT)
-                said.append(b"ended")
-                watch.ring()
+                lines.append(b"ended")
+                wakeup.notify()
 
         threading.Thread(target=listen, args=(self._master,), name="ssh master", daemon=True).start()
-        watch.wait_for(lambda: said == [_CONNECTED] or len(said) > 1 or stopped(), timeout_s + 1)
-        if said == [_CONNECTED]:
+        wakeup.wait_for(lambda: lines == [_CONNECTED] or len(lines) > 1 or stopped(), timeout_s + 1)
+        if lines == [_CONNECTED]:
             return None
         self.close()
         return self._error.decode(errors="replace").strip()[-500:] or f"no SSH answer in {timeout_s:.0f} s"
@@ -220,18 +220,18 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
     def connected(self) -> bool:
         return self._master is not None and self._master.poll() is None
 
-    def start(self, command: str, watch: Watch, stdin: bytes | None = None) -> Command:
-        """Begins a command for the device's shell."""
+    def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Command:
+        """Start a command in the device's shell."""
         process = subprocess.Popen(
             ["ssh", *self._options(), self.networkservice.address, command],
             stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
-        return Command(process, stdin, watch)
+        return Command(process, stdin, wakeup)
 
     def close(self) -> None:
-        """Never waits for the device: it may be dead."""
+        """Close the connection without waiting for the device, which may be dead."""
         if self._master:
             self._master.kill()
             self._master.wait()
@@ -239,3 +239,11 @@ class DeviceSSHDriver(Driver):  # type: ignore[misc]
         if self._folder:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None
+
+
+def public_key_blob(public_key_file: Path) -> str:
+    """Return the base64 field of an OpenSSH public key file. Raises ValueError unless it is an ed25519 key."""
+    kind, _, rest = public_key_file.read_text().strip().partition(" ")
+    if kind != "ssh-ed25519":
+        raise ValueError(f"{public_key_file} holds a {kind} key; devices take ssh-ed25519")
+    return rest.split(" ")[0]

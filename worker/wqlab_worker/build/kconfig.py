@@ -1,4 +1,4 @@
-"""Kernel configuration fragments: what was asked for, and what a finished .config has."""
+"""Compare kernel configuration fragments with a finished .config."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 _LINE = re.compile(r"(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)\Z")
 
 
-def options(text: str) -> dict[str, str]:
-    """Option (without CONFIG_) -> value; an option that is not set has `n`. Later lines win."""
+def parse_options(text: str) -> dict[str, str]:
+    """Return option (without CONFIG_) -> value; an option that is not set has `n`. Later lines win."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         if match := _LINE.match(line.strip()):
@@ -17,18 +17,17 @@ def options(text: str) -> dict[str, str]:
     return found
 
 
-def unmet(fragments: Iterable[str], config: str) -> list[str]:
-    """What the fragments, merged in order, ask for and `config` does not have, as `CONFIG_X=y (is n)`, sorted.
+def unmet_options(fragments: Iterable[str], config: str) -> list[str]:
+    """Return the options in which `config` differs from the fragments, merged in order, as sorted `CONFIG_X=y (is n)`.
 
-    Kconfig drops an option silently when the tree lacks it, when something it depends on is off, or when something
-    else selects it.
+    Kconfig changes an option silently if the tree lacks it, if a dependency is off, or if another option selects it.
     """
-    asked: dict[str, str] = {}
+    requested: dict[str, str] = {}
     for fragment in fragments:
-        asked.update(options(fragment))
-    have = options(config)
+        requested.update(parse_options(fragment))
+    actual = parse_options(config)
     return sorted(
-        f"CONFIG_{name}={value} (is {have.get(name, 'n')})"
-        for name, value in asked.items()
-        if have.get(name, "n") != value
+        f"CONFIG_{name}={value} (is {actual.get(name, 'n')})"
+        for name, value in requested.items()
+        if actual.get(name, "n") != value
     )

@@ -1,7 +1,7 @@
-"""The lab's own kernel modules (kernels/modules): built against a kernel, and given to the device that runs it.
+"""Build the lab's kernel modules (kernels/modules) against a kernel, and choose the module files for a device.
 
-A module that does not build against a kernel is no fault of that kernel: the build passes without it and says why, and
-so does every plan that needs it.
+A module that does not build against a kernel does not fail the kernel's build. The result has the reason, and plans
+that need the module are unsupported for this kernel.
 """
 
 from __future__ import annotations
@@ -16,33 +16,37 @@ from wqlab_contracts.messages import Artifact, BuildJob, Kernel, RunJob
 
 from ..sandbox import Sandbox
 from ..workspace import collect
-from . import log as buildlog
-from . import workqueue_offsets
+from . import build_log, workqueue_offsets
 from .reproduce import BUILD, IDENTITY
 from .toolchain import PREFIX
 
 MODULES = "/modules"
-"""Where the sandbox shows the modules' sources, and builds them."""
+"""Folder in the sandbox with the modules' sources, where they are built."""
 SIZE_LIMIT = 64 << 20
 REASON_LIMIT = 300
 
 
 @dataclass
 class BuiltModules:
+    """The result of building modules."""
+
     files: list[str] = field(default_factory=list)
-    """NAME.ko of each that was built, in the result's folder."""
+    """NAME.ko of each module that was built, in the folder of the result."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Name -> why there is no NAME.ko."""
+    """Module -> reason why it was not built."""
     log: list[str] = field(default_factory=list)
-    """What make printed, and what was made of it; apart from the kernel's log, whose warnings are the series'."""
+    """Output of make and messages of wqlab.
+
+    It is kept apart from the kernel's log, whose warnings count for the series.
+    """
 
 
 def build_modules(
     job: BuildJob, sandbox: Sandbox, sources: Path, target: Path, on_tick: Callable[[], None]
 ) -> BuiltModules:
-    """Builds each of the job's modules in the `sandbox` that has just built the kernel, into `target`/NAME.ko.
+    """Build each module of the job in the `sandbox` that has built the kernel, into `target`/NAME.ko.
 
-    `sources` is what the sandbox shows as MODULES. Raises InfrastructureError when the sandbox cannot be set up.
+    `sources` is the folder bound as MODULES. Raises InfrastructureError if the sandbox cannot be set up.
     """
     built = BuiltModules()
     for name in sorted(job.modules):
@@ -51,14 +55,14 @@ def build_modules(
             (sources / name / file).write_text(text)
         output = target / f"{name}.log"
         with output.open("wb") as log:
-            finished = sandbox.run(_make(job, name), log=log, on_tick=on_tick)
+            finished = sandbox.run(_make_command(job, name), log=log, on_tick=on_tick)
         lines = output.read_text(errors="replace").splitlines()
         output.unlink()
         built.log += [f"wqlab: module {name}", *lines]
         if finished.exit_code == 0 and finished.stopped is None:
-            reason = _collected(sources, name, target)
+            reason = _collect(sources, name, target)
         else:
-            reason = finished.stopped.value if finished.stopped else buildlog.first_errors(lines)[0]
+            reason = finished.stopped.value if finished.stopped else build_log.first_errors(lines)[0]
             reason = reason or f"make ended with exit status {finished.exit_code}"
         if reason is None:
             built.files.append(f"{name}.ko")
@@ -68,8 +72,8 @@ def build_modules(
     return built
 
 
-def _collected(sources: Path, name: str, target: Path) -> str | None:
-    """Why there is no module although make is content; None when there is one."""
+def _collect(sources: Path, name: str, target: Path) -> str | None:
+    """Copy the built module to `target`; return None, or the reason if make left no usable module."""
     try:
         collect(sources, f"{name}/{name}.ko", target / f"{name}.ko", SIZE_LIMIT)
     except OSError as error:
@@ -77,7 +81,7 @@ def _collected(sources: Path, name: str, target: Path) -> str | None:
     return None
 
 
-def _make(job: BuildJob, name: str) -> list[str]:
+def _make_command(job: BuildJob, name: str) -> list[str]:
     toolchain = job.recipe.toolchain
     variables = {
         "O": BUILD,
@@ -87,21 +91,21 @@ def _make(job: BuildJob, name: str) -> list[str]:
         **({"CC": toolchain, "HOSTCC": toolchain} if toolchain.startswith("clang") else {}),
         **IDENTITY,
     }
-    return ["make", "-C", buildlog.SOURCE, *(f"{key}={value}" for key, value in variables.items()), "modules"]
+    return ["make", "-C", build_log.SOURCE, *(f"{key}={value}" for key, value in variables.items()), "modules"]
 
 
-def files_for_device(wanted: list[str], kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
-    """What goes to the device for each of the `wanted` modules: NAME.ko, or NAME.absent with one line that says why.
+def files_for_device(names: list[str], kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
+    """Return a file for the device for each module: NAME.ko, or NAME.absent with the reason in one line.
 
-    `fetch` gives an artifact's path on this machine, its hash checked.
+    `fetch` returns the path of an artifact on this machine, after checking its hash.
     """
     files = {}
-    for name in wanted:
+    for name in names:
         if name in kernel.modules:
             files[f"{name}.ko"] = fetch(kernel.modules[name]).read_bytes()
         elif name in kernel.failed_modules:
-            why = f"module {name} does not build against this kernel: {kernel.failed_modules[name]}"
-            files[f"{name}.absent"] = f"{why}\n".encode()
+            reason = f"module {name} does not build against this kernel: {kernel.failed_modules[name]}"
+            files[f"{name}.absent"] = f"{reason}\n".encode()
         elif kernel.own_modules and (own := _from_tar(fetch(kernel.own_modules), name)) is not None:
             files[f"{name}.ko"] = own
         else:
@@ -110,19 +114,19 @@ def files_for_device(wanted: list[str], kernel: Kernel, fetch: Callable[[Artifac
 
 
 def _from_tar(path: Path, name: str) -> bytes | None:
-    """Content of NAME.ko among the modules that a kernel installs; an archive that cannot be read has none."""
-    wanted = f"{name}.ko".replace("-", "_")
+    """Return the content of NAME.ko in the archive of a kernel's own modules; None if it has none or is unreadable."""
+    file_name = f"{name}.ko".replace("-", "_")
     with suppress(tarfile.TarError), tarfile.open(path) as archive:
         for member in archive:
             file = PurePosixPath(member.name).name.replace("-", "_")
-            if file == wanted and member.isreg() and member.size <= SIZE_LIMIT:
+            if file == file_name and member.isreg() and member.size <= SIZE_LIMIT:
                 content = archive.extractfile(member)
                 return content.read() if content else None
     return None
 
 
 def files_for_kernel(job: RunJob, kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
-    """What goes to the device beside the plan's files, for this kernel alone."""
+    """Return the files that the device gets for this kernel, in addition to the plan's files."""
     files = dict(files_for_device(job.plan.modules, kernel, fetch))
     if kernel.workqueue_layout is not None:
         offsets = fetch(kernel.workqueue_layout).read_text(errors="replace")

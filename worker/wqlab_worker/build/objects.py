@@ -1,9 +1,8 @@
-"""The object files of a base's build, kept, so that a series which edits some C files compiles those and what includes
-them, and nothing else.
+"""Keep the object files of base builds, so that a candidate compiles only what its series changes.
 
-make tells what is out of date by time: a candidate's unchanged files are its base's own (see `checkout`), older than
-their objects; what git wrote anew is younger. That is trusted only with edits of C and assembler files, whose headers
-kbuild lists for each object. Whatever else a series does, its kernel is built from nothing.
+make compares modification times. Unchanged files of a candidate are those of its base (see `checkout`) and older than
+their objects; files that git wrote for the series are newer. This is relied on only for changes of C and assembler
+files, whose headers kbuild lists for each object. A series with any other change is built from scratch.
 """
 
 from __future__ import annotations
@@ -26,15 +25,15 @@ log = structlog.get_logger()
 
 KEPT_BYTES = 8 * GIB
 _TRACKED = {".c", ".h", ".S"}
-_OTHERS_TOOLS = ("scripts/", "tools/")
-"""What is built there decides how everything else is built."""
+_BUILD_TOOLS = ("scripts/", "tools/")
+"""Folders of programs that take part in the build of everything else."""
 
 
 def keep(workspace: Workspace, key: str, build: Path) -> None:
-    """Takes the folder of a trusted build that has passed; the trees used least recently make room for it."""
+    """Move the build folder of a trusted, passed build into the cache, and remove the least recently used ones."""
     size = disk_usage(build)
     if size > KEPT_BYTES:
-        log.warning("objects not kept: too large", build=key, bytes=size)
+        log.warning("object files are too large to be kept", build=key, bytes=size)
         return
     target = workspace.objects / key
     with workspace.lock("objects"), workspace.temporary("objects") as old:
@@ -50,10 +49,13 @@ def keep(workspace: Workspace, key: str, build: Path) -> None:
                 tree.rename(old / tree.name)
 
 
-def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: Path) -> str:
-    """Fills the empty folder `build` with the objects of the base, configured as it was (tuxmake keeps what it finds);
-    the key of that build, or "" when there is none to begin with and `build` is still empty."""
-    if not source.base_tree_oid or not all(_is_edit(change, source.files) for change in source.changes):
+def restore_base(workspace: Workspace, job: BuildJob, source: CheckedOut, build: Path) -> str:
+    """Copy the object files of the candidate's base into the empty folder `build`.
+
+    Returns the key of the base's build, or "" if no build can be used; `build` is then still empty. The configuration
+    is copied too, and tuxmake keeps it.
+    """
+    if not source.base_tree_oid or not all(_is_tracked(change, source.files) for change in source.changes):
         return ""
     key = build_key(source.base_tree_oid, job.recipe, job.arch, job.fragments, job.toolchain, job.modules)
     kept = workspace.objects / key
@@ -66,17 +68,20 @@ def begin_with(workspace: Workspace, job: BuildJob, source: CheckedOut, build: P
             ["cp", "-a", "--reflink=auto", "--", f"{kept}/.", build], capture_output=True, text=True, check=False
         )
     if copied.returncode != 0:
-        log.warning("objects not copied; building from nothing", build=key, error=copied.stderr[-500:])
+        log.warning("object files cannot be copied; building from scratch", build=key, error=copied.stderr[-500:])
         remove_tree(build)
         build.mkdir()
         return ""
-    # The base may have been built since git wrote these.
+    # The base may have been built after git wrote these files.
     for change in source.changes:
         os.utime(source.files / change.path, follow_symlinks=False)
     return key
 
 
-def _is_edit(change: Change, files: Path) -> bool:
-    """A link counts by the file that it names, which may be anywhere: no edit."""
-    tracked = Path(change.path).suffix in _TRACKED and not change.path.startswith(_OTHERS_TOOLS)
-    return change.status == "M" and tracked and not (files / change.path).is_symlink()
+def _is_tracked(change: Change, files: Path) -> bool:
+    """Return True if the change is one whose effects kbuild tracks.
+
+    A symbolic link is not: its target may be anywhere.
+    """
+    in_source = Path(change.path).suffix in _TRACKED and not change.path.startswith(_BUILD_TOOLS)
+    return change.status == "M" and in_source and not (files / change.path).is_symlink()

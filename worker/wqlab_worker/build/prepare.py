@@ -1,7 +1,7 @@
-"""Makes trees and kernels ready without a server: `python -m wqlab_worker.build.prepare tree|kernel ...`.
+"""Prepare trees and kernels without a server: `python -m wqlab_worker.build.prepare tree|kernel ...`.
 
-Builds here go through the same function under the same key as those of a submission, so whichever comes first, the
-other finds it done. Standard output is the answer; progress for people goes to standard error.
+Builds use the same function and the same key as those of submissions, so either finds what the other has built. The
+result goes to standard output, progress to standard error.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ from wqlab_contracts.specs import CpuArch
 from ..apply.mirror import source_at, update_mirror
 from ..failures import JobError, UserError
 from ..workspace import Progress, Workspace, no_progress
-from .build_kernel import build, build_folder
+from .build_kernel import build
+from .kept_builds import build_folder
 from .toolchain import toolchain_identity
 
 _TERMINAL_INTERVAL_S = 0.5
@@ -34,17 +35,17 @@ _LOG_INTERVAL_S = 15.0
 
 
 def prepare_tree(data: DataFolder, tree: str, workspace: Workspace, progress: Progress = no_progress) -> Source:
-    """The tree's mirror, brought up to date, and the commit its branch is at. Raises JobError."""
+    """Update the tree's mirror and return the commit of its branch. Raises JobError."""
     if tree not in data.trees:
-        raise UserError(f"no tree {tree!r}", advice=f"There are: {', '.join(data.trees)}")
+        raise UserError(f"no tree {tree!r}", advice=f"Choose one of: {', '.join(data.trees)}")
     mirror = update_mirror(data.trees[tree], workspace, progress)
     return source_at(data.trees[tree], mirror.git, mirror.head)
 
 
 def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emulated: bool) -> BuildJob:
-    """The build of `source` as a server would order it: same recipe, same fragments, same key. Raises JobError."""
+    """Return the job for building `source`, with the same key as the server's. Raises JobError."""
     if recipe not in data.recipes:
-        raise UserError(f"no recipe {recipe!r}", advice=f"There are: {', '.join(data.recipes)}")
+        raise UserError(f"no recipe {recipe!r}", advice=f"Choose one of: {', '.join(data.recipes)}")
     chosen = data.recipes[recipe]
     fragments = {name: data.fragment(name) for name in fragment_names(chosen, arch, emulated)}
     modules = data.modules_of(chosen)
@@ -64,22 +65,22 @@ def kernel_job(data: DataFolder, source: Source, recipe: str, arch: CpuArch, emu
 
 
 def prepare_kernel(job: BuildJob, workspace: Workspace, progress: Progress = no_progress) -> BuildResult:
-    """The kernel, built unless this machine has it. Raises JobError when it cannot be built."""
+    """Build the kernel unless this machine has it. Raises JobError if it cannot be built."""
     result = build(job, workspace, progress)
     if result.outcome is not Outcome.PASSED:
-        raise _as_error(result.failure)
+        raise _to_error(result.failure)
     return result
 
 
-def _as_error(failure: Failure | None) -> JobError:
+def _to_error(failure: Failure | None) -> JobError:
     if failure is None:
-        return JobError("the build failed without saying why")
+        return JobError("the build failed without a reason")
     kind = UserError if failure.kind is ErrorKind.USER else JobError
     return kind(failure.summary, excerpt=failure.excerpt, advice=failure.advice)
 
 
 class ProgressLine:
-    """Progress for a person: a line that is rewritten on a terminal, one every quarter of a minute elsewhere."""
+    """Show progress: one line that is rewritten on a terminal, else a new line every 15 seconds."""
 
     def __init__(self, stream: TextIO) -> None:
         self.stream = stream
@@ -106,7 +107,7 @@ class ProgressLine:
 
 
 def progress_text(text: str, done: int, total: int, elapsed_s: float) -> str:
-    """`compiling fs/xfs/xfs_log.o  41 %, about 3 min left`; the estimate appears once 2 % are done."""
+    """Return for example `compiling fs/xfs/xfs_log.o  41%, about 3 min left`; the estimate needs at least 2 %."""
     if total <= 0:
         return text
     share = min(done / total, 1.0)
@@ -118,23 +119,21 @@ def progress_text(text: str, done: int, total: int, elapsed_s: float) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="wqlab_worker.build.prepare", description="Make kernel trees and kernels ready."
-    )
+    parser = argparse.ArgumentParser(prog="wqlab_worker.build.prepare", description="Prepare kernel trees and kernels.")
     parser.add_argument(
         "--data-dir",
         type=Path,
         default=Path(os.environ.get("WQLAB_DATA_DIR", ".")),
-        help="folder with device-types, kernels and testplans (default: $WQLAB_DATA_DIR, else the current folder)",
+        help="folder with device-types, kernels and testplans (default: $WQLAB_DATA_DIR, or else the current folder)",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    tree = commands.add_parser("tree", help="bring a tree's mirror up to date and print its commit")
-    tree.add_argument("name", nargs="?", help="default: the default tree of trees.yaml")
-    kernel = commands.add_parser("kernel", help="build the kernel of a tree's branch and print what it is as JSON")
-    kernel.add_argument("--tree", help="default: the default tree of trees.yaml")
+    tree = commands.add_parser("tree", help="update the mirror of a tree and print its commit")
+    tree.add_argument("name", nargs="?", help="default: the default tree in trees.yaml")
+    kernel = commands.add_parser("kernel", help="build the kernel of a tree's branch and print its description as JSON")
+    kernel.add_argument("--tree", help="default: the default tree in trees.yaml")
     kernel.add_argument("--recipe", default="measure")
     kernel.add_argument("--arch", choices=["x86_64", "arm64"], default="x86_64")
-    kernel.add_argument("--emulated", action="store_true", help="for emulated devices")
+    kernel.add_argument("--emulated", action="store_true", help="build for emulated devices")
     chosen = parser.parse_args(arguments)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     progress = ProgressLine(sys.stderr)
@@ -146,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
             job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated)
-            print(json.dumps(_described(job, prepare_kernel(job, workspace, progress), workspace)))
+            print(json.dumps(_describe(job, prepare_kernel(job, workspace, progress), workspace)))
     except DataError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE
@@ -159,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return ExitCode.DONE
 
 
-def _described(job: BuildJob, result: BuildResult, workspace: Workspace) -> dict[str, object]:
+def _describe(job: BuildJob, result: BuildResult, workspace: Workspace) -> dict[str, object]:
     folder = build_folder(workspace, job.key)
     return {
         "key": job.key,

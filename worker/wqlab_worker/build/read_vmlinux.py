@@ -1,7 +1,8 @@
-"""Runs inside the sandbox, alone: prints where `wqmon` finds what in the kernel whose vmlinux is the first argument.
+"""Print the offsets that `wqmon` needs for the kernel whose vmlinux is the first argument. Runs inside the sandbox.
 
-One JSON object: key -> offset in bytes, count or index; or `{"lacking": REASON}` for a kernel that keeps no counters.
-Read with drgn from the debug information of this very build: offsets differ between versions and configurations.
+The output is one JSON object: key -> offset in bytes, count or index; or `{"lacking": REASON}` for a kernel without
+counters. drgn reads them from the debug information of this build, because offsets differ between versions and
+configurations.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ STATS = {
     "mayday": "PWQ_STAT_MAYDAY",
     "rescued": "PWQ_STAT_RESCUED",
 }
-"""Our names of kernel/workqueue.c's `enum pool_workqueue_stats` (Linux 6.5; some came later)."""
+"""Our names for `enum pool_workqueue_stats` of kernel/workqueue.c (since Linux 6.5; some members came later)."""
 
 
-def layout(vmlinux: str) -> dict[str, int | str]:
+def read_layout(vmlinux: str) -> dict[str, int | str]:
+    """Return the offsets by key, or the reason under the key "lacking"."""
     program = drgn.Program()
     module = program.extra_module("vmlinux", create=True)
     module.try_file(vmlinux, force=True)
@@ -44,14 +46,14 @@ def layout(vmlinux: str) -> dict[str, int | str]:
     found["workqueue_struct.name.size"] = drgn.sizeof(workqueue.member("name").type)
     for name in ("stats", "nr_in_flight"):
         found[f"pool_workqueue.{name}.count"] = pool.member(name).type.length or 0
-    for ours, theirs in STATS.items():
-        if theirs in known:
-            found[f"stat.{ours}"] = known[theirs]
+    for name, enumerator in STATS.items():
+        if enumerator in known:
+            found[f"stat.{name}"] = known[enumerator]
     return found
 
 
 if __name__ == "__main__":
     try:
-        print(json.dumps(layout(sys.argv[1])))
-    except Exception as error:  # whatever a hostile file makes of a debugger is no reason to fail its build
+        print(json.dumps(read_layout(sys.argv[1])))
+    except Exception as error:  # debug information that drgn cannot read does not fail the build
         print(json.dumps({"lacking": f"its debug information cannot be read: {error}"[:300]}))

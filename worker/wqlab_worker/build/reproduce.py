@@ -1,4 +1,4 @@
-"""The command with which anyone builds the same kernel outside the lab."""
+"""Write the command that builds the same kernel outside the lab."""
 
 from __future__ import annotations
 
@@ -6,31 +6,33 @@ import shlex
 
 from wqlab_contracts.messages import BuildJob
 
-from . import log as buildlog
+from .build_log import SOURCE
 
 BUILD = "/build"
-"""Where the sandbox builds; paths in debug information are mapped to it."""
+"""Build folder in the sandbox; paths in debug information are mapped to it."""
+OUT = "/out"
+"""Folder in the sandbox for the results of tuxmake."""
 IDENTITY = {
     "KBUILD_BUILD_TIMESTAMP": "2026-01-01 00:00:00 UTC",
     "KBUILD_BUILD_USER": "wqlab",
     "KBUILD_BUILD_HOST": "wqlab",
     "KBUILD_BUILD_VERSION": "1",
 }
-"""Fixed, so that the same content gives the same bytes."""
+"""Fixed values, so that the same content gives the same bytes."""
 
 
 def reproducer(job: BuildJob) -> str:
-    """One line for `sh`, run beside the source in `linux/` and the build's configuration in the file `config`; with
-    the job's toolchain it gives the same build-id. The same for every source: which one is for the reader to name.
+    """Return one line for `sh` that builds the kernel with the same build-id if the job's toolchain is installed.
 
-    Debug information holds paths, and the build-id covers it, hence the prefix maps. Commands are joined by ` && `, so
-    that the line can be shown as several.
+    It runs in a folder with the source in `linux/` and the configuration of the build in the file `config`. It is the
+    same for every source. The build-id covers the paths in the debug information, hence the prefix maps. The commands
+    are joined by ` && `, so that the line can be shown as several.
     """
-    first = f"-fdebug-prefix-map=$PWD/linux={buildlog.SOURCE}"
-    second = f"-fdebug-prefix-map=$PWD/build={BUILD}"
+    source_map = f"-fdebug-prefix-map=$PWD/linux={SOURCE}"
+    build_map = f"-fdebug-prefix-map=$PWD/build={BUILD}"
     tuxmake = ["tuxmake", "--runtime=null", "--directory=linux", f"--target-arch={job.arch}"]
     tuxmake += [f"--toolchain={shlex.quote(job.recipe.toolchain)}", "--compression-type=none"]
     tuxmake += ["--build-dir=build", "--output-dir=out", "--kconfig=config"]
     tuxmake += [f"--environment={name}={shlex.quote(value)}" for name, value in IDENTITY.items()]
     command = " ".join(['KCFLAGS="$maps"', 'KAFLAGS="$maps"', *tuxmake, "config", "kernel", "modules"])
-    return f'maps="{first}" && maps="$maps {second}" && {command}'
+    return f'maps="{source_map}" && maps="$maps {build_map}" && {command}'

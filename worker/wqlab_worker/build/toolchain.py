@@ -1,4 +1,4 @@
-"""Which compiler and linker this machine has, exactly: part of every build's key."""
+"""Identify this machine's compiler and linker, which are part of every build key."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ _MACHINE: dict[CpuArch, str] = {"x86_64": "x86_64", "arm64": "aarch64"}
 
 
 def toolchain_identity(command: str = "gcc") -> str:
-    """`gcc (Debian 12.2.0-14) 12.2.0; GNU ld (GNU Binutils for Debian) 2.40`.
+    """Return the versions of the compiler and the linker.
 
-    Of the machine's own compiler and linker; a cross compiler of the same distribution has the same versions, and
-    `cross_prefix` says when one is missing. Raises InfrastructureError when there is no such compiler.
+    For example `gcc (Debian 12.2.0-14) 12.2.0; GNU ld (GNU Binutils for Debian) 2.40`. These are the machine's native
+    tools; the cross compilers of the same distribution have the same versions. Raises InfrastructureError if there is
+    no such compiler.
     """
     linker = "ld.lld" if command.startswith("clang") else "ld"
     return f"{_first_line(command)}; {_first_line(linker)}"
 
 
 def cross_prefix(arch: CpuArch) -> str:
-    """Prefix of the compiler's name that builds for `arch` here; empty for the machine's own."""
+    """Return the prefix of the compiler for `arch`; empty for the machine's own architecture."""
     return "" if platform.machine() == _MACHINE[arch] else PREFIX[arch]
 
 
 def _first_line(command: str) -> str:
     if not re.fullmatch(r"[a-z][a-z0-9.+-]*", command):
-        raise InfrastructureError(f"{command!r} is not a compiler's name")
+        raise InfrastructureError(f"{command!r} is not the name of a compiler")
     try:
         done = subprocess.run(
             [f"/usr/bin/{command}", "--version"], capture_output=True, text=True, check=True, env={"LC_ALL": "C.UTF-8"}
@@ -44,8 +45,8 @@ def _first_line(command: str) -> str:
     return done.stdout.splitlines()[0].strip()
 
 
-# Depend mode (see build.py) learns from the compiler which headers a source includes, not what the assembler does: a
-# kernel image whose compressed body has changed, but not its length, would be put together with the one before.
+# ccache's depend mode (see build_kernel.py) learns from the compiler which headers a source includes, but not which
+# files the assembler includes. A changed compressed kernel of the same length would then be replaced by the cached one.
 _CACHED = """\
 #!/bin/sh
 for source; do :; done # kbuild names the source last
@@ -58,7 +59,7 @@ exec ccache {compiler} "$@"
 
 
 def write_compilers(folder: Path, arch: CpuArch, toolchain: str) -> None:
-    """Commands under the compilers' own names that go through ccache, but for sources with files in `.incbin`."""
+    """Write wrappers under the compilers' names that call ccache, except for sources with `.incbin` files."""
     for name in {"gcc", toolchain, f"{PREFIX[arch]}{toolchain}"}:
         command = folder / name
         command.write_text(_CACHED.format(compiler=f"/usr/bin/{name}"))

@@ -1,7 +1,7 @@
-"""Where a kernel keeps its workqueues' counters: found with that build's own debug information, read on the device.
+"""Find the offsets of a kernel's workqueue counters in its debug information, for `wqmon` on the device.
 
-vmlinux is what submitted code made of itself, so a debugger sees it only inside the sandbox (`read_vmlinux.py`),
-and what it answers is checked here like any other answer from there.
+Submitted code can put anything into vmlinux, so drgn reads it only inside the sandbox (`read_vmlinux.py`), and the
+output is validated here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..sandbox import GIB, TOOLS, Limits, Sandbox, interpreter
 
 NAME = "workqueue-layout.json"
 ON_DEVICE = "workqueue-layout"
-"""Name of the file beside the plan's that `wqmon` reads."""
+"""Name of the file on the device, beside the plan's files, that `wqmon` reads."""
 LIMITS = Limits(wall_s=120.0, disk_bytes=GIB, processes=16, log_bytes=64 << 10)
 
 _Key = Annotated[str, Field(pattern=r"^[a-z_]+(\.[a-z_]+){1,2}$", max_length=60)]
@@ -26,34 +26,37 @@ _LAYOUT: TypeAdapter[dict[_Key, Annotated[int, Field(ge=0, lt=1 << 16)]]] = Type
 )
 
 
-def resolve(vmlinux: Path) -> str:
-    """The layout as JSON text: offsets, or `{"lacking": REASON}`. Raises InfrastructureError without a sandbox."""
+def read_layout(vmlinux: Path) -> str:
+    """Return the layout as JSON text: offsets, or `{"lacking": REASON}`.
+
+    Raises InfrastructureError if the sandbox cannot be set up.
+    """
     script = Path(__file__).with_name("read_vmlinux.py")
     sandbox = Sandbox(
         read_only={"/resolve.py": script, "/vmlinux": vmlinux, **interpreter()},
         environment={"PYTHONDONTWRITEBYTECODE": "1"},
         limits=LIMITS,
     )
-    said = io.BytesIO()
-    finished = sandbox.run([f"{TOOLS}/bin/python", "-I", "/resolve.py", "/vmlinux"], log=said)
-    text = said.getvalue().decode(errors="replace").strip()
+    output = io.BytesIO()
+    finished = sandbox.run([f"{TOOLS}/bin/python", "-I", "/resolve.py", "/vmlinux"], log=output)
+    text = output.getvalue().decode(errors="replace").strip()
     if finished.exit_code or finished.stopped:
-        return _lacking(f"its debug information could not be read (exit status {finished.exit_code})")
+        return _without_offsets(f"its debug information could not be read (exit status {finished.exit_code})")
     try:
         return json.dumps(_LAYOUT.validate_json(text), indent=1)
     except ValidationError:
-        return _lacking(_reason(text) or "its debug information made no sense")
+        return _without_offsets(_reason(text) or "its debug information is not usable")
 
 
 def for_device(text: str) -> str:
-    """KEY VALUE lines of a layout in JSON; empty when it has none, whatever else it is."""
+    """Return the KEY VALUE lines of a layout in JSON; empty if it is not a valid layout."""
     try:
         return "".join(f"{key} {value}\n" for key, value in sorted(_LAYOUT.validate_json(text).items()))
     except ValidationError:
         return ""
 
 
-def _lacking(reason: str) -> str:
+def _without_offsets(reason: str) -> str:
     return json.dumps({"lacking": reason})
 
 

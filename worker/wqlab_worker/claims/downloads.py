@@ -1,4 +1,4 @@
-"""Artifacts on this machine: kept under their hash, and a download that was cut off goes on where it stopped."""
+"""Download artifacts to this machine, keep them under their hash, and resume interrupted downloads."""
 
 from __future__ import annotations
 
@@ -18,119 +18,124 @@ from wqlab_contracts.messages import Artifact
 log = structlog.get_logger()
 
 CHUNK = 1 << 20
-_LOOK_AGAIN_S = 0.5
+_LOCK_RETRY_S = 0.5
 
-Check = Callable[[httpx.Response], None]
-"""Raises for an answer that is an error."""
+CheckResponse = Callable[[httpx.Response], None]
+"""Raise an exception if the response is an error."""
 Wait = Callable[[float], bool]
-"""Sleeps for so many seconds, and says whether to give up."""
+"""Sleep for a number of seconds; return True to give up."""
 
 
 class ArtifactCorrupt(Exception):
-    """What the server sent has not the hash that it was asked for."""
+    """The server sent bytes with another hash than the artifact's."""
 
 
 class Interrupted(httpx.TransportError):
-    """Told to stop while another process was downloading the same."""
+    """The wait for another process that downloads the same artifact was stopped."""
 
 
 class Download:
-    """One artifact's way to `folder/<sha256>`. What has come stays in `.partial-<sha256>` until it is whole."""
+    """The download of one artifact to `folder/<sha256>`. An incomplete file is named `.partial-<sha256>`."""
 
     def __init__(self, artifact: Artifact, folder: Path) -> None:
         self._artifact = artifact
         self.target = folder / artifact.sha256
         self._partial = folder / f".partial-{artifact.sha256}"
 
-    def there(self) -> bool:
-        """Whether it is here and undamaged: hashed before every use."""
+    def is_complete(self) -> bool:
+        """Return True if the artifact is here with the right hash; remove it if it is damaged."""
         if not self.target.exists():
             return False
         if sha256_of(self.target) == self._artifact.sha256:
             return True
-        log.error("cached artifact is damaged; fetching it again", path=str(self.target))
+        log.error("cached artifact is damaged; downloading it again", path=str(self.target))
         self.target.unlink(missing_ok=True)
         return False
 
-    def come(self) -> int:
-        """Bytes that need not be asked for again."""
+    def received_bytes(self) -> int:
+        """Return the size of the incomplete file, which need not be downloaded again."""
         return found.st_size if (found := self._status()) else 0
 
-    def run(self, http: httpx.Client, url: str, check: Check, wait: Wait) -> None:
-        """Asks once for what is missing, while no other process of this machine does.
+    def run(self, http: httpx.Client, url: str, check: CheckResponse, wait: Wait) -> None:
+        """Download the missing part with one request, while no other process of this machine does.
 
-        Raises httpx.TransportError with what came kept, and ArtifactCorrupt with nothing kept.
+        Raises httpx.TransportError, after which the received part is kept, or ArtifactCorrupt, after which it is not.
         """
         self.target.parent.mkdir(parents=True, exist_ok=True)
         with self._locked(wait) as file:
             if self.target.exists():
-                self._drop(file)
+                self._remove(file)
                 return
             resumed = self._receive(file, http, url, check)
             found = _hash_of(file)
             if found != self._artifact.sha256 and resumed:
-                # What was kept may have been hurt by a power cut: only a download in one piece speaks for the server.
+                # The kept part may be damaged, for example by a power cut. Only a whole download proves the server
+                # wrong.
                 log.error("resumed download is damaged; starting it again", artifact=self._artifact.name)
                 file.truncate(0)
                 self._receive(file, http, url, check)
                 found = _hash_of(file)
             if found != self._artifact.sha256:
-                self._drop(file)
+                self._remove(file)
                 raise ArtifactCorrupt(
                     f"{self._artifact.name}: the server sent bytes with sha256 {found}, not {self._artifact.sha256}"
                 )
             self._partial.replace(self.target)
 
-    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: Check) -> bool:
-        """Appends the rest to `file`. Whether there was a beginning to go on from."""
+    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: CheckResponse) -> bool:
+        """Append the missing part to `file`. Return True if the file already had a beginning."""
         start = file.seek(0, 2)
-        if start >= self._artifact.size:  # whole already, but for the move; or not ours at all
+        if start >= self._artifact.size:  # complete but not yet renamed, or damaged
             return start > 0
         headers = {"Accept-Encoding": "identity"}
         if start:
             headers |= {"Range": f"bytes={start}-", "If-Range": f'"{self._artifact.sha256}"'}
-        with http.stream("GET", url, headers=headers) as answer:
-            if answer.is_error:
-                answer.read()
-            check(answer)
-            resumed = answer.status_code == httpx.codes.PARTIAL_CONTENT
+        with http.stream("GET", url, headers=headers) as response:
+            if response.is_error:
+                response.read()
+            check(response)
+            resumed = response.status_code == httpx.codes.PARTIAL_CONTENT
             if not resumed:
                 file.truncate(0)
                 file.seek(0)
-            for piece in answer.iter_bytes():  # as they come: what waits to fill a piece is lost with the line
+            for (
+                piece
+            ) in response.iter_bytes():  # of any size: bytes that wait for a full chunk are lost with the connection
                 file.write(piece)
         return resumed
 
     @contextmanager
     def _locked(self, wait: Wait) -> Iterator[IO[bytes]]:
-        """The partial file, for this process alone; the kernel frees it when its holder dies."""
+        """Open the incomplete file and lock it for this process; the kernel releases the lock if its holder dies."""
         while True:
             with self._partial.open("a+b") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    if wait(_LOOK_AGAIN_S):
-                        raise Interrupted(f"{self._artifact.name}: stopped while another session fetches it") from None
+                    if wait(_LOCK_RETRY_S):
+                        raise Interrupted(
+                            f"{self._artifact.name}: stopped while another session downloads it"
+                        ) from None
                     continue
-                if not self._same(file) and not self.target.exists():
-                    continue  # its holder finished, or dropped it, between our open and our lock
+                if not self._is_current(file) and not self.target.exists():
+                    continue  # its holder renamed or removed it between our open and our lock
                 yield file
                 return
 
-    def _same(self, file: IO[bytes]) -> bool:
-        """Whether the open file still has its name."""
+    def _is_current(self, file: IO[bytes]) -> bool:
+        """Return True if the open file still is the incomplete file of that name."""
         found = self._status()
         return found is not None and os.path.samestat(found, os.fstat(file.fileno()))
 
     def _status(self) -> os.stat_result | None:
-        """Of the partial file. None without one: another process may take it away at any time."""
+        """Return the status of the incomplete file, or None; another process may remove it at any time."""
         try:
             return self._partial.stat()
         except FileNotFoundError:
             return None
 
-    def _drop(self, file: IO[bytes]) -> None:
-        if self._same(file):
+    def _remove(self, file: IO[bytes]) -> None:
+        if self._is_current(file):
             self._partial.unlink()
 
 

@@ -1,7 +1,7 @@
-"""A run's outbox: events and console text leave in the order they came, in batches, at least once.
+"""Event sink: deliver a run's events and console output to the server in order, in batches, at least once.
 
-The server is idempotent, so a batch whose answer was lost is simply sent again. Memory is bounded: when the server
-has been away for so long that the bound is reached, `event` and `console` block, and the lease runs out meanwhile.
+The server is idempotent, so a batch whose response was lost is sent again. Memory is bounded: if the server is
+unreachable until the bound is reached, `event` and `console` block, and the lease expires meanwhile.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ log = structlog.get_logger()
 BATCH_EVENTS = 200
 BATCH_CONSOLE = 256 * 1024
 LIMIT_BYTES = 64 << 20
-"""More than an hour of a serial console at 115200 baud."""
+"""Bound on the queue: more than an hour of a serial console at 115200 baud."""
 EVENT_BYTES = 512
-"""Counted for an event's envelope besides its texts."""
+"""Size counted for an event in addition to its texts."""
 
 
 @dataclass
@@ -45,15 +45,18 @@ class _Event:
     size: int
 
 
-class Outbox:
-    """`refused(error)` is called once when the server refuses a batch (any 4xx: stale fence, malformed), or a batch
-    cannot be sent at all; no more is sent."""
+class ServerEventSink:
+    """A queue of events and console output with a thread that sends them.
+
+    `on_refused(error)` is called once, and nothing more is sent, if the server refuses a batch (any 4xx response, such
+    as a stale fence) or a batch cannot be encoded.
+    """
 
     def __init__(
         self,
         server: Server,
         job: JobRef,
-        refused: Callable[[Exception], None],
+        on_refused: Callable[[Exception], None],
         *,
         limit_bytes: int = LIMIT_BYTES,
         linger_s: float = 0.2,
@@ -61,7 +64,7 @@ class Outbox:
     ) -> None:
         self._server = server
         self._job = job
-        self._refused = refused
+        self._on_refused = on_refused
         self._limit_bytes = limit_bytes
         self._linger_s = linger_s
         self._retry_s = retry_s
@@ -72,23 +75,24 @@ class Outbox:
         self._error: Exception | None = None
         self._capped: set[BootKey] = set()
         self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._deliver, name=f"outbox {job}", daemon=True)
+        self._thread = threading.Thread(target=self._deliver, name=f"event sink {job}", daemon=True)
         self._thread.start()
 
-    # --- filling ------------------------------------------------------------------------------------------------
+    # --- adding -------------------------------------------------------------------------------------------------
 
     def event(self, event: RunEvent) -> None:
+        """Add an event to the queue."""
         size = EVENT_BYTES + len(getattr(event, "excerpt", "")) + 100 * len(getattr(event, "samples", ()))
         with self._changed:
-            self._make_room(size)
+            self._reserve(size)
             self._queue.append(_Event(event, size))
 
     def console(self, boot: BootKey, offset: int, data: bytes) -> None:
-        """`offset` is the place of `data` in the boot's console; adjacent pieces are joined."""
+        """Add console output, which starts at `offset` of the boot's console; adjacent pieces are joined."""
         with self._changed:
             if boot in self._capped:
                 return
-            self._make_room(len(data))
+            self._reserve(len(data))
             last = self._queue[-1] if self._queue else None
             if (
                 isinstance(last, _Console)
@@ -100,15 +104,16 @@ class Outbox:
             else:
                 self._queue.append(_Console(boot, offset, bytearray(data)))
 
-    def _make_room(self, size: int) -> None:
+    def _reserve(self, size: int) -> None:
+        """Wait until `size` bytes fit into the queue, and count them."""
         self._changed.wait_for(lambda: self._error or self._closed or self._bytes + size <= self._limit_bytes)
         self._bytes += size
         self._changed.notify_all()
 
-    # --- emptying -----------------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------
 
     def flush(self, timeout_s: float) -> bool:
-        """Waits until everything was delivered; False when it was not in time, or was refused."""
+        """Wait until everything is delivered. Return False on timeout or if the server refused a batch."""
         with self._changed:
             empty = self._changed.wait_for(
                 lambda: self._error is not None or (not self._queue and not self._sending), timeout_s
@@ -116,7 +121,7 @@ class Outbox:
             return empty and self._error is None
 
     def close(self) -> None:
-        """Stops sending; call `flush` first for what must arrive."""
+        """Stop sending. Call `flush` first to deliver what is queued."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
@@ -128,18 +133,18 @@ class Outbox:
             if batch is None:
                 return
             try:
-                self._send_until_answered(batch)
+                self._send_with_retries(batch)
             except Exception as error:
-                # Refused, or a message that cannot be put into words: the same batch would fail again, so nothing is
-                # sent any more, and whoever waits in `event` or `flush` learns of it.
+                # The same batch would fail again, so nothing more is sent, and callers that wait in `event` or `flush`
+                # return.
                 if not isinstance(error, (StaleFence, ServerRefused)):
-                    log.exception("outbox failed", job=str(self._job))
+                    log.exception("event sink failed", job=str(self._job))
                 with self._changed:
                     self._error = error
                     self._queue.clear()
                     self._sending = False
                     self._changed.notify_all()
-                self._refused(error)
+                self._on_refused(error)
                 return
             with self._changed:
                 self._sending = False
@@ -153,7 +158,7 @@ class Outbox:
                 return None
             self._sending = True
             if len(self._queue) == 1 and isinstance(self._queue[0], _Console):
-                # A console dribbles: let a little more come, unless somebody waits in flush().
+                # Console output comes in small pieces, so wait a moment for more.
                 self._changed.wait_for(lambda: len(self._queue) > 1 or self._closed, self._linger_s)
             first = self._queue.popleft()
             if isinstance(first, _Console):
@@ -167,7 +172,7 @@ class Outbox:
                 self._queue.popleft()
             return events
 
-    def _send_until_answered(self, batch: list[_Event] | _Console) -> None:
+    def _send_with_retries(self, batch: list[_Event] | _Console) -> None:
         delay = self._retry_s
         while True:
             try:
@@ -177,14 +182,14 @@ class Outbox:
                     self._server.send_events(self._job, [entry.event for entry in batch])
                 return
             except httpx.TransportError as error:
-                log.warning("outbox waits for the server", job=str(self._job), error=repr(error))
+                log.warning("event sink waits for the server", job=str(self._job), error=repr(error))
             with self._changed:
                 if self._changed.wait_for(lambda: self._closed, delay):
                     return
             delay = min(delay * 2, 5.0)
 
     def _send_console(self, chunk: _Console) -> None:
-        answer: ConsoleAnswer = self._server.send_console(self._job, chunk.boot, chunk.offset, bytes(chunk.data))
-        if answer.truncated:
+        response: ConsoleAnswer = self._server.send_console(self._job, chunk.boot, chunk.offset, bytes(chunk.data))
+        if response.truncated:
             with self._changed:
                 self._capped.add(chunk.boot)

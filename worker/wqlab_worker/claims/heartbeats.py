@@ -1,4 +1,4 @@
-"""Holding a claim: heartbeats keep it, and the work stops by itself before the claim can expire."""
+"""Keep a claim with heartbeats, and stop the work before the claim can expire."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .server import JobRef, Server, ServerRefused, StaleFence
 log = structlog.get_logger()
 
 SAFETY_SHARE = 0.25
-"""Share of a lease kept back: the work is stopped this early, to power a device off before somebody else gets it."""
+"""Share of a lease that is left when the work is stopped, so that the device is off before another run gets it."""
 
 
 class Stop:
-    """Tells work to end, and why; carries how long the claim is certain to hold.
+    """A request to stop work, with its reason, and the time until which the claim is certain to hold.
 
-    Set once: the first reason stays. Safe from any thread.
+    The first reason is kept. Thread-safe.
     """
 
     def __init__(self) -> None:
@@ -39,19 +39,19 @@ class Stop:
 
     @property
     def failure(self) -> Failure | None:
-        """Why to stop; None while the work may go on."""
+        """The reason to stop; None while the work may continue."""
         return self._failure
 
     def is_set(self) -> bool:
         return self._failure is not None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until a stop is requested; False when the time is over first."""
+        """Wait until a stop is requested; return False on timeout."""
         with self._condition:
             return self._condition.wait_for(lambda: self._failure is not None, timeout_s)
 
     def extend(self, holds_until: float) -> None:
-        """The claim holds until this time.monotonic() at least."""
+        """Note that the claim holds at least until this value of time.monotonic()."""
         with self._condition:
             self._holds_until = holds_until
             self._condition.notify_all()
@@ -61,7 +61,7 @@ class Stop:
         return self._holds_until
 
     def wait_extension(self, known: float, timeout_s: float) -> float:
-        """Waits until the claim's end differs from `known` or a stop is requested; returns the present end."""
+        """Wait until `holds_until` differs from `known` or a stop is requested; return the current `holds_until`."""
         with self._condition:
             self._condition.wait_for(lambda: self._failure is not None or self._holds_until != known, timeout_s)
             return self._holds_until
@@ -75,15 +75,15 @@ def lease_lost(summary: str) -> Failure:
     return Failure(
         kind=ErrorKind.INFRASTRUCTURE,
         summary=summary,
-        advice="The server hands the work to another worker; nothing of this one is counted twice.",
+        advice="The server gives the work to another worker; no result is counted twice.",
     )
 
 
 class Heartbeats:
-    """Context manager: a thread that keeps the claim of `ref` and requests `stop` when it cannot.
+    """Context manager that sends heartbeats for the claim of `ref`, and requests `stop` if the claim is lost.
 
-    A worker that does not reach the server stops at three quarters of the lease, counted from *before* the last
-    answered request was sent, so that the server's clock never runs out first.
+    A worker that does not reach the server stops after three quarters of the lease. This time starts *before* the last
+    successful heartbeat was sent, so the worker always stops before the server's lease expires.
     """
 
     def __init__(self, server: Server, ref: JobRef, expires_in_s: float, claimed_at: float, stop: Stop) -> None:
@@ -116,7 +116,7 @@ class Heartbeats:
                 self._stop.request(lease_lost(f"the server did not answer in time to keep the claim of {self._ref}"))
                 return
             sent_at = time.monotonic()
-            answer = self._ask(self._stop.holds_until - sent_at)
+            answer = self._send(self._stop.holds_until - sent_at)
             if answer is None:
                 pause = min(1.0, self._lease_s / 20)
                 continue
@@ -125,13 +125,13 @@ class Heartbeats:
             if answer.cancel:
                 self._stop.request(canceled())
 
-    def _ask(self, patience_s: float) -> HeartbeatAnswer | None:
+    def _send(self, timeout_s: float) -> HeartbeatAnswer | None:
         try:
-            return self._server.heartbeat(self._ref, timeout_s=min(10.0, max(1.0, patience_s)))
+            return self._server.heartbeat(self._ref, timeout_s=min(10.0, max(1.0, timeout_s)))
         except StaleFence:
-            self._stop.request(lease_lost(f"{self._ref}: the claim is no longer ours"))
+            self._stop.request(lease_lost(f"{self._ref}: another worker holds the claim"))
         except ServerRefused as error:
             log.error("heartbeat refused", job=str(self._ref), error=str(error))
         except httpx.TransportError as error:
-            log.warning("heartbeat not answered", job=str(self._ref), error=repr(error))
+            log.warning("heartbeat failed", job=str(self._ref), error=repr(error))
         return None

@@ -1,7 +1,11 @@
-"""What a task does with an id: claim, work under heartbeats, finish. A claim that somebody else has is no error."""
+"""Process the job of an id: claim it, work on it under heartbeats, and send its result.
+
+It is not an error if another worker holds the claim.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import time
@@ -29,15 +33,15 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.specs import CpuArch
 
-from ..backends.base import Backend
+from ..backends.interface import Backend
 from ..backends.labgrid import LabgridBackend
 from ..backends.lava import LavaBackend
 from ..build.modules import files_for_kernel
 from ..settings import Settings
 from ..workspace import Workspace
-from . import golden
-from .event_sink import Outbox
+from .event_sink import ServerEventSink
 from .heartbeats import Heartbeats, Stop, lease_lost
 from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 
@@ -46,19 +50,20 @@ log = structlog.get_logger()
 ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, RunResult)
 
 DELIVERY_S = 120.0
-"""How long the last events of a run may take to arrive."""
+"""Time for delivering the last events of a run."""
 PROGRESS_INTERVAL_S = 1.0
 
 
 class Stopped(Exception):
-    """Raised out of a job's progress call when its claim is lost or canceled."""
+    """Raised by a job's progress call if its claim is lost or the job is canceled."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.summary)
         self.failure = failure
 
 
-def server_of(settings: Settings) -> Server:
+def connect_server(settings: Settings) -> Server:
+    """Return a client of the configured server, in the name of this process."""
     return Server(
         settings.server_url,
         settings.worker_token.get_secret_value(),
@@ -68,57 +73,57 @@ def server_of(settings: Settings) -> Server:
     )
 
 
-# --- apply and build ----------------------------------------------------------------------------------------------
+# --- apply, build and lookup --------------------------------------------------------------------------------------
 
 
 def apply(id_: int, settings: Settings) -> None:
     from ..apply.apply_series import apply as apply_series
 
-    server, claimed_at = server_of(settings), time.monotonic()
+    server, claimed_at = connect_server(settings), time.monotonic()
     claim = server.claim_apply(id_)
     if claim is None:
         return
 
-    def work(workspace: Workspace, tell: ProgressTeller) -> tuple[ApplyResult, list[Artifact]]:
-        result = apply_series(claim.job, workspace, tell)
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ApplyResult, list[Artifact]]:
+        result = apply_series(claim.job, workspace, progress)
         bundle = result.candidate.bundle if result.candidate else None
         return result, [artifact for artifact in (bundle, result.series_mbox) if artifact]
 
     ref, stop = JobRef("applies", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_apply, ref, _uploaded(server, ref, stop, work, ApplyResult))
+        finish(server.finish_apply, ref, _work_and_upload(server, ref, stop, work, ApplyResult))
 
 
 def build(id_: int, settings: Settings) -> None:
     from ..build.build_kernel import build as build_kernel
 
-    server, claimed_at = server_of(settings), time.monotonic()
+    server, claimed_at = connect_server(settings), time.monotonic()
     claim = server.claim_build(id_)
     if claim is None:
         return
 
-    def work(workspace: Workspace, tell: ProgressTeller) -> tuple[BuildResult, list[Artifact]]:
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[BuildResult, list[Artifact]]:
         if claim.job.source.bundle:
             server.fetch(claim.job.source.bundle, workspace.fetched)
-        result = build_kernel(claim.job, workspace, tell)
+        result = build_kernel(claim.job, workspace, progress)
         return result, result.artifacts
 
     ref, stop = JobRef("builds", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        finish(server.finish_build, ref, _uploaded(server, ref, stop, work, BuildResult))
+        finish(server.finish_build, ref, _work_and_upload(server, ref, stop, work, BuildResult))
 
 
-def _uploaded(
+def _work_and_upload(
     server: Server,
     ref: JobRef,
     stop: Stop,
-    work: Callable[[Workspace, ProgressTeller], tuple[ResultT, list[Artifact]]],
+    work: Callable[[Workspace, ProgressReporter], tuple[ResultT, list[Artifact]]],
     kind: type[ResultT],
 ) -> ResultT:
-    """What `work` makes in this machine's workspace, its artifacts sent up; or why that failed."""
+    """Run `work` in this machine's workspace, upload its artifacts and return its result, or why it failed."""
     try:
         workspace = Workspace.from_environment()
-        result, artifacts = work(workspace, ProgressTeller(server, ref, stop))
+        result, artifacts = work(workspace, ProgressReporter(server, ref, stop))
         for artifact in artifacts:
             server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
         return result
@@ -128,10 +133,10 @@ def _uploaded(
 
 
 def lookup(id_: int, settings: Settings) -> None:
-    """Without heartbeats: it is bounded in time, and shorter than its claim."""
+    """Process a lookup. It needs no heartbeats, because its time limit is shorter than its claim."""
     from ..apply.lookup import look_up
 
-    server = server_of(settings)
+    server = connect_server(settings)
     claim = server.claim_lookup(id_)
     if claim is None:
         return
@@ -143,37 +148,40 @@ def lookup(id_: int, settings: Settings) -> None:
     finish(server.finish_lookup, JobRef("lookups", id_, claim.fence), result)
 
 
-class ProgressTeller:
-    """A job's `progress` argument: tells the server at most once a second, and raises Stopped when the job must end."""
+class ProgressReporter:
+    """The `progress` argument of a job.
+
+    It reports to the server at most once a second, and raises Stopped if the job must end.
+    """
 
     def __init__(self, server: Server, ref: JobRef, stop: Stop) -> None:
         self._server = server
         self._ref = ref
         self._stop = stop
-        self._told = 0.0
+        self._reported_at = 0.0
         self._text = ""
 
     def __call__(self, text: str, done: int, total: int) -> None:
         if self._stop.failure:
             raise Stopped(self._stop.failure)
         now = time.monotonic()
-        if now - self._told < PROGRESS_INTERVAL_S and text == self._text:
+        if now - self._reported_at < PROGRESS_INTERVAL_S and text == self._text:
             return
-        self._told, self._text = now, text
+        self._reported_at, self._text = now, text
         try:
             self._server.send_progress(self._ref, [Progress(at=datetime.now(UTC), text=text, done=done, total=total)])
         except StaleFence as error:
-            self._stop.request(lease_lost(f"{self._ref}: the claim is no longer ours"))
+            self._stop.request(lease_lost(f"{self._ref}: another worker holds the claim"))
             raise Stopped(lease_lost(str(error))) from error
         except (httpx.TransportError, ServerRefused) as error:
-            log.warning("progress not told", job=str(self._ref), error=repr(error))
+            log.warning("progress not reported", job=str(self._ref), error=repr(error))
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------
 
 
 def run(id_: int, settings: Settings) -> None:
-    server = server_of(settings)
+    server = connect_server(settings)
     claimed_at = time.monotonic()
     claim = server.claim_run(id_)
     if claim is None:
@@ -187,7 +195,7 @@ def run(id_: int, settings: Settings) -> None:
 
 
 def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Path]) -> Backend:
-    """By what the claimed device is reached."""
+    """Return the backend with which the claimed device is reached."""
     if claim.job.device.backend == "labgrid":
         return LabgridBackend(
             coordinator=settings.coordinator,
@@ -206,55 +214,71 @@ def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Pa
         scratch=settings.scratch,
         fetch=fetch,
         files_of=partial(files_for_kernel, fetch=fetch),
-        golden=partial(golden.images, settings.state, claim.job.device.arch),
+        golden=partial(golden_images, settings.state, claim.job.device.arch),
     )
 
 
+def golden_images(state: Path, arch: CpuArch) -> dict[str, Path]:
+    """Return `kernel` and `ramdisk` of the virtual bench's golden system, for LAVA devices without their own.
+
+    Empty if this machine has no bench, or none of this architecture.
+    """
+    try:
+        published = json.loads((state / "golden.json").read_text())
+    except FileNotFoundError:
+        return {}
+    files = published.get(arch)
+    return {"kernel": Path(files["kernel"]), "ramdisk": Path(files["rootfs"])} if files else {}
+
+
 def run_claimed(claim: RunClaim, ref: JobRef, server: Server, backend: Backend, stop: Stop) -> RunResult:
-    """Runs the blocks that are left; everything said on the way has arrived when this returns a good result."""
+    """Run the remaining blocks. If the result is PASSED, the server has all events and console output of the run."""
     remaining = [plan for plan in claim.job.blocks if plan.block not in claim.completed_blocks]
-    outbox = Outbox(server, ref, refused=lambda error: stop.request(_refused(ref, error)))
-    emit = _Emit(outbox, server, ref)
+    sink = ServerEventSink(server, ref, on_refused=lambda error: stop.request(_refused_failure(ref, error)))
+    emit = _RunEventSink(sink, server, ref)
     try:
         result = backend.execute(claim.job, remaining, emit, stop)
-        if not outbox.flush(DELIVERY_S) and result.outcome is Outcome.PASSED:
-            failure = lease_lost("the server did not take all events of the run")
+        if not sink.flush(DELIVERY_S) and result.outcome is Outcome.PASSED:
+            failure = lease_lost("the server did not accept all events of the run")
             result = RunResult(outcome=Outcome.FAILED, failure=failure)
     except Exception as error:
         failure = failure_of(error)
         result = RunResult(outcome=_outcome(failure), failure=failure)
     finally:
         emit.close()
-        outbox.close()
+        sink.close()
     return result
 
 
-def _refused(ref: JobRef, error: Exception) -> Failure:
+def _refused_failure(ref: JobRef, error: Exception) -> Failure:
     if isinstance(error, StaleFence):
-        return lease_lost(f"{ref}: the claim is no longer ours")
+        return lease_lost(f"{ref}: another worker holds the claim")
     return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the server refused an event: {error}"[:1000])
 
 
-class _Emit:
-    """`backends.base.Emit` by outbox; files go up from a thread of their own, so that no boot waits for them."""
+class _RunEventSink:
+    """The `EventSink` of a run: send events and console output to the server, and upload files from a thread.
 
-    def __init__(self, outbox: Outbox, server: Server, ref: JobRef) -> None:
-        self._outbox = outbox
+    No boot waits for an upload.
+    """
+
+    def __init__(self, sink: ServerEventSink, server: Server, ref: JobRef) -> None:
+        self._sink = sink
         self._server = server
         self._ref = ref
         self._uploads = ThreadPoolExecutor(1, "upload")
 
     def event(self, event: RunEvent) -> None:
-        self._outbox.event(event)
+        self._sink.event(event)
 
     def console(self, boot: BootKey, offset: int, data: bytes) -> None:
-        self._outbox.console(boot, offset, data)
+        self._sink.console(boot, offset, data)
 
     def artifact(self, kind: ArtifactKind, name: str, data: bytes) -> None:
         self._uploads.submit(self._upload, kind, name, data)
 
     def close(self) -> None:
-        """Waits for the uploads: after the run's finish the server takes no more."""
+        """Wait for the uploads, because the server accepts none after the run has finished."""
         self._uploads.shutdown()
 
     def _upload(self, kind: ArtifactKind, name: str, data: bytes) -> None:
@@ -264,17 +288,18 @@ class _Emit:
             try:
                 self._server.upload(self._ref, path, kind, name)
             except (StaleFence, ServerRefused, httpx.TransportError) as error:
-                # Raw output is for people: what was measured travels as samples.
+                # Raw output is only for readers; samples are sent as events.
                 log.warning("raw output not uploaded", name=name, error=repr(error))
 
 
-# --- ends ---------------------------------------------------------------------------------------------------------
+# --- finishing ----------------------------------------------------------------------------------------------------
 
 
 def finish(send: Callable[[JobRef, ResultT], None], ref: JobRef, result: ResultT) -> None:
-    """Hands the result in. A stale claim is quiet: the server has given the job to somebody else, or taken this
-    answer before. A result that the server refuses fails the job with its reason: a job that is let expire is only
-    done, and refused, again. Raises ServerRefused when that is refused too.
+    """Send the result. A stale claim is only logged: another worker has the job, or the server has this result already.
+
+    If the server refuses the result, the job is failed with the server's reason, because after its expiry another
+    worker would only repeat it and be refused too. Raises ServerRefused if the server refuses this as well.
     """
     try:
         try:
@@ -286,11 +311,11 @@ def finish(send: Callable[[JobRef, ResultT], None], ref: JobRef, result: ResultT
             )
             send(ref, type(result)(outcome=Outcome.FAILED, failure=failure))
     except StaleFence:
-        log.warning("finished with a stale claim; result dropped", job=str(ref))
+        log.warning("result not sent: the claim is stale", job=str(ref))
 
 
 def failure_of(error: Exception) -> Failure:
-    """What ended a job by exception, as a kind and words."""
+    """Return the failure for an exception that ended a job."""
     known = getattr(error, "failure", None)
     if isinstance(known, Failure):
         return known
@@ -298,7 +323,7 @@ def failure_of(error: Exception) -> Failure:
         return Failure(
             kind=ErrorKind.INFRASTRUCTURE,
             summary=str(error),
-            advice="The artifact store was changed behind the server's back; build the kernel again.",
+            advice="The artifact store was changed from outside the server; build the kernel again.",
         )
     log.error("job failed", error=repr(error), exc_info=error)
     return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the worker failed: {error!r}"[:1000])

@@ -1,7 +1,7 @@
-"""The only HTTP client of the server: the claim protocol, artifacts, leases; typed by the contracts.
+"""HTTP client of the server's worker API: claims, events, artifacts and leases.
 
-Requests are repeated with back-off on transport errors and 5xx answers, because every one of them is idempotent on
-the server. A 409 is never repeated: the fence is stale, somebody else holds the job.
+Requests are repeated with back-off after transport errors and 5xx responses, because each of them is idempotent on the
+server. They are not repeated after a 409, which means that the fence is stale and another worker holds the job.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
 
 
 class StaleFence(Exception):
-    """409: the claim is no longer ours (or never was)."""
+    """The server answered 409: this worker does not hold the claim (any more)."""
 
 
 class ServerRefused(Exception):
-    """A 4xx answer other than 409: asking again would not help."""
+    """The server answered with a 4xx status other than 409; repeating the request would not help."""
 
 
 @dataclass(frozen=True)
 class JobRef:
-    """A claimed job; `fence` makes every later request checkable."""
+    """A claimed job. Later requests carry `fence`, with which the server checks the claim."""
 
     kind: JobKind
     id: int
@@ -81,7 +81,7 @@ class JobRef:
 
 
 class Lease(BaseModel):
-    """A live device lease, as the server lists it for the reaper."""
+    """A live lease of a device, from the server's list for the reaper."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -93,9 +93,10 @@ class Lease(BaseModel):
 
 
 class Server:
-    """Thread-safe; `patience_s` bounds how long one call keeps trying before its last error is raised.
+    """Client of one server. Thread-safe.
 
-    `interrupted`, when set, ends every wait between two tries.
+    Each call is repeated for at most `retry_s` seconds before its last error is raised. Setting `interrupted` ends
+    every wait between two attempts.
     """
 
     def __init__(
@@ -106,12 +107,12 @@ class Server:
         worker: str,
         lab: str,
         ca_file: Path | None = None,
-        patience_s: float = 120.0,
+        retry_s: float = 120.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self._worker = worker
         self._lab = lab
-        self._patience_s = patience_s
+        self._retry_s = retry_s
         self._http = httpx.Client(
             base_url=url.rstrip("/") + "/api/worker/v1/",
             headers={"Authorization": f"Bearer {token}"},
@@ -139,23 +140,23 @@ class Server:
         return self._claim("lookups", id_, LookupClaim)
 
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
-        """None when somebody else has it, or nothing is left to do (409).
+        """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
-        The nonce makes a repetition safe: the server may have given us the job and lost the answer.
+        The nonce makes repetition safe if the server granted the claim but its response was lost.
         """
         request = ClaimRequest(worker=self._worker, lab=self._lab, nonce=secrets.token_hex(8))
         try:
-            answer = self._post(f"{kind}/{id_}/claim", request)
+            response = self._post(f"{kind}/{id_}/claim", request)
         except StaleFence:
             return None
-        return model.model_validate_json(answer.content)
+        return model.model_validate_json(response.content)
 
     def heartbeat(self, job: JobRef, timeout_s: float = 10.0) -> HeartbeatAnswer:
-        """One try only. Raises StaleFence, httpx.TransportError, ServerRefused."""
-        answer = self._post(
-            f"{job.kind}/{job.id}/heartbeat", Heartbeat(fence=job.fence), patience_s=0, timeout_s=timeout_s
+        """Send a heartbeat, without repetition. Raises StaleFence, httpx.TransportError, ServerRefused."""
+        response = self._post(
+            f"{job.kind}/{job.id}/heartbeat", Heartbeat(fence=job.fence), retry_s=0, timeout_s=timeout_s
         )
-        return HeartbeatAnswer.model_validate_json(answer.content)
+        return HeartbeatAnswer.model_validate_json(response.content)
 
     def finish_apply(self, job: JobRef, result: ApplyResult) -> None:
         self._post(f"applies/{job.id}/finish", FinishApply(fence=job.fence, result=result))
@@ -172,23 +173,26 @@ class Server:
     # --- events -------------------------------------------------------------------------------------------------
 
     def send_progress(self, job: JobRef, events: Sequence[Progress]) -> None:
-        """One try only: progress is for people, the next one replaces it."""
-        self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), patience_s=0)
+        """Send progress, without repetition, because the next progress replaces it."""
+        self._post(f"{job.kind}/{job.id}/events", ProgressEvents(fence=job.fence, events=list(events)), retry_s=0)
 
     def send_events(self, job: JobRef, events: Sequence[RunEvent]) -> None:
-        """One try only: the outbox repeats. Raises StaleFence, httpx.TransportError, ServerRefused."""
-        self._post(f"runs/{job.id}/events", RunEvents(fence=job.fence, events=list(events)), patience_s=0)
+        """Send events, without repetition, because the event sink repeats.
+
+        Raises StaleFence, httpx.TransportError, ServerRefused.
+        """
+        self._post(f"runs/{job.id}/events", RunEvents(fence=job.fence, events=list(events)), retry_s=0)
 
     def send_console(self, job: JobRef, boot: BootKey, offset: int, data: bytes) -> ConsoleAnswer:
-        """One try only: the outbox repeats."""
+        """Send console output, without repetition, because the event sink repeats."""
         chunk = ConsoleChunk(fence=job.fence, boot=boot, offset=offset, data=base64.b64encode(data).decode())
-        answer = self._post(f"runs/{job.id}/console", chunk, patience_s=0)
-        return ConsoleAnswer.model_validate_json(answer.content)
+        response = self._post(f"runs/{job.id}/console", chunk, retry_s=0)
+        return ConsoleAnswer.model_validate_json(response.content)
 
     # --- artifacts ----------------------------------------------------------------------------------------------
 
     def upload(self, job: JobRef, path: Path, kind: ArtifactKind, name: str) -> Artifact:
-        """Streams a file to the server, unless it has those bytes already for this job."""
+        """Upload a file to the server and return its description."""
         artifact = Artifact(sha256=sha256_of(path), size=path.stat().st_size, kind=kind, name=name)
 
         def body() -> Iterator[bytes]:
@@ -212,54 +216,59 @@ class Server:
         return artifact
 
     def fetch(self, artifact: Artifact, folder: Path) -> Path:
-        """The artifact as `folder/<sha256>`, hashed before every use; downloaded when absent or damaged. What has come
-        of a download that was cut off is not asked for again, now or in a later call.
+        """Return the path of the artifact, `folder/<sha256>`; download it if it is missing or damaged.
 
-        Raises ArtifactCorrupt when the server's bytes have another hash.
+        The file is hashed before every use. An interrupted download is resumed, in this call or in a later one. Raises
+        ArtifactCorrupt if the server's bytes have another hash.
         """
         download = Download(artifact, folder)
-        if download.there():
+        if download.is_complete():
             return download.target
-        deadline, delay = time.monotonic() + self._patience_s, 0.5
+        deadline, delay = time.monotonic() + self._retry_s, 0.5
         while True:
-            before = download.come()
+            before = download.received_bytes()
             try:
-                download.run(self._http, f"artifacts/{artifact.sha256}", _raise_for, self.interrupted.wait)
+                download.run(self._http, f"artifacts/{artifact.sha256}", _check_status, self.interrupted.wait)
                 return download.target
             except (httpx.TransportError, _ServerError) as error:
-                if download.come() > before:  # a bad line that still moves is not given up
-                    deadline, delay = time.monotonic() + self._patience_s, 0.5
+                if download.received_bytes() > before:  # slow progress is still progress
+                    deadline, delay = time.monotonic() + self._retry_s, 0.5
                 if time.monotonic() + delay > deadline or self.interrupted.wait(delay):
                     raise
-                log.warning("download goes on", artifact=artifact.name, come=download.come(), error=repr(error))
+                log.warning(
+                    "download resumed", artifact=artifact.name, received=download.received_bytes(), error=repr(error)
+                )
                 delay = min(delay * 2, 8.0)
 
     # --- leases -------------------------------------------------------------------------------------------------
 
     def leases(self, lab: str) -> list[Lease]:
-        """The live leases of a lab's devices."""
-        answer = self._send("GET", f"labs/{lab}/leases")
-        return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(answer.content)["leases"]
+        """Return the live leases of a lab's devices."""
+        response = self._send("GET", f"labs/{lab}/leases")
+        return TypeAdapter(dict[Literal["leases"], list[Lease]]).validate_json(response.content)["leases"]
 
     def power(self, lab: str) -> dict[str, ExternalPower]:
-        """By unit, how those of a lab's devices are switched that have commands of their own for it."""
-        answer = self._send("GET", f"labs/{lab}/power")
-        return TypeAdapter(dict[Literal["power"], dict[str, ExternalPower]]).validate_json(answer.content)["power"]
+        """Return the power commands of a lab's devices that have no power port, by device name."""
+        response = self._send("GET", f"labs/{lab}/power")
+        return TypeAdapter(dict[Literal["power"], dict[str, ExternalPower]]).validate_json(response.content)["power"]
 
     def publish_capacity(
         self, lab: str, capacity: int, refused: Mapping[str, str] | None, pool: LavaPool | None = None
     ) -> None:
-        """How many devices the lab's workers can drive at once; of which device types it has none, and why; what its
-        LAVA says of its devices."""
-        told = {"capacity": capacity, "refused": refused, "pool": pool.model_dump() if pool else None}
-        content = json.dumps(told).encode()
+        """Report the capacity of a lab to the server.
+
+        `capacity` is the number of devices that the lab's workers can drive at once, `refused` the reason for each
+        device type that the lab cannot provide, and `pool` the state of LAVA's devices.
+        """
+        report = {"capacity": capacity, "refused": refused, "pool": pool.model_dump() if pool else None}
+        content = json.dumps(report).encode()
         headers = {"Content-Type": "application/json"}
         self._send("POST", f"labs/{lab}/capacity", headers=headers, body=lambda: content)
 
     # --- one request --------------------------------------------------------------------------------------------
 
     def _post(
-        self, path: str, message: Message, patience_s: float | None = None, timeout_s: float | None = None
+        self, path: str, message: Message, retry_s: float | None = None, timeout_s: float | None = None
     ) -> httpx.Response:
         content = message.model_dump_json().encode()
         return self._send(
@@ -267,7 +276,7 @@ class Server:
             path,
             headers={"Content-Type": "application/json"},
             body=lambda: content,
-            patience_s=patience_s,
+            retry_s=retry_s,
             timeout_s=timeout_s,
         )
 
@@ -279,14 +288,14 @@ class Server:
         body: Any = None,
         params: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
-        patience_s: float | None = None,
+        retry_s: float | None = None,
         timeout_s: float | None = None,
     ) -> httpx.Response:
-        deadline = time.monotonic() + (self._patience_s if patience_s is None else patience_s)
+        deadline = time.monotonic() + (self._retry_s if retry_s is None else retry_s)
         delay = 0.25
         while True:
             try:
-                answer = self._http.request(
+                response = self._http.request(
                     method,
                     path,
                     params=params,
@@ -294,32 +303,34 @@ class Server:
                     content=body() if body else None,
                     timeout=httpx.USE_CLIENT_DEFAULT if timeout_s is None else timeout_s,
                 )
-                _raise_for(answer)
-                return answer
+                _check_status(response)
+                return response
             except (httpx.TransportError, _ServerError) as error:
                 pause = delay * random.uniform(0.5, 1.0)  # noqa: S311 - jitter, not a secret
                 if time.monotonic() + pause > deadline or self.interrupted.wait(pause):
                     raise
-                log.warning("request repeated", method=method, path=path, error=repr(error))
+                log.warning("request failed; repeating it", method=method, path=path, error=repr(error))
                 delay = min(delay * 2, 8.0)
 
 
 class _ServerError(httpx.TransportError):
-    """A 5xx or 429 answer: for the caller the same as no answer."""
+    """A 5xx or 429 response, which is treated like no response."""
 
 
-def _raise_for(answer: httpx.Response) -> None:
-    if answer.status_code == 409:
-        raise StaleFence(_detail(answer))
-    if answer.status_code >= 500 or answer.status_code == 429:
-        raise _ServerError(f"{answer.status_code} {_detail(answer)}")
-    if answer.status_code >= 400:
-        raise ServerRefused(f"{answer.request.method} {answer.request.url.path}: {_detail(answer)}")
+def _check_status(response: httpx.Response) -> None:
+    """Raise StaleFence, _ServerError or ServerRefused for an error response."""
+    if response.status_code == 409:
+        raise StaleFence(_detail(response))
+    if response.status_code >= 500 or response.status_code == 429:
+        raise _ServerError(f"{response.status_code} {_detail(response)}")
+    if response.status_code >= 400:
+        raise ServerRefused(f"{response.request.method} {response.request.url.path}: {_detail(response)}")
 
 
-def _detail(answer: httpx.Response) -> str:
+def _detail(response: httpx.Response) -> str:
+    """Return the message of an error response."""
     try:
-        problem = answer.json()
-        return str(problem.get("detail") or problem.get("title") or answer.text[:500])
+        problem = response.json()
+        return str(problem.get("detail") or problem.get("title") or response.text[:500])
     except (ValueError, AttributeError):
-        return answer.text[:500]
+        return response.text[:500]

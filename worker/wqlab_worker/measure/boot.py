@@ -1,4 +1,4 @@
-"""One boot of a run: brought up, verified, measured cell by cell, told while it happens, and ended as what it was."""
+"""Run one boot: boot and verify the variant, measure its cells, and send events for each step."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ from wqlab_contracts.messages import (
     Unsupported,
 )
 
-from ..backends.base import Cancel, Emit
+from ..backends.interface import Cancel, EventSink
 from . import monitor
 from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
-from .device import Booted, Device, DeviceFailure, ScriptOutput
-from .health_check import Walk
+from .device_interface import Device, DeviceFailure, ScriptOutput, VerifiedBoot
+from .health_check_report import HealthCheckReport
 from .raw_output import RawOutput
 from .script_calls import SETUP_TIMEOUT_S, Cell, Repetition, cells, checks_health, is_monitored, parameters, repetitions
 
 
 @dataclass(frozen=True)
-class Death:
-    """How a boot failed."""
+class BootFailure:
+    """Failure of a boot."""
 
     arm: Arm
     failure: Failure
     signature: str
     at_boot: bool
-    """Before the kernel under test was verified."""
+    """True if the boot failed before the kernel under test was verified."""
     suspect: bool
     of_variant: bool
 
@@ -49,7 +49,7 @@ class Death:
 class _Boot:
     key: BootKey
     started: float
-    booted: Booted | None = None
+    booted: VerifiedBoot | None = None
     workload_s: float = 0.0
     raw: RawOutput = field(default_factory=RawOutput)
     commands: dict[str, str] = field(default_factory=dict)
@@ -57,55 +57,57 @@ class _Boot:
     workqueue_rows: list[workqueue_series.Row] = field(default_factory=list)
 
     def overhead_s(self, ended: float) -> float:
-        """Seconds that were neither golden boot, kexec boot nor workload."""
+        """Return the seconds that were neither golden boot, kexec boot nor workload."""
         boots = self.booted.golden_s + self.booted.kexec_s if self.booted else 0.0
         return max(0.0, ended - self.started - boots - self.workload_s)
 
 
 @dataclass(frozen=True)
-class Boots:
-    """Makes a run's boots on its device, one at a time. `say` tells people what happens now."""
+class BootRunner:
+    """Runner of a run's boots, one at a time. `report_progress` takes a text for the run's progress."""
 
     job: RunJob
     device: Device
-    emit: Emit
+    emit: EventSink
     cancel: Cancel
-    say: Callable[[str], None]
+    report_progress: Callable[[str], None]
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    walk: Walk | None = None
-    """Told of a health check's steps."""
+    health_check: HealthCheckReport | None = None
+    """Report of the steps, for a health check."""
 
-    def make(self, key: BootKey, *, measured: bool = True) -> Death | None:
-        """From the cold device to power off; None when all went well. Without `measured` the kernel only has to come
-        up."""
+    def run_boot(self, key: BootKey, *, measured: bool = True) -> BootFailure | None:
+        """Run a boot from the cold device to power off; return its failure, or None.
+
+        Without `measured`, the kernel only has to come up.
+        """
         boot = _Boot(key, self.clock())
         self.emit.event(BootStarted(at=self.now(), boot=key))
-        self.say(f"{self._where(key)}: cold boot")
+        self.report_progress(f"{self._describe(key)}: cold boot")
         failed: DeviceFailure | None = None
         at_boot = True
-        if self.walk:
-            self.walk.begin()
+        if self.health_check:
+            self.health_check.begin()
         try:
             self._check_canceled()
             boot.booted = self.device.boot(key, self.job.kernels[key.arm])
             at_boot = False
-            if self.walk:
-                self.walk.booted(boot.booted)
-            lacking = self._setup(boot, boot.booted, run_script=measured)
-            if lacking:
+            if self.health_check:
+                self.health_check.record_boot(boot.booted)
+            unsupported_reason = self._setup(boot, boot.booted, run_script=measured)
+            if unsupported_reason:
                 for cell in cells(self.job, key.block):
-                    self._unsupported(boot, cell, None, lacking)
+                    self._emit_unsupported(boot, cell, None, unsupported_reason)
             elif measured:
                 self._measure(boot, boot.booted)
             if restored := self.device.restore():
                 self.emit.event(Samples(at=self.now(), boot=key, samples=[], facts=restored))
         except DeviceFailure as error:
             failed = error
-            if self.walk:
-                self.walk.failed(error)
+            if self.health_check:
+                self.health_check.record_failure(error)
         finished = self.clock()
-        # The power goes off before the boot is called finished: a report that the console still holds belongs to it.
+        # Power off before BootFinished: a report still on the console belongs to this boot.
         self.device.off()
         self._keep_raw_output(boot)
         self.emit.event(
@@ -120,17 +122,19 @@ class Boots:
         )
         if failed is None:
             return None
-        return Death(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
+        return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
 
-    def _setup(self, boot: _Boot, booted: Booted, *, run_script: bool) -> str | None:
-        """Tells that the boot was verified, with what the plan's setup found out about the environment. What this device
-        or kernel lacks, so that nothing can be measured, is returned."""
+    def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> str | None:
+        """Run the plan's setup and send BootVerified with its facts.
+
+        Return why this device or kernel cannot be measured at all, or None.
+        """
         facts: dict[str, str] = {}
         try:
             if not run_script:
                 return None
-            self.say(f"{self._where(boot.key)}: setup")
-            records = self._plain_script(boot, "setup")
+            self.report_progress(f"{self._describe(boot.key)}: setup")
+            records = self._run_setup_or_teardown(boot, "setup")
             facts = dict(records.facts)
             return dict(records.unsupported).get(WHOLE_SETTING)
         finally:
@@ -150,15 +154,15 @@ class Boots:
                 )
             )
 
-    def _measure(self, boot: _Boot, booted: Booted) -> None:
+    def _measure(self, boot: _Boot, booted: VerifiedBoot) -> None:
         order = cells(self.job, boot.key.block)
         for number, cell in enumerate(order, start=1):
-            self.say(f"{self._where(boot.key)}: {cell} ({number} of {len(order)})")
-            self._cell(boot, booted, cell)
-        self._plain_script(boot, "teardown")
+            self.report_progress(f"{self._describe(boot.key)}: {cell} ({number} of {len(order)})")
+            self._measure_cell(boot, booted, cell)
+        self._run_setup_or_teardown(boot, "teardown")
 
-    def _cell(self, boot: _Boot, booted: Booted, cell: Cell) -> None:
-        told: set[str] = set()
+    def _measure_cell(self, boot: _Boot, booted: VerifiedBoot, cell: Cell) -> None:
+        reported: set[str] = set()
         measured: list[tuple[Repetition, Measurement]] = []
         for repetition in repetitions(self.job):
             self._check_canceled()
@@ -171,24 +175,27 @@ class Boots:
                 repetition.traced,
                 setting=cell.setting,
             )
-            if self.walk:
-                self.walk.scripted(read_records(output.stdout), self.device)
+            if self.health_check:
+                self.health_check.record_script(read_records(output.stdout), self.device)
             self._check(boot, f"measure {cell}", output, measurement.failure)
             for metric, reason in measurement.unsupported:
                 if metric is None:
-                    self._unsupported(boot, cell, None, reason)
-                    self._samples(boot, cell, measured)
+                    self._emit_unsupported(boot, cell, None, reason)
+                    self._emit_samples(boot, cell, measured)
                     return
-                if metric not in told:
-                    told.add(metric)
-                    self._unsupported(boot, cell, metric, reason)
-            self._facts(boot, cell, measurement)
+                if metric not in reported:
+                    reported.add(metric)
+                    self._emit_unsupported(boot, cell, metric, reason)
+            self._emit_facts(boot, cell, measurement)
             measured.append((repetition, measurement))
-        self._samples(boot, cell, measured)
+        self._emit_samples(boot, cell, measured)
 
-    def _samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:
-        """Of a whole cell: a metric that one repetition gave no samples of has no figure in this boot, or the better
-        repetitions would stand for all. Those for warming up are no figures."""
+    def _emit_samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:
+        """Send the samples of a whole cell.
+
+        A metric without samples in one repetition is left out for the whole boot, so that the better repetitions do not
+        stand for all. This does not apply to warm-ups.
+        """
         empty = {
             metric for repetition, measurement in measured if not repetition.warmup for metric in measurement.empty
         }
@@ -210,7 +217,7 @@ class Boots:
         if samples:
             self.emit.event(Samples(at=self.now(), boot=boot.key, samples=samples))
 
-    def _facts(self, boot: _Boot, cell: Cell, measurement: Measurement) -> None:
+    def _emit_facts(self, boot: _Boot, cell: Cell, measurement: Measurement) -> None:
         commands = {}
         if measurement.command and cell.scenario.name not in boot.commands:
             boot.commands[cell.scenario.name] = commands[cell.scenario.name] = measurement.command
@@ -238,28 +245,28 @@ class Boots:
             boot.workload_s += self.clock() - started
         if monitored and cell and repetition:
             output = self._take_series(boot, cell, repetition, output)
-        wanted = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
-        boot.raw.add(f"# {action} {wanted}\n# exit status {output.status}, {output.seconds:.2f} s\n")
+        arguments = " ".join(f"{name}={value}" for name, value in sorted(environment.items()))
+        boot.raw.add(f"# {action} {arguments}\n# exit status {output.status}, {output.seconds:.2f} s\n")
         boot.raw.add(output.stdout + "\n")
         if output.stderr:
             boot.raw.add(f"# stderr\n{output.stderr}\n")
         return output
 
     def _take_series(self, boot: _Boot, cell: Cell, repetition: Repetition, output: ScriptOutput) -> ScriptOutput:
-        stdout, series = monitor.separate(output.stdout)
+        stdout, series = monitor.split_output(output.stdout)
         phase = "traced" if repetition.traced else "warmup"
-        boot.workqueue_rows += monitor.rows(
-            series or ["note\t0\tthe monitor said nothing"],
+        boot.workqueue_rows += monitor.parse_rows(
+            series or ["note\t0\tthe monitor printed nothing"],
             cell.scenario.name,
             cell.setting,
             repetition.number,
             phase,
         )
-        monitor.fit(boot.workqueue_rows)
+        monitor.truncate_table(boot.workqueue_rows)
         return replace(output, stdout=stdout)
 
-    def _plain_script(self, boot: _Boot, action: str) -> Records:
-        """Setup or teardown. Raises DeviceFailure when the script says that it did not do its work."""
+    def _run_setup_or_teardown(self, boot: _Boot, action: str) -> Records:
+        """Run setup or teardown. Raises DeviceFailure if the script reports a failure."""
         output = self._script(boot, action, parameters(self.job))
         records = read_records(output.stdout)
         if records.failure or WHOLE_SETTING not in dict(records.unsupported):
@@ -267,7 +274,7 @@ class Boots:
         return records
 
     def _check(self, boot: _Boot, what: str, output: ScriptOutput, failure: Failure | None) -> None:
-        """A failure that was told says more than the exit status."""
+        """Raise DeviceFailure if the script reported a failure (preferred, as it says more) or has an exit status."""
         if failure:
             self._fail(
                 boot, failure if failure.excerpt else failure.model_copy(update={"excerpt": output.stderr[-4000:]})
@@ -284,7 +291,7 @@ class Boots:
             )
 
     def _fail(self, boot: _Boot, failure: Failure) -> NoReturn:
-        """A workload whose own verification failed is a finding against the kernel."""
+        """Raise DeviceFailure. A failed verification by the workload itself becomes a finding against the kernel."""
         if failure.kind is not ErrorKind.KERNEL:
             raise DeviceFailure(failure, suspect=checks_health(self.job), of_variant=True)
         self.emit.event(
@@ -300,13 +307,13 @@ class Boots:
         )
         raise DeviceFailure(failure, signature=FindingKind.WRONG_RESULT.value)
 
-    # --- telling ------------------------------------------------------------------------------------------------
+    # --- events ------------------------------------------------------------------------------------------------
 
     def _check_canceled(self) -> None:
         if self.cancel.failure:
             raise DeviceFailure(self.cancel.failure)
 
-    def _unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
+    def _emit_unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
         self.emit.event(
             Unsupported(
                 at=self.now(),
@@ -328,10 +335,11 @@ class Boots:
         name = f"output-block{key.block}-{key.position}-{key.arm.value}-attempt{key.attempt}.txt"
         self.emit.artifact(ArtifactKind.RAW_OUTPUT, name, boot.raw.text())
 
-    def _where(self, key: BootKey) -> str:
+    def _describe(self, key: BootKey) -> str:
         again = f", attempt {key.attempt + 1}" if key.attempt else ""
         return f"block {key.block + 1} of {len(self.job.blocks)}, {key.arm.value}{again}"
 
 
 def outcome_of(failure: Failure) -> Outcome:
+    """Return the outcome of a run or boot that ended with this failure."""
     return Outcome.CANCELED if failure.kind is ErrorKind.CANCELED else Outcome.FAILED

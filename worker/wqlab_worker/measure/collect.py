@@ -1,7 +1,7 @@
-"""What a plan's script said on the device -> samples.
+"""Turn the output of a plan's script into a measurement.
 
-A script prints *records*, one a line, tab separated (see `read_records`). Its plan's parser, a module under `parsers/`,
-turns them into a `Measurement`. What is not there, cut off or absurd is "not measured", with the reason: never zero.
+A script prints *records*, one a line, tab separated (see `read_records`). The plan's parser, a module in `parsers/`,
+turns them into a `Measurement`. Missing, truncated or implausible values are "not measured" with a reason, never zero.
 """
 
 from __future__ import annotations
@@ -20,42 +20,44 @@ from wqlab_contracts.specs import NO_SETTING, TestPlan, parse_setting
 from . import parsers
 
 TEXT_LIMIT = 64 << 20
-"""Longest output (characters) that is looked at; a frame or line beyond the next two is as good as missing."""
+"""Longest output in characters; the rest is cut. A frame or line beyond the next two limits counts as missing."""
 FRAME_LIMIT = 16 << 20
 LINE_LIMIT = 1 << 20
 DAMAGE_LIMIT = 20
 VALUE_LIMIT = 1e18
-"""No count, rate or time of ours comes near it: a larger number is a broken one."""
+"""Largest plausible count, rate or time."""
 
 WHOLE_SETTING = "*"
 TRACED_METRICS = "traced"
-"""In an `unsupported` record: this kernel cannot be traced as the plan needs; every metric of the repetition."""
+"""In an `unsupported` record: every metric of a traced repetition, as this kernel cannot be traced as needed."""
 
 
 class NotMeasured(Exception):
-    """The output lacks what a metric is computed from; the text says what."""
+    """The output lacks the data of a metric; the text names what is missing."""
 
 
 class NoSamples(NotMeasured):
-    """The output is readable, but the workload left nothing in it to compute from. In an output without damage that is
-    an answer, of this repetition only; everything else that is not measured is a fault, to be tried again."""
+    """The output is readable, but the workload left no data to compute from.
+
+    In an undamaged output this is a valid result of this repetition; anything else not measured is a fault to retry.
+    """
 
 
-class Lacking(str):
-    """Why this kernel or device cannot give a metric; stands where its value would."""
+class Unsupported(str):
+    """Reason why this kernel or device does not support a metric; takes the place of its value."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """One repetition. Without `failure`, every metric its parser promises is in `values` or named in `unsupported`."""
+    """Measurement of one repetition. Without `failure`, each metric of its parser is in `values` or `unsupported`."""
 
     values: dict[str, float] = field(default_factory=dict)
     unsupported: list[tuple[str | None, str]] = field(default_factory=list)
-    """(metric, reason); metric None: the whole setting."""
+    """Pairs (metric, reason); metric None means the whole setting."""
     empty: frozenset[str] = frozenset()
-    """Of the metrics in `unsupported`, those of which this repetition alone gave no samples."""
+    """Metrics in `unsupported` that only this repetition gave no samples of."""
     failure: Failure | None = None
     command: str | None = None
     """The exact workload command line."""
@@ -64,7 +66,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Records:
-    """The script's output, sorted by record type. Of records that name something, the last one counts."""
+    """The script's output by record type. Of several records with the same name, the last one counts."""
 
     command: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
@@ -73,36 +75,36 @@ class Records:
     facts: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     steps: dict[DeviceStep, tuple[StepOutcome, str]] = field(default_factory=dict)
-    """What the script of a health check came through, in its order."""
+    """Steps that the script of a health check passed, in order."""
     overrun: int = 0
     failure: Failure | None = None
     """The first `failed` record."""
     frames: dict[str, list[str]] = field(default_factory=dict)
     damage: list[str] = field(default_factory=list)
-    """What could not be read, in words; at most `DAMAGE_LIMIT` entries."""
+    """Descriptions of unreadable output; at most `DAMAGE_LIMIT` entries."""
 
     @property
     def void(self) -> str | None:
-        """Why no metric of a traced repetition counts, whatever else the script printed."""
+        """Why no metric of a traced repetition counts, or None."""
         if reason := dict(self.unsupported).get(TRACED_METRICS):
             return reason
         return f"{NOT_MEASURED}the trace buffer lost {self.overrun} events" if self.overrun else None
 
     def frame(self, name: str) -> list[str]:
-        """Lines of a framed payload. Raises NoSamples when it is not there whole."""
+        """Return the lines of a framed payload. Raises NoSamples if it is missing or incomplete."""
         try:
             return self.frames[name]
         except KeyError:
-            raise NoSamples(f"no whole `{name}` in the output{self._why()}") from None
+            raise NoSamples(f"no complete `{name}` in the output{self._damage_text()}") from None
 
     def value(self, name: str) -> float:
-        """A number the script counted itself. Raises NoSamples."""
+        """Return a number that the script computed. Raises NoSamples if it is missing."""
         try:
             return self.values[name]
         except KeyError:
-            raise NoSamples(f"no value of {name} in the output{self._why()}") from None
+            raise NoSamples(f"no value of {name} in the output{self._damage_text()}") from None
 
-    def _why(self) -> str:
+    def _damage_text(self) -> str:
         return f" ({'; '.join(self.damage)})" if self.damage else ""
 
 
@@ -110,11 +112,13 @@ _UNREADABLE = (NotMeasured, ArithmeticError, AttributeError, LookupError, Recurs
 
 
 class Parse(Protocol):
+    """The `parse` function of a parser."""
+
     def __call__(self, records: Records, topology: MeasuredTopology, traced: bool) -> Measurement: ...
 
 
 def parser(name: str) -> Parse:
-    """The `parse` function of parsers/<name>.py. Raises ValueError, naming the plans' parsers, for another name."""
+    """Return the `parse` function of parsers/<name>.py. Raises ValueError, listing the parsers, for another name."""
     known = sorted(module.name for module in pkgutil.iter_modules(parsers.__path__))
     if name in known:
         parse: Parse | None = getattr(importlib.import_module(f"{parsers.__name__}.{name}"), "parse", None)
@@ -132,31 +136,31 @@ def collect(
     *,
     setting: str = NO_SETTING,
 ) -> Measurement:
-    """Everything from the script's standard output to a measurement that `plan` can use.
+    """Turn the script's standard output into a measurement of the plan's metrics.
 
-    A setting that was not what the kernel used is unsupported. So is a metric that the plan takes from this kind of
-    repetition and that is not in an output without damage; of a damaged one it is a failure.
+    A setting that the kernel did not use is unsupported. A metric that the plan takes from this kind of repetition and
+    that is missing is unsupported if the output is undamaged, and a failure if it is damaged.
     """
     records = read_records(text)
     parse = parser(parser_name)
     try:
         measurement = parse(records, topology, traced)
     except _UNREADABLE as error:
-        # A parser reads what a device printed: that it chokes says that nothing was measured, not that the lab broke.
+        # A parser reads a device's output: its exception means that nothing was measured, not that the lab is broken.
         why = f"{NOT_MEASURED}parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
         failure = records.failure or _tool_error(why, records.damage)
         return Measurement(failure=failure, command=records.command, facts=dict(records.facts))
     if measurement.failure or any(metric is None for metric, _ in measurement.unsupported):
         return measurement
-    if reason := _other_setting(setting, records):
+    if reason := _setting_mismatch(setting, records):
         return Measurement(unsupported=[(None, reason)], command=measurement.command, facts=measurement.facts)
     mode = TraceMode.TRACED if traced else TraceMode.UNTRACED
     accounted = measurement.values.keys() | {metric for metric, _ in measurement.unsupported}
-    wanted = [metric.name for metric in plan.metrics if metric.taken_from is mode]
-    missing = [name for name in wanted if name not in accounted]
-    # A parser of no particular plan does not know their names, and may tell of others.
+    planned = [metric.name for metric in plan.metrics if metric.taken_from is mode]
+    missing = [name for name in planned if name not in accounted]
+    # A parser of no particular plan does not know the metrics' names and may report others.
     known = next((reason for name, reason in measurement.unsupported if name in measurement.empty), None)
-    others = measurement.empty.difference(wanted)
+    others = measurement.empty.difference(planned)
     measurement = replace(
         measurement,
         unsupported=[(name, reason) for name, reason in measurement.unsupported if name not in others],
@@ -169,22 +173,23 @@ def collect(
         failure = _tool_error(reason, records.damage)
         return Measurement(failure=failure, command=measurement.command, facts=measurement.facts)
     if missing:
-        told = ((name, known or f"{NOT_MEASURED}no {name} in the output") for name in missing)
+        reasons = ((name, known or f"{NOT_MEASURED}no {name} in the output") for name in missing)
         return replace(
             measurement,
-            unsupported=[*measurement.unsupported, *told],
+            unsupported=[*measurement.unsupported, *reasons],
             empty=measurement.empty.union(missing),
         )
     return measurement
 
 
-def measure(
-    records: Records, metrics: Iterable[str], compute: Callable[[], Mapping[str, float | Lacking]]
+def compute_measurement(
+    records: Records, metrics: Iterable[str], compute: Callable[[], Mapping[str, float | Unsupported]]
 ) -> Measurement:
-    """The common part of all parsers: `compute` gives the `metrics` of one repetition, or a `Lacking` in place of one.
+    """Build the measurement of one repetition; the common part of all parsers.
 
-    `compute` raises NotMeasured. It is not called when the script itself said that there is nothing to compute. A
-    workload without samples is a failure only where the output is damaged: there they may have got lost.
+    `compute` returns the value of each of `metrics`, or `Unsupported`, and raises NotMeasured. It is not called if the
+    script reported that there is nothing to compute. A workload without samples is a failure only if the output is
+    damaged, since samples may be lost.
     """
     names = list(metrics)
 
@@ -200,9 +205,9 @@ def measure(
 
     if records.failure:
         return result(failure=records.failure)
-    said = dict(records.unsupported)
-    if WHOLE_SETTING in said:
-        return result(unsupported=[(None, said[WHOLE_SETTING])])
+    unsupported_by_script = dict(records.unsupported)
+    if WHOLE_SETTING in unsupported_by_script:
+        return result(unsupported=[(None, unsupported_by_script[WHOLE_SETTING])])
     if records.void:
         return result(unsupported=[(name, records.void) for name in names])
     try:
@@ -212,17 +217,17 @@ def measure(
         if records.damage or not isinstance(error, NoSamples):
             return result(failure=_tool_error(reason, records.damage))
         return result(
-            unsupported=[(name, said.get(name, reason)) for name in names],
-            empty=[name for name in names if name not in said],
+            unsupported=[(name, unsupported_by_script.get(name, reason)) for name in names],
+            empty=[name for name in names if name not in unsupported_by_script],
         )
     values: dict[str, float] = {}
     unsupported: list[tuple[str | None, str]] = []
     empty: list[str] = []
     for name in names:
         value = computed.get(name)
-        if name in said:
-            unsupported.append((name, said[name]))
-        elif isinstance(value, Lacking):
+        if name in unsupported_by_script:
+            unsupported.append((name, unsupported_by_script[name]))
+        elif isinstance(value, Unsupported):
             unsupported.append((name, str(value)))
         elif value is None and records.damage:
             return result(failure=_tool_error(f"{NOT_MEASURED}no {name} in the output", records.damage))
@@ -237,17 +242,17 @@ def measure(
 
 
 def number(text: str) -> float:
-    """A finite number of sane size, else ValueError. `nan`, `1e400`, `1_000` and hexadecimal are none."""
+    """Parse a finite number of plausible size. Raises ValueError, also for `nan`, `1e400`, `1_000` and hexadecimal."""
     if len(text) > 40 or "_" in text or not text.isascii():
         raise ValueError(f"not a number: {text[:40]!r}")
     value = float(text)
     if not math.isfinite(value) or abs(value) > VALUE_LIMIT:
-        raise ValueError(f"not a sane number: {text!r}")
+        raise ValueError(f"not a plausible number: {text!r}")
     return value
 
 
 def count(text: str) -> int:
-    """A whole number from 0 up, else ValueError."""
+    """Parse a whole number from 0 up. Raises ValueError."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise ValueError(f"not a count: {text[:40]!r}")
     return int(text)
@@ -257,7 +262,7 @@ def count(text: str) -> int:
 
 
 def read_records(text: str) -> Records:
-    """Reads a script's standard output; never raises. What cannot be read is listed in `damage`.
+    """Read a script's standard output; never raises. Unreadable parts are listed in `damage`.
 
     command TEXT · setting KNOB VALUE · setting_after KNOB VALUE · unsupported METRIC|*|traced REASON ·
     fact NAME VALUE · value NAME NUMBER · overrun EVENTS · failed infrastructure|kernel TEXT ·
@@ -308,7 +313,7 @@ class _Reader:
         )
 
     def _frame(self, name: str, lines: Iterable[str]) -> str | None:
-        """Reads one payload to its end; the name of the payload that interrupts it, if one does."""
+        """Read one payload to its end; return the name of a payload that interrupts it, or None."""
         body: list[str] = []
         size = 0
         for raw in lines:
@@ -329,7 +334,7 @@ class _Reader:
         if size > FRAME_LIMIT:
             self._damaged(f"`{name}` is longer than {FRAME_LIMIT} characters")
         elif name in self.records.frames:
-            self._damaged(f"`{name}` is there twice")
+            self._damaged(f"`{name}` occurs twice")
             del self.records.frames[name]
         else:
             self.records.frames[name] = body
@@ -351,11 +356,11 @@ class _Reader:
             case "fact", [name, value]:
                 records.facts[name] = value.strip()
             case "value", [name, value]:
-                # A second value that is broken must not leave the first one standing as the last word.
+                # A broken second value invalidates the first one too.
                 records.values.pop(name, None)
                 records.values[name] = number(value)
             case "overrun", [lost]:
-                # That events were lost is certain even when their number is not readable.
+                # Events were lost even if their number is not readable.
                 self.overrun = max(1, self.overrun)
                 self.overrun = max(self.overrun, count(lost))
             case "step", [name, ("ok" | "skipped") as how, text]:
@@ -370,12 +375,13 @@ class _Reader:
             self.records.damage.append(what)
 
 
-def _other_setting(setting: str, records: Records) -> str | None:
-    for knob, wanted in parse_setting(setting).items():
+def _setting_mismatch(setting: str, records: Records) -> str | None:
+    """Describe how the kernel's setting differed from the requested one; None if it did not."""
+    for knob, requested in parse_setting(setting).items():
         for when, found in (("", records.settings.get(knob)), ("later ", records.settings_after.get(knob))):
-            if found != wanted:
+            if found != requested:
                 used = f"the kernel {when}used {found}" if found else f"{when}it could not be read back"
-                return f"{knob}={wanted} was asked for, {used}"
+                return f"{knob}={requested} was requested, {used}"
     return None
 
 

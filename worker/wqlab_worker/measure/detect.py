@@ -1,7 +1,7 @@
-"""Console bytes -> kernel reports and the device's ready line. Pure and streaming: the result does not depend on how
-the bytes were cut into chunks.
+"""Detect kernel reports and the ready line in a console's bytes. The result does not depend on how the bytes are split
+into chunks.
 
-Only whole lines are judged (a pattern that may match half a line reports half a story). Message formats are those of
+Only whole lines are matched, since a part of a line may match another pattern. Message formats are those of
 Linux 6.1 to 7.x: kernel/panic.c, lib/bug.c, arch/*/mm/fault.c, kernel/locking/lockdep.c, kernel/hung_task.c,
 kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.c.
 """
@@ -11,14 +11,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from wqlab_contracts.defects import defect
 from wqlab_contracts.enums import FindingKind
+from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import EXCERPT_LIMIT
 
 LINE_LIMIT = 8192
-"""A line longer than this (bytes) is cut: garbage without line ends must not fill the memory."""
+"""Longest line in bytes; longer ones are cut, so that garbage without line ends cannot fill the memory."""
 REPORT_LINES = 3000
-"""A report without an end marker is over after so many lines."""
+"""A report without an end marker ends after this many lines."""
 
 _ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffd]")
@@ -90,7 +90,7 @@ _CRASH = {FindingKind.OOPS, FindingKind.BUG}
 
 @dataclass(frozen=True)
 class Report:
-    """One kernel report; `offset` is the place of its first line in the console, in bytes."""
+    """One kernel report; `offset` is the position of its first line in the console, in bytes."""
 
     kind: FindingKind
     title: str
@@ -101,21 +101,21 @@ class Report:
 
 @dataclass(frozen=True)
 class Ready:
-    """The userland of a golden system or variant has come up."""
+    """Ready line: the userland of a golden system or variant is up."""
 
     token: str
     boot_id: str
 
 
-Seen = Report | Ready
+ConsoleEvent = Report | Ready
 
 
 @dataclass
-class _Open:
+class _OpenReport:
     offset: int
     lines: list[str] = field(default_factory=list)
     kind: FindingKind | None = None
-    """None: a separator was seen, the line that says what it is follows."""
+    """None after a separator, until the line that names the kind."""
     title: str = ""
     fatal: bool = False
     count: int = 0
@@ -134,36 +134,37 @@ class _Open:
 
 
 class Detector:
-    """Feed it every byte of one boot's console, in order. `flush` ends a report whose end marker never came."""
+    """Detector for one boot's console: `feed` it all bytes in order; `flush` ends a report without an end marker."""
 
     def __init__(self) -> None:
         self._partial = b""
         self._offset = 0
-        self._open: _Open | None = None
+        self._open: _OpenReport | None = None
 
     @property
-    def dying(self) -> bool:
-        """A fatal report is being written: more of it will come, or the device will fall silent."""
+    def fatal_open(self) -> bool:
+        """True while a fatal report is being printed."""
         return self._open is not None and self._open.fatal
 
     @property
     def reporting(self) -> bool:
-        """A report has begun whose end was not seen."""
+        """True while a report has begun and not ended."""
         return self._open is not None and self._open.kind is not None
 
-    def feed(self, data: bytes) -> list[Seen]:
-        seen: list[Seen] = []
+    def feed(self, data: bytes) -> list[ConsoleEvent]:
+        """Process the next bytes; return the reports and ready lines that they complete."""
+        events: list[ConsoleEvent] = []
         self._partial += data
         while (line := self._next_line()) is not None:
             offset, self._offset = self._offset, self._offset + len(line)
-            self._line(_clean(line), offset, seen)
-        return seen
+            self._line(_clean(line), offset, events)
+        return events
 
-    def flush(self) -> list[Seen]:
-        """Call it when the console has fallen silent, or the boot is over."""
-        seen: list[Seen] = []
-        self._close(seen)
-        return seen
+    def flush(self) -> list[ConsoleEvent]:
+        """End the open report. Call it when the console is silent or the boot is over."""
+        events: list[ConsoleEvent] = []
+        self._close(events)
+        return events
 
     def _next_line(self) -> bytes | None:
         end = self._partial.find(b"\n", 0, LINE_LIMIT) + 1
@@ -174,18 +175,18 @@ class Detector:
         line, self._partial = self._partial[:end], self._partial[end:]
         return line
 
-    def _line(self, text: str, offset: int, seen: list[Seen]) -> None:
+    def _line(self, text: str, offset: int, events: list[ConsoleEvent]) -> None:
         if ready := _READY.search(text):
-            self._close(seen)
-            seen.append(Ready(ready.group(1), ready.group(2)))
+            self._close(events)
+            events.append(Ready(ready.group(1), ready.group(2)))
             return
         message = _PREFIX.sub("", text)
-        if self._separates(message, text, offset, seen):
+        if self._handle_separator(message, text, offset, events):
             return
         rule, title = _classify(message)
-        if rule and not self._absorbs(rule):
-            self._close(seen)
-            self._open = _Open(offset)
+        if rule and not self._continues_report(rule):
+            self._close(events)
+            self._open = _OpenReport(offset)
         if self._open is None:
             return
         if rule and self._open.kind is None:
@@ -194,32 +195,32 @@ class Detector:
             self._open.fatal = True
         self._open.add(text)
         if self._ends(self._open, message):
-            self._close(seen)
+            self._close(events)
 
-    def _separates(self, message: str, text: str, offset: int, seen: list[Seen]) -> bool:
-        """`cut here` and the rules of = signs begin a report, before the line that says what it is."""
+    def _handle_separator(self, message: str, text: str, offset: int, events: list[ConsoleEvent]) -> bool:
+        """Handle a separator (`cut here`, a line of = signs), which begins a report before the line with its kind."""
         if self._open and self._open.kind is FindingKind.KASAN and _RULE.search(message):
             self._open.add(text)
-            self._close(seen)
+            self._close(events)
             return True
         if not (_CUT_HERE.search(message) or _RULE.search(message)):
             return False
-        self._close(seen)
-        self._open = _Open(offset)
+        self._close(events)
+        self._open = _OpenReport(offset)
         self._open.add(text)
         return True
 
-    def _absorbs(self, rule: _Rule) -> bool:
-        """True when the line belongs to the report being written."""
+    def _continues_report(self, rule: _Rule) -> bool:
+        """Return True if the line belongs to the open report."""
         if self._open is None:
             return False
         kind = self._open.kind
         return kind is None or kind is rule.kind or (kind in _CRASH and rule.kind in _CRASH)
 
     @staticmethod
-    def _ends(report: _Open, message: str) -> bool:
+    def _ends(report: _OpenReport, message: str) -> bool:
         if report.kind is None:
-            return report.count > 5  # a separator that nothing follows
+            return report.count > 5  # a separator without a report
         if report.count >= REPORT_LINES:
             return True
         if report.kind is FindingKind.PANIC:
@@ -232,15 +233,15 @@ class Detector:
         )
         return one_trace and bool(_END_TASK.search(message))
 
-    def _close(self, seen: list[Seen]) -> None:
+    def _close(self, events: list[ConsoleEvent]) -> None:
         if self._open and (report := self._open.report()):
-            seen.append(report)
+            events.append(report)
         self._open = None
 
 
 def _clean(line: bytes) -> str:
-    """Terminal sequences and control bytes removed; a carriage return inside a line starts it anew on a terminal,
-    but nothing is dropped: what was printed before it may be half of a report."""
+    """Remove terminal sequences and control bytes. Text before a carriage return is kept, since it may be part of a
+    report."""
     text = line.decode("utf-8", "replace").rstrip("\r\n")
     return _CONTROL.sub("", _ANSI.sub("", text))
 
@@ -253,5 +254,5 @@ def _classify(message: str) -> tuple[_Rule | None, str]:
 
 
 def signature(kind: FindingKind, title: str) -> str:
-    """The same for two reports of the same defect."""
-    return f"{kind.value}: {defect(title)}"
+    """Return a signature that is equal for two reports of the same defect."""
+    return f"{kind.value}: {defect_key(title)}"

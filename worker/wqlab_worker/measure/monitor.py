@@ -1,6 +1,6 @@
-"""The series of workqueue counters that `monitor.sh` prints beside a plan's records -> rows of a boot's table.
+"""Parse the workqueue series that `monitor.sh` prints beside a plan's records into rows of a boot's table.
 
-A device's kernel may print anything: a line that makes no sense is left out, and said to be.
+The device may print anything: unreadable lines are left out and counted in a note.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from wqlab_contracts.workqueue_series import COUNTERS, GAUGES, ROW_LIMIT, Row
 from .collect import count, number
 
 SCRIPT = "monitor.sh"
-"""Among a plan's files: runs the plan's script, watched."""
-FULL = "the table is full: what came later, in this cell and others, is left out"
+"""File of the plan that runs the plan's script and monitors workqueues meanwhile."""
+FULL = "the table is full: later rows, of this cell and others, are left out"
 _BEGIN, _END = "\nbegin\tworkqueues\n", "\nend\tworkqueues"
 
 
-def separate(stdout: str) -> tuple[str, list[str] | None]:
-    """What the plan's script printed, and the lines of the series behind it; None when there is none."""
-    said, begin, rest = stdout.rpartition(_BEGIN)
+def split_output(stdout: str) -> tuple[str, list[str] | None]:
+    """Split off the series: return the plan script's output and the lines of the series, or None without one."""
+    output, begin, rest = stdout.rpartition(_BEGIN)
     series, end, _ = rest.rpartition(_END)
-    return (said, series.split("\n")) if begin and end else (stdout, None)
+    return (output, series.split("\n")) if begin and end else (stdout, None)
 
 
-def rows(series: list[str], scenario: str, setting: str, repetition: int, phase: str) -> Iterator[Row]:
-    """Of one repetition; rows of workqueues that share a name at one moment are added up."""
+def parse_rows(series: list[str], scenario: str, setting: str, repetition: int, phase: str) -> Iterator[Row]:
+    """Yield the rows of one repetition. Workqueues with the same name at the same time are added up."""
     source, columns = "", list[str]()
     pending: dict[tuple[float, str], dict[str, int]] = {}
     notes: list[tuple[float, str]] = []
@@ -71,8 +71,7 @@ def rows(series: list[str], scenario: str, setting: str, repetition: int, phase:
         yield row(seconds, workqueue, values)
 
 
-def fit(table: list[Row]) -> None:
-    """Cuts a boot's table that is longer than ROW_LIMIT; its last row is then a note of what remains, so that it is
-    shown where the figures end."""
+def truncate_table(table: list[Row]) -> None:
+    """Truncate a boot's table to ROW_LIMIT rows. The last row is then a note, shown where the figures end."""
     if len(table) > ROW_LIMIT:
         table[ROW_LIMIT - 1 :] = [table[ROW_LIMIT - 2].model_copy(update={"workqueue": "", "values": {}, "note": FULL})]

@@ -1,4 +1,4 @@
-"""What the scripts of one boot printed, kept for people. A device may print without end, its worker may not keep it."""
+"""Keep the raw output of a boot's scripts, with a size limit, since a device may print without end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ RAW_OUTPUT_LIMIT = 4 << 20
 
 
 class RawOutput:
-    """Holds at most `limit` bytes at any time: the first half and the last half, since what went wrong stands at the
-    end. `text` says how much is missing between them."""
+    """Buffer of at most `limit` bytes: the first half and the last half, where errors are.
+
+    `text` says how many bytes are missing between them.
+    """
 
     def __init__(self, limit: int = RAW_OUTPUT_LIMIT) -> None:
         self._half = limit // 2
@@ -16,10 +18,11 @@ class RawOutput:
         self._left_out = 0
 
     def __len__(self) -> int:
-        """Bytes held."""
+        """Return the number of bytes held."""
         return len(self._first) + len(self._last)
 
     def add(self, text: str) -> None:
+        """Append `text`."""
         data = memoryview(text.encode())
         room = self._half - len(self._first)
         self._first += data[:room]
@@ -31,6 +34,6 @@ class RawOutput:
         self._left_out += len(rest) - len(kept) + surplus
 
     def text(self) -> bytes:
-        """UTF-8, but for a character that the cut went through."""
+        """Return the output in UTF-8, except for a character that the cut splits."""
         cut = f"\n# {self._left_out} bytes are left out here\n".encode() if self._left_out else b""
         return bytes(self._first) + cut + bytes(self._last)

@@ -1,5 +1,4 @@
-"""What is asked of a plan's script within a boot, and in which order. Pure: the same for a device that is driven step by
-step and for one that is given the whole boot at once."""
+"""List the calls of a plan's script within a boot, in order. Pure functions, the same for every backend."""
 
 from __future__ import annotations
 
@@ -12,13 +11,14 @@ from wqlab_contracts.messages import RunJob
 from wqlab_contracts.specs import Scenario
 
 from . import monitor
-from .health_check import word_of
+from .health_check_report import console_marker
 
 SETUP_TIMEOUT_S = 600.0
+"""Time limit of setup and teardown."""
 
 
 class Cell(NamedTuple):
-    """What is measured together within a boot."""
+    """One scenario under one setting: measured together within a boot."""
 
     setting: str
     scenario: Scenario
@@ -28,21 +28,23 @@ class Cell(NamedTuple):
 
 
 class Repetition(NamedTuple):
+    """One execution of the workload in a cell."""
+
     number: int
-    """Counted through the whole cell: samples of a boot are unique by it."""
+    """Number within the cell, over all phases; it identifies the samples of a boot."""
     warmup: bool
     traced: bool
 
 
 def cells(job: RunJob, block: int) -> list[Cell]:
-    """In the order of this block: shuffled by the run's seed, the same for both arms."""
+    """Return the cells in the order of this block: shuffled by the run's seed, the same for both arms."""
     order = [Cell(setting, scenario) for setting in job.profile.settings for scenario in job.plan.scenarios]
     random.Random(f"{job.seed}/{block}").shuffle(order)  # noqa: S311 - an order, not a secret
     return order
 
 
 def repetitions(job: RunJob) -> Iterator[Repetition]:
-    """Warm-ups (untraced), then untraced, then traced ones."""
+    """Yield a cell's repetitions: warm-ups (untraced), then untraced ones, then traced ones."""
     counts = job.profile.repetitions
     phases = [(True, False)] * counts.warmup + [(False, False)] * counts.untraced + [(False, True)] * counts.traced
     for number, (warmup, traced) in enumerate(phases):
@@ -50,23 +52,26 @@ def repetitions(job: RunJob) -> Iterator[Repetition]:
 
 
 def checks_health(job: RunJob) -> bool:
-    """The script's complaints are about the device then."""
+    """Return True for a health check; failures of its script concern the device."""
     return job.purpose is RunPurpose.HEALTH_CHECK
 
 
 def is_monitored(job: RunJob, repetition: Repetition) -> bool:
-    """What is timed runs alone. A plan of an earlier release has no monitor among its files."""
+    """Return True if the monitor runs beside this repetition: warm-up or traced, never timed.
+
+    A plan of an earlier release has no monitor among its files.
+    """
     measures = job.purpose is RunPurpose.MEASURE and monitor.SCRIPT in job.files
     return measures and (repetition.warmup or repetition.traced)
 
 
 def parameters(job: RunJob, cell: Cell | None = None, traced: bool = False) -> dict[str, str]:
-    """Environment of the script: profile parameters, the scenario's over them, and what is being measured."""
-    chosen = {**job.profile.parameters, **(cell.scenario.parameters if cell else {})}
-    environment = {name.upper(): str(value) for name, value in chosen.items()}
+    """Return the script's environment: parameters of profile and scenario (which take precedence), and the cell."""
+    merged = {**job.profile.parameters, **(cell.scenario.parameters if cell else {})}
+    environment = {name.upper(): str(value) for name, value in merged.items()}
     environment["WQLAB_SCRATCH"] = " ".join(job.device.scratch)
     if checks_health(job):
-        environment["WQLAB_WORD"] = word_of(job)
+        environment["WQLAB_WORD"] = console_marker(job)
     if cell:
         environment["SCENARIO"] = cell.scenario.name
         environment["TRACE"] = "1" if traced else "0"
@@ -76,7 +81,7 @@ def parameters(job: RunJob, cell: Cell | None = None, traced: bool = False) -> d
 
 
 class Call(NamedTuple):
-    """One time that the plan's script is run within a boot."""
+    """One call of the plan's script within a boot."""
 
     action: str
     environment: dict[str, str]
@@ -86,7 +91,7 @@ class Call(NamedTuple):
 
 
 def calls(job: RunJob, block: int) -> Iterator[Call]:
-    """All of a boot in which nothing goes wrong and everything is supported, in their order."""
+    """Yield the calls of a boot in order, for a boot without failure in which everything is supported."""
     yield Call("setup", parameters(job), SETUP_TIMEOUT_S)
     for cell in cells(job, block):
         for repetition in repetitions(job):

@@ -1,4 +1,4 @@
-"""labs whose devices are LAVA's"""
+"""Add columns for LAVA labs."""
 
 import sqlalchemy as sa
 from alembic import op

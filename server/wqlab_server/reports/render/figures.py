@@ -1,7 +1,7 @@
-"""The figures of the HTML page as inline SVG. Pure; drawn 360 wide so that they stay readable on a telephone.
+"""Figures of the HTML page as inline SVG. Pure; 360 units wide, so that they stay readable on a phone.
 
-Only comparisons with evidence are drawn: a value without evidence has no place on an axis beside another. Colours
-come from the page's style sheet by class; a shape and a word always say the same as the colour.
+Only comparisons with evidence are drawn. Colours come from the page's style sheet by class; a shape and a word always
+carry the same information as the colour.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from wqlab_contracts.api.curves import MetricCurve
 from wqlab_contracts.api.report import BootValue, Comparison, TargetReport
 from wqlab_contracts.enums import Arm, Question, Role, Scale, Verdict
 
-from . import curves as render_curves
+from . import curve_tables
 
 WIDTH = 360.0
 LEFT, RIGHT = 10.0, 350.0
@@ -25,16 +25,18 @@ LEFT, RIGHT = 10.0, 350.0
 
 @dataclass(frozen=True)
 class Figure:
+    """A drawing with its title, note and data."""
+
     title: str
     note: str
     svg: str
     header: list[str]
     rows: list[list[str]]
-    """The figure as a table, for those who cannot or would not look."""
+    """The figure's data as a table, for readers who cannot see the drawing or prefer numbers."""
 
 
 def figures(target: TargetReport) -> list[Figure]:
-    """The essential figures of one target, none that has nothing to show."""
+    """Return the figures of a target; figures without data are left out."""
     judged = [c for c in target.comparisons if words.is_evidence(c) and c.role is not Role.EXPLANATORY]
     drawn = _forests(judged) + _boots(target, judged) + _shares(target) + _curves(target)
     return [figure for figure in drawn if figure.rows]
@@ -47,7 +49,7 @@ def _forests(judged: Sequence[Comparison]) -> list[Figure]:
     groups: dict[str, list[Comparison]] = {}
     for cell in judged:
         if cell.effect is not None:
-            groups.setdefault(words.unit_of_effect(cell), []).append(cell)
+            groups.setdefault(cell.effect_unit, []).append(cell)
     return [_forest(unit, cells) for unit, cells in groups.items()]
 
 
@@ -71,7 +73,8 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
     rows = [[_cell_name(c), words.effect(c), words.ci(c) or ("exact" if c.exact else ""), _verdict(c)] for c in cells]
     return Figure(
         f"Effects ({unit})",
-        "Marks are Hodges-Lehmann estimates, lines their 95 % intervals, the upright line is no difference.",
+        "Marks are Hodges-Lehmann estimates, horizontal lines their 95 % intervals; the vertical line marks no "
+        "difference.",
         markup(svg),
         ["", "effect", "95 % interval", "verdict"],
         rows,
@@ -79,7 +82,7 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
 
 
 def _mark(svg: xml.Element, x: float, y: float, verdict: Verdict | None) -> None:
-    """Up for better, down for worse, a square for equal, a ring for undecided."""
+    """Draw the mark of a verdict: triangle up for better, down for worse, square for equal, ring for undecided."""
     style = f"mark {verdict or 'none'}"
     points = {
         Verdict.IMPROVEMENT: f"{x:.1f},{y - 6:.1f} {x + 6:.1f},{y + 5:.1f} {x - 6:.1f},{y + 5:.1f}",
@@ -117,10 +120,10 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
         y = legend + 22 + 22 * row
         segment(svg, (LEFT, y), (RIGHT, y), "rule")
         label(svg, LEFT, y - 4, str(block + 1))
-        # The hollow ones last: what lies under them is seen.
-        for kind, of in enumerate(series):
+        # Hollow marks are drawn last, so that the marks under them stay visible.
+        for kind, (setting, arm) in enumerate(series):
             for value in values:
-                if value.block == block and (value.setting, value.arm) == of:
+                if (value.block, value.setting, value.arm) == (block, setting, arm):
                     _dot(svg, axis.at(value.value), y, kind)
     _ticks(svg, axis, height - 22)
     rows = [[str(block + 1), *(_value_of(values, block, setting, arm) for setting, arm in series)] for block in blocks]
@@ -134,7 +137,7 @@ def _boot_figure(target: TargetReport, scenario: str, metric: str, unit: str) ->
 
 
 def _dot(svg: xml.Element, x: float, y: float, kind: int) -> None:
-    """Shapes before colours: disc, hollow diamond, ring, square, cross in turn; the first two as on the lab's pages."""
+    """Draw the mark of series number `kind`: disc, hollow diamond, ring, square or cross, as on the lab's pages."""
     style = f"dot s{kind % 5}"
     shape = kind % 5
     if shape in {0, 2}:
@@ -153,7 +156,7 @@ def _dot(svg: xml.Element, x: float, y: float, kind: int) -> None:
 
 
 def _series_names(series: Sequence[tuple[str, Arm]]) -> list[str]:
-    """As short as they can be without being ambiguous: arms only, settings only, or both."""
+    """Return the shortest unambiguous names of the series: arms only, settings only, or both."""
     if len({setting for setting, _ in series}) == 1:
         return [str(arm) for _, arm in series]
     _, labels = tables.setting_labels([setting for setting, _ in series])
@@ -170,7 +173,7 @@ def _value_of(values: Sequence[BootValue], block: int, setting: str, arm: Arm) -
 
 
 def _shares(target: TargetReport) -> list[Figure]:
-    """Where work was executed: bars from 0 to 100 %, per scenario, kernel and setting."""
+    """Draw where work was executed: bars from 0 to 100 % per scenario, kernel and setting."""
     bars: dict[tuple[str, Arm | None], dict[str, dict[str, float]]] = {}
     for cell in target.comparisons:
         share = (
@@ -205,9 +208,9 @@ def _bars(scenario: str, kernel: Arm | None, group: dict[str, dict[str, float]])
         y += 16
     rows = [[setting, *(words.number(v[m]) if m in v else "n/a" for m in metrics)] for setting, v in group.items()]
     return Figure(
-        f"{scenario}: where the work ran",
-        "Share of work items executed near the CPU that queued them; full width is 100 %. Means of the boots of the "
-        f"{kernel} kernel.",
+        f"{scenario}: locality of work items",
+        "Share of work items executed near the CPU that queued them; the full width is 100 %. Means over the boots of "
+        f"the {kernel} kernel.",
         markup(svg),
         ["setting", *(f"{metric} (%)" for metric in metrics)],
         rows,
@@ -221,7 +224,7 @@ def _rect(svg: xml.Element, x: float, y: float, width: float, style: str) -> Non
 
 # --- curves ---------------------------------------------------------------------------------------------------------
 
-_PLOT = 180.0
+_PLOT_HEIGHT = 180.0
 
 
 def _curves(target: TargetReport) -> list[Figure]:
@@ -229,20 +232,20 @@ def _curves(target: TargetReport) -> list[Figure]:
 
 
 def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
-    """The metric upwards, the ordered quantity to the right on a logarithmic scale, shaded where two settings cross."""
+    """Draw a metric (vertical) over the ordered quantity (horizontal, logarithmic), with crossings shaded."""
     points = [point for line in curve.lines for point in line.points]
     across = _Axis(math.log(min(point.x for point in points)), math.log(max(point.x for point in points)))
     up = _Axis(min(point.mean for point in points), max(point.mean for point in points))
     legend = 16 * len(curve.lines) + 10
-    bottom = legend + _PLOT
-    svg = canvas(bottom + 40, render_curves.title(target, curve))
+    bottom = legend + _PLOT_HEIGHT
+    svg = canvas(bottom + 40, curve_tables.title(target, curve))
 
     def height(value: float) -> float:
-        return bottom - _PLOT * (up.at(value) - LEFT) / (RIGHT - LEFT)
+        return bottom - _PLOT_HEIGHT * (up.at(value) - LEFT) / (RIGHT - LEFT)
 
     for crossing in curve.crossings:
         low, high = across.at(math.log(crossing.low)), across.at(math.log(crossing.high))
-        place = {"x": f"{low:.1f}", "y": f"{legend:.1f}", "width": f"{high - low:.1f}", "height": f"{_PLOT:.1f}"}
+        place = {"x": f"{low:.1f}", "y": f"{legend:.1f}", "width": f"{high - low:.1f}", "height": f"{_PLOT_HEIGHT:.1f}"}
         xml.SubElement(svg, "rect", {**place, "class": "crossing"})
     for tick in up.ticks():
         segment(svg, (LEFT, height(tick)), (RIGHT, height(tick)), "rule")
@@ -259,13 +262,13 @@ def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
     for x in sorted({point.x for point in points}):
         label(svg, across.at(math.log(x)), bottom + 16, f"{x:g}", "tick")
     label(svg, (LEFT + RIGHT) / 2, bottom + 32, curve.over, "tick")
-    shaded = " Shaded: between its ends two settings change places." if curve.crossings else ""
+    shaded = " Shaded: the range in which two settings change order." if curve.crossings else ""
     return Figure(
-        render_curves.title(target, curve),
-        f"Means of the boots, a line for each setting.{shaded} {'; '.join(curve.says)}".rstrip(),
+        curve_tables.title(target, curve),
+        f"Means over the boots, one line per setting.{shaded} {'; '.join(curve.says)}".rstrip(),
         markup(svg),
         [curve.over, "scenario", *(line.setting for line in curve.lines)],
-        render_curves.rows(curve),
+        curve_tables.rows(curve),
     )
 
 
@@ -273,7 +276,7 @@ def _curve(target: TargetReport, curve: MetricCurve) -> Figure:
 
 
 class _Axis:
-    """A linear scale with room at both ends."""
+    """A linear scale with a margin at both ends."""
 
     def __init__(self, low: float, high: float) -> None:
         room = (high - low) * 0.06 or abs(high) * 0.1 or 1.0

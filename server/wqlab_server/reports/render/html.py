@@ -1,4 +1,4 @@
-"""The report as one self-contained HTML page: no script, nothing loaded, everything from outside escaped."""
+"""Render the report as a self-contained HTML page: no script, no external resources, all input escaped."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role
 
-from . import curves, facts
+from . import curve_tables, shared_text
 from .figures import figures
-from .series import workqueue_figures
 from .shell import shell_lines
+from .workqueue_figures import workqueue_figures
 
 
 def render_html(report: Report) -> str:
@@ -23,7 +23,7 @@ def render_html(report: Report) -> str:
 
 
 def render_notice(title: str, text: str, href: str, label: str) -> str:
-    """A page that says one thing and leads on."""
+    """Render a page with one message and one link."""
     return _template("notice.html.j2").render(title=title, text=text, href=href, label=label)
 
 
@@ -33,26 +33,26 @@ def _template(name: str) -> Template:
         loader=PackageLoader("wqlab_server.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters["clean"] = _clean
-    environment.filters["drawn"] = Markup  # the SVG of render_figures, which escapes what it is given
+    environment.filters["drawn"] = Markup  # SVG of figures.py, which escapes its input
     environment.globals.update(
-        facts=facts,
+        shared_text=shared_text,
         figures=figures,
         workqueue_figures=workqueue_figures,
-        curves=curves,
+        curve_tables=curve_tables,
         words=words,
         judged=_judged,
         values=_values,
-        explaining=_explaining,
+        explanatory=_explanatory,
         reasons=reasons,
         shell_lines=shell_lines,
         Question=Question,
-        kernels=facts.kernels,
+        kernels=shared_text.kernels,
     )
     return environment.get_template(name)
 
 
 def _clean(text: str) -> str:
-    """Line ends stay; every other control character goes."""
+    """Remove all control characters except line ends."""
     return "\n".join(tables.printable(line) for line in text.splitlines())
 
 
@@ -64,7 +64,7 @@ def _judged(target: TargetReport, question: Question) -> list[Comparison]:
     ]
 
 
-def _explaining(target: TargetReport) -> list[Comparison]:
+def _explanatory(target: TargetReport) -> list[Comparison]:
     return [c for c in target.comparisons if words.is_evidence(c) and c.role is Role.EXPLANATORY and c.candidate]
 
 

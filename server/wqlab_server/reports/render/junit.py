@@ -1,8 +1,8 @@
-"""The report as JUnit XML: one test case per topology, scenario, setting and primary metric (on an emulated
-device also for hardware's primary, skipped: no evidence).
+"""Render the report as JUnit XML.
 
-regression and a kernel's failure are `failure`; what the lab or the request got wrong is `error`; what decides nothing
-(inconclusive, no evidence, unsupported) is `skipped`, with the reason.
+There is one test case per device type, scenario, setting and primary metric; on an emulated device, the primary metrics
+of real hardware are included as skipped (no evidence). Regressions and failures of the kernel are `failure`; errors of
+the lab or of the request are `error`; inconclusive, no evidence and unsupported are `skipped`, with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.NO_EVIDENCE, Verdict.UNSUPPO
 
 
 def render_junit(report: Report) -> str:
-    """Valid against the JUnit schema of Jenkins' xunit plugin."""
+    """Render JUnit XML that is valid against the schema of Jenkins' xunit plugin."""
     root = xml.Element("testsuites", name=_text(f"wqlab submission {report.submission.id}"))
     for target in report.targets:
         root.append(_suite(report, target))
@@ -108,5 +108,5 @@ def _when(report: Report) -> str:
 
 
 def _text(text: str) -> str:
-    """Without what XML 1.0 forbids and a terminal would obey."""
+    """Return the text without characters that XML 1.0 forbids or that control a terminal."""
     return printable(text)

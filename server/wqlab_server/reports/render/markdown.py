@@ -1,4 +1,4 @@
-"""The report as Markdown for a merge request. Everything from outside is escaped: it may neither format nor link."""
+"""Render the report as Markdown for a merge request. All input is escaped, so that it cannot format or link."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wqlab_comparison.tables import NOTHING, printable
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, SubmissionState
 
-from . import curves, facts
+from . import curve_tables, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -20,41 +20,38 @@ CHECKPATCH_LINES = 10
 def render_markdown(report: Report) -> str:
     submission = report.submission
     lines = [f"## {_safe(submission.title or 'wqlab')}", ""]
-    lines += [f"{_safe(facts.head(report))}, `{_code(facts.address(report))}`", ""]
+    lines += [f"{_safe(shared_text.head(report))}, `{_code(shared_text.address(report))}`", ""]
     if submission.state is not SubmissionState.FINISHED:
-        lines += [f"**Not finished ({submission.state.value})**: what there is so far.", ""]
+        lines += [f"**Not finished ({submission.state.value})**: this report shows the results so far.", ""]
     if submission.failure:
         lines += [f"**FAILED** ({submission.failure.kind}): {_safe(submission.failure.summary)}", ""]
         lines += _fenced(submission.failure.excerpt)
     if report.targets:
-        lines += ["| plan on topology | verdict | what carries it |", "|---|---|---|"]
+        lines += ["| plan on device type | verdict | main result |", "|---|---|---|"]
         for target in report.targets:
             lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", _safe(target.headline)))
     for target in report.targets:
         lines += ["", *_target(target)]
     if report.attempts:
-        lines += ["", "### Attempts that failed, all of them", ""]
+        lines += ["", "### Failed attempts (all)", ""]
         for attempt in report.attempts:
-            lines.append(
-                f"- {_safe(facts.where(attempt))}: **{attempt.failure.kind}**: {_safe(attempt.failure.summary)}"
-            )
+            location = _safe(shared_text.attempt_location(attempt))
+            lines.append(f"- {location}: **{attempt.failure.kind}**: {_safe(attempt.failure.summary)}")
     lines += ["", *_kernels(report), "", f"<sub>{_safe(report.method)}</sub>"]
-    commands = facts.recomputing(report)
-    lines += (
-        ["", "To compute the verdicts again from every sample:", "", *_fenced("\n".join(commands))] if commands else []
-    )
+    commands = shared_text.recompute_commands(report)
+    lines += ["", "To recompute the verdicts from all samples:", "", *_fenced("\n".join(commands))] if commands else []
     return "\n".join(lines) + "\n"
 
 
 def _target(target: TargetReport) -> list[str]:
-    device = facts.platform(target)
-    lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {facts.discards(target)}"]
-    lines[-1] += f"; per boot: {facts.repetitions(target)}"
-    system = [f"{name} {value}" for name, value in facts.system(target)]
+    device = shared_text.platform(target)
+    lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {shared_text.block_counts(target)}"]
+    lines[-1] += f"; per boot: {shared_text.repetitions(target)}"
+    system = [f"{name} {value}" for name, value in shared_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []
-    asked = [cell for cell in target.comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
+    judged = [cell for cell in target.comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
     for question in Question:
-        cells = [cell for cell in asked if cell.question is question]
+        cells = [cell for cell in judged if cell.question is question]
         if cells:
             second = "candidate" if question is Question.KERNEL else "setting"
             first = "baseline" if question is Question.KERNEL else "reference"
@@ -63,25 +60,31 @@ def _target(target: TargetReport) -> list[str]:
                 f"| | {first} | {second} | change | 95 % interval | n | verdict |",
                 "|---|---|---|---|---|---|---|",
             ]
-            lines += [_judged(cell) for cell in cells]
+            lines += [_judged_row(cell) for cell in cells]
     lines += _curves(target)
     values = [cell for cell in target.comparisons if not words.is_evidence(cell)]
     if values:
-        lines += ["", f"_{facts.NOT_EVIDENCE}_", "", "| no evidence, values only | | | unit |", "|---|---|---|---|"]
+        lines += [
+            "",
+            f"_{shared_text.NOT_EVIDENCE}_",
+            "",
+            "| no evidence, values only | | | unit |",
+            "|---|---|---|---|",
+        ]
         lines += [_row(_cell_name(c), _mean(c.baseline), _mean(c.candidate), _safe(c.unit)) for c in values]
-    told = reasons(target.comparisons)
-    lines += ["", *(f"- {_safe(reason)}" for reason in told)] if told else []
-    meanings = facts.meanings(target)
-    lines += ["", "What is judged:", ""] if meanings else []
+    verdict_reasons = reasons(target.comparisons)
+    lines += ["", *(f"- {_safe(reason)}" for reason in verdict_reasons)] if verdict_reasons else []
+    meanings = shared_text.meanings(target)
+    lines += ["", "Metrics with a verdict:", ""] if meanings else []
     lines += [f"- {_safe(name)}: {_safe(summary)}" for name, summary in meanings]
     for finding in target.findings:
         kind = finding.kind.value.replace("_", " ").upper()
-        lines += ["", f"**{kind}** on {facts.place(finding)}: {_safe(finding.title)}", ""]
+        lines += ["", f"**{kind}** on {shared_text.finding_location(finding)}: {_safe(finding.title)}", ""]
         lines += _fenced(finding.excerpt)
     commands = target.environment.commands.items() if target.environment else ()
     for scenario, command in commands:
-        lines += ["", f"{_safe(scenario)} ran:", "", *_fenced("\n".join(shell_lines(command)))]
-    for title, cmdline in facts.cmdlines(target).items():
+        lines += ["", f"Command of {_safe(scenario)}:", "", *_fenced("\n".join(shell_lines(command)))]
+    for title, cmdline in shared_text.cmdlines(target).items():
         lines += ["", f"{title}:", "", *_fenced(cmdline)]
     return lines
 
@@ -90,14 +93,14 @@ def _curves(target: TargetReport) -> list[str]:
     lines: list[str] = []
     for curve in target.curves:
         header = [curve.over, "scenario", *(line.setting for line in curve.lines)]
-        lines += ["", f"**{_safe(curves.title(target, curve))}**", "", _row(*map(_safe, header))]
-        lines += ["|---" * len(header) + "|", *(_row(*map(_safe, row)) for row in curves.rows(curve))]
-        lines += ["", *(f"- {_safe(said)}" for said in curve.says)]
-    said = curves.not_drawn(target)
-    return [*lines, "", f"_{_safe(said)}_"] if said else lines
+        lines += ["", f"**{_safe(curve_tables.title(target, curve))}**", "", _row(*map(_safe, header))]
+        lines += ["|---" * len(header) + "|", *(_row(*map(_safe, row)) for row in curve_tables.rows(curve))]
+        lines += ["", *(f"- {_safe(sentence)}" for sentence in curve.says)]
+    note = curve_tables.omission_note(target)
+    return [*lines, "", f"_{_safe(note)}_"] if note else lines
 
 
-def _judged(cell: Comparison) -> str:
+def _judged_row(cell: Comparison) -> str:
     verdict = f"**{words.VERDICT[cell.verdict]}**" if cell.verdict else NOTHING
     n = str(cell.candidate.n) if cell.candidate else "0"
     interval = words.ci(cell) or ("exact" if cell.exact else "")
@@ -117,23 +120,23 @@ def _kernels(report: Report) -> list[str]:
     apply = report.submission.apply
     if apply.base_commit:
         lines.append(f"- base {_safe(report.submission.tree)} `{_code(apply.base_commit)}`")
-    builds = facts.kernels(report)
+    builds = shared_text.kernels(report)
     for build in builds:
         failed = f": {_safe(build.failure.summary)}" if build.failure else ""
-        lines.append(f"- {build.arm or 'kernel'}: {_safe(facts.built(build))}{failed}")
+        lines.append(f"- {build.arm or 'kernel'}: {_safe(shared_text.describe_build(build))}{failed}")
         for warning in build.new_warnings:
             lines.append(f"  - new warning: `{_code(warning.where)}` {_safe(warning.text)}")
-    lines += [f"- compiler: {_safe(compiler)}" for compiler in facts.compilers(builds)]
+    lines += [f"- compiler: {_safe(compiler)}" for compiler in shared_text.compilers(builds)]
     if report.config_sha256:
         lines.append(f"- configuration sha256 `{_code(report.config_sha256)}`")
     lines += [f"  - `{_code(line)}`" for line in report.config_diff]
     found = report.submission.apply.checkpatch
-    if not facts.is_study(report):
+    if not shared_text.is_study(report):
         lines.append(f"- checkpatch: {words.count(len(found), 'finding')}")
         lines += [f"  - {one.severity}: {_safe(one.text)}" for one in found[:CHECKPATCH_LINES]]
         more = len(found) - CHECKPATCH_LINES
-        lines += [f"  - and {more} more; all of them are in the other formats"] if more > 0 else []
-    for reproducer in facts.reproducers(report):
+        lines += [f"  - and {more} more, which the other formats list"] if more > 0 else []
+    for reproducer in shared_text.reproducers(report):
         command = "\n".join(shell_lines(reproducer.command))
         lines += ["", _safe(reproducer.needs), "", *_fenced(command)]
     return lines
@@ -168,7 +171,7 @@ def _code(text: str) -> str:
 
 
 def _fenced(text: str) -> list[str]:
-    """A code block whose fence is longer than any run of backticks in the text."""
-    body = [printable(line) for line in facts.lines_of(text, EXCERPT_LINES)]
+    """Return a code block with a fence that is longer than any run of backticks in the text."""
+    body = [printable(line) for line in shared_text.last_lines(text, EXCERPT_LINES)]
     fence = "`" * max(3, 1 + max((len(run) for line in body for run in re.findall("`+", line)), default=0))
     return [fence, *body, fence, ""] if body else []

@@ -1,9 +1,9 @@
-"""The report as tables of the shape that MMTests' compare-mmtests prints: a mean and a deviation per operation, each
-kernel's beside the first one's, the change in percent with a sign such that more is better.
+"""Render the report as tables like those of MMTests' compare-mmtests.
 
-The layout is that of MMTests' own printing (`Compare.pm`, `PrintGeneric.pm`): operations in rows, `%12.2f` and
-` (%7.2f%%)`, which becomes ` *%7.2f%%*` where the change is significant. Significant means here what it means in every
-format of the report: the verdict says so, not an interval of the two means. What is no evidence has a value only.
+Each operation has a mean and a deviation per kernel, and the change from the first kernel in percent: positive is
+better. The layout is that of MMTests (`Compare.pm`, `PrintGeneric.pm`): operations in rows, `%12.2f` and ` (%7.2f%%)`,
+which becomes ` *%7.2f%%*` for a significant change. Significance follows the verdict, as in all formats of the report,
+not an interval of the two means. Figures that are no evidence are shown as values only.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from wqlab_comparison.tables import printable, setting_labels, verdict_lines, wr
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Direction, Question, Role, SubmissionState, Verdict
 
-from . import facts
+from . import shared_text
 
 _SIGNIFICANT = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
-_FIELD = 12
-"""Columns of a value, as in MMTests; wider where a heading or a value is longer."""
-_CHANGE = len(" (   0.00%)")
+_VALUE_WIDTH = 12
+"""Columns of a value, as in MMTests; more if a heading or a value is longer."""
+_CHANGE_WIDTH = len(" (   0.00%)")
 _LEGEND = (
-    "Hmean is the harmonic mean of rates that are better the higher they are, Amean the arithmetic mean of everything "
-    "else, Stddev the deviation, each over boots: a boot counts once, with the median of its repetitions. More percent "
-    "is better. * * instead of ( ): the difference is significant by the tests of the full report. No percentage: it "
-    "would be no evidence (an emulated device's clock), neither direction is better, or there is nothing to divide by."
+    "Hmean is the harmonic mean of rates for which higher is better, Amean the arithmetic mean of all other figures, "
+    "Stddev the standard deviation. They are calculated over boots; a boot's value is the median of its repetitions. A "
+    "positive percentage is an improvement. * * instead of ( ) marks a difference that is significant by the tests of "
+    "the full report. There is no percentage if the figure is no evidence (an emulated device's clock), if neither "
+    "direction is better, or if the first value is 0."
 )
 
 
@@ -35,7 +36,7 @@ _LEGEND = (
 class _Value:
     value: float | None
     change: float | None = None
-    """Percent of the first column's value, positive where it is better."""
+    """Change from the first column's value in percent, positive if better."""
     significant: bool = False
 
 
@@ -49,35 +50,35 @@ class _Row:
 @dataclass(frozen=True)
 class _Table:
     title: str
-    """Of a target's second and later tables."""
+    """Title of a target's second and later tables; empty for the first."""
     columns: Sequence[tuple[str, str]]
-    """Two lines of heading each."""
+    """Heading of each column, in two lines."""
     rows: Sequence[_Row]
 
 
 def render_mmtests(report: Report) -> str:
-    """One table per plan and device type, and one per kernel whose settings were compared."""
+    """Render one table per plan and device type, and one per kernel whose settings were compared."""
     submission = report.submission
     lines: list[str] = []
     if submission.state is not SubmissionState.FINISHED:
-        lines += [f"NOT FINISHED ({submission.state.value}): what follows is what there is so far.", ""]
+        lines += [f"NOT FINISHED ({submission.state.value}): this report shows the results so far.", ""]
     if submission.failure:
         lines += [*wrapped(f"FAILED ({submission.failure.kind}): {submission.failure.summary}", indent="  "), ""]
     for target in report.targets:
         lines += [*verdict_lines(_name(target), target.verdict, target.headline), ""]
         lines += [line for table in _tables(target) if table.rows for line in (*_lines(table), "")]
-    lines += [*wrapped(_LEGEND), "", facts.address(report)]
+    lines += [*wrapped(_LEGEND), "", shared_text.address(report)]
     return "\n".join(printable(line.rstrip()) for line in lines) + "\n"
 
 
 # --- from comparisons to rows -------------------------------------------------------------------------------------
 
 _Boots = Mapping[tuple[str, str, str, Arm], Mapping[int, float]]
-"""(scenario, setting, metric, arm) -> block -> that boot's value."""
+"""(scenario, setting, metric, arm) -> block -> value of the boot."""
 
 
 def _tables(target: TargetReport) -> Iterator[_Table]:
-    # What only hardware decides is shown on an emulated device too: as a value.
+    # Metrics that have a verdict only on real hardware are shown on an emulated device too, as values.
     judged = {
         metric.name
         for metric in target.plan.metrics
@@ -87,12 +88,14 @@ def _tables(target: TargetReport) -> Iterator[_Table]:
     boots: dict[tuple[str, str, str, Arm], dict[int, float]] = {}
     for each in target.values:
         boots.setdefault((each.scenario, each.setting, each.metric, each.arm), {})[each.block] = each.value
-    yield _of_kernels(target, [cell for cell in cells if cell.question is Question.KERNEL], boots)
+    yield _kernel_table(target, [cell for cell in cells if cell.question is Question.KERNEL], boots)
     for arm in (Arm.BASELINE, Arm.CANDIDATE):
-        yield _of_settings(target, arm, [c for c in cells if c.question is Question.SETTING and c.kernel is arm], boots)
+        yield _settings_table(
+            target, arm, [c for c in cells if c.question is Question.SETTING and c.kernel is arm], boots
+        )
 
 
-def _of_kernels(target: TargetReport, cells: Sequence[Comparison], boots: _Boots) -> _Table:
+def _kernel_table(target: TargetReport, cells: Sequence[Comparison], boots: _Boots) -> _Table:
     _, labels = setting_labels(list(dict.fromkeys(cell.setting for cell in cells)))
     columns = [(_release(target, arm), arm.value) for arm in (Arm.BASELINE, Arm.CANDIDATE)]
     operations = []
@@ -103,8 +106,8 @@ def _of_kernels(target: TargetReport, cells: Sequence[Comparison], boots: _Boots
     return _Table("", columns, _rows(operations))
 
 
-def _of_settings(target: TargetReport, arm: Arm, cells: Sequence[Comparison], boots: _Boots) -> _Table:
-    """The reference setting and every other one, side by side as MMTests does with many kernels."""
+def _settings_table(target: TargetReport, arm: Arm, cells: Sequence[Comparison], boots: _Boots) -> _Table:
+    """Return the reference setting and the other ones side by side, as MMTests shows several kernels."""
     groups: dict[tuple[str, str], dict[str, Comparison]] = {}
     for cell in cells:
         groups.setdefault((cell.scenario, cell.metric), {})[cell.setting] = cell
@@ -115,8 +118,8 @@ def _of_settings(target: TargetReport, arm: Arm, cells: Sequence[Comparison], bo
         found = [group.get(setting) for setting in settings]
         summaries = [next((c.baseline for c in group.values() if c.baseline), None)]
         summaries += [cell.candidate if cell else None for cell in found]
-        of_each = [boots.get((scenario, each, metric, arm), {}) for each in (first.reference, *settings)]
-        operations.append(_Operation(_operation(first), [None, *found], summaries, of_each))
+        columns_boots = [boots.get((scenario, each, metric, arm), {}) for each in (first.reference, *settings)]
+        operations.append(_Operation(_operation(first), [None, *found], summaries, columns_boots))
     references = [cells[0].reference] if cells else []
     columns = [(_release(target, arm), setting) for setting in (*references, *settings)]
     return _Table(f"Settings on the {arm} kernel", columns, _rows(operations))
@@ -124,7 +127,7 @@ def _of_settings(target: TargetReport, arm: Arm, cells: Sequence[Comparison], bo
 
 @dataclass(frozen=True)
 class _Operation:
-    """One line of figures, column by column; the first column is what the others are compared with."""
+    """A row of figures by column; the other columns are compared with the first one."""
 
     name: str
     compared: Sequence[Comparison | None]
@@ -137,14 +140,14 @@ class _Operation:
 
     @property
     def columns(self) -> list[list[float]]:
-        """Values of the boots that every measured column has; of all its own where there is none in common."""
+        """Values by column of the blocks that all measured columns have, else of all blocks of each column."""
         measured = [boots for boots in self.boots if boots]
         common = set.intersection(*(set(boots) for boots in measured)) if measured else set()
         return [[boots[block] for block in sorted(common or boots)] if boots else [] for boots in self.boots]
 
 
 def _rows(operations: Sequence[_Operation]) -> list[_Row]:
-    """All means, then all deviations, as MMTests orders them."""
+    """Return all means, then all deviations, in MMTests' order."""
     means = [row for operation in operations if (row := _mean(operation))]
     return means + [row for operation in operations if (row := _deviation(operation))]
 
@@ -154,7 +157,7 @@ def _mean(operation: _Operation) -> _Row | None:
         return None
     if not words.is_evidence(operation.cell):
         return _Row("Amean", operation.name, [_Value(mean.mean if mean else None) for mean in operation.means])
-    # Of throughput only: of what is to be avoided, one boot without any would make the harmonic mean 0.
+    # Only for throughput: where lower is better, a single boot with 0 would make the harmonic mean 0.
     rate = operation.cell.unit.endswith("/s") and operation.cell.direction is Direction.HIGHER_IS_BETTER
     average = statistics.harmonic_mean if rate else statistics.fmean
     values = [average(boots) if boots else None for boots in operation.columns]
@@ -190,7 +193,7 @@ def _change(base: float | None, value: float | None, direction: Direction) -> fl
 
 
 def _operation(cell: Comparison) -> str:
-    """MMTests' own word for what a row is about: `send-64`."""
+    """Return the name of an operation in MMTests' form, such as `send-64`."""
     return f"{cell.metric}-{cell.scenario}"
 
 
@@ -210,12 +213,18 @@ def _lines(table: _Table) -> list[str]:
     operation = max(len(printable(row.operation)) for row in table.rows)
     rows = [(row, [_figure(value, row) for value in row.values]) for row in table.rows]
     fields = [
-        max(_FIELD, *(len(figures[at]) + 1 for _, figures in rows), *(len(line) + 1 - _CHANGE for line in heading))
+        max(
+            _VALUE_WIDTH,
+            *(len(figures[at]) + 1 for _, figures in rows),
+            *(len(line) + 1 - _CHANGE_WIDTH for line in heading),
+        )
         for at, heading in enumerate(table.columns)
     ]
     lines = [*wrapped(table.title, indent="  ")]
     for line in (0, 1):
-        cells = (heading[line].rjust(field + _CHANGE) for heading, field in zip(table.columns, fields, strict=True))
+        cells = (
+            heading[line].rjust(field + _CHANGE_WIDTH) for heading, field in zip(table.columns, fields, strict=True)
+        )
         lines.append(" " * (statistic + 1 + operation) + "".join(cells))
     for row, figures in rows:
         pairs = zip(figures, fields, row.values, strict=True)
@@ -225,7 +234,7 @@ def _lines(table: _Table) -> list[str]:
 
 
 def _figure(value: _Value, row: _Row) -> str:
-    """Two decimals as in MMTests; more where the row's figures would vanish."""
+    """Format a value with two decimals as in MMTests, or more if the row's figures are too small for that."""
     if value.value is None:
         return "n/a"
     known = [each.value for each in row.values if each.value is not None]
@@ -234,5 +243,5 @@ def _figure(value: _Value, row: _Row) -> str:
 
 def _percent(value: _Value) -> str:
     if value.change is None:
-        return " " * _CHANGE
+        return " " * _CHANGE_WIDTH
     return f" *{value.change:7.2f}%*" if value.significant else f" ({value.change:7.2f}%)"

@@ -1,4 +1,4 @@
-"""Shell commands over several short lines that can be pasted back. Pure."""
+"""Wrapping of shell commands into short lines that can be pasted into a shell. Pure."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import re
 from wqlab_comparison.tables import printable, wrapped
 
 _WIDTH = 72
-"""Of a line, its indentation left out."""
+"""Maximum length of a line, without its indentation."""
 _WORD = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*'|"(?:[^"\\]|\\.)*")+""")
-_JOINTS = frozenset({"&&", "||", "|", ";"})
+_OPERATORS = frozenset({"&&", "||", "|", ";"})
 
 
 def shell_lines(command: str, indent: str = "") -> list[str]:
-    """The same command: lines end only between words, in a backslash, or behind `&&` and its like, where the shell
-    reads on by itself. A word that is too long stays whole, and so does an option `-x` with its value. Text that is no
-    shell command (a quote without its end) is wrapped as prose."""
+    """Wrap a command without changing its meaning.
+
+    Lines are broken only between words, with a backslash or after an operator such as `&&`, after which the shell
+    continues by itself. Words that are too long stay whole, and an option `-x` stays with its value. Text that is not a
+    shell command (unpaired quotes) is wrapped as prose.
+    """
     lines = []
     for statement in command.splitlines():
         if statement.strip() and not statement.lstrip().startswith("#"):
@@ -30,19 +33,19 @@ def _statement(text: str) -> list[str]:
     lines, current = [], ""
     for word in words:
         joined = f"{current} {word}" if current.strip() else f"{current}{word}"
-        if len(joined) > _WIDTH - len(" \\") and current.strip() and word not in _JOINTS:
+        if len(joined) > _WIDTH - len(" \\") and current.strip() and word not in _OPERATORS:
             lines.append(f"{current} \\")
             current = f"  {word}"
         else:
             current = joined
-        if word in _JOINTS - {";"}:
+        if word in _OPERATORS - {";"}:
             lines.append(current)
             current = ""
     return [*lines, current] if current else lines
 
 
 def _words(text: str) -> list[str] | None:
-    """None where quotes do not pair."""
+    """Split a command into words; None if quotes are unpaired."""
     if _WORD.sub("", text).strip():
         return None
     found: list[str] = []

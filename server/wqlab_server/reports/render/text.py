@@ -1,24 +1,25 @@
-"""The report as plain text for a mailing list: at most 78 columns, the verdict first, in words."""
+"""Render the report as plain text for a mailing list: at most 78 columns, verdicts first."""
 
 from __future__ import annotations
 
 from wqlab_comparison import tables, words
+from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.api.submissions import BuildView, FindingView
+from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import SubmissionState, Verdict
 
-from . import curves, facts
+from . import curve_tables, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 24
 CHECKPATCH_LINES = 10
 INDENT = "    "
-_NAMES = 12
-"""Columns of the names of facts."""
+_NAME_WIDTH = 12
+"""Columns of the names in lists of facts."""
 
 
 def render_text(report: Report) -> str:
-    """At most 78 columns, except what a cut would spoil: console text behind `| `, URLs, a command's longest words."""
+    """Render at most 78 columns, except for text that must not be broken: console lines, URLs, long command words."""
     lines = [
         *_summary(report),
         *(line for index, target in enumerate(report.targets, 1) for line in _target(index, target)),
@@ -35,10 +36,15 @@ def render_text(report: Report) -> str:
 
 def _summary(report: Report) -> list[str]:
     submission = report.submission
-    title = submission.title or ("settings study" if facts.is_study(report) else "submission")
-    lines = [*_heading(title, "=")[:-1], *tables.wrapped(facts.head(report), indent="  "), facts.address(report), ""]
+    title = submission.title or ("settings study" if shared_text.is_study(report) else "submission")
+    lines = [
+        *_heading(title, "=")[:-1],
+        *tables.wrapped(shared_text.head(report), indent="  "),
+        shared_text.address(report),
+        "",
+    ]
     if submission.state is not SubmissionState.FINISHED:
-        lines += [f"NOT FINISHED ({submission.state.value}): what follows is what there is so far.", ""]
+        lines += [f"NOT FINISHED ({submission.state.value}): this report shows the results so far.", ""]
     if submission.failure:
         lines += _failure("The submission failed", submission.failure.kind.value, submission.failure.summary)
         lines += _quoted(submission.failure.excerpt)
@@ -49,26 +55,29 @@ def _summary(report: Report) -> list[str]:
 
 
 def _target(index: int, target: TargetReport) -> list[str]:
-    platform = facts.platform(target)
+    platform = shared_text.platform(target)
     device = target.environment.device if target.environment else "none"
-    lines = [*_heading(f"{index}. {_name(target)}"), *_field("device", facts.joined([device, target.device_summary]))]
+    lines = [
+        *_heading(f"{index}. {_name(target)}"),
+        *_field("device", shared_text.joined([device, target.device_summary])),
+    ]
     lines += _field("topology", platform.topology)
     lines += _field("", platform.mismatch) if platform.mismatch else []
-    lines += _field("blocks", facts.discards(target))
-    lines += _field("per boot", facts.repetitions(target))
-    lines += [line for name, value in facts.system(target) for line in _field(name, value)]
+    lines += _field("blocks", shared_text.block_counts(target))
+    lines += _field("per boot", shared_text.repetitions(target))
+    lines += [line for name, value in shared_text.system(target) for line in _field(name, value)]
     scenarios = {scenario.name: scenario.summary for scenario in target.plan.scenarios}
     parts = [tables.kernel_tables(target.comparisons), tables.setting_tables(target.comparisons, scenarios)]
     for part in parts:
         lines += ["", *part] if part else []
     lines += [] if any(parts) else ["", "No figures."]
     lines += _curves(target)
-    if facts.has_values_only(target):
-        lines += ["", *tables.wrapped(facts.NOT_EVIDENCE)]
+    if shared_text.has_values_only(target):
+        lines += ["", *tables.wrapped(shared_text.NOT_EVIDENCE)]
     reasons = tables.notes(target.comparisons)
-    lines += ["", "Why:", *reasons] if reasons else []
-    meanings = facts.meanings(target)
-    lines += ["", "What is judged:"] if meanings else []
+    lines += ["", "Reasons:", *reasons] if reasons else []
+    meanings = shared_text.meanings(target)
+    lines += ["", "Metrics with a verdict:"] if meanings else []
     lines += [line for name, summary in meanings for line in tables.wrapped(f"{name}: {summary}", "* ")]
     lines += _findings(target.findings)
     lines += _published(target)
@@ -79,13 +88,13 @@ def _target(index: int, target: TargetReport) -> list[str]:
 def _curves(target: TargetReport) -> list[str]:
     lines: list[str] = []
     for curve in target.curves:
-        knobs = f"; columns are {knobs}" if (knobs := curves.knobs(curve)) else ""
-        lines += ["", *tables.wrapped(f"{curves.title(target, curve)}{knobs}:", indent="  ")]
-        rows = [[f"{x} {scenario}", *figures] for x, scenario, *figures in curves.rows(curve)]
-        lines += tables.fitted([curve.over, *curves.header(curve)[2:]], rows)
-        lines += [line for said in curve.says for line in tables.wrapped(said, "* ")]
-    said = curves.not_drawn(target)
-    return [*lines, "", *tables.wrapped(said)] if said else lines
+        knobs = f"; columns are {knobs}" if (knobs := curve_tables.knobs(curve)) else ""
+        lines += ["", *tables.wrapped(f"{curve_tables.title(target, curve)}{knobs}:", indent="  ")]
+        rows = [[f"{x} {scenario}", *figures] for x, scenario, *figures in curve_tables.rows(curve)]
+        lines += tables.fitted([curve.over, *curve_tables.header(curve)[2:]], rows)
+        lines += [line for sentence in curve.says for line in tables.wrapped(sentence, "* ")]
+    note = curve_tables.omission_note(target)
+    return [*lines, "", *tables.wrapped(note)] if note else lines
 
 
 def _findings(findings: list[FindingView]) -> list[str]:
@@ -94,23 +103,24 @@ def _findings(findings: list[FindingView]) -> list[str]:
         kind = finding.kind.value.replace("_", " ").upper()
         lines += [
             "",
-            *tables.wrapped(f"{kind} on {facts.place(finding)}: {finding.title}", indent="  "),
+            *tables.wrapped(f"{kind} on {shared_text.finding_location(finding)}: {finding.title}", indent="  "),
             *_quoted(finding.excerpt),
         ]
     return lines
 
 
 def _published(target: TargetReport) -> list[str]:
-    found = facts.published(target)
-    several = len({row.reference.kernel for row in found}) > 1
+    published = shared_text.published(target)
+    several = len({row.reference.kernel for row in published}) > 1
     rows = [
-        [f"{row.name} ({row.reference.kernel})" if several else row.name, row.published, row.measured] for row in found
+        [f"{row.name} ({row.reference.kernel})" if several else row.name, row.published, row.measured]
+        for row in published
     ]
     if not rows:
         return []
-    lines = ["", *tables.wrapped("Published figures, OTHER KERNEL, OTHER MACHINE; never part of a verdict:")]
+    lines = ["", *tables.wrapped("Published figures, from ANOTHER KERNEL AND MACHINE; never part of a verdict:")]
     lines += tables.fitted(["", "published", "measured here"], rows)
-    figures = [row.reference for row in found]
+    figures = [row.reference for row in published]
     sources = dict.fromkeys(f"{figure.kernel} on {figure.machine}: {figure.source}" for figure in figures)
     return [*lines, *(line for source in sources for line in tables.wrapped(source, "  "))]
 
@@ -118,8 +128,8 @@ def _published(target: TargetReport) -> list[str]:
 def _commands(target: TargetReport) -> list[str]:
     lines: list[str] = []
     for scenario, command in target.environment.commands.items() if target.environment else ():
-        lines += ["", *tables.wrapped(f"{scenario} ran:", indent="  "), *shell_lines(command, INDENT)]
-    for title, line in facts.cmdlines(target).items():
+        lines += ["", *tables.wrapped(f"Command of {scenario}:", indent="  "), *shell_lines(command, INDENT)]
+    for title, line in shared_text.cmdlines(target).items():
         lines += ["", f"{title}:", *tables.wrapped(line, INDENT)]
     return lines
 
@@ -127,16 +137,18 @@ def _commands(target: TargetReport) -> list[str]:
 def _attempts(report: Report) -> list[str]:
     if not report.attempts:
         return []
-    lines = [*_heading("Attempts that failed, all of them")]
+    lines = [*_heading("Failed attempts (all)")]
     for attempt in report.attempts:
-        lines += tables.wrapped(f"{facts.where(attempt)}: {attempt.failure.kind}: {attempt.failure.summary}", "* ")
+        lines += tables.wrapped(
+            f"{shared_text.attempt_location(attempt)}: {attempt.failure.kind}: {attempt.failure.summary}", "* "
+        )
         if attempt.failure.advice:
             lines += tables.wrapped(attempt.failure.advice, "  ")
     return [*lines, ""]
 
 
 def _kernels(report: Report) -> list[str]:
-    apply, builds = report.submission.apply, facts.kernels(report)
+    apply, builds = report.submission.apply, shared_text.kernels(report)
     lines = _heading("Kernels")
     if apply.base_commit:
         release = f" ({apply.release})" if apply.release else ""
@@ -145,7 +157,7 @@ def _kernels(report: Report) -> list[str]:
         lines += _field("patch", f"{patch.subject} [{patch.author}] +{patch.insertions} -{patch.deletions}")
     for build in builds:
         lines += _build(build)
-    for compiler in facts.compilers(builds):
+    for compiler in shared_text.compilers(builds):
         lines += _field("compiler", compiler)
     if report.config_sha256:
         lines += ["config       sha256", f"{INDENT}{report.config_sha256}"]
@@ -153,14 +165,14 @@ def _kernels(report: Report) -> list[str]:
         lines += ["  configuration options that differ, baseline -> candidate:"]
         lines += [line for option in report.config_diff for line in tables.wrapped(option, INDENT)]
     elif len(builds) > 1:
-        lines += _field("", "the same options in both kernels")
-    for reproducer in facts.reproducers(report):
+        lines += _field("", "both kernels have the same options")
+    for reproducer in shared_text.reproducers(report):
         lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
     return [*lines, ""]
 
 
 def _build(build: BuildView) -> list[str]:
-    lines = _field(str(build.arm or "kernel"), facts.built(build))
+    lines = _field(str(build.arm or "kernel"), shared_text.describe_build(build))
     lines += _field("", f"tree {build.tree_oid}")
     lines += _field("", f"build-id {build.build_id_gnu}") if build.build_id_gnu else []
     if build.failure:
@@ -176,12 +188,12 @@ def _build(build: BuildView) -> list[str]:
 
 
 def _checkpatch(report: Report) -> list[str]:
-    if facts.is_study(report):
+    if shared_text.is_study(report):
         return []
     found = report.submission.apply.checkpatch
     totals = {kind: sum(one.severity == kind for one in found) for kind in ("error", "warning", "check")}
     summary = ", ".join(words.count(number, kind) for kind, number in totals.items() if number) or "clean"
-    lines = [*_heading("checkpatch (the base tree's)"), summary]
+    lines = [*_heading("checkpatch (script of the base tree)"), summary]
     for one in found[:CHECKPATCH_LINES]:
         lines += tables.wrapped(f"{one.severity.upper()}: {one.text}" + (f" ({one.where})" if one.where else ""), "* ")
     if len(found) > CHECKPATCH_LINES:
@@ -191,9 +203,9 @@ def _checkpatch(report: Report) -> list[str]:
 
 def _closing(report: Report) -> list[str]:
     lines = [*_heading("Method"), *tables.wrapped(report.method)]
-    commands = facts.recomputing(report)
+    commands = shared_text.recompute_commands(report)
     if commands:
-        lines += ["", "To compute the verdicts again from every sample:"]
+        lines += ["", "To recompute the verdicts from all samples:"]
         lines += [line for command in commands for line in shell_lines(command, INDENT)]
     return lines
 
@@ -211,9 +223,9 @@ def _heading(title: str, rule: str = "-") -> list[str]:
 
 
 def _field(name: str, text: str) -> list[str]:
-    """A name in a column of its own, its text wrapped beside it."""
-    lines = tables.wrapped(text, width=tables.WIDTH - _NAMES - 1) or [""]
-    return [f"{'' if index else name:<{_NAMES}} {line}" for index, line in enumerate(lines)]
+    """Return a name in a column of its own, with its text wrapped beside it."""
+    lines = tables.wrapped(text, width=tables.WIDTH - _NAME_WIDTH - 1) or [""]
+    return [f"{'' if index else name:<{_NAME_WIDTH}} {line}" for index, line in enumerate(lines)]
 
 
 def _failure(what: str, kind: str, summary: str) -> list[str]:
@@ -221,4 +233,4 @@ def _failure(what: str, kind: str, summary: str) -> list[str]:
 
 
 def _quoted(excerpt: str) -> list[str]:
-    return [f"| {line}" for line in facts.lines_of(excerpt, EXCERPT_LINES)]
+    return [f"| {line}" for line in shared_text.last_lines(excerpt, EXCERPT_LINES)]

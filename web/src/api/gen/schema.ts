@@ -10,7 +10,7 @@ export interface paths {
         };
         /**
          * Get Build
-         * @description One build; `new_warnings` are those its baseline does not have.
+         * @description Return one build; `new_warnings` are the warnings that its baseline does not have.
          */
         get: operations["get_build"];
         put?: never;
@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * Get Build Artifact
-         * @description One of the files listed in the build's `artifacts`, by its hash.
+         * @description Download one of the files listed in the build's `artifacts`, by its SHA-256.
          */
         get: operations["get_build_artifact"];
         put?: never;
@@ -50,7 +50,7 @@ export interface paths {
         };
         /**
          * Get Build Config
-         * @description The kernel's .config as it was built.
+         * @description Download the kernel's .config as it was built.
          */
         get: operations["get_build_config"];
         put?: never;
@@ -70,7 +70,7 @@ export interface paths {
         };
         /**
          * Get Build Log
-         * @description The whole log of the build.
+         * @description Download the complete log of the build.
          */
         get: operations["get_build_log"];
         put?: never;
@@ -90,7 +90,7 @@ export interface paths {
         };
         /**
          * List Device Types
-         * @description Every type of the device-types folder as it is now, with boards free and runs waiting.
+         * @description List the types of the device-types folder as it is now, with free devices and queued runs.
          */
         get: operations["list_device_types"];
         put?: never;
@@ -110,7 +110,7 @@ export interface paths {
         };
         /**
          * Get Device Type
-         * @description One type.
+         * @description Return one device type.
          */
         get: operations["get_device_type"];
         put?: never;
@@ -130,7 +130,7 @@ export interface paths {
         };
         /**
          * List Devices
-         * @description Every board of the device-types folder.
+         * @description List the devices of the device-types folder.
          */
         get: operations["list_devices"];
         put?: never;
@@ -150,7 +150,7 @@ export interface paths {
         };
         /**
          * Get Device
-         * @description One board: health, lease, and the topology that its last verified boot measured.
+         * @description Return one device: health, lease, and the topology measured by its last verified boot.
          */
         get: operations["get_device"];
         put?: never;
@@ -171,12 +171,12 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Walk Through Device
-         * @description Walk through a board step by step, as soon as it is free: power, console, golden system, kexec, topology,
-         *     detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. The check that is
-         *     under way already is that check; a quarantined board is refused (409).
+         * Start Device Check
+         * @description Check a device step by step, as soon as the device is free: power, console, golden system, kexec, topology,
+         *     detectors, fitness, scratch devices (a health check), then the noise of ten boots of one kernel. Returns the
+         *     unfinished check if there is one; a quarantined device is refused (409).
          */
-        post: operations["walk_through_device"];
+        post: operations["start_device_check"];
         delete?: never;
         options?: never;
         head?: never;
@@ -192,7 +192,7 @@ export interface paths {
         };
         /**
          * Get Device Check
-         * @description One check of a board, as far as it has come.
+         * @description Return the current state of a device check; long polling with `seen` and `wait_s`.
          */
         get: operations["get_device_check"];
         put?: never;
@@ -214,8 +214,8 @@ export interface paths {
         put?: never;
         /**
          * Check Device
-         * @description Have a board checked as soon as it is free. Asking again before the check has ended changes nothing; a
-         *     quarantined board is refused (409), as its release orders a check.
+         * @description Request a health check of a device, to run as soon as the device is free. A repeated request before the check has
+         *     ended changes nothing; a quarantined device is refused (409), because its release orders a check.
          */
         post: operations["check_device"];
         delete?: never;
@@ -233,7 +233,7 @@ export interface paths {
         };
         /**
          * Get Device History
-         * @description How a board's health changed, what ran on it, and its last consoles. `cursor` pages through the runs.
+         * @description Return a device's health changes, its runs, and its last consoles. `cursor` pages through the runs.
          */
         get: operations["get_device_history"];
         put?: never;
@@ -255,8 +255,8 @@ export interface paths {
         put?: never;
         /**
          * Quarantine Device
-         * @description Take a board out of the pool. A run that has it keeps it until it ends, no other gets it, and health checks that
-         *     wait for it are canceled.
+         * @description Take a device out of the pool. A run that has the device keeps it until the run ends; no other run gets the
+         *     device; health checks that wait for it are canceled.
          */
         post: operations["quarantine_device"];
         delete?: never;
@@ -276,7 +276,7 @@ export interface paths {
         put?: never;
         /**
          * Release Device
-         * @description Put a quarantined board back. A health check is ordered at once, and comes before its first run.
+         * @description Return a quarantined device to the pool. A health check is ordered at once and runs before any other run.
          */
         post: operations["release_device"];
         delete?: never;
@@ -294,8 +294,8 @@ export interface paths {
         };
         /**
          * List Git Branches
-         * @description The branches of a public repository, read by a worker of the lab. When the answer takes longer than `wait_s`, its
-         *     `state` is not `finished` yet: ask again.
+         * @description List the branches of a public repository, read by a worker of the lab. If this takes longer than `wait_s`, the
+         *     response's `state` is not `finished` yet: repeat the request.
          */
         get: operations["list_git_branches"];
         put?: never;
@@ -315,7 +315,7 @@ export interface paths {
         };
         /**
          * Get Lab Timeline
-         * @description Which run had which board when: every time span that touches `from` to `to`.
+         * @description List which run had which device when: every attempt that overlaps the span from `from` to `to`.
          */
         get: operations["get_lab_timeline"];
         put?: never;
@@ -335,7 +335,7 @@ export interface paths {
         };
         /**
          * List Labs
-         * @description Every lab that has a board, a worker, or credentials of its own.
+         * @description List the labs that have a device, a worker, or credentials of their own.
          */
         get: operations["list_labs"];
         put?: never;
@@ -358,8 +358,8 @@ export interface paths {
         post?: never;
         /**
          * Remove Lab
-         * @description Its worker token and broker user end at once, join tokens too, and its boards are quarantined. Runs that it had
-         *     go to other boards when their lease ends.
+         * @description Remove a lab. Its worker token, broker user and join tokens are revoked at once, and its devices are quarantined.
+         *     Its running runs go to other devices when their leases end.
          */
         delete: operations["remove_lab"];
         options?: never;
@@ -378,8 +378,8 @@ export interface paths {
         put?: never;
         /**
          * Invite Lab
-         * @description A token by which a host joins as this lab, once; the lab's earlier ones end. For administrators, who alone give
-         *     out workers' tokens.
+         * @description Create a single-use token with which a host joins as this lab; earlier join tokens of the lab are withdrawn. Only
+         *     administrators may invite, because only they issue worker tokens.
          */
         post: operations["invite_lab"];
         delete?: never;
@@ -397,8 +397,8 @@ export interface paths {
         };
         /**
          * Get Ca
-         * @description The certificate (PEM) of the private CA that this server's and its broker's certificates are checked with. No
-         *     token needed; a join token holds its SHA-256.
+         * @description Return the certificate (PEM) of the private CA that signed this server's and its broker's certificates. No token
+         *     is needed; a join token contains the certificate's SHA-256.
          */
         get: operations["get_ca"];
         put?: never;
@@ -420,7 +420,7 @@ export interface paths {
         put?: never;
         /**
          * Join Lab
-         * @description A lab host's credentials for its join token, which needs no other token. It works once.
+         * @description Exchange a join token for the lab host's credentials. The join token works once; no other token is needed.
          */
         post: operations["join_lab"];
         delete?: never;
@@ -438,7 +438,7 @@ export interface paths {
         };
         /**
          * List Plans
-         * @description Every plan, with the script that runs on the board.
+         * @description List all plans, each with the script that runs on the device.
          */
         get: operations["list_plans"];
         put?: never;
@@ -458,7 +458,7 @@ export interface paths {
         };
         /**
          * Get Plan
-         * @description One plan.
+         * @description One plan with its script and other files.
          */
         get: operations["get_plan"];
         put?: never;
@@ -478,7 +478,7 @@ export interface paths {
         };
         /**
          * Get Queue
-         * @description Every run that waits for a board, in the order in which boards are given out, and why it waits.
+         * @description List the runs that wait for a device, in the order in which devices are assigned, and why each waits.
          */
         get: operations["get_queue"];
         put?: never;
@@ -500,8 +500,9 @@ export interface paths {
         put?: never;
         /**
          * Create Quote
-         * @description What the same request to `create_submission` would cost and when it would be done, as the lab is now. Nothing is
-         *     created or reserved. Its mistakes are listed in `errors`; only a body of another shape is refused.
+         * @description Estimate what the same request to `create_submission` would cost and when it would be finished, in the lab's
+         *     current state. Nothing is created or reserved. Mistakes of the request are listed in `errors`; only a body that
+         *     does not fit the schema is refused.
          */
         post: operations["create_quote"];
         delete?: never;
@@ -519,7 +520,7 @@ export interface paths {
         };
         /**
          * List Recipes
-         * @description Every way to configure and build a kernel.
+         * @description List all recipes: how kernels are configured and built.
          */
         get: operations["list_recipes"];
         put?: never;
@@ -539,7 +540,7 @@ export interface paths {
         };
         /**
          * Get Run
-         * @description One run with its boots and findings.
+         * @description Return one run with its boots and findings.
          */
         get: operations["get_run"];
         put?: never;
@@ -559,7 +560,7 @@ export interface paths {
         };
         /**
          * List Run Artifacts
-         * @description What the run's boots left behind besides consoles and samples, such as the raw output of the plan's script.
+         * @description List the files that the run's boots produced, such as the raw output of the plan's script.
          */
         get: operations["list_run_artifacts"];
         put?: never;
@@ -579,7 +580,7 @@ export interface paths {
         };
         /**
          * Get Run Artifact
-         * @description One of the run's artifacts, by its hash.
+         * @description Download one of the run's artifacts, by its SHA-256.
          */
         get: operations["get_run_artifact"];
         put?: never;
@@ -599,7 +600,7 @@ export interface paths {
         };
         /**
          * List Run Boots
-         * @description Every boot in the order they happened, those of discarded blocks too.
+         * @description List every boot in the order of time, including those of discarded blocks.
          */
         get: operations["list_run_boots"];
         put?: never;
@@ -619,7 +620,8 @@ export interface paths {
         };
         /**
          * Get Run Console
-         * @description A boot's console, byte for byte as the board printed it. Resume with `offset` = bytes already received.
+         * @description Return a boot's console as raw bytes, exactly as the device printed them. To resume, set `offset` to the number
+         *     of bytes already received.
          */
         get: operations["get_run_console"];
         put?: never;
@@ -639,7 +641,7 @@ export interface paths {
         };
         /**
          * Get Samples Of
-         * @description Every repetition of every valid boot.
+         * @description Return every repetition of every valid boot.
          */
         get: operations["get_samples_of"];
         put?: never;
@@ -659,7 +661,7 @@ export interface paths {
         };
         /**
          * Get Cell Values
-         * @description What one cell's figures are drawn from: each boot's value of a metric with the repetitions it stands for.
+         * @description Return the values behind one cell of the report: each boot's value of a metric and its repetitions.
          */
         get: operations["get_cell_values"];
         put?: never;
@@ -681,7 +683,7 @@ export interface paths {
         put?: never;
         /**
          * Inspect Series
-         * @description What an mbox holds and what is wrong with it. Nothing is kept, and nothing of it is run.
+         * @description Inspect an mbox: its patches and its problems. The mbox is not stored, and no code in it is run.
          */
         post: operations["inspect_series"];
         delete?: never;
@@ -699,18 +701,18 @@ export interface paths {
         };
         /**
          * Get Session
-         * @description Who is asking. Needs no sign-in: `user` is null then.
+         * @description The current user and session. Needs no sign-in: without one, `user` is null.
          */
         get: operations["get_session"];
         put?: never;
         /**
          * Sign In
-         * @description Sign in: sets the session's cookie, a new one whatever the browser brought.
+         * @description Sign in: set the cookie of a new session. A session that the browser had before ends.
          */
         post: operations["sign_in"];
         /**
          * Sign Out
-         * @description End this browser's session. Harmless when there is none.
+         * @description Sign out: end this browser's session, if there is one.
          */
         delete: operations["sign_out"];
         options?: never;
@@ -728,8 +730,8 @@ export interface paths {
         get?: never;
         /**
          * Change Password
-         * @description Change one's own password. Every other browser of the user is signed out; this one goes on with a new session
-         *     and a new CSRF token. API tokens stay.
+         * @description Change one's own password. Signs out every other browser of the user; this one gets a new session and a new
+         *     CSRF token. API tokens stay valid.
          */
         put: operations["change_password"];
         post?: never;
@@ -748,13 +750,13 @@ export interface paths {
         };
         /**
          * List Submissions
-         * @description A page of those that fit every filter; keep filters and `sort` while following `next`.
+         * @description List the submissions that match every filter; keep the filters and `sort` the same while following `next`.
          */
         get: operations["list_submissions"];
         put?: never;
         /**
          * Create Submission
-         * @description Ask for kernels to be built and compared. The answer lists every mistake of a request at once.
+         * @description Submit a series or a settings study. A refusal lists every mistake of the request.
          */
         post: operations["create_submission"];
         delete?: never;
@@ -772,7 +774,7 @@ export interface paths {
         };
         /**
          * Get Submission
-         * @description One submission with its builds, runs and boots, and when it will be finished.
+         * @description One submission with its builds, runs and boots, and its estimated end.
          */
         get: operations["get_submission"];
         put?: never;
@@ -794,7 +796,7 @@ export interface paths {
         put?: never;
         /**
          * Cancel Submission
-         * @description Stop it: nothing new starts, boards at work are given back. Canceling twice is harmless.
+         * @description Cancel a submission: its jobs stop and its devices are released. Canceling it again changes nothing.
          */
         post: operations["cancel_submission"];
         delete?: never;
@@ -812,8 +814,8 @@ export interface paths {
         };
         /**
          * Compare Submissions
-         * @description Two submissions' figures beside each other, target by target. Each has its own baseline, its own boots and
-         *     perhaps its own board: they are not paired, and nothing here is tested.
+         * @description Compare the figures of two submissions side by side, target by target. Each submission has its own baseline, its
+         *     own boots and possibly its own device: they are not paired and not tested against each other.
          */
         get: operations["compare_submissions"];
         put?: never;
@@ -833,8 +835,8 @@ export interface paths {
         };
         /**
          * Stream Submission Events
-         * @description What happens, as it happens (text/event-stream; `id` is the event's `seq`). Resume with Last-Event-ID or
-         *     `after`, whichever is higher. Ends when the submission is finished.
+         * @description Follow the submission's events (text/event-stream; `id` is the event's `seq`). Resume with Last-Event-ID or
+         *     `after`; the higher one counts. The stream ends when the submission is finished.
          */
         get: operations["stream_submission_events"];
         put?: never;
@@ -854,7 +856,7 @@ export interface paths {
         };
         /**
          * Get Report
-         * @description What was measured and what it means. Once the submission is finished it never changes.
+         * @description The report: what was measured, with verdicts. The report of a finished submission never changes.
          */
         get: operations["get_report"];
         put?: never;
@@ -876,8 +878,8 @@ export interface paths {
         put?: never;
         /**
          * Retry Submission
-         * @description A new submission with the same request, for one that is finished. The old one never changes; builds that passed
-         *     are reused. Whoever asks owns it.
+         * @description Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
+         *     not change; its builds that passed are reused.
          */
         post: operations["retry_submission"];
         delete?: never;
@@ -895,7 +897,7 @@ export interface paths {
         };
         /**
          * Get Submission Series
-         * @description The series under test as an mbox, on top of the base commit that the submission's `apply` names.
+         * @description The series under test as an mbox, which applies to the base commit in the submission's `apply`.
          */
         get: operations["get_submission_series"];
         put?: never;
@@ -915,8 +917,8 @@ export interface paths {
         };
         /**
          * Get Submission Steps
-         * @description Apply, builds, runs, blocks and boots with their states and failures; without samples, figures and environments,
-         *     so that a page can read it again whenever an event comes.
+         * @description Apply, builds, runs, blocks and boots with their states and failures. Samples, figures and environments are left
+         *     out, so that a page can reload it at every event.
          */
         get: operations["get_submission_steps"];
         put?: never;
@@ -936,8 +938,8 @@ export interface paths {
         };
         /**
          * List Submission Versions
-         * @description Every submission of the same series (equal `series_key`), this one among them, newest first, at most 100. A
-         *     settings study has no versions but itself.
+         * @description All submissions of the same series (equal `series_key`), this one included, newest first, at most 100. A settings
+         *     study has no other versions.
          */
         get: operations["list_submission_versions"];
         put?: never;
@@ -957,14 +959,14 @@ export interface paths {
         };
         /**
          * List Tokens
-         * @description One's own, an administrator everyone's; newest first, revoked ones too.
+         * @description List one's own tokens, administrators everyone's; newest first, revoked ones included.
          */
         get: operations["list_tokens"];
         put?: never;
         /**
          * Make Token
-         * @description A new token that acts for its maker; the answer holds its secret, which is shown this once. One made with a token
-         *     ends no later than that one.
+         * @description Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
+         *     with another token expires no later than that one.
          */
         post: operations["create_token"];
         delete?: never;
@@ -984,8 +986,8 @@ export interface paths {
         put?: never;
         /**
          * Revoke Token
-         * @description It stops working at once, for good. Revoking twice is harmless. Another's is for an administrator, and not there
-         *     for anybody else.
+         * @description Revoke a token, at once and permanently. Revoking it again changes nothing. Only administrators can revoke the
+         *     tokens of others; anybody else gets 404.
          */
         post: operations["revoke_token"];
         delete?: never;
@@ -1003,7 +1005,7 @@ export interface paths {
         };
         /**
          * List Trees
-         * @description Every kernel tree, with the commit its branch was at when it was last resolved.
+         * @description List all kernel trees, each with the commit that its branch last resolved to.
          */
         get: operations["list_trees"];
         put?: never;
@@ -1023,13 +1025,14 @@ export interface paths {
         };
         /**
          * List Users
-         * @description Newest first, disabled ones too.
+         * @description List users, newest first, disabled ones included.
          */
         get: operations["list_users"];
         put?: never;
         /**
          * Create User
-         * @description A new user. The answer holds the password, which is shown this once; the user then changes it.
+         * @description Create a user. The response contains the generated password, which is shown only once; the user should change
+         *     it.
          */
         post: operations["create_user"];
         delete?: never;
@@ -1057,7 +1060,7 @@ export interface paths {
         head?: never;
         /**
          * Update User
-         * @description Give another role, disable, or let in again. It counts at once, in browsers that are signed in and for tokens.
+         * @description Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens.
          */
         patch: operations["update_user"];
         trace?: never;
@@ -1073,7 +1076,7 @@ export interface paths {
         put?: never;
         /**
          * Reset Password
-         * @description A new password, shown this once. The user's browsers are signed out; API tokens stay.
+         * @description Set a new generated password, which is shown only once. Signs out the user's browsers; API tokens stay valid.
          */
         post: operations["reset_password"];
         delete?: never;
@@ -1091,7 +1094,7 @@ export interface paths {
         };
         /**
          * Healthz
-         * @description The process answers.
+         * @description Report that the process is alive.
          */
         get: operations["healthz"];
         put?: never;
@@ -1111,7 +1114,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Prometheus exposition format.
+         * @description Metrics in the Prometheus exposition format.
          */
         get: operations["metrics"];
         put?: never;
@@ -1131,7 +1134,7 @@ export interface paths {
         };
         /**
          * Readyz
-         * @description The process can do its work: database reachable and migrated, broker and artifact store
+         * @description Report whether the process can serve requests: database reachable and migrated, broker and artifact store
          *     reachable, data folder loaded.
          */
         get: operations["readyz"];
@@ -1147,7 +1150,10 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** ApplyStep */
+        /**
+         * ApplyStep
+         * @description State of applying the series.
+         */
         ApplyStep: {
             /** Attempts */
             attempts: number;
@@ -1182,7 +1188,10 @@ export interface components {
             started_at: string | null;
             state: components["schemas"]["JobState"];
         };
-        /** ApplyView */
+        /**
+         * ApplyView
+         * @description State and result of applying the series.
+         */
         ApplyView: {
             /** Base Commit */
             base_commit: string | null;
@@ -1199,12 +1208,13 @@ export interface components {
         };
         /**
          * Arm
+         * @description Arm of a comparison.
          * @enum {string}
          */
         Arm: "baseline" | "candidate";
         /**
          * ArmSummary
-         * @description Over boots, never over repetitions: each boot counts once, with the median of its repetitions.
+         * @description Mean and deviation over boots; the value of a boot is the median of its repetitions.
          */
         ArmSummary: {
             /** Mean */
@@ -1214,7 +1224,10 @@ export interface components {
             /** Stddev */
             stddev: number | null;
         };
-        /** Artifact */
+        /**
+         * Artifact
+         * @description A stored file, identified by its hash.
+         */
         Artifact: {
             kind: components["schemas"]["ArtifactKind"];
             /** Name */
@@ -1226,12 +1239,13 @@ export interface components {
         };
         /**
          * ArtifactKind
+         * @description Kind of an artifact.
          * @enum {string}
          */
         ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "workqueue_layout" | "workqueue_series";
         /**
          * AttemptView
-         * @description Everything that went wrong on the way, none left out.
+         * @description A failed attempt of an apply, build or run; the report lists all of them.
          */
         AttemptView: {
             arm: components["schemas"]["Arm"] | null;
@@ -1261,7 +1275,7 @@ export interface components {
         };
         /**
          * Axis
-         * @description A run-time knob: switched inside a boot, read back before and after each repetition.
+         * @description A run-time knob, switched within a boot and read back before and after each repetition.
          */
         Axis: {
             /** Default */
@@ -1273,10 +1287,14 @@ export interface components {
         };
         /**
          * BlockState
+         * @description State of a block.
          * @enum {string}
          */
         BlockState: "pending" | "running" | "completed" | "lost";
-        /** BlockStep */
+        /**
+         * BlockStep
+         * @description State of one block.
+         */
         BlockStep: {
             /** Arms */
             arms: components["schemas"]["Arm"][];
@@ -1290,7 +1308,7 @@ export interface components {
         };
         /**
          * BootConsole
-         * @description A boot whose console can be read: `GET /runs/{run_id}/console?boot={boot_id}`.
+         * @description A boot; its console log is `GET /runs/{run_id}/console?boot={boot_id}`.
          */
         BootConsole: {
             arm: components["schemas"]["Arm"];
@@ -1325,7 +1343,7 @@ export interface components {
         };
         /**
          * BootPoint
-         * @description One boot's value of one metric, and the repetitions that it is the median of.
+         * @description Value of one metric in one boot, with the repetitions whose median it is.
          */
         BootPoint: {
             arm: components["schemas"]["Arm"];
@@ -1346,10 +1364,14 @@ export interface components {
         };
         /**
          * BootState
+         * @description State of a boot.
          * @enum {string}
          */
         BootState: "booting" | "measuring" | "finished";
-        /** BootStep */
+        /**
+         * BootStep
+         * @description State of one boot.
+         */
         BootStep: {
             arm: components["schemas"]["Arm"];
             /** Attempt */
@@ -1385,7 +1407,7 @@ export interface components {
         };
         /**
          * BootValue
-         * @description One boot's value of one metric: what the comparisons are made of and what figures draw.
+         * @description One boot's value of one metric, as compared and drawn in figures.
          */
         BootValue: {
             arm: components["schemas"]["Arm"];
@@ -1400,7 +1422,10 @@ export interface components {
             /** Value */
             value: number;
         };
-        /** BootView */
+        /**
+         * BootView
+         * @description One boot of a run.
+         */
         BootView: {
             arm: components["schemas"]["Arm"];
             /** Attempt */
@@ -1457,7 +1482,7 @@ export interface components {
         };
         /**
          * BuildQuote
-         * @description Kernels of one recipe that the targets need, baseline and candidate.
+         * @description Kernels of one recipe that the targets need, for baseline and candidate.
          */
         BuildQuote: {
             basis: components["schemas"]["QuoteBasis"];
@@ -1472,7 +1497,10 @@ export interface components {
             /** Reused */
             reused: number;
         };
-        /** BuildStep */
+        /**
+         * BuildStep
+         * @description State of one build.
+         */
         BuildStep: {
             /**
              * Arch
@@ -1519,7 +1547,10 @@ export interface components {
             started_at: string | null;
             state: components["schemas"]["JobState"];
         };
-        /** BuildView */
+        /**
+         * BuildView
+         * @description State and result of a kernel build.
+         */
         BuildView: {
             /**
              * Arch
@@ -1571,7 +1602,7 @@ export interface components {
         };
         /**
          * CellValues
-         * @description What the figures of one scenario and metric are drawn from; only boots of whole blocks.
+         * @description Values behind the figures of one scenario and metric; only boots of complete blocks.
          */
         CellValues: {
             /** Metric */
@@ -1597,7 +1628,10 @@ export interface components {
             /** Problems */
             problems: string[];
         };
-        /** CheckpatchFinding */
+        /**
+         * CheckpatchFinding
+         * @description One finding of checkpatch.pl.
+         */
         CheckpatchFinding: {
             /**
              * Severity
@@ -1614,7 +1648,7 @@ export interface components {
         };
         /**
          * CheckStep
-         * @description How one step of a device's check ended. Told again when the step was tried again: the last one counts.
+         * @description Result of one step of a device check. Sent again if the step is repeated; the last one counts.
          */
         CheckStep: {
             /**
@@ -1636,7 +1670,7 @@ export interface components {
         };
         /**
          * Cluster
-         * @description Cores of one kind on a big.LITTLE board, numbered one after another.
+         * @description Cores of one kind on a big.LITTLE device, with consecutive numbers.
          */
         Cluster: {
             /** Capacity */
@@ -1644,7 +1678,10 @@ export interface components {
             /** Cores */
             cores: number;
         };
-        /** Comparison */
+        /**
+         * Comparison
+         * @description Comparison of one metric in one scenario and setting, with its verdict.
+         */
         Comparison: {
             baseline: components["schemas"]["ArmSummary"] | null;
             /**
@@ -1667,6 +1704,11 @@ export interface components {
             direction: components["schemas"]["Direction"];
             /** Effect */
             effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of `effect`, `ci95` and `delta`.
+             */
+            readonly effect_unit: string;
             evidence: components["schemas"]["Evidence"];
             /**
              * Exact
@@ -1702,7 +1744,10 @@ export interface components {
             unit: string;
             verdict: components["schemas"]["Verdict"] | null;
         };
-        /** CompilerWarning */
+        /**
+         * CompilerWarning
+         * @description One compiler warning.
+         */
         CompilerWarning: {
             /**
              * Option
@@ -1714,7 +1759,10 @@ export interface components {
             /** Where */
             where: string;
         };
-        /** CoverLetter */
+        /**
+         * CoverLetter
+         * @description Cover letter of a series.
+         */
         CoverLetter: {
             /** Subject */
             subject: string;
@@ -1723,7 +1771,9 @@ export interface components {
         };
         /**
          * CpuLayout
-         * @description Each list has one entry per CPU, in CPU order; groups are numbered from 0 over the whole board.
+         * @description CPU layout of a device. Each list has one entry per CPU, in CPU order.
+         *
+         *     Group numbers start at 0 and are unique within the device.
          */
         CpuLayout: {
             basis: components["schemas"]["LayoutBasis"];
@@ -1754,9 +1804,9 @@ export interface components {
         };
         /**
          * Crossing
-         * @description Where the difference of two settings changes its sign: certainly one way at `low`, certainly the other at `high`.
+         * @description Interval in which the difference of two settings changes its sign, certain at `low` and at `high`.
          *
-         *     Certain is a point whose 95 % interval of the difference, paired within boots, leaves out zero.
+         *     The sign at a point is certain if the 95 % interval of the difference, paired within boots, excludes zero.
          */
         Crossing: {
             /** Estimate */
@@ -1772,8 +1822,9 @@ export interface components {
         };
         /**
          * Curve
-         * @description A plan's scenarios are points of an ordered quantity: reports draw `metrics` over it, a line for each setting,
-         *     and say where two lines cross.
+         * @description Plot of metrics over an ordered quantity of the scenarios.
+         *
+         *     Reports draw `metrics` over it with one line per setting and list the crossings of two lines.
          */
         Curve: {
             /** Metrics */
@@ -1781,7 +1832,10 @@ export interface components {
             /** Over */
             over: string;
         };
-        /** CurveLine */
+        /**
+         * CurveLine
+         * @description Points of one setting.
+         */
         CurveLine: {
             /** Points */
             points: components["schemas"]["CurvePoint"][];
@@ -1806,7 +1860,7 @@ export interface components {
         };
         /**
          * DetectableEffect
-         * @description What the target's primary metric can show.
+         * @description Smallest effect that a target can detect in its primary metric.
          */
         DetectableEffect: {
             /** Blocks Measured */
@@ -1816,6 +1870,11 @@ export interface components {
             direction: components["schemas"]["Direction"];
             /** Effect */
             effect: number | null;
+            /**
+             * Effect Unit
+             * @description Unit of `delta` and `effect`.
+             */
+            readonly effect_unit: string;
             evidence: components["schemas"]["Evidence"];
             /** Exact */
             exact: boolean;
@@ -1829,7 +1888,7 @@ export interface components {
         };
         /**
          * DeviceCheck
-         * @description A walk through everything that a board must do before its figures are worth anything.
+         * @description A device check: a health check with a result for each step, then a noise run.
          */
         DeviceCheck: {
             /** By */
@@ -1859,11 +1918,29 @@ export interface components {
             steps: components["schemas"]["CheckStep"][];
         };
         /**
+         * DeviceCounts
+         * @description Number of devices of a type in each condition; each device is counted once.
+         */
+        DeviceCounts: {
+            /** Busy */
+            busy: number;
+            /** Good */
+            good: number;
+            /** Quarantined */
+            quarantined: number;
+            /** Unchecked */
+            unchecked: number;
+        };
+        /**
          * DeviceHealth
+         * @description Health of a device.
          * @enum {string}
          */
         DeviceHealth: "unknown" | "good" | "suspect" | "quarantined";
-        /** DeviceHistory */
+        /**
+         * DeviceHistory
+         * @description Health changes, runs, checks and boots of a device.
+         */
         DeviceHistory: {
             /** Checks */
             checks: components["schemas"]["DeviceCheck"][];
@@ -1877,7 +1954,7 @@ export interface components {
         };
         /**
          * DeviceRun
-         * @description A run on the board with what is needed to read on.
+         * @description A run on the device, with its failure and last boot.
          */
         DeviceRun: {
             /** Attempt */
@@ -1916,17 +1993,21 @@ export interface components {
         };
         /**
          * DeviceStep
-         * @description What a check of a device looks at, in this order: each needs those before it.
+         * @description Step of a device check, in order; each step needs the steps before it.
          * @enum {string}
          */
         DeviceStep: "power" | "console" | "golden" | "kexec" | "topology" | "detectors" | "fitness" | "scratch" | "noise";
-        /** DeviceTypeView */
+        /**
+         * DeviceTypeView
+         * @description A device type with the number of its devices and queued runs.
+         */
         DeviceTypeView: {
             /**
              * Arch
              * @enum {string}
              */
             arch: "x86_64" | "arm64";
+            device_counts: components["schemas"]["DeviceCounts"];
             /** Devices */
             devices: string[];
             /** Emulated */
@@ -1948,9 +2029,16 @@ export interface components {
              */
             tested: boolean;
             topology: components["schemas"]["Topology"];
-            units: components["schemas"]["UnitCounts"];
+            /**
+             * @deprecated
+             * @description Deprecated name of `device_counts`.
+             */
+            readonly units?: components["schemas"]["DeviceCounts"];
         };
-        /** DeviceView */
+        /**
+         * DeviceView
+         * @description One device with its health and lease.
+         */
         DeviceView: {
             /**
              * Away
@@ -1989,12 +2077,13 @@ export interface components {
         };
         /**
          * Direction
+         * @description Direction in which a metric improves.
          * @enum {string}
          */
         Direction: "higher_is_better" | "lower_is_better" | "none";
         /**
          * Environment
-         * @description What a run's boots reported of themselves.
+         * @description Environment as reported by a run's boots.
          */
         Environment: {
             /** Build Id Gnu */
@@ -2023,11 +2112,14 @@ export interface components {
         };
         /**
          * ErrorKind
-         * @description Who has to act on a failure.
+         * @description Kind of a failure, by who has to act on it.
          * @enum {string}
          */
         ErrorKind: "user" | "kernel" | "infrastructure" | "canceled";
-        /** Eta */
+        /**
+         * Eta
+         * @description Estimated time of completion.
+         */
         Eta: {
             /** Done Boots */
             done_boots: number;
@@ -2073,19 +2165,19 @@ export interface components {
         };
         /**
          * EventKind
-         * @description What can appear in a submission's event stream.
+         * @description Kind of an event in a submission's event stream.
          * @enum {string}
          */
         EventKind: "submission_state" | "apply_state" | "build_state" | "build_progress" | "run_state" | "run_progress" | "boot_state" | "block_finished" | "block_discarded" | "samples" | "unsupported" | "finding" | "attempt_failed" | "report_ready";
         /**
          * Evidence
-         * @description What a figure proves on the board where it was taken.
+         * @description Kind of evidence that a figure is on the device where it was measured.
          * @enum {string}
          */
         Evidence: "mechanism" | "performance" | "none";
         /**
          * Failure
-         * @description Why something ended badly, in words a person can act on.
+         * @description Reason of a failure, with advice for the user.
          */
         Failure: {
             /**
@@ -2104,7 +2196,7 @@ export interface components {
         };
         /**
          * FailureBrief
-         * @description A failure without its excerpt; the boot, run or build itself has that.
+         * @description A failure without its excerpt, which the resource of the boot, run or build contains.
          */
         FailureBrief: {
             /** Advice */
@@ -2115,7 +2207,7 @@ export interface components {
         };
         /**
          * FigureChange
-         * @description How one submission's own verdict differs from the other's. No test compares the two.
+         * @description Change of the verdict from one submission to another; no test compares the two.
          * @enum {string}
          */
         FigureChange: "same" | "better" | "worse" | "other" | "only_first" | "only_second" | "none";
@@ -2129,6 +2221,11 @@ export interface components {
             device_type: string;
             /** Effect Change */
             effect_change: number | null;
+            /**
+             * Effect Change Unit
+             * @description Unit of `effect_change`; empty without a figure.
+             */
+            readonly effect_change_unit: string;
             first: components["schemas"]["Comparison"] | null;
             /** Intervals Overlap */
             intervals_overlap: boolean | null;
@@ -2144,7 +2241,10 @@ export interface components {
             /** Setting */
             setting: string;
         };
-        /** FileChange */
+        /**
+         * FileChange
+         * @description Change of one file.
+         */
         FileChange: {
             /**
              * Binary
@@ -2167,11 +2267,14 @@ export interface components {
         };
         /**
          * FindingKind
-         * @description What a detector can see on a kernel's console.
+         * @description Kind of kernel report that a detector finds on a console, or of a failure that the lab detects.
          * @enum {string}
          */
         FindingKind: "panic" | "oops" | "bug" | "warning" | "lockdep" | "hung_task" | "lockup" | "workqueue_stall" | "rcu_stall" | "kasan" | "hang" | "wrong_result";
-        /** FindingView */
+        /**
+         * FindingView
+         * @description A kernel failure or report found on the console of a boot.
+         */
         FindingView: {
             arm: components["schemas"]["Arm"];
             /** Attempt */
@@ -2188,7 +2291,10 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** GitBranch */
+        /**
+         * GitBranch
+         * @description One branch of a repository.
+         */
         GitBranch: {
             /** Commit */
             commit: string;
@@ -2197,7 +2303,7 @@ export interface components {
         };
         /**
          * GitBranches
-         * @description The branches of a repository, as a worker saw them; ask again while `state` is not `finished`.
+         * @description Branches of a repository, listed by a worker; repeat the request until `state` is `finished`.
          */
         GitBranches: {
             /** Branches */
@@ -2217,7 +2323,10 @@ export interface components {
             /** Url */
             url: string;
         };
-        /** GitSeries */
+        /**
+         * GitSeries
+         * @description A series as a git branch.
+         */
         GitSeries: {
             /** Base */
             base?: string | null;
@@ -2231,7 +2340,10 @@ export interface components {
             /** Status */
             status: string;
         };
-        /** HealthChange */
+        /**
+         * HealthChange
+         * @description A change of a device's health.
+         */
         HealthChange: {
             /**
              * At
@@ -2248,13 +2360,13 @@ export interface components {
         };
         /**
          * JobState
-         * @description Where an apply, a build or a run is.
+         * @description State of an apply, a build or a run.
          * @enum {string}
          */
         JobState: "waiting" | "queued" | "running" | "finished";
         /**
          * KernelRecipe
-         * @description How a kernel is configured and built: fragments are merged in order over `base_config`.
+         * @description Configuration and toolchain of a kernel; fragments are merged in order over `base_config`.
          */
         KernelRecipe: {
             /** Arch Fragments */
@@ -2287,7 +2399,10 @@ export interface components {
              */
             toolchain: string;
         };
-        /** LabInvitation */
+        /**
+         * LabInvitation
+         * @description Body of a request to invite a lab.
+         */
         LabInvitation: {
             /**
              * Again
@@ -2300,7 +2415,10 @@ export interface components {
              */
             valid_s?: number;
         };
-        /** LabInvited */
+        /**
+         * LabInvited
+         * @description An invitation with its join token.
+         */
         LabInvited: {
             /**
              * Expires At
@@ -2314,14 +2432,17 @@ export interface components {
             /** Url */
             url: string;
         };
-        /** LabJoin */
+        /**
+         * LabJoin
+         * @description Body of a request to join as an invited lab.
+         */
         LabJoin: {
             /** Token */
             token: string;
         };
         /**
          * LabJoined
-         * @description What a lab host needs; each secret is shown this once.
+         * @description Credentials of a lab host; each secret is shown only this once.
          */
         LabJoined: {
             /** Broker Url */
@@ -2331,7 +2452,10 @@ export interface components {
             /** Worker Token */
             worker_token: string;
         };
-        /** LabView */
+        /**
+         * LabView
+         * @description A lab with its worker and devices.
+         */
         LabView: {
             /** Away */
             away: number;
@@ -2340,12 +2464,18 @@ export interface components {
              * @enum {string}
              */
             backend: "labgrid" | "lava";
-            /** Boards */
-            boards: number;
+            /**
+             * Boards
+             * @deprecated
+             * @description Deprecated name of `devices`.
+             */
+            readonly boards?: number;
             /** Busy */
             busy: number;
             /** Capacity */
             capacity: number | null;
+            /** Devices */
+            devices: number;
             /** Free */
             free: number;
             /** Invited By */
@@ -2362,7 +2492,10 @@ export interface components {
             /** Removed At */
             removed_at: string | null;
         };
-        /** LavaDevice */
+        /**
+         * LavaDevice
+         * @description State of one device on a LAVA server.
+         */
         LavaDevice: {
             /** Device Type */
             device_type: string;
@@ -2371,7 +2504,10 @@ export interface components {
             /** State */
             state: string;
         };
-        /** LavaPool */
+        /**
+         * LavaPool
+         * @description Devices and queue of a LAVA server.
+         */
         LavaPool: {
             /** Devices */
             devices: {
@@ -2396,10 +2532,14 @@ export interface components {
         };
         /**
          * LayoutBasis
+         * @description Source of a layout.
          * @enum {string}
          */
         LayoutBasis: "described" | "measured";
-        /** LeaseView */
+        /**
+         * LeaseView
+         * @description Lease of a device.
+         */
         LeaseView: {
             /**
              * Expires At
@@ -2413,14 +2553,17 @@ export interface components {
             /** Run Id */
             run_id: number;
         };
-        /** MboxSeries */
+        /**
+         * MboxSeries
+         * @description A series as an mbox.
+         */
         MboxSeries: {
             /** Text */
             text: string;
         };
         /**
          * MeasuredTopology
-         * @description What the booted kernel reports. Each list has one entry per CPU that is online, in CPU order.
+         * @description CPU topology reported by the booted kernel. Each list has one entry per online CPU, in CPU order.
          */
         MeasuredTopology: {
             /** Capacity */
@@ -2446,7 +2589,10 @@ export interface components {
             /** Package */
             package: number[];
         };
-        /** Metric */
+        /**
+         * Metric
+         * @description A quantity that a plan measures.
+         */
         Metric: {
             class: components["schemas"]["MetricClass"];
             /** Delta */
@@ -2467,12 +2613,13 @@ export interface components {
         };
         /**
          * MetricClass
+         * @description Class of a metric.
          * @enum {string}
          */
         MetricClass: "mechanism" | "performance";
         /**
          * MetricCurve
-         * @description One metric on one kernel. Only metrics that are evidence on this board have a curve.
+         * @description One metric on one kernel. Only metrics that are evidence on this device have a curve.
          */
         MetricCurve: {
             /** Crossings */
@@ -2494,7 +2641,7 @@ export interface components {
         };
         /**
          * Outcome
-         * @description How a submission, apply, build or run ended.
+         * @description Result of a submission, apply, build or run.
          * @enum {string}
          */
         Outcome: "passed" | "failed" | "canceled";
@@ -2554,7 +2701,10 @@ export interface components {
             /** Total */
             total: number;
         };
-        /** PasswordChange */
+        /**
+         * PasswordChange
+         * @description Body of a request to change the own password.
+         */
         PasswordChange: {
             /**
              * New Password
@@ -2564,7 +2714,10 @@ export interface components {
             /** Old Password */
             old_password: string;
         };
-        /** PatchSummary */
+        /**
+         * PatchSummary
+         * @description One patch of a series.
+         */
         PatchSummary: {
             /** Author */
             author: string;
@@ -2585,7 +2738,10 @@ export interface components {
             /** Subject */
             subject: string;
         };
-        /** PlanView */
+        /**
+         * PlanView
+         * @description A test plan with its files.
+         */
         PlanView: {
             /** Files */
             files: {
@@ -2602,7 +2758,7 @@ export interface components {
         };
         /**
          * Problem
-         * @description RFC 9457 problem details; `errors` names each bad field as a JSON pointer.
+         * @description Problem details (RFC 9457); `errors` locates each invalid field by a JSON pointer.
          */
         Problem: {
             /** Detail */
@@ -2620,7 +2776,7 @@ export interface components {
         };
         /**
          * Profile
-         * @description What differs between real hardware and an emulated board.
+         * @description Parameters of a plan that differ between real hardware and emulated devices.
          */
         Profile: {
             /**
@@ -2650,17 +2806,24 @@ export interface components {
             /** Settings */
             settings: string[];
         };
-        /** QuarantineRequest */
+        /**
+         * QuarantineRequest
+         * @description Body of a request to quarantine a device.
+         */
         QuarantineRequest: {
             /** Reason */
             reason: string;
         };
         /**
          * Question
+         * @description Kind of a comparison.
          * @enum {string}
          */
         Question: "kernel" | "setting";
-        /** QueueEntry */
+        /**
+         * QueueEntry
+         * @description A queued run with its score and estimated start.
+         */
         QueueEntry: {
             /** Aging */
             aging: number;
@@ -2670,10 +2833,16 @@ export interface components {
             ahead_boots: number;
             /** Ahead Runs */
             ahead_runs: number;
-            /** Boards Held */
-            boards_held: number;
+            /**
+             * Boards Held
+             * @deprecated
+             * @description Deprecated name of `devices_held`.
+             */
+            readonly boards_held?: number;
             /** Device Type */
             device_type: string;
+            /** Devices Held */
+            devices_held: number;
             /** Offered Device */
             offered_device: string | null;
             /** Owner */
@@ -2712,7 +2881,10 @@ export interface components {
             /** Why */
             why: string;
         };
-        /** QueueView */
+        /**
+         * QueueView
+         * @description The queue of the lab.
+         */
         QueueView: {
             /** Aging Per Minute */
             aging_per_minute: number;
@@ -2725,14 +2897,23 @@ export interface components {
             entries: components["schemas"]["QueueEntry"][];
             /** Rule */
             rule: string;
-            /** Share Per Board */
-            share_per_board: number;
+            /**
+             * Share Per Board
+             * @deprecated
+             * @description Deprecated name of `share_per_device`.
+             */
+            readonly share_per_board?: number;
+            /** Share Per Device */
+            share_per_device: number;
             /** Total */
             total: number;
             /** Waiting For Kernels */
             waiting_for_kernels: number;
         };
-        /** Quote */
+        /**
+         * Quote
+         * @description Estimated cost and finish time of a submission.
+         */
         Quote: {
             /**
              * At
@@ -2757,13 +2938,13 @@ export interface components {
         };
         /**
          * QuoteBasis
-         * @description Where an estimate comes from.
+         * @description Source of an estimate.
          * @enum {string}
          */
         QuoteBasis: "measured" | "planned" | "unknown";
         /**
          * QuoteMistake
-         * @description The same items as in the problem that `create_submission` would answer.
+         * @description One error, as in the problem that `create_submission` would return.
          */
         QuoteMistake: {
             /** Detail */
@@ -2782,7 +2963,7 @@ export interface components {
         };
         /**
          * Reference
-         * @description A published figure shown beside the measured one; never used in a verdict.
+         * @description A published figure, shown beside the measured one and never used for a verdict.
          */
         Reference: {
             /** Kernel */
@@ -2806,7 +2987,10 @@ export interface components {
             /** Stddev */
             stddev: number | null;
         };
-        /** Repetitions */
+        /**
+         * Repetitions
+         * @description Number of repetitions of each kind per boot, scenario and setting.
+         */
         Repetitions: {
             /**
              * Traced
@@ -2824,7 +3008,10 @@ export interface components {
              */
             warmup: number;
         };
-        /** Report */
+        /**
+         * Report
+         * @description Report of a finished submission.
+         */
         Report: {
             /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
@@ -2860,12 +3047,13 @@ export interface components {
         ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests";
         /**
          * Role
+         * @description Role of a metric in a plan.
          * @enum {string}
          */
         Role: "primary" | "secondary" | "explanatory";
         /**
          * RunAttemptStep
-         * @description One time the run was given a board.
+         * @description One assignment of a device to the run.
          */
         RunAttemptStep: {
             /** Device */
@@ -2886,12 +3074,13 @@ export interface components {
         };
         /**
          * RunPurpose
+         * @description Purpose of a run.
          * @enum {string}
          */
         RunPurpose: "measure" | "health_check" | "noise";
         /**
          * RunsAhead
-         * @description Runs of one submission that stand in the way, at work or before it in the queue.
+         * @description Runs of one submission that are running or precede a run in the queue.
          */
         RunsAhead: {
             /** Boots Left */
@@ -2907,7 +3096,10 @@ export interface components {
             /** Submission Id */
             submission_id: number | null;
         };
-        /** RunStep */
+        /**
+         * RunStep
+         * @description State of one run with its blocks.
+         */
         RunStep: {
             /** Attempts */
             attempts: number;
@@ -2958,7 +3150,10 @@ export interface components {
             /** Total Boots */
             total_boots: number;
         };
-        /** RunView */
+        /**
+         * RunView
+         * @description A run with its boots.
+         */
         RunView: {
             /** Attempt */
             attempt: number;
@@ -3003,7 +3198,10 @@ export interface components {
          * @enum {string}
          */
         SampleFormat: "json" | "csv";
-        /** SampleRow */
+        /**
+         * SampleRow
+         * @description One sample of a run.
+         */
         SampleRow: {
             arm: components["schemas"]["Arm"];
             /** Block */
@@ -3027,10 +3225,14 @@ export interface components {
         };
         /**
          * Scale
+         * @description Scale of a metric's effect.
          * @enum {string}
          */
         Scale: "ratio" | "difference";
-        /** Scenario */
+        /**
+         * Scenario
+         * @description One workload configuration of a plan.
+         */
         Scenario: {
             /** Name */
             name: string;
@@ -3043,13 +3245,13 @@ export interface components {
         };
         /**
          * Scope
-         * @description What an API token may do; each role holds its own scope and those before it. `worker` stands apart.
+         * @description Rights of an API token. Each scope includes those before it, except `worker`, which is separate.
          * @enum {string}
          */
         Scope: "read" | "submit" | "maintain" | "admin" | "worker";
         /**
          * Series
-         * @description Exactly one of the two.
+         * @description A patch series: exactly one of `git` and `mbox`.
          */
         Series: {
             git?: components["schemas"]["GitSeries"] | null;
@@ -3057,13 +3259,15 @@ export interface components {
         };
         /**
          * SeriesDefect
-         * @description What can be wrong with an mbox.
+         * @description Defects of an mbox.
          * @enum {string}
          */
         SeriesDefect: "not_an_mbox" | "no_patch" | "missing_patch" | "several_series" | "too_large" | "unreadable_mail" | "no_base_commit" | "older_version" | "merged_versions" | "binary_patch";
         /**
          * SeriesInspection
-         * @description What an mbox holds, read and not run. The worker that applies it chooses version and order by the same rules.
+         * @description Content of an mbox, parsed and not applied.
+         *
+         *     The worker that applies it chooses version and order by the same rules.
          */
         SeriesInspection: {
             /** Authors */
@@ -3094,7 +3298,10 @@ export interface components {
             /** Version */
             version: number;
         };
-        /** SeriesPatch */
+        /**
+         * SeriesPatch
+         * @description One patch of a series.
+         */
         SeriesPatch: {
             /** Author */
             author: string;
@@ -3115,7 +3322,10 @@ export interface components {
             /** Subject */
             subject: string;
         };
-        /** SeriesProblem */
+        /**
+         * SeriesProblem
+         * @description A problem of an mbox.
+         */
         SeriesProblem: {
             defect: components["schemas"]["SeriesDefect"];
             /** Detail */
@@ -3126,7 +3336,10 @@ export interface components {
              */
             severity: "error" | "warning";
         };
-        /** SessionUser */
+        /**
+         * SessionUser
+         * @description The signed-in user.
+         */
         SessionUser: {
             /** Name */
             name: string;
@@ -3134,7 +3347,10 @@ export interface components {
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
         };
-        /** SessionView */
+        /**
+         * SessionView
+         * @description Current session.
+         */
         SessionView: {
             /** Csrf Token */
             csrf_token: string | null;
@@ -3146,7 +3362,7 @@ export interface components {
         };
         /**
          * SignIn
-         * @description Any texts at all: what no user could be called fails in the same words as a wrong password.
+         * @description Credentials. Any name is accepted here, so that an invalid name fails like a wrong password.
          */
         SignIn: {
             /** Name */
@@ -3161,10 +3377,14 @@ export interface components {
         Sort: "newest" | "oldest" | "ended" | "priority" | "title" | "owner" | "tree";
         /**
          * StepOutcome
+         * @description Result of a step of a device check.
          * @enum {string}
          */
         StepOutcome: "ok" | "failed" | "skipped";
-        /** SubmissionComparison */
+        /**
+         * SubmissionComparison
+         * @description Comparison of two submissions of a series.
+         */
         SubmissionComparison: {
             /** Figures */
             figures: components["schemas"]["FigurePair"][];
@@ -3175,7 +3395,10 @@ export interface components {
             /** Targets */
             targets: components["schemas"]["TargetPair"][];
         };
-        /** SubmissionRequest */
+        /**
+         * SubmissionRequest
+         * @description Body of POST /submissions.
+         */
         SubmissionRequest: {
             /** Backend */
             backend?: ("labgrid" | "lava") | null;
@@ -3196,12 +3419,13 @@ export interface components {
         };
         /**
          * SubmissionState
+         * @description State of a submission.
          * @enum {string}
          */
         SubmissionState: "applying" | "building" | "running" | "comparing" | "finished";
         /**
          * SubmissionSteps
-         * @description Everything that the page of a running submission draws, in one answer.
+         * @description All data for the page of a running submission, in one response.
          */
         SubmissionSteps: {
             apply: components["schemas"]["ApplyStep"];
@@ -3225,7 +3449,10 @@ export interface components {
             runs: components["schemas"]["RunStep"][];
             submission: components["schemas"]["SubmissionSummary"];
         };
-        /** SubmissionSummary */
+        /**
+         * SubmissionSummary
+         * @description A submission, for lists.
+         */
         SubmissionSummary: {
             /**
              * Author
@@ -3275,7 +3502,10 @@ export interface components {
             /** Version */
             version: number | null;
         };
-        /** SubmissionVersion */
+        /**
+         * SubmissionVersion
+         * @description One version of a series.
+         */
         SubmissionVersion: {
             /**
              * Author
@@ -3329,7 +3559,10 @@ export interface components {
             /** Version */
             version: number | null;
         };
-        /** SubmissionView */
+        /**
+         * SubmissionView
+         * @description A submission with its builds and runs.
+         */
         SubmissionView: {
             apply: components["schemas"]["ApplyView"];
             /**
@@ -3388,7 +3621,10 @@ export interface components {
             /** Version */
             version: number | null;
         };
-        /** Target */
+        /**
+         * Target
+         * @description A plan to run on a device type.
+         */
         Target: {
             /** Device Type */
             device_type: string;
@@ -3403,7 +3639,10 @@ export interface components {
             /** Settings */
             settings?: string[] | null;
         };
-        /** TargetPair */
+        /**
+         * TargetPair
+         * @description The same target in two submissions.
+         */
         TargetPair: {
             /** Device Type */
             device_type: string;
@@ -3412,7 +3651,10 @@ export interface components {
             plan: string;
             second: components["schemas"]["TargetSummary"] | null;
         };
-        /** TargetQuote */
+        /**
+         * TargetQuote
+         * @description Estimated cost and start of one target.
+         */
         TargetQuote: {
             /** Ahead Boots */
             ahead_boots: number;
@@ -3428,6 +3670,7 @@ export interface components {
             /** Boots */
             boots: number;
             detectable: components["schemas"]["DetectableEffect"] | null;
+            device_counts: components["schemas"]["DeviceCounts"];
             /** Device S */
             device_s: number | null;
             /** Device Type */
@@ -3450,11 +3693,15 @@ export interface components {
             settings: number;
             /** Starts At */
             starts_at: string | null;
-            units: components["schemas"]["UnitCounts"];
+            /**
+             * @deprecated
+             * @description Deprecated name of `device_counts`.
+             */
+            readonly units?: components["schemas"]["DeviceCounts"];
         };
         /**
          * TargetReport
-         * @description One plan on one device type: a run.
+         * @description Results of one run: one plan on one device type.
          */
         TargetReport: {
             /** Blocks Completed */
@@ -3502,7 +3749,7 @@ export interface components {
         };
         /**
          * TargetSummary
-         * @description One target of a submission, as a list shows it.
+         * @description One target of a submission, for lists.
          */
         TargetSummary: {
             /** Device */
@@ -3525,7 +3772,10 @@ export interface components {
             total_boots: number;
             verdict: components["schemas"]["Verdict"] | null;
         };
-        /** TestPlan */
+        /**
+         * TestPlan
+         * @description A test plan: content of testplans/<plan>/plan.yaml.
+         */
         TestPlan: {
             /** Axes */
             axes: components["schemas"]["Axis"][];
@@ -3559,7 +3809,10 @@ export interface components {
             summary: string;
             tradeoff: components["schemas"]["Tradeoff"] | null;
         };
-        /** Timeline */
+        /**
+         * Timeline
+         * @description Periods in which devices were held.
+         */
         Timeline: {
             /**
              * At
@@ -3585,7 +3838,7 @@ export interface components {
         };
         /**
          * TimelineBar
-         * @description One time a run had a board.
+         * @description One period in which a run held a device.
          */
         TimelineBar: {
             /** Attempt */
@@ -3615,7 +3868,10 @@ export interface components {
             /** Title */
             title: string;
         };
-        /** TimelineDevice */
+        /**
+         * TimelineDevice
+         * @description A device in the timeline.
+         */
         TimelineDevice: {
             /** Device Type */
             device_type: string;
@@ -3627,7 +3883,10 @@ export interface components {
             /** Retired */
             retired: boolean;
         };
-        /** TokenCreated */
+        /**
+         * TokenCreated
+         * @description A new API token with its secret.
+         */
         TokenCreated: {
             /**
              * Created At
@@ -3651,7 +3910,10 @@ export interface components {
             /** Token */
             token: string;
         };
-        /** TokenRequest */
+        /**
+         * TokenRequest
+         * @description Body of a request to create an API token.
+         */
         TokenRequest: {
             /** Expires At */
             expires_at?: string | null;
@@ -3660,7 +3922,10 @@ export interface components {
             /** Scopes */
             scopes: string[];
         };
-        /** TokenView */
+        /**
+         * TokenView
+         * @description An API token, without its secret.
+         */
         TokenView: {
             /**
              * Created At
@@ -3684,10 +3949,10 @@ export interface components {
         };
         /**
          * Topology
-         * @description The CPU layout a device type declares; each boot's measured topology is checked against it.
+         * @description CPU topology declared by a device type; the measured topology of each boot is checked against it.
          *
-         *     `sockets * l3_per_socket * cores_per_l3 * threads_per_core` CPUs in all. `clusters` says how the cores of one
-         *     socket differ, in the order of their numbers; without an L3 cache they are what shares a last-level cache.
+         *     The number of CPUs is `sockets * l3_per_socket * cores_per_l3 * threads_per_core`. `clusters` lists the kinds of
+         *     cores of a socket in the order of their numbers; without an L3 cache each cluster is a last-level cache domain.
          */
         Topology: {
             /** Clusters */
@@ -3717,13 +3982,13 @@ export interface components {
         };
         /**
          * TraceMode
-         * @description Which kind of repetition a metric is taken from: tracing costs time, so neither kind serves both.
+         * @description Kind of repetition that a metric is measured in. Tracing costs time, so timed metrics are untraced.
          * @enum {string}
          */
         TraceMode: "traced" | "untraced";
         /**
          * Tradeoff
-         * @description The two metrics that a plan's settings trade against each other: reports draw the one over the other.
+         * @description Two metrics that a plan's settings trade against each other; reports plot one over the other.
          */
         Tradeoff: {
             /** Locality */
@@ -3731,7 +3996,10 @@ export interface components {
             /** Work Conservation */
             work_conservation: string;
         };
-        /** Tree */
+        /**
+         * Tree
+         * @description A git repository or source package that series are applied to.
+         */
         Tree: {
             /**
              * Branch
@@ -3749,7 +4017,10 @@ export interface components {
             /** Url */
             url: string | null;
         };
-        /** TreeView */
+        /**
+         * TreeView
+         * @description A tree with its resolved base commit.
+         */
         TreeView: {
             /** Base Commit */
             base_commit: string | null;
@@ -3766,20 +4037,9 @@ export interface components {
             tree: components["schemas"]["Tree"];
         };
         /**
-         * UnitCounts
-         * @description The boards of a type, each counted once.
+         * UnsupportedView
+         * @description A setting or metric that a kernel or device does not support.
          */
-        UnitCounts: {
-            /** Busy */
-            busy: number;
-            /** Good */
-            good: number;
-            /** Quarantined */
-            quarantined: number;
-            /** Unchecked */
-            unchecked: number;
-        };
-        /** UnsupportedView */
         UnsupportedView: {
             arm: components["schemas"]["Arm"];
             /** Metric */
@@ -3793,14 +4053,17 @@ export interface components {
         };
         /**
          * UserChange
-         * @description What is left out, or null, stays.
+         * @description Body of a request to change a user. Fields that are missing or null stay unchanged.
          */
         UserChange: {
             /** Disabled */
             disabled?: boolean | null;
             role?: components["schemas"]["UserRole"] | null;
         };
-        /** UserPassword */
+        /**
+         * UserPassword
+         * @description A user with a new password.
+         */
         UserPassword: {
             /**
              * Created At
@@ -3817,7 +4080,10 @@ export interface components {
             password: string;
             role: components["schemas"]["UserRole"];
         };
-        /** UserRequest */
+        /**
+         * UserRequest
+         * @description Body of a request to create a user.
+         */
         UserRequest: {
             /** Name */
             name: string;
@@ -3825,11 +4091,14 @@ export interface components {
         };
         /**
          * UserRole
-         * @description What a user may do: the scope of the same meaning, and those before it.
+         * @description Role of a user: grants the corresponding scope and those before it.
          * @enum {string}
          */
         UserRole: "viewer" | "submitter" | "maintainer" | "admin";
-        /** UserView */
+        /**
+         * UserView
+         * @description A user.
+         */
         UserView: {
             /**
              * Created At
@@ -3846,18 +4115,19 @@ export interface components {
         };
         /**
          * Verdict
+         * @description Verdict of a comparison; docs/comparison.md defines each.
          * @enum {string}
          */
         Verdict: "improvement" | "regression" | "equivalent" | "below_threshold" | "inconclusive" | "no_evidence" | "unsupported" | "failed";
         /**
          * Waits
-         * @description Why a queued run has no board yet.
+         * @description Reason why a queued run has no device.
          * @enum {string}
          */
         Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "away" | "out_of_service";
         /**
          * WorkqueueCell
-         * @description The busiest workqueues of one scenario and setting: of each arm's first valid boot, one repetition.
+         * @description Busiest workqueues of one scenario and setting, in one repetition of each arm's first valid boot.
          */
         WorkqueueCell: {
             /** Notes */
@@ -3875,7 +4145,7 @@ export interface components {
         };
         /**
          * WorkqueueSeries
-         * @description What one workqueue did during one watched repetition of one boot.
+         * @description Activity of one workqueue during one observed repetition of one boot.
          */
         WorkqueueSeries: {
             arm: components["schemas"]["Arm"];
@@ -3994,7 +4264,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The bytes of the Range asked for */
+            /** @description The requested range of bytes */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4075,7 +4345,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The bytes of the Range asked for */
+            /** @description The requested range of bytes */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4156,7 +4426,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The bytes of the Range asked for */
+            /** @description The requested range of bytes */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -4465,7 +4735,7 @@ export interface operations {
             };
         };
     };
-    walk_through_device: {
+    start_device_check: {
         parameters: {
             query?: never;
             header?: never;
@@ -4544,9 +4814,9 @@ export interface operations {
     get_device_check: {
         parameters: {
             query?: {
-                /** @description `changes` of what is known already; the answer waits for more */
+                /** @description `changes` of the last response; wait until there are more */
                 seen?: number;
-                /** @description How long it may wait for that */
+                /** @description Longest time to wait, in seconds */
                 wait_s?: number;
             };
             header?: never;
@@ -4693,9 +4963,9 @@ export interface operations {
     get_device_history: {
         parameters: {
             query?: {
-                /** @description `next` of the page before */
+                /** @description `next` of the previous page */
                 cursor?: string | null;
-                /** @description Longest page */
+                /** @description Maximum number of items on the page */
                 limit?: number;
             };
             header?: never;
@@ -4914,7 +5184,7 @@ export interface operations {
             query: {
                 /** @description https:// or git:// URL of a repository */
                 url: string;
-                /** @description How long to wait for a worker's answer */
+                /** @description Longest time to wait for the result */
                 wait_s?: number;
             };
             header?: never;
@@ -4973,13 +5243,13 @@ export interface operations {
     get_lab_timeline: {
         parameters: {
             query?: {
-                /** @description `next` of the page before */
+                /** @description `next` of the previous page */
                 cursor?: string | null;
                 device?: string | null;
                 device_type?: string | null;
                 /** @description Default: a day before `to` */
                 from?: string | null;
-                /** @description Most bars */
+                /** @description Maximum number of bars */
                 limit?: number;
                 /** @description Default: now; at most 31 days after `from` */
                 to?: string | null;
@@ -5860,7 +6130,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The bytes of the Range asked for */
+            /** @description The requested range of bytes */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -5991,11 +6261,11 @@ export interface operations {
     get_run_console: {
         parameters: {
             query?: {
-                /** @description A boot's id; the newest when left out */
+                /** @description Id of a boot. Default: the newest boot */
                 boot?: number | null;
-                /** @description Stay until the boot has ended */
+                /** @description Keep streaming until the boot has ended */
                 follow?: boolean;
-                /** @description Byte to start at */
+                /** @description First byte to return */
                 offset?: number;
             };
             header?: never;
@@ -6065,9 +6335,9 @@ export interface operations {
     get_samples_of: {
         parameters: {
             query?: {
-                /** @description JSON only: also boots whose block was repeated */
+                /** @description JSON only: include boots of discarded blocks */
                 discarded?: boolean;
-                /** @description `csv` is what `wqlab compare` reads */
+                /** @description `csv` is the input format of `wqlab compare` */
                 format?: components["schemas"]["SampleFormat"];
             };
             header?: never;
@@ -6140,7 +6410,7 @@ export interface operations {
             query: {
                 metric: string;
                 scenario: string;
-                /** @description Every setting when left out */
+                /** @description Default: every setting */
                 setting?: string | null;
             };
             header?: never;
@@ -6549,25 +6819,25 @@ export interface operations {
                 active?: boolean | null;
                 /** @description Part of the series' author, any case */
                 author?: string | null;
-                /** @description `next` of the page before */
+                /** @description `next` of the previous page */
                 cursor?: string | null;
                 device_type?: string | null;
-                /** @description Longest page */
+                /** @description Maximum number of items on the page */
                 limit?: number;
                 outcome?: components["schemas"]["Outcome"] | null;
                 owner?: string | null;
                 plan?: string | null;
-                /** @description Part of title, series key, author or owner; or a submission's number */
+                /** @description Part of title, series key, author or owner; or a submission's id */
                 q?: string | null;
                 series_key?: string | null;
-                /** @description Made at or after this time */
+                /** @description Created at or after this time */
                 since?: string | null;
                 sort?: components["schemas"]["Sort"];
                 state?: components["schemas"]["SubmissionState"] | null;
                 tree?: string | null;
-                /** @description Made before this time */
+                /** @description Created before this time */
                 until?: string | null;
-                /** @description Of at least one of its targets */
+                /** @description Verdict of at least one target */
                 verdict?: components["schemas"]["Verdict"] | null;
             };
             header?: never;
@@ -6627,7 +6897,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A second request with the same key answers with what the first one made */
+                /** @description A second request with the same key returns the submission that the first one created */
                 "idempotency-key"?: string | null;
             };
             path?: never;
@@ -6927,11 +7197,11 @@ export interface operations {
     stream_submission_events: {
         parameters: {
             query?: {
-                /** @description `seq` of the last event that you have */
+                /** @description `seq` of the last event already received */
                 after?: number;
             };
             header?: {
-                /** @description As EventSource sends it */
+                /** @description As sent by EventSource */
                 "last-event-id"?: string | null;
             };
             path: {
@@ -6941,7 +7211,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The events; with `Accept: application/json` those there are now, as a list */
+            /** @description The events as a stream; with `Accept: application/json` the events so far, as a list */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6951,7 +7221,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description The submission is finished and there is no event after that one: do not reconnect */
+            /** @description The submission is finished and has no later event: do not reconnect */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -7008,7 +7278,7 @@ export interface operations {
     get_report: {
         parameters: {
             query?: {
-                /** @description JSON has everything; the others are made from it */
+                /** @description JSON contains everything; the other formats are rendered from it */
                 format?: components["schemas"]["ReportFormat"];
             };
             header?: never;
@@ -7019,7 +7289,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The report; while the submission is unfinished it says so */
+            /** @description The report; that of an unfinished submission says that it is not final */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7032,7 +7302,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description What `If-None-Match` names is still the report */
+            /** @description The report still has the ETag in `If-None-Match` */
             304: {
                 headers: {
                     [name: string]: unknown;
@@ -7182,7 +7452,7 @@ export interface operations {
                     "text/plain": string;
                 };
             };
-            /** @description The bytes of the Range asked for */
+            /** @description The requested range of bytes */
             206: {
                 headers: {
                     [name: string]: unknown;
@@ -7380,11 +7650,11 @@ export interface operations {
     list_tokens: {
         parameters: {
             query?: {
-                /** @description `next` of the page before */
+                /** @description `next` of the previous page */
                 cursor?: string | null;
-                /** @description Longest page */
+                /** @description Maximum number of items on the page */
                 limit?: number;
-                /** @description Only this user's */
+                /** @description Only tokens of this user */
                 owner?: string | null;
             };
             header?: never;
@@ -7635,9 +7905,9 @@ export interface operations {
     list_users: {
         parameters: {
             query?: {
-                /** @description `next` of the page before */
+                /** @description `next` of the previous page */
                 cursor?: string | null;
-                /** @description Longest page */
+                /** @description Maximum number of items on the page */
                 limit?: number;
                 /** @description Part of a name */
                 q?: string | null;

@@ -7,11 +7,11 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Password } from "./Password";
 import { Tokens } from "./Tokens";
 
-const MAY: Record<string, string> = {
-  read: "read",
-  submit: "submit, cancel and retry your own",
-  maintain: "cancel anyone's, quarantine and release devices",
-  admin: "users and all tokens",
+const SCOPE_TEXT: Record<string, string> = {
+  read: "read submissions, reports and devices",
+  submit: "submit; cancel and retry your own submissions",
+  maintain: "cancel any submission; quarantine, release and check devices",
+  admin: "manage users and all tokens",
 };
 
 export function AccountPage() {
@@ -37,13 +37,13 @@ export function AccountPage() {
         <dd>{user.name}</dd>
         <dt>Role</dt>
         <dd>{user.role}</dd>
-        <dt>May</dt>
-        <dd>{user.scopes.map(scope => MAY[scope] ?? scope).join("; ")}</dd>
+        <dt>Permissions</dt>
+        <dd>{user.scopes.map(scope => SCOPE_TEXT[scope] ?? scope).join("; ")}</dd>
         {expires_at && (
           <>
             <dt>Session</dt>
             <dd>
-              ends <RelativeTime at={expires_at} /> unless you ask for something before
+              expires <RelativeTime at={expires_at} />; any request extends it
             </dd>
           </>
         )}
@@ -53,8 +53,8 @@ export function AccountPage() {
         title="API tokens"
         lead={
           <p>
-            For the <code>wqlab</code> command and for CI. A token acts as you, with the scopes you give it,
-            until it is revoked or ends.
+            For the <code>wqlab</code> command and for CI. A token acts on your behalf, limited to its scopes,
+            until it expires or is revoked.
           </p>
         }
       >
@@ -63,7 +63,7 @@ export function AccountPage() {
       <Section
         id="password"
         title="Password"
-        lead={<p>A new one signs your other browsers out. Tokens stay.</p>}
+        lead={<p>Changing your password signs you out of all other browsers. API tokens stay valid.</p>}
       >
         <Password name={user.name} />
       </Section>

@@ -5,7 +5,7 @@ import { Button, PasswordInput } from "@/kit";
 import { FormError } from "@/parts/FormError";
 import classes from "./Account.module.css";
 
-const SHORTEST = 12;
+const MIN_LENGTH = 12;
 
 export function Password({ name }: { name: string }) {
   const change = useChangePassword();
@@ -13,8 +13,8 @@ export function Password({ name }: { name: string }) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
-    const given = new FormData(form);
-    const [old, fresh, again] = ["old", "new", "again"].map(field => String(given.get(field)));
+    const data = new FormData(form);
+    const [old, fresh, again] = ["old", "new", "again"].map(field => String(data.get(field)));
     setDiffer(fresh !== again);
     if (old === undefined || fresh === undefined || fresh !== again) return;
     change.mutate(
@@ -22,7 +22,7 @@ export function Password({ name }: { name: string }) {
       {
         onSuccess: () => {
           form.reset();
-          toast({ text: "The password is changed. Your other browsers are signed out." });
+          toast({ text: "Password changed. You are signed out of all other browsers." });
         },
       },
     );
@@ -31,34 +31,34 @@ export function Password({ name }: { name: string }) {
   return (
     <form className={classes.narrow} onSubmit={submit}>
       <FormError error={change.error} />
-      {/* A password manager must know whose password it is. */}
+      {/* Password managers need the user name. */}
       <input type="text" name="username" autoComplete="username" value={name} readOnly hidden />
       <PasswordInput
         {...shared}
         name="old"
-        label="Password now"
+        label="Current password"
         autoComplete="current-password"
-        visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+        visibilityToggleButtonProps={{ "aria-label": "Show current password" }}
       />
       <PasswordInput
         {...shared}
         name="new"
         label="New password"
-        description={`At least ${SHORTEST} characters`}
-        minLength={SHORTEST}
+        description={`At least ${MIN_LENGTH} characters`}
+        minLength={MIN_LENGTH}
         autoComplete="new-password"
-        visibilityToggleButtonProps={{ "aria-label": "Show the new password" }}
+        visibilityToggleButtonProps={{ "aria-label": "Show new password" }}
       />
       <PasswordInput
         {...shared}
         name="again"
-        label="New password again"
-        error={differ ? "The two differ" : undefined}
+        label="Confirm new password"
+        error={differ ? "The passwords do not match." : undefined}
         autoComplete="new-password"
-        visibilityToggleButtonProps={{ "aria-label": "Show the new password again" }}
+        visibilityToggleButtonProps={{ "aria-label": "Show password confirmation" }}
       />
       <Button type="submit" loading={change.isPending}>
-        Change the password
+        Change password
       </Button>
     </form>
   );

@@ -17,11 +17,11 @@ import classes from "./Account.module.css";
 
 const PAGE = 50;
 const DAY_MS = 86_400_000;
-const LIVES = [
+const LIFETIMES = [
   { value: "30", label: "30 days" },
   { value: "90", label: "90 days" },
-  { value: "365", label: "a year" },
-  { value: "", label: "until revoked" },
+  { value: "365", label: "1 year" },
+  { value: "", label: "No expiration" },
 ];
 
 const route = getRouteApi("/account");
@@ -43,7 +43,8 @@ export function Tokens({ scopes }: { scopes: readonly Scope[] }) {
             { name: "token", text: made.token },
           ]}
         >
-          The token <strong>{made.name}</strong> is made. It is shown this once: the lab keeps only its hash.
+          Token <strong>{made.name}</strong> created. Copy it now: it will not be shown again, because the lab
+          stores only its hash.
         </Secret>
       )}
       {page ? <TokenList tokens={page.items} /> : <Skeleton lines={4} height="1.8rem" />}
@@ -64,12 +65,12 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
-    const given = new FormData(form);
-    const days = Number(given.get("days"));
+    const data = new FormData(form);
+    const days = Number(data.get("days"));
     make.mutate(
       {
-        name: String(given.get("name")).trim(),
-        scopes: given.getAll("scope").map(String),
+        name: String(data.get("name")).trim(),
+        scopes: data.getAll("scope").map(String),
         expires_at: days > 0 ? new Date(Date.now() + days * DAY_MS).toISOString() : null,
       },
       { onSuccess: () => form.reset() },
@@ -81,13 +82,13 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
       <TextInput
         name="name"
         label="Name"
-        placeholder="what it is for"
+        placeholder="CI, laptop, …"
         required
         withAsterisk={false}
         maxLength={100}
         className={classes.name}
       />
-      <NativeSelect name="days" label="Lasts" data={LIVES} defaultValue="365" />
+      <NativeSelect name="days" label="Expiration" data={LIFETIMES} defaultValue="365" />
       <fieldset className={classes.scopes}>
         <legend>Scopes</legend>
         {scopes.map(scope => (
@@ -101,7 +102,7 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
         ))}
       </fieldset>
       <Button type="submit" loading={make.isPending}>
-        Make a token
+        Create token
       </Button>
     </form>
   );
@@ -113,41 +114,39 @@ function TokenList({ tokens }: { tokens: readonly TokenView[] }) {
     mutationFn: (token: TokenView) =>
       dataOf(api.POST("/api/v1/tokens/{token_id}/revoke", { params: { path: { token_id: token.id } } })),
     onSuccess: token => {
-      toast({ text: `${token.name} is revoked.` });
+      toast({ text: `Token ${token.name} revoked.` });
       void client.invalidateQueries({ queryKey: ["tokens"] });
     },
-    onError: error => toast({ tone: "bad", text: `Not revoked: ${error.message}` }),
+    onError: error => toast({ tone: "bad", text: `Could not revoke the token: ${error.message}` }),
   });
   const { mutate, isPending, variables } = revoke;
   const several = new Set(tokens.map(token => token.owner)).size > 1;
   const columns = useMemo(
     (): Column<TokenView>[] => [
-      { id: "name", header: "name", value: of => of.name, rowHeader: true },
-      ...(several
-        ? [{ id: "owner", header: "acts for", value: (of: TokenView) => of.owner ?? "a worker" }]
-        : []),
-      { id: "scopes", header: "scopes", value: of => of.scopes.join(", ") },
+      { id: "name", header: "Name", value: of => of.name, rowHeader: true },
+      ...(several ? [{ id: "owner", header: "Owner", value: (of: TokenView) => of.owner ?? "worker" }] : []),
+      { id: "scopes", header: "Scopes", value: of => of.scopes.join(", ") },
       {
         id: "made",
-        header: "made",
+        header: "Created",
         value: of => of.created_at,
         cell: of => <RelativeTime at={of.created_at} />,
       },
       {
         id: "used",
-        header: "last used",
+        header: "Last used",
         value: of => of.last_used_at,
         cell: of => <RelativeTime at={of.last_used_at} />,
       },
       {
         id: "ends",
-        header: "ends",
+        header: "Expires",
         value: of => of.expires_at,
-        cell: of => <RelativeTime at={of.expires_at} absent="when revoked" />,
+        cell: of => <RelativeTime at={of.expires_at} absent="never" />,
       },
       {
         id: "revoked",
-        header: "revoked",
+        header: "Revoked",
         value: of => of.revoked_at,
         cell: of =>
           of.revoked_at ? (
@@ -175,7 +174,7 @@ function TokenList({ tokens }: { tokens: readonly TokenView[] }) {
       columns={columns}
       rows={tokens}
       rowKey={of => of.id}
-      empty="No token yet."
+      empty="No API tokens. Create one above."
       narrow="stack"
     />
   );

@@ -28,7 +28,7 @@ export function UsersPage() {
   if (!user?.scopes.includes("admin")) {
     return (
       <Page title="Users">
-        <EmptyState title="Only an administrator sees the lab's users" />
+        <EmptyState title="Only administrators can manage users" />
       </Page>
     );
   }
@@ -51,8 +51,8 @@ function Users({ self }: { self: string }) {
           onDone={() => setShown(null)}
           commands={[{ name: `password of ${shown.name}`, text: shown.password }]}
         >
-          The password of <strong>{shown.name}</strong> ({shown.role}). It is shown this once; the user
-          changes it under Account.
+          Password of <strong>{shown.name}</strong> ({shown.role}). Copy it now: it will not be shown again.
+          The user can change it on the Account page.
         </Secret>
       )}
       {page ? (
@@ -77,9 +77,9 @@ function NewUser({ onMade }: { onMade(made: UserPassword): void }) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
     const form = event.currentTarget;
-    const given = new FormData(form);
+    const data = new FormData(form);
     make.mutate(
-      { name: String(given.get("name")).trim(), role: given.get("role") as UserRole },
+      { name: String(data.get("name")).trim(), role: data.get("role") as UserRole },
       { onSuccess: () => form.reset() },
     );
   };
@@ -95,11 +95,11 @@ function NewUser({ onMade }: { onMade(made: UserPassword): void }) {
         required
         withAsterisk={false}
         pattern="[a-z0-9][a-z0-9._\-]{0,63}"
-        title="Lower-case letters, digits, dot, dash and underscore"
+        title="Lowercase letters, digits, dot, dash and underscore"
       />
       <NativeSelect name="role" label="Role" data={ROLES} defaultValue="submitter" />
       <Button type="submit" loading={make.isPending}>
-        Make the user
+        Create user
       </Button>
     </form>
   );
@@ -131,10 +131,10 @@ function UserList({ users, self, onPassword }: UserListProps) {
   const { mutate: newPassword } = reset;
   const columns = useMemo(
     (): Column<UserView>[] => [
-      { id: "name", header: "name", value: of => of.name, rowHeader: true },
+      { id: "name", header: "Name", value: of => of.name, rowHeader: true },
       {
         id: "role",
-        header: "role",
+        header: "Role",
         value: of => ROLES.indexOf(of.role),
         cell: of =>
           of.name === self ? (
@@ -155,26 +155,26 @@ function UserList({ users, self, onPassword }: UserListProps) {
       },
       {
         id: "made",
-        header: "made",
+        header: "Created",
         value: of => of.created_at,
         cell: of => <RelativeTime at={of.created_at} />,
       },
       {
         id: "seen",
-        header: "last sign-in",
+        header: "Last sign-in",
         value: of => of.last_sign_in_at,
         cell: of => <RelativeTime at={of.last_sign_in_at} />,
       },
       {
         id: "disabled",
-        header: "disabled",
+        header: "Disabled",
         value: of => of.disabled_at,
         cell: of =>
           of.disabled_at ? <RelativeTime at={of.disabled_at} /> : <span className="muted">no</span>,
       },
       {
         id: "actions",
-        header: "actions",
+        header: "Actions",
         bare: true,
         sortable: false,
         value: () => null,
@@ -205,7 +205,7 @@ function UserList({ users, self, onPassword }: UserListProps) {
   );
   return (
     <DataTable
-      caption="Users of the lab"
+      caption="Users"
       captionHidden
       copyable={false}
       columns={columns}

@@ -1,4 +1,7 @@
-/** Two submissions' figures beside each other, mostly two versions of a series. Nothing here is tested against the other. */
+/**
+ * Figures of two submissions side by side, usually two versions of a series. The two are not tested against each
+ * other.
+ */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { comparisonQuery } from "@/api/queries";
@@ -11,7 +14,7 @@ import { VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./ComparePage.module.css";
 import { Effects } from "./Effects";
 import { Pairs } from "./Pairs";
-import { PickVersions } from "./PickVersions";
+import { VersionPicker } from "./VersionPicker";
 
 const route = getRouteApi("/compare");
 
@@ -21,15 +24,17 @@ export function ComparePage() {
     <Page
       title={first && second ? `Compare ${first} with ${second}` : "Compare two submissions"}
       trail={<Link to="/submissions">Submissions</Link>}
-      lead="Mostly two versions of one series: how each did against its own baseline."
+      lead="Each submission's results against its own baseline. Usually used for two versions of one series."
     >
-      <PickVersions key={`${first} ${second}`} first={first} second={second} />
-      {first !== null && second !== null && first !== second && <Compared first={first} second={second} />}
+      <VersionPicker key={`${first} ${second}`} first={first} second={second} />
+      {first !== null && second !== null && first !== second && (
+        <ComparisonResult first={first} second={second} />
+      )}
     </Page>
   );
 }
 
-function Compared({ first, second }: { first: number; second: number }) {
+function ComparisonResult({ first, second }: { first: number; second: number }) {
   const search = route.useSearch();
   const { data } = useSuspenseQuery(comparisonQuery(first, second));
   return (
@@ -52,7 +57,7 @@ function Compared({ first, second }: { first: number; second: number }) {
           columns={TARGETS}
           rows={data.targets}
           rowKey={({ plan, device_type }) => `${plan} ${device_type}`}
-          empty="Neither has run anywhere."
+          empty="Neither submission has runs."
         />
       </Section>
       <Effects figures={data.figures} names={[nameOf(data.first), nameOf(data.second)]} search={search} />
@@ -61,7 +66,7 @@ function Compared({ first, second }: { first: number; second: number }) {
   );
 }
 
-/** `v2 (12)`, or `12` where no version is known. */
+/** Format a submission's name: `v2 (12)`, or `12` if the version is unknown. */
 export function nameOf({ id, version }: Pick<SubmissionVersion, "id" | "version">): string {
   return version === null ? `${id}` : `v${version} (${id})`;
 }
@@ -98,7 +103,7 @@ function Side({ name, of }: { name: string; of: SubmissionVersion }) {
 const TARGETS: Column<TargetPair>[] = [
   {
     id: "target",
-    header: "plan on topology",
+    header: "Plan and topology",
     rowHeader: true,
     value: of => `${of.plan} on ${of.device_type}`,
   },
@@ -109,7 +114,7 @@ const TARGETS: Column<TargetPair>[] = [
 function sideOf(side: "first" | "second"): Column<TargetPair> {
   return {
     id: side,
-    header: side,
+    header: side === "first" ? "First" : "Second",
     value: of => of[side]?.verdict,
     text: of => {
       const verdict = of[side]?.verdict;

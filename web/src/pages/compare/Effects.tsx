@@ -2,11 +2,11 @@ import { useMemo } from "react";
 import type { FigurePair } from "@/api/types";
 import { ForestFigure, type ForestRow, isDrawn } from "@/figures/ForestFigure";
 import { Section } from "@/parts/Page";
-import { either, pairKey, wanted } from "./pairs";
-import type { CompareSearch } from "./route";
+import { either, filterPairs, pairKey } from "./pairs";
+import type { CompareSearch } from "./search";
 
-/** Rows that a figure can hold and still be read; the table has all of them. */
-const MOST = 16;
+/** Maximum number of rows in a figure. The table below shows all. */
+const MAX_ROWS = 16;
 
 interface EffectsProps {
   figures: readonly FigurePair[];
@@ -14,12 +14,12 @@ interface EffectsProps {
   search: CompareSearch;
 }
 
-/** Each submission's change against its own baseline, one above the other: of the primary metrics, or of the chosen one. */
+/** Forest plots of both submissions' changes: of the primary metrics or of the selected metric. */
 export function Effects({ figures, names, search }: EffectsProps) {
   const groups = useMemo(() => effectGroups(figures, names, search), [figures, names, search]);
   if (groups.length === 0) return null;
   return (
-    <Section id="effects" title="Change against each one's own baseline">
+    <Section id="effects" title="Change against own baseline">
       {groups.map(({ metric, rows, left }) => (
         <ForestFigure
           key={metric}
@@ -27,9 +27,7 @@ export function Effects({ figures, names, search }: EffectsProps) {
           rows={rows}
           names="submission"
           description={
-            left > 0
-              ? `${left} more are in the table below; choose a topology or scenario to see them here.`
-              : null
+            left > 0 ? `${left} more in the table below. Select a topology or scenario to plot them.` : null
           }
         />
       ))}
@@ -40,20 +38,21 @@ export function Effects({ figures, names, search }: EffectsProps) {
 interface EffectGroup {
   metric: string;
   rows: ForestRow[];
-  /** Rows that would not fit. */
+  /** Number of rows left out. */
   left: number;
 }
 
+/** Group the filtered pairs by metric, as rows of one forest plot each. */
 export function effectGroups(
   figures: readonly FigurePair[],
   [first, second]: readonly [string, string],
   search: CompareSearch,
 ): EffectGroup[] {
   const kernels = figures.some(of => of.question === "kernel");
-  const shown = wanted(figures, { ...search, change: [] }).filter(
+  const shown = filterPairs(figures, { ...search, change: [] }).filter(
     of =>
       (search.metric !== "" || either(of).role === "primary") &&
-      // Of a series the kernels are the question; its settings are in the table.
+      // For a series, plot only kernel comparisons; settings are in the table.
       (!kernels || of.question === "kernel"),
   );
   return [...Map.groupBy(shown, of => of.metric)].flatMap(([metric, pairs]) => {
@@ -67,7 +66,7 @@ export function effectGroups(
       ];
     });
     return rows.some(isDrawn)
-      ? [{ metric, rows: rows.slice(0, MOST), left: Math.max(0, rows.length - MOST) }]
+      ? [{ metric, rows: rows.slice(0, MAX_ROWS), left: Math.max(0, rows.length - MAX_ROWS) }]
       : [];
   });
 }

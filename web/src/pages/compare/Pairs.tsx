@@ -1,21 +1,21 @@
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { FigurePair } from "@/api/types";
-import { count, grouped, number, placesOfArms, signed, spread, unitOfEffect } from "@/lib/numbers";
-import { readSort, sortText } from "@/lib/sort";
+import { count, grouped, number, placesOfArms, signed, spread } from "@/lib/numbers";
+import { formatSort, parseSort } from "@/lib/sort";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
-import { Choice, FilterBar, Ticks } from "@/parts/FilterBar";
+import { CheckboxFilter, FilterBar, SelectFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
 import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
-import { CHANGE_WORDS, effectWords, either, pairKey, wanted } from "./pairs";
-import { CHANGES, type CompareSearch } from "./route";
+import { CHANGE_WORDS, effectText, either, filterPairs, pairKey } from "./pairs";
+import { CHANGES, type CompareSearch } from "./search";
 
 interface PairsProps {
   figures: readonly FigurePair[];
-  /** What the two are called. */
+  /** Names of the two submissions. */
   names: readonly [string, string];
   search: CompareSearch;
 }
@@ -24,63 +24,63 @@ export function Pairs({ figures, names, search }: PairsProps) {
   const navigate = useNavigate({ from: "/compare" });
   const set = (change: Partial<CompareSearch>) =>
     void navigate({ to: ".", search: before => ({ ...before, ...change }), resetScroll: false });
-  const rows = useMemo(() => wanted(figures, search), [figures, search]);
+  const rows = useMemo(() => filterPairs(figures, search), [figures, search]);
   const columns = useMemo(() => columnsOf(figures, names), [figures, names]);
   const options = useMemo(() => optionsOf(figures), [figures]);
   return (
     <Section
       id="figures"
       title="All figures"
-      lead="Each change is against that submission's own baseline. 'Second less first' subtracts one change from the other; it has no interval and is no verdict."
+      lead="Each change is against that submission's own baseline. “Difference” is the second change minus the first; it has no interval and is not a verdict."
     >
       <FilterBar>
-        <Choice
+        <SelectFilter
           label="Topology"
           value={search.topology}
           from={options.topologies}
           onValue={topology => set({ topology })}
         />
-        <Choice
+        <SelectFilter
           label="Scenario"
           value={search.scenario}
           from={options.scenarios}
           onValue={scenario => set({ scenario })}
         />
-        <Choice
+        <SelectFilter
           label="Metric"
           value={search.metric}
           from={options.metrics}
           onValue={metric => set({ metric })}
         />
-        <Choice label="Role" value={search.role} from={options.roles} onValue={role => set({ role })} />
-        <Ticks
-          label="Verdict, first to second"
-          chosen={search.change}
+        <SelectFilter label="Role" value={search.role} from={options.roles} onValue={role => set({ role })} />
+        <CheckboxFilter
+          label="Verdict change"
+          selected={search.change}
           counts={options.changes}
           name={of => CHANGE_WORDS[of].word}
-          onChosen={change => set({ change })}
+          onSelected={change => set({ change })}
         />
       </FilterBar>
       <DataTable
         caption={
           (rows.length === figures.length
             ? count(figures.length, "figure")
-            : `${grouped(rows.length)} of ${count(figures.length, "figure")}`) + inCommon(figures)
+            : `${grouped(rows.length)} of ${count(figures.length, "figure")}`) + sharedValues(figures)
         }
         columns={columns}
         rows={rows}
         rowKey={pairKey}
-        sort={readSort(search.sort)}
-        onSort={sort => set({ sort: sortText(sort) })}
-        empty={figures.length === 0 ? "Neither has figures yet." : "No figure matches."}
+        sort={parseSort(search.sort)}
+        onSort={sort => set({ sort: formatSort(sort) })}
+        empty={figures.length === 0 ? "Neither submission has figures yet." : "No matching figures."}
         maxHeight="min(40rem, 80vh)"
       />
     </Section>
   );
 }
 
-/** What is the same in every row stands above the table once. */
-function inCommon(figures: readonly FigurePair[]): string {
+/** Caption suffix with the values shared by all rows. */
+function sharedValues(figures: readonly FigurePair[]): string {
   const named: ((of: FigurePair) => string)[] = [of => of.device_type, of => of.scenario];
   const same = named.map(value => new Set(figures.map(value))).filter(values => values.size === 1);
   return same.flatMap(values => [...values].map(word => `, ${word}`)).join("");
@@ -110,19 +110,19 @@ function columnsOf(figures: readonly FigurePair[], names: readonly [string, stri
   const settings = figures.some(of => of.setting !== "");
   const study = figures.some(of => of.question === "setting");
   return [
-    ...(several(of => of.device_type) ? [column("topology", "topology", of => of.device_type)] : []),
-    ...(several(of => of.scenario) ? [column("scenario", "scenario", of => of.scenario)] : []),
-    ...(settings ? [column("setting", "setting", of => of.setting)] : []),
+    ...(several(of => of.device_type) ? [column("topology", "Topology", of => of.device_type)] : []),
+    ...(several(of => of.scenario) ? [column("scenario", "Scenario", of => of.scenario)] : []),
+    ...(settings ? [column("setting", "Setting", of => of.setting)] : []),
     ...(study
       ? [
-          column("question", "compared", of =>
+          column("question", "Compared", of =>
             of.question === "kernel" ? "kernels" : `settings, ${of.kernel}`,
           ),
         ]
       : []),
     {
       id: "metric",
-      header: "metric",
+      header: "Metric",
       rowHeader: true,
       value: of => of.metric,
       text: of => (either(of).unit ? `${of.metric} (${either(of).unit})` : of.metric),
@@ -136,7 +136,7 @@ function columnsOf(figures: readonly FigurePair[], names: readonly [string, stri
     ...sideColumns("second", names[1]),
     {
       id: "change",
-      header: "verdict, first to second",
+      header: "Verdict change",
       value: of => CHANGE_WORDS[of.change].word,
       cell: of => (
         <span title={CHANGE_WORDS[of.change].meaning} className="nowrap">
@@ -147,41 +147,36 @@ function columnsOf(figures: readonly FigurePair[], names: readonly [string, stri
     },
     {
       id: "difference",
-      header: "second less first",
-      hint: "The second's change less the first's. It has no interval: the two submissions are not paired.",
+      header: "Difference",
+      hint: "Second change minus first change. It has no interval because the submissions are not paired.",
       numeric: true,
       value: of => of.effect_change,
       text: of =>
-        of.effect_change === null ? "" : `${signed(of.effect_change)} ${difference(of)}`.trimEnd(),
+        of.effect_change === null ? "" : `${signed(of.effect_change)} ${of.effect_change_unit}`.trimEnd(),
     },
     ...(figures.some(of => of.intervals_overlap !== null)
       ? [
-          column("overlap", "intervals", of =>
-            of.intervals_overlap === null ? "" : of.intervals_overlap ? "overlap" : "apart",
+          column("overlap", "Intervals", of =>
+            of.intervals_overlap === null ? "" : of.intervals_overlap ? "overlap" : "disjoint",
           ),
         ]
       : []),
     {
       id: "evidence",
-      header: "evidence",
+      header: "Evidence",
       value: of => EVIDENCE[either(of).evidence].word,
       cell: of => <EvidenceMark evidence={either(of).evidence} />,
     },
   ];
 }
 
-/** Percent less percent is points. */
-function difference(of: FigurePair): string {
-  return either(of).scale === "ratio" ? "points" : unitOfEffect(either(of));
-}
-
-/** One submission's candidate, its change and its verdict. */
+/** Columns of one submission: candidate value, change and verdict. */
 function sideColumns(side: "first" | "second", name: string): Column<FigurePair>[] {
   return [
     {
       id: `${side}-value`,
       header: name,
-      hint: "The candidate, or the setting: mean and standard deviation over boots",
+      hint: "Candidate or setting: mean and standard deviation over boots",
       numeric: true,
       value: of => of[side]?.candidate?.mean,
       text: of => spreadOf(of, side),
@@ -189,14 +184,14 @@ function sideColumns(side: "first" | "second", name: string): Column<FigurePair>
     },
     {
       id: `${side}-effect`,
-      header: "change",
+      header: "Change",
       numeric: true,
       value: of => of[side]?.effect,
-      text: of => effectWords(of[side]),
+      text: of => effectText(of[side]),
     },
     {
       id: `${side}-verdict`,
-      header: "verdict",
+      header: "Verdict",
       value: of => of[side]?.verdict,
       text: of => {
         const verdict = of[side]?.verdict;

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Comparison, FigurePair } from "@/api/types";
 import { makeReport } from "@/testing/report";
 import { effectGroups } from "./Effects";
-import { CHANGE_WORDS, effectWords, pairKey, wanted } from "./pairs";
-import { CHANGES, compareSearch } from "./route";
+import { CHANGE_WORDS, effectText, filterPairs, pairKey } from "./pairs";
+import { CHANGES, compareSearch } from "./search";
 
 const comparisons = makeReport().targets.flatMap(target => target.comparisons);
 const pairs: FigurePair[] = comparisons.map((of, at) => ({
@@ -18,34 +18,35 @@ const pairs: FigurePair[] = comparisons.map((of, at) => ({
   second: of,
   change: at === 0 ? "only_second" : of.evidence === "none" ? "none" : "same",
   effect_change: of.effect === null ? null : 0,
+  effect_change_unit: of.effect_unit,
   intervals_overlap: of.effect === null ? null : true,
 }));
 const search = compareSearch.defaults;
 
-test("each pair has a key of its own, and each change a word", () => {
+test("pair keys and change labels are unique", () => {
   expect(new Set(pairs.map(pairKey)).size).toBe(pairs.length);
   expect(new Set(CHANGES.map(change => CHANGE_WORDS[change].word)).size).toBe(CHANGES.length);
 });
 
-test("filters narrow by what a pair is, one side missing or not", () => {
-  expect(wanted(pairs, search)).toHaveLength(pairs.length);
-  expect(wanted(pairs, { ...search, change: ["only_second"] }).map(of => of.first)).toEqual([null]);
+test("filters apply to pairs with and without a missing side", () => {
+  expect(filterPairs(pairs, search)).toHaveLength(pairs.length);
+  expect(filterPairs(pairs, { ...search, change: ["only_second"] }).map(of => of.first)).toEqual([null]);
   expect(
-    wanted(pairs, { ...search, topology: "tiny", metric: "busy" }).every(of => of.change === "none"),
+    filterPairs(pairs, { ...search, topology: "tiny", metric: "busy" }).every(of => of.change === "none"),
   ).toBe(true);
 });
 
-test("an effect reads as in the report, and is empty where the server has none", () => {
+test("effects are formatted as in the report; missing effects are empty", () => {
   const [of] = comparisons as [Comparison];
-  expect(effectWords(of)).toBe("+1.50 points [+1.25, +1.75]");
-  expect(effectWords({ ...of, exact: true, ci95: null, unit: "locks", effect: -30 })).toBe(
+  expect(effectText(of)).toBe("+1.50 points [+1.25, +1.75]");
+  expect(effectText({ ...of, exact: true, ci95: null, effect_unit: "locks", effect: -30 })).toBe(
     "\u221230 locks exact",
   );
-  expect(effectWords({ ...of, effect: null, ci95: null })).toBe("");
-  expect(effectWords(null)).toBe("");
+  expect(effectText({ ...of, effect: null, ci95: null })).toBe("");
+  expect(effectText(null)).toBe("");
 });
 
-test("figures show both submissions' primary metrics, the kernels' of a series, and say what would not fit", () => {
+test("figures plot primary kernel comparisons and count omitted rows", () => {
   const groups = effectGroups(pairs, ["v1 (3)", "v2 (7)"], search);
   expect(groups.map(group => group.metric)).toEqual(["busy", "locality"]);
   expect(groups.flatMap(group => group.rows).every(row => row.of.question === "kernel")).toBe(true);

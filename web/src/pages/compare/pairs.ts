@@ -1,9 +1,9 @@
-/** Which pairs of figures a reader asked for, and what a pair is called. */
+/** Filtering and labels for pairs of figures. */
 import type { Comparison, FigureChange, FigurePair } from "@/api/types";
 import { effect, interval } from "@/lib/numbers";
-import type { CompareSearch } from "./route";
+import type { CompareSearch } from "./search";
 
-/** In words and with a sign; no colour: two submissions are not paired, so a difference is no verdict. */
+/** Labels without colors: the submissions are not paired, so a difference is not a verdict. */
 export const CHANGE_WORDS: Record<FigureChange, { sign: string; word: string; meaning: string }> = {
   better: {
     sign: "↑",
@@ -14,26 +14,28 @@ export const CHANGE_WORDS: Record<FigureChange, { sign: string; word: string; me
   same: { sign: "=", word: "same verdict", meaning: "Each has the same verdict against its own baseline." },
   other: {
     sign: "≠",
-    word: "another verdict",
-    meaning: "The verdicts differ, but one of them says that nothing is known.",
+    word: "different verdict",
+    meaning: "The verdicts differ, but one of them is not conclusive.",
   },
-  only_first: { sign: "", word: "first only", meaning: "The second has no such figure." },
-  only_second: { sign: "", word: "second only", meaning: "The first has no such figure." },
-  none: { sign: "", word: "no verdicts", meaning: "Neither has a verdict, or the figure is no evidence." },
+  only_first: { sign: "", word: "first only", meaning: "Only the first submission has this figure." },
+  only_second: { sign: "", word: "second only", meaning: "Only the second submission has this figure." },
+  none: { sign: "", word: "no verdicts", meaning: "Neither has a verdict, or the figure is not evidence." },
 };
 
+/** Return a unique key for a pair. */
 export function pairKey(of: FigurePair): string {
   return [of.plan, of.device_type, of.scenario, of.setting, of.question, of.kernel, of.metric].join(" ");
 }
 
-/** What both sides share; one of them is there. */
+/** Return the comparison of one side, for properties that both sides share. */
 export function either(of: FigurePair): Comparison {
   return (of.second ?? of.first) as Comparison;
 }
 
 export type PairFilter = Pick<CompareSearch, "topology" | "scenario" | "metric" | "role" | "change">;
 
-export function wanted(pairs: readonly FigurePair[], filter: PairFilter): FigurePair[] {
+/** Return the pairs that match the filter. */
+export function filterPairs(pairs: readonly FigurePair[], filter: PairFilter): FigurePair[] {
   return pairs.filter(
     of =>
       (!filter.topology || of.device_type === filter.topology) &&
@@ -44,8 +46,8 @@ export function wanted(pairs: readonly FigurePair[], filter: PairFilter): Figure
   );
 }
 
-/** `+1.24 % [+0.81, +1.52]`; empty where the server computed none. */
-export function effectWords(of: Comparison | null): string {
+/** Format an effect: `+1.24 % [+0.81, +1.52]`; empty if the server computed none. */
+export function effectText(of: Comparison | null): string {
   if (of?.effect == null) return "";
   return `${effect(of)} ${of.exact ? "exact" : interval(of.ci95)}`.trimEnd();
 }

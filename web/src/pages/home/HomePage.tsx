@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { deviceTypesQuery, submissionsQuery } from "@/api/queries";
 import type { DeviceTypeView, SubmissionSummary } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { oneLine, WHOSE } from "@/lib/words";
+import { FAILURE_KINDS, oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
@@ -14,20 +14,20 @@ import { TargetVerdicts } from "@/parts/TargetVerdicts";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./HomePage.module.css";
 
-const LAST = 10;
-/** More are asked for, since what somebody canceled says nothing. */
-const ASKED = 25;
+const SHOWN = 10;
+/** Request more than are shown: canceled submissions are filtered out. */
+const REQUESTED = 25;
 const RUNNING = 5;
-const LOOK_AGAIN_MS = 15_000;
+const REFRESH_MS = 15_000;
 
 export function HomePage() {
   const finished = useQuery({
-    ...submissionsQuery({ active: false, sort: "ended", limit: ASKED }),
-    refetchInterval: LOOK_AGAIN_MS,
+    ...submissionsQuery({ active: false, sort: "ended", limit: REQUESTED }),
+    refetchInterval: REFRESH_MS,
   });
   const active = useQuery({
     ...submissionsQuery({ active: true, limit: RUNNING }),
-    refetchInterval: LOOK_AGAIN_MS,
+    refetchInterval: REFRESH_MS,
   });
   const types = useQuery(deviceTypesQuery);
   return (
@@ -36,9 +36,9 @@ export function HomePage() {
       heading="Is your workqueue or scheduler patch better, and where?"
       lead={
         <p>
-          Submit a series. The lab builds the baseline and the candidate kernel, boots them in turns on the
-          same machines, and answers per CPU topology:{" "}
-          <strong className={classes.answer}>better, worse, the same, or can't tell yet, and why.</strong>
+          Submit a series. The lab builds a baseline and a candidate kernel, boots them alternately on the
+          same devices, and reports for each CPU topology:{" "}
+          <strong className={classes.answer}>better, worse, the same, or inconclusive, and why.</strong>
         </p>
       }
     >
@@ -46,20 +46,24 @@ export function HomePage() {
         <Link to="/submit" className={classes.call}>
           Submit a series
         </Link>
-        <Link to="/plans">What is measured, and how</Link>
+        <Link to="/plans">Plans and metrics</Link>
       </div>
       <div className={classes.columns}>
-        <Section id="verdicts" title="Last verdicts" actions={<Link to="/submissions">All submissions</Link>}>
-          <Verdicts of={finished.data?.items.filter(each => each.outcome !== "canceled").slice(0, LAST)} />
+        <Section
+          id="verdicts"
+          title="Latest verdicts"
+          actions={<Link to="/submissions">All submissions</Link>}
+        >
+          <Verdicts of={finished.data?.items.filter(each => each.outcome !== "canceled").slice(0, SHOWN)} />
         </Section>
-        {/* Shown together, so that neither pushes the other when it comes. */}
+        {/* Rendered together to avoid layout shifts. */}
         <div className={classes.side}>
           {active.data && types.data ? (
             <>
               <Section id="devices" title="Devices" actions={<Link to="/lab">Lab and queue</Link>}>
                 <Devices of={types.data} />
               </Section>
-              <Section id="running" title="Now">
+              <Section id="running" title="In progress">
                 <Running of={active.data.items} total={active.data.total} />
               </Section>
             </>
@@ -73,11 +77,11 @@ export function HomePage() {
 }
 
 function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
-  if (!of) return <Skeleton lines={LAST} height="2.6rem" />;
+  if (!of) return <Skeleton lines={SHOWN} height="2.6rem" />;
   if (of.length === 0) {
     return (
-      <EmptyState title="No verdict yet">
-        <code>make demo</code> submits an example series, or submit your own.
+      <EmptyState title="No verdicts yet">
+        Submit a series, or run <code>make demo</code> to submit an example.
       </EmptyState>
     );
   }
@@ -104,7 +108,7 @@ function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
               {each.failure && each.outcome === "failed" && (
                 <span className="muted">
                   {" "}
-                  ({WHOSE[each.failure.kind].word}): {oneLine(each.failure.summary)}
+                  ({FAILURE_KINDS[each.failure.kind].word}): {oneLine(each.failure.summary)}
                 </span>
               )}
             </span>
@@ -116,7 +120,8 @@ function Verdicts({ of }: { of: readonly SubmissionSummary[] | undefined }) {
 }
 
 function Running({ of, total }: { of: readonly SubmissionSummary[]; total: number }) {
-  if (of.length === 0) return <p className="muted">Nothing runs. The next submission starts at once.</p>;
+  if (of.length === 0)
+    return <p className="muted">Nothing is running. A new submission starts immediately.</p>;
   return (
     <>
       <ul className={classes.list}>
@@ -150,8 +155,8 @@ function Devices({ of }: { of: readonly DeviceTypeView[] }) {
               {type.name}
             </Link>{" "}
             <span className="muted">
-              {type.units.good} of {type.devices.length} free
-              {type.units.unchecked > 0 && `, ${type.units.unchecked} to be checked`}
+              {type.device_counts.good} of {type.devices.length} free
+              {type.device_counts.unchecked > 0 && `, ${type.device_counts.unchecked} unchecked`}
               {type.emulated && ", emulated"}
             </span>
           </span>

@@ -6,7 +6,7 @@ import { consoleUrl } from "@/console/stream";
 import { useConsole } from "@/console/useLog";
 import { Section } from "@/parts/Page";
 import classes from "./LabPage.module.css";
-import { useHashPlace } from "./useHashPlace";
+import { useScrollToHash } from "./useScrollToHash";
 
 const route = getRouteApi("/lab/$name");
 
@@ -15,10 +15,10 @@ interface BootLogProps {
   boot: number;
 }
 
-/** The console of a boot that belongs to no submission, such as a health check's. */
+/** Console of a boot without a submission, such as a health check. */
 export function BootLog({ run, boot }: BootLogProps) {
   const [tries, setTries] = useState(0);
-  useHashPlace("console");
+  useScrollToHash("console");
   return (
     <Section
       id="console"
@@ -26,7 +26,7 @@ export function BootLog({ run, boot }: BootLogProps) {
       lead={`Run ${run}`}
       actions={
         <Link from="/lab/$name" to="." search={({ cursor }) => ({ cursor })} resetScroll={false}>
-          Close it
+          Close
         </Link>
       }
     >

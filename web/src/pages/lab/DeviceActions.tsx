@@ -2,60 +2,60 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { devicesQuery, deviceTypesQuery, queueQuery } from "@/api/queries";
-import { useMay } from "@/api/session";
+import { useHasScope } from "@/api/session";
 import type { DeviceView } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { Button, Textarea } from "@/kit";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import classes from "./LabPage.module.css";
 
-type Act = "quarantine" | "release" | "check";
+type Action = "quarantine" | "release" | "check";
 
-/** What a maintainer does with a device; nothing for anybody else. */
+/** Buttons to quarantine, release or check a device. Renders nothing without the maintain scope. */
 export function DeviceActions({ device }: { device: DeviceView }) {
-  const may = useMay();
-  const [asked, ask] = useState<Act | null>(null);
+  const may = useHasScope();
+  const [dialog, openDialog] = useState<Action | null>(null);
   if (!may("maintain")) return null;
-  const out = device.health === "quarantined";
-  const ordered = device.check_requested_at != null || device.health_check != null;
-  const close = () => ask(null);
+  const quarantined = device.health === "quarantined";
+  const requested = device.check_requested_at != null || device.health_check != null;
+  const close = () => openDialog(null);
   return (
     <span className={classes.actions}>
-      {out ? (
-        <Action name={device.name} label="Release" onAsk={() => ask("release")} />
+      {quarantined ? (
+        <ActionButton name={device.name} label="Release" onPress={() => openDialog("release")} />
       ) : (
         <>
-          <Action
+          <ActionButton
             name={device.name}
-            label={ordered ? "Check ordered" : "Check now"}
-            disabled={ordered}
-            onAsk={() => ask("check")}
+            label={requested ? "Check requested" : "Check now"}
+            disabled={requested}
+            onPress={() => openDialog("check")}
           />
-          <Action name={device.name} label="Quarantine" onAsk={() => ask("quarantine")} />
+          <ActionButton name={device.name} label="Quarantine" onPress={() => openDialog("quarantine")} />
         </>
       )}
-      {asked === "quarantine" && <Quarantine device={device} close={close} />}
-      {asked === "release" && <Release device={device} close={close} />}
-      {asked === "check" && <CheckNow device={device} close={close} />}
+      {dialog === "quarantine" && <Quarantine device={device} close={close} />}
+      {dialog === "release" && <Release device={device} close={close} />}
+      {dialog === "check" && <CheckNow device={device} close={close} />}
     </span>
   );
 }
 
-interface ActionProps {
+interface ActionButtonProps {
   name: string;
   label: string;
   disabled?: boolean;
-  onAsk(): void;
+  onPress(): void;
 }
 
-function Action({ name, label, disabled = false, onAsk }: ActionProps) {
+function ActionButton({ name, label, disabled = false, onPress }: ActionButtonProps) {
   return (
     <Button
       size="compact-xs"
       variant="default"
       aria-label={`${label}: ${name}`}
       disabled={disabled}
-      onClick={onAsk}
+      onClick={onPress}
     >
       {label}
     </Button>
@@ -70,7 +70,7 @@ interface DialogProps {
 function Quarantine({ device, close }: DialogProps) {
   const [reason, setReason] = useState("");
   const [missing, setMissing] = useState(false);
-  const act = useAct(
+  const act = useDeviceAction(
     (why: string) =>
       dataOf(
         api.POST("/api/v1/devices/{name}/quarantine", {
@@ -78,7 +78,7 @@ function Quarantine({ device, close }: DialogProps) {
           body: { reason: why },
         }),
       ),
-    `${device.name} is out of the pool.`,
+    `${device.name} quarantined.`,
     close,
   );
   const why = reason.trim();
@@ -86,7 +86,7 @@ function Quarantine({ device, close }: DialogProps) {
     <ConfirmDialog
       open
       title={`Quarantine ${device.name}?`}
-      confirm="Quarantine it"
+      confirm="Quarantine"
       dangerous
       busy={act.isPending}
       error={act.error?.message ?? null}
@@ -94,14 +94,16 @@ function Quarantine({ device, close }: DialogProps) {
       onClose={close}
     >
       <p>
-        No run gets it until a maintainer releases it. A run that has it keeps it until it ends; health checks
-        that wait for it are canceled.
+        The device will not be assigned to runs until a maintainer releases it. A run that holds it continues
+        until it ends; queued health checks for it are canceled.
       </p>
       <Textarea
-        label="Why"
-        description="Shown with the device, and kept in its history."
+        label="Reason"
+        description="Shown on the device's page and kept in its history."
         value={reason}
-        error={missing && !why && "Say why: others will have to decide when it may come back."}
+        error={
+          missing && !why && "Enter a reason. Other maintainers need it to decide when to release the device."
+        }
         onChange={event => setReason(event.currentTarget.value)}
         maxLength={500}
         rows={3}
@@ -112,39 +114,39 @@ function Quarantine({ device, close }: DialogProps) {
 }
 
 function Release({ device, close }: DialogProps) {
-  const act = useAct(
+  const act = useDeviceAction(
     () => dataOf(api.POST("/api/v1/devices/{name}/release", { params: { path: { name: device.name } } })),
-    `${device.name} is released; its health check is ordered.`,
+    `${device.name} released. A health check was requested.`,
     close,
   );
   return (
     <ConfirmDialog
       open
       title={`Release ${device.name}?`}
-      confirm="Release it"
+      confirm="Release"
       busy={act.isPending}
       error={act.error?.message ?? null}
       onConfirm={() => act.mutate()}
       onClose={close}
     >
-      {device.health_reason && <p>It was taken out because: {device.health_reason}</p>}
-      <p>A health check is ordered at once. It gets runs again when it has passed.</p>
+      {device.health_reason && <p>Quarantine reason: {device.health_reason}</p>}
+      <p>A health check is requested immediately. The device is assigned to runs again once it passes.</p>
     </ConfirmDialog>
   );
 }
 
 function CheckNow({ device, close }: DialogProps) {
-  const act = useAct(
+  const act = useDeviceAction(
     () =>
       dataOf(api.POST("/api/v1/devices/{name}/health-check", { params: { path: { name: device.name } } })),
-    `A health check of ${device.name} is ordered.`,
+    `Health check of ${device.name} requested.`,
     close,
   );
   return (
     <ConfirmDialog
       open
       title={`Check ${device.name} now?`}
-      confirm="Run the health check"
+      confirm="Run health check"
       busy={act.isPending}
       error={act.error?.message ?? null}
       onConfirm={() => act.mutate()}
@@ -152,16 +154,16 @@ function CheckNow({ device, close }: DialogProps) {
     >
       <p>
         {device.lease
-          ? "A run has the device: the check begins when that ends, before any other run."
-          : "The check begins as soon as the lab's worker takes it, before any other run."}
+          ? "The device is in use. The check starts when the current run ends, before any other run."
+          : "The check starts as soon as the lab's worker picks it up, before any other run."}
       </p>
     </ConfirmDialog>
   );
 }
 
-/** A change of a device: says that it is done, closes, and has what is shown of devices and queue read anew. */
-function useAct<Given = void>(
-  change: (given: Given) => Promise<DeviceView>,
+/** Mutation of a device. Shows a toast, closes the dialog and refetches devices and the queue. */
+function useDeviceAction<Body = void>(
+  change: (body: Body) => Promise<DeviceView>,
   done: string,
   close: () => void,
 ) {

@@ -11,35 +11,35 @@ import { Page, Section } from "@/parts/Page";
 import { Pager } from "@/parts/Pager";
 import { Skeleton } from "@/parts/Skeleton";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { HealthOf, HolderOf } from "./Devices";
 import { BootLog } from "./BootLog";
-import { CheckText } from "./CheckText";
+import { compareWithDescription } from "./compareLayouts";
 import { DeviceActions } from "./DeviceActions";
+import { DeviceCheckSteps } from "./DeviceCheckSteps";
+import { HealthText, Holder } from "./Devices";
 import { consoleColumns, HEALTH_COLUMNS, runColumns } from "./deviceColumns";
 import classes from "./LabPage.module.css";
-import { compared } from "./layouts";
-import { NotRead } from "./NotRead";
-import { HISTORY_PAGE } from "./route";
+import { LoadError } from "./LoadError";
+import { HISTORY_PAGE } from "./search";
 
-const LOOK_AGAIN_MS = 15_000;
+const REFRESH_MS = 15_000;
 const route = getRouteApi("/lab/$name");
 
 export function DevicePage() {
   const { name } = route.useParams();
   const { cursor, run, boot } = route.useSearch();
-  const { data: device } = useSuspenseQuery({ ...deviceQuery(name), refetchInterval: LOOK_AGAIN_MS });
+  const { data: device } = useSuspenseQuery({ ...deviceQuery(name), refetchInterval: REFRESH_MS });
   const { data: types } = useSuspenseQuery(deviceTypesQuery);
-  const asked = useQuery({
+  const request = useQuery({
     ...deviceHistoryQuery(name, { limit: HISTORY_PAGE, ...(cursor && { cursor }) }),
-    refetchInterval: LOOK_AGAIN_MS,
+    refetchInterval: REFRESH_MS,
   });
-  const history = asked.data;
+  const history = request.data;
   const paged = usePaged(cursor, history?.runs, HISTORY_PAGE);
   const type = types.find(each => each.name === device.device_type);
   const runs = useMemo(() => runColumns(name), [name]);
   const consoles = useMemo(() => consoleColumns(name), [name]);
-  // A lease says which run; what that is, the newest runs say.
-  const working = history?.runs.items.find(each => each.run_id === device.lease?.run_id);
+  // The lease has only the run's ID; its details come from the newest runs.
+  const currentRun = history?.runs.items.find(each => each.run_id === device.lease?.run_id);
   return (
     <Page
       title={device.name}
@@ -54,26 +54,26 @@ export function DevicePage() {
       <dl className="facts">
         <dt>Health</dt>
         <dd>
-          <HealthOf device={device} />
+          <HealthText device={device} />
         </dd>
-        <dt>Who has it</dt>
+        <dt>Held by</dt>
         <dd>
-          <HolderOf device={device} bar={working} />
+          <Holder device={device} run={currentRun} />
         </dd>
       </dl>
       <Section id="topology" title="Topology">
         <Topologies device={device} described={type?.layout ?? null} />
       </Section>
       {run !== null && boot !== null && <BootLog key={boot} run={run} boot={boot} />}
-      {!history && asked.error && (
-        <NotRead what="The history" error={asked.error} again={() => void asked.refetch()} />
+      {!history && request.error && (
+        <LoadError what="The history" error={request.error} onRetry={() => void request.refetch()} />
       )}
-      {!history && !asked.error && <Skeleton lines={12} height="1.8rem" />}
+      {!history && !request.error && <Skeleton lines={12} height="1.8rem" />}
       {history && (
         <>
-          <Section id="consoles" title="Last consoles">
+          <Section id="consoles" title="Recent consoles">
             <DataTable
-              caption={`Last consoles of ${name}`}
+              caption={`Recent consoles of ${name}`}
               captionHidden
               copyable={false}
               columns={consoles}
@@ -82,13 +82,13 @@ export function DevicePage() {
               mark={of => (of.boot_id === boot ? "chosen" : undefined)}
               fixedOrder
               narrow="stack"
-              empty="It has not booted yet."
+              empty="This device has not booted yet."
             />
           </Section>
           {history.checks.length > 0 && (
-            <Section id="checks" title="Walked through" lead="Step by step, as a maintainer asked for it.">
+            <Section id="checks" title="Device checks" lead="Step-by-step checks requested by maintainers.">
               {history.checks.map(check => (
-                <CheckText key={check.id} check={check} />
+                <DeviceCheckSteps key={check.id} check={check} />
               ))}
             </Section>
           )}
@@ -101,16 +101,16 @@ export function DevicePage() {
               rowKey={of => `${of.at} ${of.health}`}
               fixedOrder
               narrow="stack"
-              empty="Its health never changed."
+              empty="No health changes."
             />
           </Section>
           <Section
             id="runs"
-            title="What ran on it"
-            lead={`${count(history.runs.total, "run")}. A run ends well when its boots were measured; what they say of a series is its submission's to tell.`}
+            title="Runs"
+            lead={`${count(history.runs.total, "run")}. A run passes when all its boots were measured; verdicts are on the submission's page.`}
           >
             {history.runs.items.length === 0 ? (
-              <EmptyState title="Nothing ran on it yet" />
+              <EmptyState title="No runs yet" />
             ) : (
               <DataTable
                 caption={`Runs on ${name}`}
@@ -138,10 +138,11 @@ function Topologies({ device, described }: { device: DeviceView; described: CpuL
         <p>
           {measured ? (
             <>
-              What its last kernel measured: <strong>{compared(described, measured)}</strong>.
+              Topology reported by the last booted kernel:{" "}
+              <strong>{compareWithDescription(described, measured)}</strong>.
             </>
           ) : (
-            "No kernel has reported what it measures yet."
+            "No boot has reported its topology yet."
           )}
         </p>
       )}
@@ -154,7 +155,7 @@ function Topologies({ device, described }: { device: DeviceView; described: CpuL
         )}
         {measured && (
           <div className={classes.drawing}>
-            <h3>Measured by its kernel</h3>
+            <h3>Measured by the kernel</h3>
             <TopologyDrawing layout={measured} name={`${device.name}, as measured`} words />
           </div>
         )}

@@ -1,26 +1,26 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
-import { useMay } from "@/api/session";
+import { useHasScope } from "@/api/session";
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
-import { oneLine, spoken } from "@/lib/words";
+import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
+import { compareWithDescription } from "./compareLayouts";
 import { DeviceActions } from "./DeviceActions";
 import classes from "./LabPage.module.css";
-import { compared } from "./layouts";
 
 interface DevicesProps {
   type: DeviceTypeView;
   devices: readonly DeviceView[];
-  /** What goes on, by run. */
-  working: ReadonlyMap<number, TimelineBar>;
+  /** Active runs by ID. */
+  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
-/** The devices of a type: how each is, and who has it. */
-export function Devices({ type, devices, working }: DevicesProps) {
-  const maintains = useMay()("maintain");
-  const columns = useMemo(() => columnsOf(type, working, maintains), [type, working, maintains]);
+/** Table of a type's devices: health, holder and topology. */
+export function Devices({ type, devices, activeRuns }: DevicesProps) {
+  const canMaintain = useHasScope()("maintain");
+  const columns = useMemo(() => columnsOf(type, activeRuns, canMaintain), [type, activeRuns, canMaintain]);
   return (
     <DataTable
       caption={`Devices of ${type.name}`}
@@ -30,20 +30,20 @@ export function Devices({ type, devices, working }: DevicesProps) {
       rows={devices}
       rowKey={of => of.name}
       narrow="stack"
-      empty="No device of this type is in the lab."
+      empty="No devices of this type."
     />
   );
 }
 
 function columnsOf(
   type: DeviceTypeView,
-  working: ReadonlyMap<number, TimelineBar>,
-  maintains: boolean,
+  activeRuns: ReadonlyMap<number, TimelineBar>,
+  canMaintain: boolean,
 ): Column<DeviceView>[] {
   const columns: Column<DeviceView>[] = [
     {
       id: "device",
-      header: "device",
+      header: "Device",
       rowHeader: true,
       value: of => of.name,
       cell: of => (
@@ -52,31 +52,31 @@ function columnsOf(
         </Link>
       ),
     },
-    { id: "lab", header: "lab", value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab) },
+    { id: "lab", header: "Lab", value: of => (of.backend === "lava" ? `${of.lab} (LAVA)` : of.lab) },
     {
       id: "health",
-      header: "health",
+      header: "Health",
       wrap: true,
       value: of => of.health,
-      cell: of => <HealthOf device={of} />,
+      cell: of => <HealthText device={of} />,
     },
     {
       id: "lease",
-      header: "who has it",
+      header: "Held by",
       wrap: true,
       value: of => of.lease?.run_id ?? null,
-      cell: of => <HolderOf device={of} bar={of.lease ? working.get(of.lease.run_id) : undefined} />,
+      cell: of => <Holder device={of} run={of.lease ? activeRuns.get(of.lease.run_id) : undefined} />,
     },
     {
       id: "topology",
-      header: "measured topology",
-      value: of => compared(type.layout, of.layout),
+      header: "Measured topology",
+      value: of => compareWithDescription(type.layout, of.layout),
     },
   ];
-  if (maintains) {
+  if (canMaintain) {
     columns.push({
       id: "actions",
-      header: "actions",
+      header: "Actions",
       bare: true,
       sortable: false,
       value: () => null,
@@ -86,18 +86,18 @@ function columnsOf(
   return columns;
 }
 
-/** Its state, why, and when it was looked at last. */
-export function HealthOf({ device }: { device: DeviceView }) {
+/** Health state, reason and time of the last check. */
+export function HealthText({ device }: { device: DeviceView }) {
   return (
     <>
       <StateBadge state={device.health} />
       <span className={classes.note}>
         {device.health_reason && <>{oneLine(device.health_reason)}; </>}
         checked <RelativeTime at={device.health_checked_at} />
-        {device.away && <>; not to be had now: {oneLine(device.away)}</>}
+        {device.away && <>; unavailable: {oneLine(device.away)}</>}
         {device.check_requested_at && (
           <>
-            ; check asked for <RelativeTime at={device.check_requested_at} />
+            ; check requested <RelativeTime at={device.check_requested_at} />
           </>
         )}
       </span>
@@ -105,25 +105,25 @@ export function HealthOf({ device }: { device: DeviceView }) {
   );
 }
 
-/** `bar`: the time that the run has the device, which says what the run is. */
-export function HolderOf({ device, bar }: { device: DeviceView; bar: TimelineBar | undefined }) {
+/** The run that holds the device. `run`: its timeline bar, if it is known. */
+export function Holder({ device, run }: { device: DeviceView; run: TimelineBar | undefined }) {
   const { lease } = device;
   if (!lease) {
-    return <span className="muted">{device.elsewhere ? oneLine(device.elsewhere) : "nobody"}</span>;
+    return <span className="muted">{device.elsewhere ? oneLine(device.elsewhere) : "none"}</span>;
   }
   return (
     <>
-      {bar?.submission_id != null ? (
-        <Link to="/submissions/$id" params={{ id: bar.submission_id }} search={{ run: lease.run_id }}>
-          {bar.submission_id}: {oneLine(bar.title) || "untitled"}
+      {run?.submission_id != null ? (
+        <Link to="/submissions/$id" params={{ id: run.submission_id }} search={{ run: lease.run_id }}>
+          {run.submission_id}: {oneLine(run.title) || "untitled"}
         </Link>
-      ) : bar ? (
-        spoken(bar.purpose)
+      ) : run ? (
+        humanize(run.purpose)
       ) : (
         `run ${lease.run_id}`
       )}
       <span className={classes.note}>
-        {bar?.submission_id != null && `${bar.plan}, ${bar.owner}; `}lease of {lease.holder}, renewed before{" "}
+        {run?.submission_id != null && `${run.plan}, ${run.owner}; `}lease of {lease.holder}, expires{" "}
         <RelativeTime at={lease.expires_at} />
       </span>
     </>

@@ -8,38 +8,38 @@ import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { Devices } from "./Devices";
 import classes from "./LabPage.module.css";
-import { Pools } from "./Pools";
+import { Labs } from "./Labs";
 import { Queue } from "./Queue";
 import { Timeline } from "./Timeline";
-import { useHashPlace } from "./useHashPlace";
+import { useScrollToHash } from "./useScrollToHash";
 
-/** Devices and the queue have no events of their own. */
-const LOOK_AGAIN_MS = 15_000;
-/** So long before now; a run that has a device is in it however long it had it. */
-const AT_WORK = timelineQuery({ hours: 1 });
+/** Poll: there are no events for devices and the queue. */
+const REFRESH_MS = 15_000;
+/** Runs of the last hour. Includes every active run, however long ago it started. */
+const RECENT_RUNS = timelineQuery({ hours: 1 });
 
 export function LabPage() {
-  const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: LOOK_AGAIN_MS });
-  const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: LOOK_AGAIN_MS });
-  const { data: lately } = useQuery({ ...AT_WORK, refetchInterval: LOOK_AGAIN_MS });
-  const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: LOOK_AGAIN_MS });
+  const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: REFRESH_MS });
+  const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
+  const { data: recent } = useQuery({ ...RECENT_RUNS, refetchInterval: REFRESH_MS });
+  const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: REFRESH_MS });
   const present = labs.filter(each => each.removed_at === null);
   const severalLabs = present.length > 1;
-  useHashPlace();
-  const working = new Map(
-    lately?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
+  useScrollToHash();
+  const activeRuns = new Map(
+    recent?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
   );
   if (types.length === 0) {
     return (
       <Page title="Lab">
-        <EmptyState title="This lab has no devices yet">
-          A device is described in the device-types folder; the lab's worker brings it in.
+        <EmptyState title="No devices">
+          Describe devices in the device-types folder; the lab's worker registers them.
         </EmptyState>
       </Page>
     );
   }
   return (
-    <Page title="Lab" lead={inAll(types)}>
+    <Page title="Lab" lead={labSummary(types)}>
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
         {types.map(type => (
           <a key={type.name} href={`#${type.name}`}>
@@ -47,7 +47,7 @@ export function LabPage() {
           </a>
         ))}
         {severalLabs && <a href="#labs">Labs</a>}
-        <a href="#timeline">What ran where</a>
+        <a href="#timeline">Timeline</a>
         <a href="#queue">Queue</a>
       </nav>
       <Problems types={types} />
@@ -56,22 +56,22 @@ export function LabPage() {
           key={type.name}
           type={type}
           devices={devices.filter(each => each.device_type === type.name)}
-          working={working}
+          activeRuns={activeRuns}
         />
       ))}
-      {severalLabs && <Pools labs={present} />}
+      {severalLabs && <Labs labs={present} />}
       <Timeline types={types.map(type => type.name)} />
       <Queue />
     </Page>
   );
 }
 
-/** What is wrong with the lab's files is the same for every type: said once. */
+/** Configuration problems. They are reported for every type but shown once. */
 function Problems({ types }: { types: readonly DeviceTypeView[] }) {
   const problems = [...new Set(types.flatMap(type => type.problems ?? []))];
   if (problems.length === 0) return null;
   return (
-    <ul className={classes.problems} aria-label="Problems of the lab's files">
+    <ul className={classes.problems} aria-label="Configuration problems">
       {problems.map(problem => (
         <li key={problem}>{oneLine(problem)}</li>
       ))}
@@ -82,10 +82,10 @@ function Problems({ types }: { types: readonly DeviceTypeView[] }) {
 interface TypeSectionProps {
   type: DeviceTypeView;
   devices: readonly DeviceView[];
-  working: ReadonlyMap<number, TimelineBar>;
+  activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
-function TypeSection({ type, devices, working }: TypeSectionProps) {
+function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
   return (
     <Section
       id={type.name}
@@ -94,43 +94,43 @@ function TypeSection({ type, devices, working }: TypeSectionProps) {
         <>
           {type.summary}; {type.arch}
           {type.emulated && ", emulated"}
-          {type.tested === false && ", untested: the lab has never run on such a machine"}.{" "}
-          <span className={classes.units}>{unitsOf(type)}.</span>
+          {type.tested === false && ", untested: never run on such a machine"}.{" "}
+          <span className={classes.units}>{deviceCountsText(type)}.</span>
         </>
       }
     >
       <div className={classes.type}>
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
-        <Devices type={type} devices={devices} working={working} />
+        <Devices type={type} devices={devices} activeRuns={activeRuns} />
       </div>
     </Section>
   );
 }
 
-function inAll(types: readonly DeviceTypeView[]): string {
+function labSummary(types: readonly DeviceTypeView[]): string {
   const sum = (of: (type: DeviceTypeView) => number) => types.reduce((all, type) => all + of(type), 0);
-  const said = [
+  const parts = [
     count(
       sum(type => type.devices.length),
       "device",
     ),
     count(types.length, "type"),
-    `${sum(type => type.units.good)} free`,
-    `${sum(type => type.units.busy)} at work`,
+    `${sum(type => type.device_counts.good)} free`,
+    `${sum(type => type.device_counts.busy)} in use`,
   ];
-  const unchecked = sum(type => type.units.unchecked);
-  const out = sum(type => type.units.quarantined);
-  if (unchecked > 0) said.push(`${unchecked} to be checked`);
-  if (out > 0) said.push(`${out} quarantined`);
-  return `${said[0]} of ${said[1]}: ${said.slice(2).join(", ")}.`;
+  const unchecked = sum(type => type.device_counts.unchecked);
+  const quarantined = sum(type => type.device_counts.quarantined);
+  if (unchecked > 0) parts.push(`${unchecked} unchecked`);
+  if (quarantined > 0) parts.push(`${quarantined} quarantined`);
+  return `${parts[0]} of ${parts[1]}: ${parts.slice(2).join(", ")}.`;
 }
 
-/** `1 of 2 devices free, 1 at work, 3 runs queued`. */
-function unitsOf({ devices, units, queued_runs }: DeviceTypeView): string {
-  const parts = [`${units.good} of ${count(devices.length, "device")} free`];
-  if (units.busy > 0) parts.push(`${units.busy} at work`);
-  if (units.unchecked > 0) parts.push(`${units.unchecked} to be checked`);
-  if (units.quarantined > 0) parts.push(`${units.quarantined} quarantined`);
-  parts.push(queued_runs > 0 ? `${count(queued_runs, "run")} queued` : "nothing queued");
+/** `1 of 2 devices free, 1 in use, 3 runs queued`. */
+function deviceCountsText({ devices, device_counts: counts, queued_runs }: DeviceTypeView): string {
+  const parts = [`${counts.good} of ${count(devices.length, "device")} free`];
+  if (counts.busy > 0) parts.push(`${counts.busy} in use`);
+  if (counts.unchecked > 0) parts.push(`${counts.unchecked} unchecked`);
+  if (counts.quarantined > 0) parts.push(`${counts.quarantined} quarantined`);
+  parts.push(queued_runs > 0 ? `${count(queued_runs, "run")} queued` : "queue empty");
   return parts.join(", ");
 }

@@ -3,35 +3,36 @@ import { Link } from "@tanstack/react-router";
 import { queueQuery } from "@/api/queries";
 import type { QueueEntry, QueueView } from "@/api/types";
 import { count, number, signed } from "@/lib/numbers";
-import { rough } from "@/lib/time";
-import { oneLine, spoken } from "@/lib/words";
+import { roughDuration } from "@/lib/time";
+import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EmptyState } from "@/parts/EmptyState";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./LabPage.module.css";
-import { NotRead } from "./NotRead";
+import { LoadError } from "./LoadError";
 
-const LOOK_AGAIN_MS = 15_000;
+const REFRESH_MS = 15_000;
 
-/** Who waits for which device, why, and by which rule. */
+/** Table of queued runs with the reason for waiting and the estimated start. */
 export function Queue() {
-  const asked = useQuery({ ...queueQuery, refetchInterval: LOOK_AGAIN_MS });
-  const { data } = asked;
+  const request = useQuery({ ...queueQuery, refetchInterval: REFRESH_MS });
+  const { data } = request;
   return (
     <Section id="queue" title="Queue" lead={data ? lead(data) : "\u00a0"}>
-      {!data && asked.error ? (
-        <NotRead what="The queue" error={asked.error} again={() => void asked.refetch()} />
+      {!data && request.error ? (
+        <LoadError what="The queue" error={request.error} onRetry={() => void request.refetch()} />
       ) : !data ? (
         <Skeleton lines={4} height="1.8rem" />
       ) : data.entries.length === 0 ? (
-        <EmptyState title="No run waits for a device">
-          <Link to="/submit">A submission</Link> gets a device as soon as its kernels are built.
+        <EmptyState title="The queue is empty">
+          <Link to="/submit">Submit a series</Link> to queue a run. Runs are queued once their kernels are
+          built.
         </EmptyState>
       ) : (
         <DataTable
-          caption="Runs that wait for a device"
+          caption="Queued runs"
           captionHidden
           columns={COLUMNS}
           rows={data.entries}
@@ -46,16 +47,16 @@ export function Queue() {
 }
 
 function lead(queue: QueueView): string {
-  const waiting = queue.total === 0 ? "Nothing waits" : `${count(queue.total, "run")} wait for a device`;
-  const cut = queue.entries.length < queue.total ? `; the first ${queue.entries.length} are listed` : "";
+  const queued = queue.total === 0 ? "No runs queued" : `${count(queue.total, "run")} queued`;
+  const cut = queue.entries.length < queue.total ? `; showing the first ${queue.entries.length}` : "";
   const building =
     queue.waiting_for_kernels > 0
-      ? ` ${count(queue.waiting_for_kernels, "run")} more will come when the kernels are built.`
+      ? ` ${count(queue.waiting_for_kernels, "more run", "more runs")} waiting for kernel builds.`
       : "";
-  return `${waiting}${cut}.${building}`;
+  return `${queued}${cut}.${building}`;
 }
 
-/** `50 + 3.2 − 25`: how the score came about, as the rule says it. */
+/** Format a score as the sum of its terms: `50 + 3.2 − 25`. */
 export function points(of: Pick<QueueEntry, "priority" | "aging" | "share">): string {
   const term = (value: number) => signed(value).replace(/^([+\u2212])/, "$1 ");
   const parts = [String(of.priority)];
@@ -65,10 +66,10 @@ export function points(of: Pick<QueueEntry, "priority" | "aging" | "share">): st
 }
 
 const COLUMNS: Column<QueueEntry>[] = [
-  { id: "position", header: "place", numeric: true, value: of => of.position },
+  { id: "position", header: "Position", numeric: true, value: of => of.position },
   {
     id: "what",
-    header: "run",
+    header: "Run",
     rowHeader: true,
     value: title,
     cell: of => (
@@ -88,22 +89,22 @@ const COLUMNS: Column<QueueEntry>[] = [
   },
   {
     id: "device",
-    header: "device",
+    header: "Device",
     value: of => of.wanted_device ?? of.device_type,
     cell: of => (
       <>
         {of.wanted_device ?? of.device_type}
         <span className={classes.note}>
           {of.position_in_type > 0
-            ? `no. ${of.position_in_type} of its type`
-            : `set aside: ${of.offered_device}`}
+            ? `position ${of.position_in_type} for its type`
+            : `reserved: ${of.offered_device}`}
         </span>
       </>
     ),
   },
   {
     id: "why",
-    header: "why it waits",
+    header: "Reason",
     wrap: true,
     value: of => of.why,
     cell: of => (
@@ -115,8 +116,8 @@ const COLUMNS: Column<QueueEntry>[] = [
   },
   {
     id: "score",
-    header: "score",
-    hint: "priority, plus points for waiting, less points for devices that the owner has already",
+    header: "Score",
+    hint: "Priority, plus points for waiting time, minus points for devices the owner already holds",
     numeric: true,
     value: of => of.score,
     text: of => number(of.score, 1),
@@ -129,16 +130,16 @@ const COLUMNS: Column<QueueEntry>[] = [
   },
   {
     id: "waited",
-    header: "waited",
+    header: "Waiting time",
     numeric: true,
     value: of => of.waited_s,
-    text: of => rough(of.waited_s),
+    text: of => roughDuration(of.waited_s),
   },
   {
     id: "starts",
-    header: "begins about",
+    header: "Estimated start",
     value: of => of.starts_at,
-    cell: of => <RelativeTime at={of.starts_at} absent="not known" />,
+    cell: of => <RelativeTime at={of.starts_at} absent="unknown" />,
   },
 ];
 
@@ -147,7 +148,7 @@ function Ahead({ of }: { of: QueueEntry }) {
   if (ahead.length === 0) return null;
   return (
     <span className={classes.note}>
-      {count(of.ahead_runs, "run")} with {count(of.ahead_boots, "boot")} left; see{" "}
+      {count(of.ahead_runs, "run")} with {count(of.ahead_boots, "boot")} ahead:{" "}
       {ahead.slice(0, 5).map((id, at) => (
         <span key={id}>
           {at > 0 && ", "}
@@ -161,6 +162,6 @@ function Ahead({ of }: { of: QueueEntry }) {
 }
 
 function title(of: QueueEntry): string {
-  if (of.submission_id === null) return spoken(of.purpose);
+  if (of.submission_id === null) return humanize(of.purpose);
   return `${of.submission_id}: ${oneLine(of.title) || "untitled"}`;
 }

@@ -3,41 +3,41 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { timelineQuery } from "@/api/queries";
 import { GanttFigure } from "@/figures/GanttFigure";
 import { absolute } from "@/lib/time";
-import { Choice } from "@/parts/FilterBar";
+import { SelectFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./LabPage.module.css";
-import { NotRead } from "./NotRead";
-import { earlier, later, SPAN_LOOK, SPANS } from "./window";
+import { LoadError } from "./LoadError";
+import { earlier, later, SPAN_INFO, SPANS } from "./timeWindow";
 
-const LOOK_AGAIN_MS = 15_000;
+const REFRESH_MS = 15_000;
 const route = getRouteApi("/lab");
-/** A link with fewer parameters than the address leads elsewhere: it is not where one is. */
+/** Match all search parameters; otherwise links with a subset of them would count as active. */
 const EXACT = { exact: true };
 
-/** What ran where, in the window that the address names. */
+/** Gantt chart of runs by device for the window in the URL. */
 export function Timeline({ types }: { types: readonly string[] }) {
   const { span, until, type } = route.useSearch();
   const navigate = route.useNavigate();
-  const asked = useQuery({
+  const request = useQuery({
     ...timelineQuery({
-      hours: SPAN_LOOK[span].hours,
+      hours: SPAN_INFO[span].hours,
       ...(until && { until }),
       ...(type && { device_type: type }),
     }),
-    // The past stays what it was.
-    refetchInterval: until === "" && LOOK_AGAIN_MS,
+    // A past window does not change.
+    refetchInterval: until === "" && REFRESH_MS,
   });
-  const { data } = asked;
+  const { data } = request;
   const end = until ? new Date(until) : new Date();
   const last = data?.bars.at(-1);
   return (
     <Section
       id="timeline"
-      title="What ran where"
+      title="Timeline"
       actions={
-        <Choice
+        <SelectFilter
           label="Device type"
           value={type}
           from={types}
@@ -48,7 +48,7 @@ export function Timeline({ types }: { types: readonly string[] }) {
       }
     >
       <div className={`${classes.window} no-print`}>
-        <nav aria-label="Length of the window" className={classes.spans}>
+        <nav aria-label="Time span" className={classes.spans}>
           {SPANS.map(each => (
             <Link
               key={each}
@@ -61,11 +61,11 @@ export function Timeline({ types }: { types: readonly string[] }) {
               data-chosen={each === span || undefined}
               className={classes.span}
             >
-              {SPAN_LOOK[each].word}
+              {SPAN_INFO[each].word}
             </Link>
           ))}
         </nav>
-        <nav aria-label="Move the window" className={classes.spans}>
+        <nav aria-label="Time navigation" className={classes.spans}>
           <Link
             from="/lab"
             to="."
@@ -101,21 +101,21 @@ export function Timeline({ types }: { types: readonly string[] }) {
             </>
           )}
         </nav>
-        <span className="muted">up to {until === "" ? "now" : absolute(end)}</span>
+        <span className="muted">until {until === "" ? "now" : absolute(end)}</span>
       </div>
       {data ? (
-        <div aria-busy={asked.isPlaceholderData}>
-          <GanttFigure title={`Devices at work during ${SPAN_LOOK[span].word}`} timeline={data} />
-          {data.bars.length === 0 && <p className="muted">No run had a device in this time.</p>}
+        <div aria-busy={request.isPlaceholderData}>
+          <GanttFigure title={`Runs by device, ${SPAN_INFO[span].word}`} timeline={data} />
+          {data.bars.length === 0 && <p className="muted">No runs in this period.</p>}
           {data.next && last && (
             <p className={classes.cut} role="status">
-              Only the first {data.bars.length} are drawn, up to <RelativeTime at={last.started_at} />: choose
-              a shorter window or one device type.
+              Only the first {data.bars.length} runs are shown, up to <RelativeTime at={last.started_at} />.
+              Select a shorter time span or a single device type.
             </p>
           )}
         </div>
-      ) : asked.error ? (
-        <NotRead what="The timeline" error={asked.error} again={() => void asked.refetch()} />
+      ) : request.error ? (
+        <LoadError what="The timeline" error={request.error} onRetry={() => void request.refetch()} />
       ) : (
         <Skeleton lines={8} height="2rem" />
       )}

@@ -1,9 +1,9 @@
-/** The tables of a device's history. */
+/** Columns of the tables on a device's page. */
 import { Link } from "@tanstack/react-router";
 import type { BootConsole, DeviceRun, HealthChange } from "@/api/types";
 import { bytes } from "@/lib/numbers";
 import { duration } from "@/lib/time";
-import { oneLine, spoken, WHOSE } from "@/lib/words";
+import { FAILURE_KINDS, humanize, oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -11,38 +11,38 @@ import { StateBadge } from "@/parts/StateBadge";
 import classes from "./LabPage.module.css";
 
 export const HEALTH_COLUMNS: Column<HealthChange>[] = [
-  { id: "at", header: "when", value: of => of.at, cell: of => <RelativeTime at={of.at} /> },
+  { id: "at", header: "Time", value: of => of.at, cell: of => <RelativeTime at={of.at} /> },
   {
     id: "health",
-    header: "health",
+    header: "Health",
     rowHeader: true,
     value: of => of.health,
     cell: of => <StateBadge state={of.health} />,
   },
-  { id: "by", header: "by", value: of => of.by },
-  { id: "reason", header: "why", wrap: true, value: of => oneLine(of.reason) },
+  { id: "by", header: "Changed by", value: of => of.by },
+  { id: "reason", header: "Reason", wrap: true, value: of => oneLine(of.reason) },
 ];
 
 export function runColumns(name: string): Column<DeviceRun>[] {
   return [
     {
       id: "began",
-      header: "began",
+      header: "Started",
       value: of => of.started_at,
       cell: of => <RelativeTime at={of.started_at} />,
     },
     {
       id: "what",
-      header: "run",
+      header: "Run",
       rowHeader: true,
-      value: whatOf,
+      value: runText,
       cell: of => (
         <>
           {of.submission_id === null ? (
-            whatOf(of)
+            runText(of)
           ) : (
             <Link to="/submissions/$id" params={{ id: of.submission_id }} search={{ run: of.run_id }}>
-              {whatOf(of)}
+              {runText(of)}
             </Link>
           )}
           <span className={classes.note}>
@@ -54,22 +54,22 @@ export function runColumns(name: string): Column<DeviceRun>[] {
     },
     {
       id: "ended",
-      header: "run ended",
+      header: "Outcome",
       wrap: true,
-      value: endedText,
-      cell: of => <Ended of={of} />,
+      value: outcomeText,
+      cell: of => <Outcome of={of} />,
     },
     {
       id: "took",
-      header: "took (h:min:s)",
+      header: "Duration (h:min:s)",
       numeric: true,
       value: of => seconds(of),
       text: of => (of.finished_at ? duration(seconds(of) ?? 0) : ""),
     },
-    { id: "boots", header: "boots", numeric: true, value: of => of.boots },
+    { id: "boots", header: "Boots", numeric: true, value: of => of.boots },
     {
       id: "console",
-      header: "last console",
+      header: "Last console",
       sortable: false,
       value: of => of.last_boot_id,
       cell: of =>
@@ -90,7 +90,7 @@ export function consoleColumns(name: string): Column<BootConsole>[] {
   return [
     {
       id: "boot",
-      header: "boot",
+      header: "Boot",
       rowHeader: true,
       value: of => of.boot_id,
       cell: of => (
@@ -105,13 +105,13 @@ export function consoleColumns(name: string): Column<BootConsole>[] {
     },
     {
       id: "began",
-      header: "began",
+      header: "Started",
       value: of => of.started_at,
       cell: of => <RelativeTime at={of.started_at} />,
     },
     {
       id: "state",
-      header: "ended",
+      header: "Outcome",
       wrap: true,
       value: of => of.outcome ?? of.state,
       cell: of => (
@@ -123,10 +123,10 @@ export function consoleColumns(name: string): Column<BootConsole>[] {
     },
     {
       id: "size",
-      header: "printed",
+      header: "Size",
       numeric: true,
       value: of => of.console_bytes,
-      text: of => bytes(of.console_bytes) + (of.console_truncated ? ", cut" : ""),
+      text: of => bytes(of.console_bytes) + (of.console_truncated ? ", truncated" : ""),
     },
   ];
 }
@@ -139,7 +139,7 @@ interface ConsoleLinkProps {
   text: string;
 }
 
-/** A submission's console is read with its run; the lab's own, of health checks, with the device. */
+/** Link to a boot's console: on the submission's page, or on the device's page for health checks. */
 function ConsoleLink({ name, submission, run, boot, text }: ConsoleLinkProps) {
   return submission === null ? (
     <Link to="/lab/$name" params={{ name }} search={{ run, boot }} hash="console">
@@ -154,37 +154,37 @@ function ConsoleLink({ name, submission, run, boot, text }: ConsoleLinkProps) {
 
 /** `xfs-fsync, boot 3B of submission 4`. */
 function bootText(of: BootConsole): string {
-  if (of.submission_id === null) return `${spoken(of.purpose)}, boot ${of.boot_id}`;
+  if (of.submission_id === null) return `${humanize(of.purpose)}, boot ${of.boot_id}`;
   const letter = of.arm === "baseline" ? "A" : "B";
   return `${of.plan}, boot ${of.block + 1}${letter} of submission ${of.submission_id}`;
 }
 
-function Ended({ of }: { of: DeviceRun }) {
+function Outcome({ of }: { of: DeviceRun }) {
   return (
     <>
       <StateBadge state={of.outcome === null ? "running" : "finished"} outcome={of.outcome} />
       {of.failure_detail ? (
         <details>
-          <summary className={classes.why}>{why(of)}</summary>
+          <summary className={classes.why}>{failureText(of)}</summary>
           <FailureCard failure={of.failure_detail} />
         </details>
       ) : (
-        of.failure && <span className={classes.note}>{why(of)}</span>
+        of.failure && <span className={classes.note}>{failureText(of)}</span>
       )}
     </>
   );
 }
 
-function why(of: DeviceRun): string {
-  return `${of.failure_kind ? `${WHOSE[of.failure_kind].word}: ` : ""}${oneLine(of.failure)}`;
+function failureText(of: DeviceRun): string {
+  return `${of.failure_kind ? `${FAILURE_KINDS[of.failure_kind].word}: ` : ""}${oneLine(of.failure)}`;
 }
 
-function endedText(of: DeviceRun): string {
-  return `${of.outcome ?? "running"}${of.failure ? ` (${why(of)})` : ""}`;
+function outcomeText(of: DeviceRun): string {
+  return `${of.outcome ?? "running"}${of.failure ? ` (${failureText(of)})` : ""}`;
 }
 
-function whatOf(of: DeviceRun): string {
-  if (of.submission_id === null) return spoken(of.purpose);
+function runText(of: DeviceRun): string {
+  if (of.submission_id === null) return humanize(of.purpose);
   return `${of.submission_id}: ${oneLine(of.title) || "untitled"}`;
 }
 

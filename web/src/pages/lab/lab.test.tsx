@@ -24,49 +24,49 @@ const DEVICE: DeviceView = {
 
 afterEach(() => vi.unstubAllGlobals());
 
-/** A lab whose user has `scopes`; refuses what changes something. Returns what it was asked to change. */
+/** Stub a server whose user has `scopes` and that rejects changes. Returns the list of change requests. */
 function labWith(scopes: string[]) {
-  const asked: { path: string; body: unknown }[] = [];
+  const requests: { path: string; body: unknown }[] = [];
   vi.stubGlobal("fetch", async (request: Request) => {
     const { pathname } = new URL(request.url);
     if (pathname === "/api/v1/session") {
       const user = { name: "ann", role: "maintainer", scopes };
       return Response.json({ user, csrf_token: "t", expires_at: null, public_reading: true });
     }
-    asked.push({ path: pathname, body: await request.json() });
+    requests.push({ path: pathname, body: await request.json() });
     const detail = "tiny-1 is no longer in the device-types folder";
     return Response.json({ title: "Conflict", status: 409, detail }, { status: 409 });
   });
-  return asked;
+  return requests;
 }
 
-test("a score is shown as the sum it is", () => {
+test("a score is shown as a sum of its terms", () => {
   expect(points({ priority: 50, aging: 12.57, share: -25 })).toBe("50 + 12.6 \u2212 25.0");
   expect(points({ priority: 50, aging: 0, share: 0 })).toBe("50");
 });
 
-test("only a maintainer is offered to change a device", async () => {
+test("only maintainers see device actions", async () => {
   labWith(["read", "submit"]);
   const { client } = await renderPart(<DeviceActions device={DEVICE} />);
   await waitFor(() => expect(client.getQueryData(["session"])).toBeDefined());
   expect(screen.queryByRole("button")).toBeNull();
 });
 
-test("a quarantine needs its reason, and a refusal is said where it was asked", async () => {
-  const asked = labWith(["read", "submit", "maintain"]);
+test("quarantine requires a reason and shows errors in the dialog", async () => {
+  const requests = labWith(["read", "submit", "maintain"]);
   await renderPart(<DeviceActions device={DEVICE} />);
   fireEvent.click(await screen.findByRole("button", { name: "Quarantine: tiny-1" }));
-  fireEvent.click(screen.getByRole("button", { name: "Quarantine it" }));
-  await screen.findByText(/Say why/);
-  expect(asked).toEqual([]);
+  fireEvent.click(screen.getByRole("button", { name: "Quarantine" }));
+  await screen.findByText(/Enter a reason/);
+  expect(requests).toEqual([]);
 
-  fireEvent.change(screen.getByLabelText("Why"), { target: { value: " PSU whines " } });
-  fireEvent.click(screen.getByRole("button", { name: "Quarantine it" }));
+  fireEvent.change(screen.getByLabelText("Reason"), { target: { value: " PSU whines " } });
+  fireEvent.click(screen.getByRole("button", { name: "Quarantine" }));
   expect((await screen.findByRole("alert")).textContent).toContain("no longer in the device-types folder");
-  expect(asked).toEqual([{ path: "/api/v1/devices/tiny-1/quarantine", body: { reason: "PSU whines" } }]);
+  expect(requests).toEqual([{ path: "/api/v1/devices/tiny-1/quarantine", body: { reason: "PSU whines" } }]);
 });
 
-test("a quarantined device can be released, and one whose check is ordered is not checked twice", async () => {
+test("release is offered in quarantine; a requested check cannot be repeated", async () => {
   labWith(["maintain"]);
   await renderPart(
     <>
@@ -76,6 +76,6 @@ test("a quarantined device can be released, and one whose check is ordered is no
   );
   await screen.findByRole("button", { name: "Release: tiny-1" });
   expect(screen.queryByRole("button", { name: /Check.*tiny-1/ })).toBeNull();
-  const ordered = screen.getByRole("button", { name: "Check ordered: tiny-2" });
-  expect((ordered as HTMLButtonElement).disabled).toBe(true);
+  const requested = screen.getByRole("button", { name: "Check requested: tiny-2" });
+  expect((requested as HTMLButtonElement).disabled).toBe(true);
 });

@@ -1,49 +1,54 @@
 import type { Metric, TestPlan } from "@/api/types";
 import { EVIDENCE, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { BETTER, deltaOf, ROLES } from "./labels";
 import classes from "./Metrics.module.css";
-import { BETTER, deltaOf, ROLES } from "./words";
 
-/** Those that decide first. */
+/** Sort order: primary metrics first. */
 const RANK = { primary: 0, secondary: 1, explanatory: 2 } as const;
 
 const COLUMNS: readonly Column<Metric>[] = [
   {
     id: "name",
-    header: "metric",
+    header: "Metric",
     rowHeader: true,
     value: row => row.name,
     cell: row => <code>{row.name}</code>,
   },
   {
     id: "summary",
-    header: "what it is",
+    header: "Description",
     wrap: true,
     value: row => oneLine(row.summary),
     cell: row => <span className={classes.meaning}>{oneLine(row.summary)}</span>,
   },
-  { id: "unit", header: "unit", value: row => row.unit },
-  { id: "better", header: "better", hint: "Which way is better", value: row => BETTER[row.direction] },
+  { id: "unit", header: "Unit", value: row => row.unit },
+  {
+    id: "better",
+    header: "Better",
+    hint: "Direction of an improvement",
+    value: row => BETTER[row.direction],
+  },
   {
     id: "class",
-    header: "class",
+    header: "Class",
     hint: `mechanism: ${EVIDENCE.mechanism.meaning} performance: ${EVIDENCE.performance.meaning}`,
     value: row => row.class,
   },
-  role("role_hardware", "on hardware"),
-  role("role_emulated", "on emulated devices"),
+  role("role_hardware", "Role on hardware"),
+  role("role_emulated", "Role on emulated devices"),
   {
     id: "delta",
-    header: "matters from",
-    hint: "The smallest effect worth a person's attention",
+    header: "Threshold",
+    hint: "Smallest relevant effect (delta)",
     value: row => row.delta,
     text: deltaOf,
     cell: row => <span className="nowrap">{deltaOf(row)}</span>,
   },
   {
     id: "taken",
-    header: "taken",
-    hint: "In repetitions with or without tracers",
+    header: "Taken from",
+    hint: "Repetitions with or without tracers",
     value: row => row.taken_from,
   },
 ];
@@ -70,14 +75,14 @@ export function Metrics({ plan }: { plan: TestPlan }) {
       />
       {plan.tradeoff && (
         <p>
-          The figure of locality against work conservation has <code>{plan.tradeoff.locality}</code> against{" "}
+          The tradeoff figure plots <code>{plan.tradeoff.locality}</code> against{" "}
           <code>{plan.tradeoff.work_conservation}</code>.
         </p>
       )}
       {plan.curve && (
         <p>
-          The curves are of <code>{plan.curve.metrics.join(" ")}</code> over <code>{plan.curve.over}</code>, a
-          line for each setting.
+          The curve figures plot <code>{plan.curve.metrics.join(" ")}</code> over{" "}
+          <code>{plan.curve.over}</code>, one line per setting.
         </p>
       )}
     </>

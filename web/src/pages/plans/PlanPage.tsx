@@ -5,13 +5,13 @@ import type { TestPlan } from "@/api/types";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Page, Section } from "@/parts/Page";
+import { parametersOf } from "./labels";
 import { Metrics } from "./Metrics";
 import classes from "./PlanPage.module.css";
 import { Profiles } from "./Profiles";
 import { Prose } from "./Prose";
 import { References } from "./References";
 import { SourceFile } from "./SourceFile";
-import { parametersOf } from "./words";
 
 const route = getRouteApi("/plans/$name");
 
@@ -31,26 +31,26 @@ export function PlanPage() {
         !plan.checks_health && (
           <>
             <Link to="/submit" search={{ plan: [plan.name] }}>
-              Submit with it
+              Submit with this plan
             </Link>
             <Link to="/submissions" search={{ plan: plan.name }}>
-              What it found
+              Submissions
             </Link>
           </>
         )
       }
     >
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
-        {readme && <a href="#about">What it does</a>}
+        {readme && <a href="#about">About</a>}
         {measures && <a href="#metrics">Metrics</a>}
         <a href="#scenarios">Scenarios</a>
         {plan.axes.length > 0 && <a href="#settings">Settings</a>}
-        <a href="#profiles">How it is run</a>
+        <a href="#profiles">Defaults</a>
         {plan.references.length > 0 && <a href="#references">Published figures</a>}
         <a href="#script">Script</a>
       </nav>
       {readme && (
-        <Section id="about" title="What it does">
+        <Section id="about" title="About">
           <Prose markdown={readme} />
         </Section>
       )}
@@ -58,7 +58,7 @@ export function PlanPage() {
         <Section
           id="metrics"
           title="Metrics"
-          lead="One metric decides a verdict. Others are compared beside it, and the rest explains; on an emulated device only what the kernel counts is evidence, never speed."
+          lead="Primary metrics decide the verdict, secondary metrics are compared, explanatory metrics help to find the cause. On emulated devices only kernel counters are evidence; timings are not."
         >
           <Metrics plan={plan} />
         </Section>
@@ -72,8 +72,8 @@ export function PlanPage() {
           title="Settings"
           lead={
             <>
-              Knobs that are switched inside a boot and read back before and after each repetition. Settings
-              are compared with <code>{plan.reference_setting}</code>.
+              Run-time knobs, set during a boot and read back before and after each repetition. Settings are
+              compared with <code>{plan.reference_setting}</code>.
             </>
           }
         >
@@ -84,7 +84,7 @@ export function PlanPage() {
               </dt>,
               <dd key={`${axis.name} values`} className="mono">
                 {axis.values.join(" ")}
-                {axis.default != null && ` (${axis.default} where a setting does not say)`}
+                {axis.default != null && ` (default: ${axis.default})`}
               </dd>,
             ])}
           </dl>
@@ -92,8 +92,8 @@ export function PlanPage() {
       )}
       <Section
         id="profiles"
-        title="How it is run"
-        lead="Unless a submission says otherwise. A block is one boot of each kernel on the same device."
+        title="Defaults"
+        lead="A submission can override these values. A block is one boot of each kernel on the same device."
       >
         <Profiles plan={plan} />
       </Section>
@@ -101,7 +101,7 @@ export function PlanPage() {
         <Section
           id="references"
           title="Published figures"
-          lead="Shown beside what is measured here, never part of a verdict: other machines, other kernels."
+          lead="Results from other machines and kernels, shown next to this lab's measurements. They do not affect verdicts."
         >
           <References plan={plan} />
         </Section>
@@ -109,7 +109,7 @@ export function PlanPage() {
       <Section
         id="script"
         title="Script"
-        lead="As it runs on the device. A number links to its line; shift and another number, to the lines between."
+        lead="The files that run on the device. Click a line number to link to it; Shift-click a second one to link to a range."
       >
         <SourceFile name={plan.script} text={script} open />
         {Object.entries(files).map(([file, text]) => (
@@ -123,25 +123,25 @@ export function PlanPage() {
 type Scenario = TestPlan["scenarios"][number];
 
 const SCENARIOS: readonly Column<Scenario>[] = [
-  { id: "name", header: "scenario", rowHeader: true, value: row => row.name },
-  { id: "summary", header: "what it is", value: row => oneLine(row.summary) },
+  { id: "name", header: "Scenario", rowHeader: true, value: row => row.name },
+  { id: "summary", header: "Description", value: row => oneLine(row.summary) },
   {
     id: "parameters",
-    header: "its parameters",
+    header: "Parameters",
     value: row => parametersOf(row.parameters),
     cell: row => <code>{parametersOf(row.parameters)}</code>,
   },
 ];
 
 function Scenarios({ plan }: { plan: TestPlan }) {
-  const some = plan.scenarios.some(scenario => Object.keys(scenario.parameters).length > 0);
+  const hasParameters = plan.scenarios.some(scenario => Object.keys(scenario.parameters).length > 0);
   return (
     <DataTable
       caption={`Scenarios of ${plan.name}`}
       captionHidden
       copyable={false}
       fixedOrder
-      columns={some ? SCENARIOS : SCENARIOS.slice(0, 2)}
+      columns={hasParameters ? SCENARIOS : SCENARIOS.slice(0, 2)}
       rows={plan.scenarios}
       rowKey={row => row.name}
     />

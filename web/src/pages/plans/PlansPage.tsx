@@ -6,21 +6,22 @@ import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page } from "@/parts/Page";
+import { primaryOf } from "./labels";
 import classes from "./PlansPage.module.css";
-import { primaryOf } from "./words";
 
 export function PlansPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
-  // What checks devices stands behind what measures kernels.
+  // Health-check plans come last.
   const ordered = plans.toSorted((a, b) => Number(a.plan.checks_health) - Number(b.plan.checks_health));
   return (
     <Page
       title="Plans"
-      lead="A plan is what runs on a device: its workload, the settings that it switches, and what it measures of both kernels."
+      lead="A plan defines the workload that runs on a device, the settings to compare and the metrics to measure."
     >
       {plans.length === 0 ? (
-        <EmptyState title="This lab has no plan yet">
-          A plan is a folder in <code>testplans/</code> with a <code>plan.yaml</code> and a script.
+        <EmptyState title="No plans">
+          To add a plan, create a folder in <code>testplans/</code> with a <code>plan.yaml</code> and a
+          script.
         </EmptyState>
       ) : (
         <ul className={classes.plans}>
@@ -48,10 +49,10 @@ function Plan({ plan }: { plan: TestPlan }) {
         {!plan.checks_health && (
           <p className={classes.links}>
             <Link to="/submit" search={{ plan: [plan.name] }}>
-              Submit with it<span className="hidden-visually">: {plan.name}</span>
+              Submit with this plan<span className="hidden-visually">: {plan.name}</span>
             </Link>
             <Link to="/submissions" search={{ plan: plan.name }}>
-              What it found<span className="hidden-visually">: {plan.name}</span>
+              Submissions<span className="hidden-visually">: {plan.name}</span>
             </Link>
           </p>
         )}
@@ -67,16 +68,16 @@ function Plan({ plan }: { plan: TestPlan }) {
         )}
         {plan.metrics.length > 0 && (
           <>
-            <dt>Decides on hardware</dt>
-            <dd>{primaryOf(plan, "role_hardware") ?? "nothing"}</dd>
-            <dt>On emulated devices</dt>
-            <dd>{primaryOf(plan, "role_emulated") ?? "nothing"}</dd>
+            <dt>Primary metric</dt>
+            <dd>{primaryOf(plan, "role_hardware") ?? "none"}</dd>
+            <dt>Primary metric (emulated)</dt>
+            <dd>{primaryOf(plan, "role_emulated") ?? "none"}</dd>
           </>
         )}
-        <dt>Besides</dt>
+        <dt>{plan.checks_health ? "Purpose" : "Contents"}</dt>
         <dd>
           {plan.checks_health
-            ? "for the lab itself: checks devices, compares nothing"
+            ? "health check of devices; compares no kernels"
             : [
                 count(plan.metrics.length, "metric"),
                 plan.references.length > 0 && count(plan.references.length, "published figure"),

@@ -1,6 +1,6 @@
 import type { Profile, TestPlan } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { rough } from "@/lib/time";
+import { roughDuration } from "@/lib/time";
 import { type Column, DataTable } from "@/parts/DataTable";
 import classes from "./Metrics.module.css";
 
@@ -11,9 +11,9 @@ interface Row {
 }
 
 const COLUMNS: readonly Column<Row>[] = [
-  { id: "name", header: "what", rowHeader: true, value: row => row.name },
-  profile("hardware", "on hardware"),
-  profile("emulated", "on emulated devices"),
+  { id: "name", header: "Parameter", rowHeader: true, value: row => row.name },
+  profile("hardware", "Hardware"),
+  profile("emulated", "Emulated devices"),
 ];
 
 function profile(of: "hardware" | "emulated", header: string): Column<Row> {
@@ -25,7 +25,7 @@ function profile(of: "hardware" | "emulated", header: string): Column<Row> {
   };
 }
 
-/** What differs between real hardware and an emulated device. */
+/** Table of a plan's defaults on hardware and on emulated devices. */
 export function Profiles({ plan }: { plan: TestPlan }) {
   const row = (name: string, of: (profile: Profile) => string): Row => ({
     name,
@@ -33,18 +33,18 @@ export function Profiles({ plan }: { plan: TestPlan }) {
     emulated: of(plan.emulated),
   });
   const names = new Set([...Object.keys(plan.hardware.parameters), ...Object.keys(plan.emulated.parameters)]);
-  const some = plan.hardware.scenarios != null || plan.emulated.scenarios != null;
+  const hasScenarios = plan.hardware.scenarios != null || plan.emulated.scenarios != null;
   const rows = [
-    ...(some ? [row("scenarios", of => of.scenarios?.join("  ") ?? "all")] : []),
-    row("blocks", of => String(of.blocks)),
-    row("repetitions in each boot", repetitions),
-    row("longest repetition", of => rough(of.measure_timeout_s)),
-    ...(plan.axes.length > 0 ? [row("settings", of => of.settings.join("  "))] : []),
+    ...(hasScenarios ? [row("Scenarios", of => of.scenarios?.join("  ") ?? "all")] : []),
+    row("Blocks", of => String(of.blocks)),
+    row("Repetitions per boot", repetitions),
+    row("Timeout per repetition", of => roughDuration(of.measure_timeout_s)),
+    ...(plan.axes.length > 0 ? [row("Settings", of => of.settings.join("  "))] : []),
     ...[...names].map(name => row(name, of => String(of.parameters[name] ?? ""))),
   ];
   return (
     <DataTable
-      caption={`How ${plan.name} is run`}
+      caption={`Defaults of ${plan.name}`}
       captionHidden
       copyable={false}
       fixedOrder

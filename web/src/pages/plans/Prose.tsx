@@ -4,7 +4,7 @@ import { Scroll } from "@/parts/Scroll";
 import { type Block, blocksOf, type Inline } from "./markdown";
 import classes from "./Prose.module.css";
 
-/** A plan's README. Its own title is left out: the page has it. */
+/** Render a plan's README without its level-1 heading, which the page shows. */
 export function Prose({ markdown }: { markdown: string }) {
   const blocks = useMemo(
     () => blocksOf(clean(markdown)).filter(block => !(block.kind === "heading" && block.level === 1)),
@@ -13,7 +13,7 @@ export function Prose({ markdown }: { markdown: string }) {
   return (
     <div className={classes.prose}>
       {blocks.map((block, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a text that does not change
+        // biome-ignore lint/suspicious/noArrayIndexKey: the text does not change
         <Part key={at} block={block} />
       ))}
     </div>
@@ -31,14 +31,14 @@ function Part({ block }: { block: Block }) {
   if (block.kind === "heading") {
     return (
       <h3>
-        <Words inlines={block.inlines} />
+        <InlineText inlines={block.inlines} />
       </h3>
     );
   }
   if (block.kind === "paragraph") {
     return (
       <p>
-        <Words inlines={block.inlines} />
+        <InlineText inlines={block.inlines} />
       </p>
     );
   }
@@ -46,16 +46,16 @@ function Part({ block }: { block: Block }) {
   return (
     <List>
       {block.items.map((inlines, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a text that does not change
+        // biome-ignore lint/suspicious/noArrayIndexKey: the text does not change
         <li key={at}>
-          <Words inlines={inlines} />
+          <InlineText inlines={inlines} />
         </li>
       ))}
     </List>
   );
 }
 
-function Words({ inlines }: { inlines: readonly Inline[] }) {
+function InlineText({ inlines }: { inlines: readonly Inline[] }) {
   return inlines.map((inline, at) => {
     const key = `${at}`;
     if (inline.kind === "code") return <code key={key}>{inline.text}</code>;

@@ -6,7 +6,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 
 const ORIGINS = ["kernel", "machine", "source"] as const;
 
-/** Published figures, with where they come from: once where it is the same for all, else row by row. */
+/** Table of published figures. An origin shared by all rows is shown once above the table. */
 export function References({ plan }: { plan: TestPlan }) {
   const { references } = plan;
   const shared = ORIGINS.filter(origin => new Set(references.map(each => each[origin])).size === 1);
@@ -16,7 +16,7 @@ export function References({ plan }: { plan: TestPlan }) {
       {shared.length > 0 && (
         <dl className="facts">
           {shared.map(origin => [
-            <dt key={`${origin} name`}>{origin}</dt>,
+            <dt key={`${origin} name`}>{capitalized(origin)}</dt>,
             <dd key={`${origin} text`}>{oneLine(references[0]?.[origin] ?? "")}</dd>,
           ])}
         </dl>
@@ -37,7 +37,7 @@ export function References({ plan }: { plan: TestPlan }) {
 function columnsOf(plan: TestPlan): Column<Reference>[] {
   const { references } = plan;
   const varying = ORIGINS.filter(origin => new Set(references.map(each => each[origin])).size > 1);
-  // One number of digits for a metric, as its authors had them.
+  // All figures of a metric use the number of digits that the authors used.
   const decimals = (metric: string) =>
     places(
       references
@@ -47,21 +47,21 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
   const figure = (row: Reference) =>
     row.relative_to == null ? spread(row, decimals(row.metric)) : asPublished(row.mean);
   const settingOf = (row: Reference) =>
-    row.relative_to == null ? row.setting : `${row.setting} from ${row.relative_to}`;
+    row.relative_to == null ? row.setting : `${row.setting} vs. ${row.relative_to}`;
   return [
-    { id: "scenario", header: "scenario", value: row => row.scenario },
+    { id: "scenario", header: "Scenario", value: row => row.scenario },
     ...(plan.axes.length > 0
       ? [
           {
             id: "setting",
-            header: "setting",
+            header: "Setting",
             value: settingOf,
             cell: (row: Reference) => (
               <>
                 <code className="nowrap">{row.setting}</code>
                 {row.relative_to != null && (
                   <>
-                    {" from "}
+                    {" vs. "}
                     <code className="nowrap">{row.relative_to}</code>
                   </>
                 )}
@@ -70,11 +70,11 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
           },
         ]
       : []),
-    { id: "metric", header: "metric", value: row => row.metric, cell: row => <code>{row.metric}</code> },
-    { id: "mean", header: "mean", numeric: true, value: row => row.mean, text: figure, cell: figure },
+    { id: "metric", header: "Metric", value: row => row.metric, cell: row => <code>{row.metric}</code> },
+    { id: "mean", header: "Mean", numeric: true, value: row => row.mean, text: figure, cell: figure },
     {
       id: "unit",
-      header: "unit",
+      header: "Unit",
       value: row =>
         row.relative_to == null ? plan.metrics.find(each => each.name === row.metric)?.unit : "%",
     },
@@ -87,8 +87,12 @@ function columnsOf(plan: TestPlan): Column<Reference>[] {
     },
     ...varying.map(origin => ({
       id: origin,
-      header: origin,
+      header: capitalized(origin),
       value: (row: Reference) => oneLine(row[origin]),
     })),
   ];
+}
+
+function capitalized(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }

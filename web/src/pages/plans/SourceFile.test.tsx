@@ -8,7 +8,7 @@ const file = (open = true) => <SourceFile name="a.sh" text={text} open={open} />
 const marked = (container: Element) =>
   [...container.querySelectorAll("li[data-marked]")].map(line => line.querySelector("code")?.textContent);
 
-test("each line has a link that names file and line", async () => {
+test("each line links to its file and line number", async () => {
   await renderPart(file());
   expect(screen.getAllByRole("link").map(link => link.getAttribute("href"))).toEqual([
     "#a.sh-L1",
@@ -18,7 +18,7 @@ test("each line has a link that names file and line", async () => {
   ]);
 });
 
-test("an address marks its lines and unfolds their file, and no other", async () => {
+test("a hash marks its lines and opens only their file", async () => {
   const { container } = await renderPart(
     <>
       {file(false)}
@@ -31,7 +31,7 @@ test("an address marks its lines and unfolds their file, and no other", async ()
   expect([a?.open, b?.open]).toEqual([true, false]);
 });
 
-test("with shift, the lines between are marked and addressed", async () => {
+test("Shift-click selects a range of lines", async () => {
   const { container, router } = await renderPart(file(), { at: "/#a.sh-L4" });
   fireEvent.click(screen.getByRole("link", { name: "Line 2" }), { shiftKey: true });
   await expect.poll(() => router.state.location.hash).toBe("a.sh-L2-L4");

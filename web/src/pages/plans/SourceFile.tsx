@@ -7,13 +7,21 @@ import { Scroll } from "@/parts/Scroll";
 import { hashOf, linesOf } from "./lines";
 import classes from "./SourceFile.module.css";
 
-/** A file that runs on the device, with a link to each line; with shift, to the lines between. */
-export function SourceFile({ name, text, open: initially }: { name: string; text: string; open: boolean }) {
+/** Show a file with a link for each line. Shift-click extends the link to a range. */
+export function SourceFile({
+  name,
+  text,
+  open: initiallyOpen,
+}: {
+  name: string;
+  text: string;
+  open: boolean;
+}) {
   const hash = useRouterState({ select: state => state.location.hash });
   const navigate = useNavigate();
   const chosen = linesOf(hash);
   const here = chosen?.file === name ? chosen : null;
-  const [open, setOpen] = useState(initially || here !== null);
+  const [open, setOpen] = useState(initiallyOpen || here !== null);
   const first = useRef<HTMLLIElement>(null);
   const lines = clean(text).replace(/\n$/, "").split("\n");
 
@@ -53,7 +61,7 @@ export function SourceFile({ name, text, open: initially }: { name: string; text
             const marked = here !== null && number >= here.from && number <= here.to;
             return (
               <li
-                // biome-ignore lint/suspicious/noArrayIndexKey: a line is its number
+                // biome-ignore lint/suspicious/noArrayIndexKey: lines are identified by their number
                 key={at}
                 ref={here?.from === number ? first : undefined}
                 className={classes.line}

@@ -12,7 +12,7 @@ test.each([
   expect(linesOf(hash)).toEqual(lines);
 });
 
-test("an address leads where it was made", () => {
+test("a hash parses to the lines it was made from", () => {
   const lines = { file: "dm-crypt-affinity.sh", from: 3, to: 9 };
   expect(linesOf(hashOf(lines))).toEqual(lines);
 });

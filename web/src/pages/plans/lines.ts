@@ -1,4 +1,4 @@
-/** Lines of a plan's files in the address: `#xfs-fsync.sh-L12`, `#device.sh-L3-L9`. */
+/** URL hashes that select lines of a plan's files: `#xfs-fsync.sh-L12`, `#device.sh-L3-L9`. */
 
 export interface Lines {
   file: string;
@@ -6,11 +6,12 @@ export interface Lines {
   to: number;
 }
 
+/** Return the hash for a range of lines, without `#`. */
 export function hashOf({ file, from, to }: Lines): string {
   return to === from ? `${file}-L${from}` : `${file}-L${from}-L${to}`;
 }
 
-/** Null for an address that names no lines. */
+/** Parse a hash; null if it selects no lines. */
 export function linesOf(hash: string): Lines | null {
   const found = /^#?(.+?)-L(\d{1,6})(?:-L(\d{1,6}))?$/.exec(decoded(hash));
   if (!found) return null;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { blocksOf, inlinesOf } from "./markdown";
 
-test("paragraphs join their lines; lists keep what is written under an item", () => {
+test("paragraphs join their lines; list items keep continuation lines", () => {
   expect(
     blocksOf("# plan\n\nOne\ntwo.\n\n- a: `x`\n  goes on\n- b\n\n1. first\n\n```\n$ run # it\n\n```\nend"),
   ).toEqual([
@@ -25,18 +25,18 @@ test("paragraphs join their lines; lists keep what is written under an item", ()
   ]);
 });
 
-test("a list right after a paragraph is a list", () => {
+test("a list directly after a paragraph is parsed as a list", () => {
   expect(blocksOf("It fails when\n- this\n- that").map(block => block.kind)).toEqual(["paragraph", "list"]);
 });
 
-test("names with underscores, stars in code and globs stay as they are", () => {
+test("underscores, stars in code and globs are not markup", () => {
   expect(inlinesOf("`_raw_*_lock*` and local_l3_share, 2 * 3 * 4")).toEqual([
     { kind: "code", text: "_raw_*_lock*" },
     { kind: "text", text: " and local_l3_share, 2 * 3 * 4" },
   ]);
 });
 
-test("only links to the web are links", () => {
+test("only http and https links become links", () => {
   expect(inlinesOf("[a](https://kernel.org/) [b](../x.md) [c](javascript:alert)")).toEqual([
     { kind: "link", text: "a", href: "https://kernel.org/" },
     { kind: "text", text: " " },
@@ -46,6 +46,6 @@ test("only links to the web are links", () => {
   ]);
 });
 
-test("a fence that is never closed ends with the text", () => {
+test("an unclosed code fence ends with the text", () => {
   expect(blocksOf("```\nx")).toEqual([{ kind: "code", text: "x" }]);
 });

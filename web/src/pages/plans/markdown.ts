@@ -1,4 +1,4 @@
-/** The little Markdown that READMEs of plans are written in, as data: nothing of it becomes markup by itself. */
+/** Parser for the Markdown subset used in plan READMEs. The result is data; it contains no HTML. */
 
 export type Inline =
   | { kind: "text" | "code" | "strong" | "em"; text: string }
@@ -14,12 +14,13 @@ const FENCE = /^\s*```/;
 const HEADING = /^(#{1,6})\s+(.*)$/;
 const ITEM = /^\s*(?:[-*+]|(\d+)[.)])\s+(.*)$/;
 
+/** Parse Markdown into blocks. */
 export function blocksOf(markdown: string): Block[] {
   const lines = markdown.split("\n");
   const blocks: Block[] = [];
   let at = 0;
-  /** Takes lines while they belong to what has begun. */
-  const taken = (belongs: (line: string) => boolean): string[] => {
+  /** Consume lines while `belongs` is true. */
+  const takeWhile = (belongs: (line: string) => boolean): string[] => {
     const from = at;
     while (at < lines.length && belongs(lines[at] as string)) at += 1;
     return lines.slice(from, at);
@@ -31,7 +32,7 @@ export function blocksOf(markdown: string): Block[] {
     if (line.trim() === "") at += 1;
     else if (FENCE.test(line)) {
       at += 1;
-      blocks.push({ kind: "code", text: taken(each => !FENCE.test(each)).join("\n") });
+      blocks.push({ kind: "code", text: takeWhile(each => !FENCE.test(each)).join("\n") });
       at += 1;
     } else if (heading) {
       at += 1;
@@ -40,10 +41,10 @@ export function blocksOf(markdown: string): Block[] {
       blocks.push({
         kind: "list",
         ordered: item[1] !== undefined,
-        items: itemsOf(taken(each => each.trim() !== "" && !HEADING.test(each) && !FENCE.test(each))),
+        items: itemsOf(takeWhile(each => each.trim() !== "" && !HEADING.test(each) && !FENCE.test(each))),
       });
     } else {
-      const text = taken(
+      const text = takeWhile(
         each => each.trim() !== "" && !HEADING.test(each) && !FENCE.test(each) && !ITEM.test(each),
       );
       blocks.push({ kind: "paragraph", inlines: inlinesOf(text.map(each => each.trim()).join(" ")) });
@@ -64,6 +65,7 @@ function itemsOf(lines: readonly string[]): Inline[][] {
 
 const INLINE = /`([^`]+)`|\*\*(.+?)\*\*|\*([^*\s][^*]*)\*|\[([^\]]+)\]\(([^)\s]+)\)/g;
 
+/** Parse inline markup: code, strong, emphasis and links. */
 export function inlinesOf(text: string): Inline[] {
   const found: Inline[] = [];
   let end = 0;
@@ -73,7 +75,7 @@ export function inlinesOf(text: string): Inline[] {
     if (code !== undefined) found.push({ kind: "code", text: code });
     else if (strong !== undefined) found.push({ kind: "strong", text: strong });
     else if (em !== undefined) found.push({ kind: "em", text: em });
-    // Only what leads to the web is a link; a file's path within the project leads nowhere here.
+    // Only http(s) targets become links; paths within the repository do not resolve here.
     else if (/^https?:\/\//.test(href ?? ""))
       found.push({ kind: "link", text: name ?? "", href: href ?? "" });
     else found.push({ kind: "text", text: name ?? whole });

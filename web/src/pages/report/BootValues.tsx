@@ -1,4 +1,4 @@
-/** The boots behind a comparison: each one's repetitions and its console, so that a figure leads to where it was printed. */
+/** Table of a comparison's boots with their repetitions and links to their consoles. */
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
@@ -12,7 +12,7 @@ import type { Cell } from "./model";
 
 const route = getRouteApi("/submissions/$id/report");
 
-/** Asked for when it is opened: a report has the boots' values, and not what they are medians of. */
+/** Disclosure that loads the repetitions when opened; the report itself has only each boot's median. */
 export function BootValues({ selected: { target, of } }: { selected: Cell }) {
   const { id } = route.useParams();
   const [open, setOpen] = useState(false);
@@ -24,10 +24,10 @@ export function BootValues({ selected: { target, of } }: { selected: Cell }) {
   const columns = useMemo(() => columnsOf(id, target.run_id, points ?? []), [id, target.run_id, points]);
   return (
     <details className={classes.boots} onToggle={event => setOpen(event.currentTarget.open)}>
-      <summary>Boots and repetitions behind it</summary>
+      <summary>Boots and repetitions</summary>
       {points ? (
         <DataTable
-          caption={`Boots behind ${of.metric}`}
+          caption={`Boots: ${of.metric}`}
           captionHidden
           columns={columns}
           rows={points}
@@ -35,7 +35,7 @@ export function BootValues({ selected: { target, of } }: { selected: Cell }) {
           maxHeight="20rem"
         />
       ) : error ? (
-        <p className="muted">They could not be loaded: {error.message}</p>
+        <p className="muted">The boots could not be loaded: {error.message}</p>
       ) : (
         <Skeleton lines={6} />
       )}
@@ -43,6 +43,7 @@ export function BootValues({ selected: { target, of } }: { selected: Cell }) {
   );
 }
 
+/** Return true if the boot belongs to one of the two compared arms. */
 export function isCompared(point: Pick<BootPoint, "arm" | "setting">, of: Cell["of"]): boolean {
   if (of.question === "kernel") return point.setting === of.setting;
   return point.arm === of.kernel && (point.setting === of.setting || point.setting === of.reference);
@@ -52,14 +53,14 @@ function columnsOf(submission: number, run: number, points: readonly BootPoint[]
   const decimals = places(points.flatMap(point => point.repetitions));
   const settings = new Set(points.map(point => point.setting)).size > 1;
   return [
-    { id: "block", header: "block", numeric: true, value: point => point.block + 1 },
-    { id: "arm", header: "kernel", value: point => point.arm },
+    { id: "block", header: "Block", numeric: true, value: point => point.block + 1 },
+    { id: "arm", header: "Kernel", value: point => point.arm },
     ...(settings
-      ? [{ id: "setting", header: "setting", value: (point: BootPoint) => point.setting } as const]
+      ? [{ id: "setting", header: "Setting", value: (point: BootPoint) => point.setting } as const]
       : []),
     {
       id: "boot",
-      header: "boot",
+      header: "Boot",
       rowHeader: true,
       value: point => point.boot_id,
       cell: point => (
@@ -67,25 +68,25 @@ function columnsOf(submission: number, run: number, points: readonly BootPoint[]
           to="/submissions/$id"
           params={{ id: submission }}
           search={{ run, boot: point.boot_id }}
-          title="Its console"
+          title="Console of this boot"
         >
           {point.boot_id}
         </Link>
       ),
     },
-    { id: "device", header: "device", value: point => point.device },
+    { id: "device", header: "Device", value: point => point.device },
     {
       id: "value",
-      header: "value",
-      hint: "The median of its repetitions",
+      header: "Value",
+      hint: "Median of the boot's repetitions",
       numeric: true,
       value: point => point.value,
       text: point => number(point.value, decimals),
     },
     {
       id: "repetitions",
-      header: "repetitions",
-      hint: "Without the warm-up, in order",
+      header: "Repetitions",
+      hint: "In order, without the warm-up",
       sortable: false,
       value: point => point.repetitions.map(each => number(each, decimals)).join("  "),
     },

@@ -1,10 +1,10 @@
-/** One comparison: what is said of it, every boot behind it, the same on other topologies, and what else these boots say. */
+/** One comparison: verdict, figures, boots, other topologies and other metrics of the same boots. */
 import { useNavigate } from "@tanstack/react-router";
 import { type ReactNode, useMemo } from "react";
 import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
-import { change, count, interval, pValue, unitOfEffect, withUnit } from "@/lib/numbers";
+import { change, count, interval, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -13,6 +13,7 @@ import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { BootValues } from "./BootValues";
 import classes from "./CellSection.module.css";
+import { type CellPart, nearest, partChoices } from "./cellParts";
 import {
   armColumn,
   changeColumn,
@@ -22,9 +23,8 @@ import {
   roleColumn,
   verdictColumn,
 } from "./columns";
-import { acrossTopologies, besides, type Cell, publishedOf, sidesOf } from "./model";
+import { acrossTopologies, type Cell, otherMetrics, publishedOf, sidesOf } from "./model";
 import { PublishedFigure } from "./Published";
-import { nearest, type Place, places } from "./pick";
 
 export function CellSection({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
   const { of, target } = selected;
@@ -39,7 +39,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
     [cells, selected],
   );
   const columns = useMemo(() => othersColumns(of), [of]);
-  const others = useMemo(() => besides(cells, selected), [cells, selected]);
+  const others = useMemo(() => otherMetrics(cells, selected), [cells, selected]);
   const published = useMemo(
     () =>
       publishedOf(target).filter(
@@ -51,7 +51,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
     [target, of],
   );
   const summary = target.plan.metrics.find(each => each.name === of.metric)?.summary;
-  const none = of.evidence === "none";
+  const withoutEvidence = of.evidence === "none";
   return (
     <Section
       id="cell"
@@ -62,10 +62,10 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       }
       lead={summary && `${oneLine(summary)}.`}
     >
-      <Pick cells={cells} selected={selected} />
+      <ComparisonPicker cells={cells} selected={selected} />
       <div className={classes.verdict}>
-        {!none && <VerdictBadge verdict={of.verdict} />} <EvidenceMark evidence={of.evidence} />
-        <span>{oneLine(of.reason) || (none && EVIDENCE.none.meaning)}</span>
+        {!withoutEvidence && <VerdictBadge verdict={of.verdict} />} <EvidenceMark evidence={of.evidence} />
+        <span>{oneLine(of.reason) || (withoutEvidence && EVIDENCE.none.meaning)}</span>
       </div>
       <Figures selected={selected} />
       {published.map(row => (
@@ -73,17 +73,15 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       ))}
       <div className={classes.figures}>
         <BootsFigure
-          title={none ? "Values of every boot" : `${of.metric} of every boot`}
+          title={withoutEvidence ? "Values of every boot" : `${of.metric} of every boot`}
           metric={of.metric}
           unit={of.unit}
           baseline={{ ...sides.baseline, summary: of.baseline }}
           candidate={{ ...sides.candidate, summary: of.candidate }}
-          drawn={!none}
-          description={
-            none && "Values only: they are not drawn, because a picture of them would look like a result."
-          }
+          drawn={!withoutEvidence}
+          description={withoutEvidence && "Not plotted: these values are not evidence."}
         />
-        {!none && (
+        {!withoutEvidence && (
           <ForestFigure
             title={`Change of ${of.metric} by topology`}
             rows={across}
@@ -95,7 +93,7 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
       <BootValues selected={selected} />
       {others.length > 0 && (
         <DataTable
-          caption="Why: what else these boots show"
+          caption="Other metrics of these boots"
           columns={columns}
           rows={others}
           rowKey={cell => cell.key}
@@ -107,8 +105,8 @@ export function CellSection({ cells, selected }: { cells: readonly Cell[]; selec
 
 const othersColumns = ({ question }: Comparison): Column<Cell>[] => [
   metricColumn({ resetScroll: false }),
-  armColumn("baseline", question === "kernel" ? "baseline" : "reference"),
-  armColumn("candidate", question === "kernel" ? "candidate" : "setting"),
+  armColumn("baseline", question === "kernel" ? "Baseline" : "Reference"),
+  armColumn("candidate", question === "kernel" ? "Candidate" : "Setting"),
   changeColumn,
   intervalColumn,
   verdictColumn,
@@ -116,9 +114,9 @@ const othersColumns = ({ question }: Comparison): Column<Cell>[] => [
   roleColumn,
 ];
 
-/** What the server computed of it; of what is no evidence there are two means. */
+/** Figures computed by the server; without evidence, only the two means. */
 function Figures({ selected: { of, column } }: { selected: Cell }) {
-  const [first, second] = of.question === "kernel" ? ["baseline", "candidate"] : ["reference", "setting"];
+  const [first, second] = of.question === "kernel" ? ["Baseline", "Candidate"] : ["Reference", "Setting"];
   const unit = <span className="muted"> {of.unit}</span>;
   const items: [string, ReactNode][] = [
     [
@@ -136,9 +134,9 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
       </>,
     ],
   ];
-  if (of.effect != null) items.push(["change", `${change(of)} ${unitOfEffect(of)}`]);
+  if (of.effect != null) items.push(["Change", `${change(of)} ${of.effect_unit}`]);
   if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
-  if (of.delta) items.push(["threshold", withUnit(Number(of.delta.toPrecision(3)), unitOfEffect(of))]);
+  if (of.delta) items.push(["Threshold", withUnit(Number(of.delta.toPrecision(3)), of.effect_unit)]);
   if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
   if (of.p_signflip != null) items.push(["p, sign-flip", pValue(of.p_signflip)]);
   items.push([
@@ -146,7 +144,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
     `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} boots${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
   ]);
   if (of.blocks_needed != null && of.blocks_needed > 0)
-    items.push(["would decide", count(of.blocks_needed, "more block")]);
+    items.push(["Blocks needed", `${count(of.blocks_needed, "more block")} for a decision`]);
   return (
     <dl className={classes.numbers}>
       {items.map(([name, value]) => (
@@ -159,7 +157,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
   );
 }
 
-const LABELS: Record<Place, string> = {
+const LABELS: Record<CellPart, string> = {
   target: "Topology",
   scenario: "Scenario",
   setting: "Setting",
@@ -167,10 +165,10 @@ const LABELS: Record<Place, string> = {
   question: "Compared",
 };
 
-/** Each part of what is looked at, to change one and keep the others as far as they exist. */
-function Pick({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
+/** Select fields for the parts of the comparison. Changing one keeps the others if possible. */
+function ComparisonPicker({ cells, selected }: { cells: readonly Cell[]; selected: Cell }) {
   const navigate = useNavigate({ from: "/submissions/$id/report" });
-  const choices = useMemo(() => places(cells, selected), [cells, selected]);
+  const choices = useMemo(() => partChoices(cells, selected), [cells, selected]);
   return (
     <div className={`${classes.pick} no-print`}>
       {choices.map(({ place, value, options }) =>

@@ -1,4 +1,4 @@
-/** What a plan whose scenarios are points of an ordered quantity has to show: its curves, or why there is none. */
+/** Curves of a plan whose scenarios are points of an ordered quantity. */
 import type { TargetReport } from "@/api/types";
 import { CurveFigure } from "@/figures/CurveFigure";
 
@@ -21,8 +21,7 @@ export function Curves({ target }: { target: TargetReport }) {
       ))}
       {absent.length > 0 && (
         <p className="muted">
-          {absent.join(" and ")} over {over}: no evidence on an emulated device, so no curve is drawn and no
-          crossing claimed.
+          No curve of {absent.join(" and ")} over {over}: timings on an emulated device are not evidence.
         </p>
       )}
     </>

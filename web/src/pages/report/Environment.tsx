@@ -1,25 +1,25 @@
-/** What a run's boots reported of themselves: the topology, the versions, the command lines. */
+/** Environment reported by a run's boots: topology, versions and command lines. */
 import type { TargetReport } from "@/api/types";
 import { clean, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { Scroll } from "@/parts/Scroll";
-import { type CpuLayout, declared, inWords, measured } from "@/parts/topology/layout";
+import { type CpuLayout, declaredLayout, describe, measuredLayout } from "@/parts/topology/layout";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import classes from "./Environment.module.css";
 import { commandLines } from "./model";
 
 export function Environment({ target }: { target: TargetReport }) {
   const { environment, declared_topology, device_type } = target;
-  const reported = environment?.topology ? measured(environment.topology) : null;
-  const expected = declared(declared_topology);
-  // What the type does not say of its cores, a kernel cannot contradict.
-  const asTold = (layout: CpuLayout) =>
-    inWords({
+  const reported = environment?.topology ? measuredLayout(environment.topology) : null;
+  const expected = declaredLayout(declared_topology);
+  // Compare only properties that the device type describes.
+  const describedPart = (layout: CpuLayout) =>
+    describe({
       ...layout,
       cluster: expected.cluster && layout.cluster,
       capacity: expected.capacity && layout.capacity,
     });
-  const differs = reported !== null && asTold(reported) !== asTold(expected);
+  const differs = reported !== null && describedPart(reported) !== describedPart(expected);
   return (
     <div className={classes.whole}>
       <h3>Environment</h3>
@@ -27,18 +27,20 @@ export function Environment({ target }: { target: TargetReport }) {
         <div className={classes.topology}>
           <TopologyDrawing layout={reported ?? expected} name={environment?.device ?? device_type} words />
           <p className={classes.note}>
-            {reported ? "As the booted kernel reported it." : "As declared: no boot has reported its own."}
-            {differs && ` Declared is ${inWords(expected)}.`}
+            {reported
+              ? "Reported by the booted kernel."
+              : "As described by the device type; no boot has reported its topology."}
+            {differs && ` Declared is ${describe(expected)}.`}
           </p>
           {environment &&
             Object.entries(environment.commands).map(([scenario, command]) => (
-              <Line key={scenario} name={`${scenario} ran`} text={command} />
+              <Line key={scenario} name={`Command of ${scenario}`} text={command} />
             ))}
           {environment &&
             commandLines(environment.cmdline).map(({ of, text, shortened }) => (
               <Line
                 key={of}
-                name={`Kernel command line of ${of}${shortened ? ", without the lab's own wqlab.* words" : ""}`}
+                name={`Kernel command line of ${of}${shortened ? ", without the lab's wqlab.* parameters" : ""}`}
                 text={text}
               />
             ))}
@@ -84,15 +86,15 @@ function factsOf({ environment, device_summary, device_type, overhead_s }: Targe
   ];
   if (!environment) return facts;
   facts.push(...perArm("release", environment.release), ...perArm("build-id", environment.build_id_gnu));
-  // What only a plan's author wants to know is long: after what decides whether two systems compare.
-  const told = Object.entries(environment.facts).filter(([, value]) => value !== "");
-  facts.push(...told.toSorted((a, b) => Number(a[1].length > LONG) - Number(b[1].length > LONG)));
+  // Long values go last; short ones decide whether two systems are comparable.
+  const reported = Object.entries(environment.facts).filter(([, value]) => value !== "");
+  facts.push(...reported.toSorted((a, b) => Number(a[1].length > LONG) - Number(b[1].length > LONG)));
   if (overhead_s !== null)
-    facts.push(["lab overhead", `${overhead_s.toFixed(1)} s per boot, neither boot nor workload`]);
+    facts.push(["lab overhead", `${overhead_s.toFixed(1)} s per boot, excluding boot and workload`]);
   return facts;
 }
 
-/** One line where the arms agree. */
+/** One fact if both arms have the same value, and otherwise one per arm. */
 function perArm(name: string, values: Record<string, string>): [string, string][] {
   const entries = Object.entries(values).filter(([, value]) => value !== "");
   const [first] = entries;

@@ -1,9 +1,9 @@
-/** The kernels that were compared: source, builds, configuration, how to build them again. */
+/** The compared kernels: source, builds, configuration and build commands. */
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { BuildView, Report } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { rough } from "@/lib/time";
+import { roughDuration } from "@/lib/time";
 import { clean, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { type Column, DataTable } from "@/parts/DataTable";
@@ -53,7 +53,7 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
               key={build.id}
               failure={build.failure}
               what={`build of the ${build.arm ?? "kernel"}`}
-              told={submission.failure}
+              mainFailure={submission.failure}
               actions={
                 <Link to="/submissions/$id" params={{ id: submission.id }}>
                   Log
@@ -74,14 +74,14 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
         )}
         {config_diff.length > 0 ? (
           <>
-            <p className={classes.small}>Options that differ, baseline to candidate:</p>
-            <Scroll name="Options that differ" className={classes.text}>
+            <p className={classes.small}>Different options, baseline to candidate:</p>
+            <Scroll name="Different options" className={classes.text}>
               <pre>{clean(config_diff.join("\n"))}</pre>
             </Scroll>
           </>
         ) : (
           <p className={classes.small}>
-            {study ? "One kernel: there is nothing to differ." : "The same options in both kernels."}
+            {study ? "Only one kernel was built." : "Both kernels have the same options."}
           </p>
         )}
       </div>
@@ -89,16 +89,16 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
       {reproducers.map(([text, builds]) => (
         <div key={text}>
           <div className={classes.head}>
-            <h3>Build {builds.length > 1 ? "either kernel" : "it"} yourself</h3>
+            <h3>Reproduce the {builds.length > 1 ? "builds" : "build"}</h3>
             <CopyButton text={text} name="Copy the build command" />
           </div>
           <p className={classes.small}>
-            With the source in linux/, {study ? "" : "the series applied there for the candidate, "}its
-            configuration beside it (
+            Requires the source in linux/{study ? "" : " (with the series applied for the candidate)"}, the
+            configuration next to it (
             <code>
               wqlab logs {submission.id} --build {builds[0]?.id} --config -o config
             </code>
-            ), tuxmake, and the compiler above:
+            ), tuxmake and the compiler listed above:
           </p>
           <Scroll name="Build command" className={classes.text}>
             <pre>{clean(text)}</pre>
@@ -110,28 +110,28 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
 });
 
 const BUILDS: Column<BuildView>[] = [
-  { id: "arm", header: "kernel", value: of => of.arm ?? "kernel", rowHeader: true },
-  { id: "release", header: "release", value: of => of.release },
-  { id: "recipe", header: "recipe", value: of => `${of.recipe}, ${of.arch}` },
+  { id: "arm", header: "Kernel", value: of => of.arm ?? "kernel", rowHeader: true },
+  { id: "release", header: "Release", value: of => of.release },
+  { id: "recipe", header: "Recipe", value: of => `${of.recipe}, ${of.arch}` },
   {
     id: "tree",
-    header: "source tree",
+    header: "Source tree",
     value: of => of.tree_oid,
     cell: of => <code title={of.tree_oid}>{of.tree_oid.slice(0, 12)}</code>,
   },
   {
     id: "build-id",
-    header: "build-id",
+    header: "Build-id",
     value: of => of.build_id_gnu,
     cell: of => <code title={of.build_id_gnu}>{of.build_id_gnu.slice(0, 12)}</code>,
   },
-  { id: "compiler", header: "compiler", value: of => of.compiler },
+  { id: "compiler", header: "Compiler", value: of => of.compiler },
   {
     id: "duration",
-    header: "took",
+    header: "Duration",
     value: of => of.duration_s,
     text: of =>
-      of.failure ? "does not build" : of.reused || of.duration_s === null ? "reused" : rough(of.duration_s),
+      of.failure ? "failed" : of.reused || of.duration_s === null ? "reused" : roughDuration(of.duration_s),
   },
 ];
 
@@ -139,7 +139,7 @@ function Warnings({ build }: { build: BuildView }) {
   if (build.new_warnings.length === 0) return null;
   return (
     <div>
-      <h3>{count(build.new_warnings.length, "compiler warning")} that the baseline does not have</h3>
+      <h3>{count(build.new_warnings.length, "new compiler warning")}</h3>
       <ul className={classes.small}>
         {build.new_warnings.map(each => (
           <li key={`${each.where} ${each.text}`}>
@@ -155,9 +155,9 @@ function Checkpatch({ report }: { report: Report }) {
   const found = report.submission.apply.checkpatch;
   return (
     <div>
-      <h3>checkpatch, the base tree's</h3>
+      <h3>checkpatch (from the base tree)</h3>
       {found.length === 0 ? (
-        <p className={classes.small}>Clean.</p>
+        <p className={classes.small}>No findings.</p>
       ) : (
         <ul className={classes.small}>
           {found.map(each => (

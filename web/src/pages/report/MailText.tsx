@@ -7,34 +7,35 @@ import { Scroll } from "@/parts/Scroll";
 import { Skeleton } from "@/parts/Skeleton";
 import classes from "./MailText.module.css";
 
-/** The report as one would mail it. Of an unfinished submission it is asked for when it is copied: it changes all the time. */
+/**
+ * Plain-text report for mailing lists. For an unfinished submission it is fetched only when copied, because it
+ * changes.
+ */
 export const MailText = memo(function MailText({ id, finished }: { id: number; finished: boolean }) {
   const client = useQueryClient();
   const { data: text, error } = useQuery({ ...reportTextQuery(id), enabled: finished });
   return (
     <Section
       id="mail"
-      title="Text for the list"
-      lead="At most 78 columns, the verdict first; what the command line prints and /r serves."
+      title="Plain text for mailing lists"
+      lead="At most 78 columns, verdict first. The same text is printed by the command line and served under /r."
       actions={
         <CopyButton
           label="Copy"
-          name="Copy the text for the list"
+          name="Copy report text"
           text={() => text ?? client.fetchQuery(reportTextQuery(id))}
         />
       }
     >
-      <Scroll name="Text for the list" className={classes.text}>
+      <Scroll name="Plain text for mailing lists" className={classes.text}>
         {text !== undefined ? (
           <pre>{text}</pre>
         ) : error ? (
-          <p className="muted">It could not be loaded: {error.message}</p>
+          <p className="muted">The text could not be loaded: {error.message}</p>
         ) : finished ? (
           <Skeleton lines={12} />
         ) : (
-          <p className="muted">
-            The submission is not finished. Copy gives the text as it is at that moment.
-          </p>
+          <p className="muted">The submission is not finished. Copy fetches the current text.</p>
         )}
       </Scroll>
     </Section>

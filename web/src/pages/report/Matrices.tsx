@@ -1,4 +1,4 @@
-/** Devices by scenarios: every verdict at once, each a link to the comparison behind it. */
+/** Matrix of verdicts: devices by scenarios, each cell a link to its comparison. */
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
@@ -10,8 +10,8 @@ import { Scroll } from "@/parts/Scroll";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import classes from "./Matrices.module.css";
 import { type Cell, judgedMetrics, type Matrix, type MatrixRow, matricesOf } from "./model";
-import { HERE } from "./OnThisPage";
-import type { ReportSearch } from "./route";
+import { MATCH_HASH } from "./OnThisPage";
+import type { ReportSearch } from "./search";
 
 interface MatricesProps {
   report: Report;
@@ -40,7 +40,7 @@ export function Matrices({ report, cells, selected, search }: MatricesProps) {
               void navigate({ to: ".", search: before => ({ ...before, show: event.target.value }) })
             }
           >
-            <option value="">primary, of each device</option>
+            <option value="">Primary metric of each device</option>
             {metrics.map(metric => (
               <option key={metric} value={metric}>
                 {metric}
@@ -81,7 +81,8 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
           <thead>
             <tr>
               <th scope="col" rowSpan={settings ? 2 : 1} className={classes.corner}>
-                topology
+                {" "}
+                Topology{" "}
               </th>
               {scenarios.map(each => (
                 <th
@@ -120,11 +121,11 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
                 {row.metric === null ? (
                   <td colSpan={columns} className={classes.nothing}>
                     <VerdictBadge verdict={row.target.comparisons.length > 0 ? null : row.target.verdict} />{" "}
-                    <span className="muted">nothing was compared</span>
+                    <span className="muted">no comparisons</span>
                   </td>
                 ) : (
                   row.cells.map((cell, at) => (
-                    // biome-ignore lint/suspicious/noArrayIndexKey: a matrix's columns stay where they are
+                    // biome-ignore lint/suspicious/noArrayIndexKey: a matrix's columns do not change
                     <td key={at} className={isFirst(matrix, at) ? classes.first : undefined}>
                       {cell ? (
                         <Verdict cell={cell} chosen={cell.key === selected.key} />
@@ -144,11 +145,11 @@ function OneMatrix({ matrix, selected, several }: { matrix: Matrix; selected: Ce
 }
 
 function titleOf({ plan, question, kernel, reference }: Matrix, several: boolean): string {
-  const asked =
+  const title =
     question === "kernel"
       ? "candidate against baseline"
       : `settings against ${reference}, on the ${kernel} kernel`;
-  return several ? `${plan}: ${asked}` : `${asked.charAt(0).toUpperCase()}${asked.slice(1)}`;
+  return several ? `${plan}: ${title}` : `${title.charAt(0).toUpperCase()}${title.slice(1)}`;
 }
 
 function isFirst({ scenarios }: Matrix, at: number): boolean {
@@ -160,7 +161,7 @@ function isFirst({ scenarios }: Matrix, at: number): boolean {
   return false;
 }
 
-/** A setting that may break after its commas. */
+/** A setting that can wrap after commas. */
 export function Setting({ of }: { of: string }): ReactNode {
   if (of === "") return <span className="muted">none</span>;
   return (
@@ -182,7 +183,7 @@ export function Setting({ of }: { of: string }): ReactNode {
 function Device({ row: { target, metric, evidence } }: { row: MatrixRow }) {
   return (
     <>
-      <Link to="." search hash={`run-${target.run_id}`} activeOptions={HERE}>
+      <Link to="." search hash={`run-${target.run_id}`} activeOptions={MATCH_HASH}>
         {target.device_type}
       </Link>
       {target.emulated && <span className={classes.emulated}> emulated</span>}

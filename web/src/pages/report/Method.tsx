@@ -6,16 +6,16 @@ import { Section } from "@/parts/Page";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Kernels.module.css";
 
-/** How the verdicts were reached, and how to reach them oneself. */
+/** Statistical method, and commands to recompute the verdicts. */
 export const Method = memo(function Method({ report }: { report: Report }) {
-  const commands = recomputing(report);
+  const commands = recomputeCommands(report);
   return (
     <Section id="method" title="Method" lead={report.method}>
       {commands && (
         <div>
           <div className={classes.head}>
-            <h3>Compute the verdicts again, from every sample</h3>
-            <CopyButton text={commands} name="Copy the commands" />
+            <h3>Recompute the verdicts from all samples</h3>
+            <CopyButton text={commands} name="Copy commands" />
           </div>
           <Scroll name="Commands" className={classes.text}>
             <pre>{clean(commands)}</pre>
@@ -26,8 +26,11 @@ export const Method = memo(function Method({ report }: { report: Report }) {
   );
 });
 
-/** All targets at once, because p values are adjusted over everything that a submission asked. */
-export function recomputing({ targets }: Report): string {
+/**
+ * Return the commands to recompute the verdicts. All targets go into one comparison, because p values are adjusted
+ * over the whole submission.
+ */
+export function recomputeCommands({ targets }: Report): string {
   const measured = targets.filter(target => target.values.length > 0);
   if (measured.length === 0) return "";
   const references = new Map(

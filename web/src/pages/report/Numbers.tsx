@@ -1,12 +1,12 @@
-/** Every comparison of the report in one table: filtered and ordered by the address. */
+/** Table of all comparisons; filters and sort order are in the URL. */
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { Verdict } from "@/api/types";
 import { count, grouped } from "@/lib/numbers";
-import { readSort, sortText } from "@/lib/sort";
+import { formatSort, parseSort } from "@/lib/sort";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
-import { Choice, FilterBar, Ticks, Typed } from "@/parts/FilterBar";
+import { CheckboxFilter, FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
 import { Section } from "@/parts/Page";
 import {
   armColumn,
@@ -18,10 +18,10 @@ import {
   roleColumn,
   verdictColumn,
 } from "./columns";
-import { type Filter, filtered, isFiltered } from "./filter";
+import { type Filter, filterCells, isFiltered } from "./filter";
 import type { Cell } from "./model";
 import classes from "./Numbers.module.css";
-import { type ReportSearch, VERDICT_NAMES } from "./route";
+import { type ReportSearch, VERDICT_NAMES } from "./search";
 
 const NO_FILTER: Filter = {
   q: "",
@@ -40,7 +40,7 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
     void navigate({ to: ".", search: before => ({ ...before, ...change }), replace, resetScroll: false });
   const { q, topology, scenario, metric, question, role, evidence, verdict } = search;
   const rows = useMemo(
-    () => filtered(cells, { q, topology, scenario, metric, question, role, evidence, verdict }),
+    () => filterCells(cells, { q, topology, scenario, metric, question, role, evidence, verdict }),
     [cells, q, topology, scenario, metric, question, role, evidence, verdict],
   );
   const columns = useMemo(() => columnsOf(cells), [cells]);
@@ -49,50 +49,55 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
   return (
     <Section
       id="numbers"
-      title="All numbers"
-      lead="A row per comparison. n counts boots: a boot is one value, the median of its repetitions."
+      title="All comparisons"
+      lead="One row per comparison. n is the number of boots; the value of a boot is the median of its repetitions."
     >
       <FilterBar>
-        <Typed
+        <TextFilter
           label="Search"
-          hint="metric, setting, reason"
+          hint="Metric, setting or reason"
           value={q}
           onValue={text => set({ q: text }, true)}
         />
-        <Choice
+        <SelectFilter
           label="Topology"
           value={topology}
           from={options.topologies}
           onValue={topology => set({ topology })}
         />
-        <Choice
+        <SelectFilter
           label="Scenario"
           value={scenario}
           from={options.scenarios}
           onValue={scenario => set({ scenario })}
         />
-        <Choice label="Metric" value={metric} from={options.metrics} onValue={metric => set({ metric })} />
-        <Choice
+        <SelectFilter
+          label="Metric"
+          value={metric}
+          from={options.metrics}
+          onValue={metric => set({ metric })}
+        />
+        <SelectFilter
           label="Compared"
           value={question}
           from={options.questions}
           name={of => (of === "kernel" ? "kernels" : "settings")}
           onValue={question => set({ question })}
         />
-        <Choice label="Role" value={role} from={options.roles} onValue={role => set({ role })} />
-        <Choice
+        <SelectFilter label="Role" value={role} from={options.roles} onValue={role => set({ role })} />
+        <SelectFilter
           label="Evidence"
           value={evidence}
           from={options.evidences}
           name={of => EVIDENCE[of].word}
           onValue={evidence => set({ evidence })}
         />
-        <Ticks
+        <CheckboxFilter
           label="Verdict"
-          chosen={verdict}
+          selected={verdict}
           counts={options.verdicts}
           name={of => VERDICTS[of].word}
-          onChosen={verdict => set({ verdict })}
+          onSelected={verdict => set({ verdict })}
         />
       </FilterBar>
       <DataTable
@@ -100,9 +105,9 @@ export function Numbers({ cells, search }: { cells: readonly Cell[]; search: Rep
         columns={columns}
         rows={rows}
         rowKey={cell => cell.key}
-        sort={readSort(search.sort)}
-        onSort={sort => set({ sort: sortText(sort) })}
-        empty="No comparison matches."
+        sort={parseSort(search.sort)}
+        onSort={sort => set({ sort: formatSort(sort) })}
+        empty="No matching comparisons."
         maxHeight="min(40rem, 80vh)"
         actions={
           isFiltered(search) && (
@@ -130,13 +135,13 @@ function columnsOf(cells: readonly Cell[]): Column<Cell>[] {
     value,
   });
   return [
-    ...(topologies.size > 1 ? [column("topology", "topology", ({ of }) => of.device_type)] : []),
-    ...(scenarios.size > 1 ? [column("scenario", "scenario", ({ of }) => of.scenario)] : []),
-    ...(settings ? [column("setting", "setting", ({ of }) => of.setting)] : []),
+    ...(topologies.size > 1 ? [column("topology", "Topology", ({ of }) => of.device_type)] : []),
+    ...(scenarios.size > 1 ? [column("scenario", "Scenario", ({ of }) => of.scenario)] : []),
+    ...(settings ? [column("setting", "Setting", ({ of }) => of.setting)] : []),
     metricColumn({ hash: "cell" }),
     verdictColumn,
-    armColumn("baseline", study && !both ? "reference" : "baseline"),
-    armColumn("candidate", study && !both ? "setting's" : "candidate"),
+    armColumn("baseline", study && !both ? "Reference" : "Baseline"),
+    armColumn("candidate", study && !both ? "Setting" : "Candidate"),
     changeColumn,
     intervalColumn,
     bootsColumn,
@@ -144,12 +149,12 @@ function columnsOf(cells: readonly Cell[]): Column<Cell>[] {
     roleColumn,
     ...(study
       ? [
-          column("question", "compared", ({ of }) =>
+          column("question", "Compared", ({ of }) =>
             of.question === "kernel" ? "kernels" : `settings, ${of.kernel}`,
           ),
         ]
       : []),
-    ...(plans.size > 1 ? [column("plan", "plan", ({ of }) => of.plan)] : []),
+    ...(plans.size > 1 ? [column("plan", "Plan", ({ of }) => of.plan)] : []),
   ];
 }
 
@@ -171,7 +176,7 @@ function optionsOf(cells: readonly Cell[]) {
   };
 }
 
-/** How many there are, and what all of them have in common: columns that would say the same in each row are not there. */
+/** Caption: the number of comparisons, and the values shared by all rows in place of their columns. */
 function captionOf(
   rows: readonly Cell[],
   cells: readonly Cell[],

@@ -1,4 +1,4 @@
-/** What others published of the same scenario, beside what was measured here. Never a part of a verdict, never a difference. */
+/** Published figures next to this lab's measurements. They are not compared and do not affect verdicts. */
 import type { TargetReport } from "@/api/types";
 import { asPublished, placesOfArms, signed, spread } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
@@ -14,7 +14,7 @@ export function Published({ target }: { target: TargetReport }) {
   return (
     <div className={classes.whole}>
       <DataTable
-        caption="Published figures: another kernel, another machine"
+        caption="Published figures (other kernels and machines)"
         columns={COLUMNS}
         rows={rows}
         rowKey={row => row.key}
@@ -28,14 +28,14 @@ export function Published({ target }: { target: TargetReport }) {
   );
 }
 
-/** One published figure in words. */
+/** One published figure as a sentence. */
 export function PublishedFigure({ row: { reference, unit } }: { row: PublishedRow }) {
   return (
     <p className={classes.one}>
       Published{reference.setting && <> for {reference.setting}</>}: {figure(reference)} {unit}
-      {reference.relative_to != null && ` from ${reference.relative_to}`}
-      {reference.n != null && `, ${reference.n} runs`}. Another kernel, another machine: {sourceOf(reference)}
-      . Not part of the verdict.
+      {reference.relative_to != null && ` vs. ${reference.relative_to}`}
+      {reference.n != null && `, ${reference.n} runs`}. Source (other kernel and machine):{" "}
+      {sourceOf(reference)}. Not part of the verdict.
     </p>
   );
 }
@@ -54,43 +54,43 @@ function sourceOf({ kernel, machine, source }: PublishedRow["reference"]): strin
 }
 
 const COLUMNS: Column<PublishedRow>[] = [
-  { id: "scenario", header: "scenario", value: row => row.reference.scenario },
+  { id: "scenario", header: "Scenario", value: row => row.reference.scenario },
   {
     id: "setting",
-    header: "setting",
+    header: "Setting",
     value: ({ reference: { setting, relative_to } }) =>
-      relative_to == null ? setting : `${setting} from ${relative_to}`,
+      relative_to == null ? setting : `${setting} vs. ${relative_to}`,
     cell: row => (
       <>
         <code>{row.reference.setting}</code>
         {row.reference.relative_to != null && (
           <>
             {" "}
-            from <code>{row.reference.relative_to}</code>
+            vs. <code>{row.reference.relative_to}</code>
           </>
         )}
       </>
     ),
   },
-  { id: "metric", header: "metric", rowHeader: true, value: row => row.reference.metric },
+  { id: "metric", header: "Metric", rowHeader: true, value: row => row.reference.metric },
   {
     id: "published",
-    header: "published",
+    header: "Published",
     numeric: true,
     value: row => row.reference.mean,
     text: row => figure(row.reference),
   },
   {
     id: "measured",
-    header: "measured here",
+    header: "Measured",
     numeric: true,
     value: row => row.measured?.mean,
     text: measuredHere,
   },
-  { id: "unit", header: "unit", value: row => row.unit },
+  { id: "unit", header: "Unit", value: row => row.unit },
   {
     id: "evidence",
-    header: "evidence of ours",
+    header: "Evidence",
     value: row => row.evidence && EVIDENCE[row.evidence].word,
     cell: row => row.evidence && <EvidenceMark evidence={row.evidence} />,
   },

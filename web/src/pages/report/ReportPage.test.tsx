@@ -9,7 +9,7 @@ import { makeRouter } from "@/router";
 import { makeReport, type ReportShape } from "@/testing/report";
 
 beforeEach(() => {
-  // What the page asks for besides its report: the session, the versions, the text.
+  // Requests of the page besides the report: session, versions and text.
   vi.stubGlobal(
     "fetch",
     vi.fn(async (request: Request) => {
@@ -56,7 +56,7 @@ test("the verdict comes first, in the server's words", async () => {
   expect(verdict.compareDocumentPosition(matrix)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
 });
 
-test("of 2,000 comparisons the rows in sight are in the document, and the count says how many there are", async () => {
+test("only visible rows of 2,000 comparisons are rendered; aria-rowcount has all", async () => {
   const report = makeReport(LARGE);
   const many = report.targets.flatMap(target => target.comparisons).length;
   expect(many).toBeGreaterThanOrEqual(2000);
@@ -65,7 +65,7 @@ test("of 2,000 comparisons the rows in sight are in the document, and the count 
   expect(numbers().queryAllByRole("rowheader").length).toBeLessThan(150);
 });
 
-test("the address holds what is looked at and how the table is filtered", async () => {
+test("the URL holds the selected comparison and the table's filters", async () => {
   const { router } = await show(
     makeReport(),
     "?cell=2/LOW/locality/scope=cache&evidence=mechanism&topology=tiny",
@@ -88,12 +88,12 @@ test("the address holds what is looked at and how the table is filtered", async 
   );
 });
 
-test("what is no evidence is two means everywhere: no sign, interval, effect, figure or colour", async () => {
+test("without evidence only two means are shown: no effect, interval or color", async () => {
   await show(makeReport(), "?cell=2/HIGH/busy/scope=cache&topology=tiny&metric=busy&show=busy");
   const section = document.getElementById("cell") as HTMLElement;
   expect(section.textContent).toContain("no evidence");
-  expect(section.textContent).toContain("Its clock is not hardware: a value only, which proves nothing.");
-  expect(section.querySelector("dl")?.textContent).toBe("baseline62.50 %candidate72.25 %n6 and 6 boots");
+  expect(section.textContent).toContain("timing there is not evidence of performance.");
+  expect(section.querySelector("dl")?.textContent).toBe("Baseline62.50 %Candidate72.25 %n6 and 6 boots");
   expect(section.querySelectorAll("figure")).toHaveLength(0);
   for (const row of numbers().getAllByRole("row").slice(1)) {
     expect(row.textContent).not.toMatch(/[±+\u2212[\]]/);
@@ -107,7 +107,7 @@ test("what is no evidence is two means everywhere: no sign, interval, effect, fi
   for (const row of tiny) expect(row.querySelector("[data-tone]:not([data-tone=none])")).toBeNull();
 });
 
-test("swapping which arm of a figure without evidence is larger changes nothing but the two numbers", async () => {
+test("without evidence, swapping the arms changes only the two numbers", async () => {
   const swapped = (report: Report): Report => ({
     ...report,
     targets: report.targets.map(target => ({
@@ -132,7 +132,7 @@ test("swapping which arm of a figure without evidence is larger changes nothing 
   expect(await seen(swapped(report))).toBe(await seen(report));
 });
 
-test("every attempt that failed is listed with whose it is", async () => {
+test("every failed attempt is listed with its cause", async () => {
   const report = makeReport();
   const attempt = {
     what: "run" as const,
@@ -158,22 +158,22 @@ test("every attempt that failed is listed with whose it is", async () => {
     ],
   });
   const section = document.getElementById("attempts") as HTMLElement;
-  expect(section.textContent).toContain("2 in all, none left out: kernel 1, lab 1.");
+  expect(section.textContent).toContain("2 in total: kernel 1, lab 1.");
   expect(section.textContent).toContain("affinity on xeon-2s-1, block 2, candidate, attempt 1");
 });
 
-test("one press copies the text for the list, as the server wrote it", async () => {
+test("the copy button copies the server's plain text", async () => {
   const writeText = vi.fn().mockResolvedValue(undefined);
   vi.stubGlobal("isSecureContext", true);
   vi.spyOn(navigator, "clipboard", "get").mockReturnValue({ writeText } as unknown as Clipboard);
   await show(makeReport());
-  fireEvent.click(screen.getByRole("button", { name: "Copy text for the list" }));
+  fireEvent.click(screen.getByRole("button", { name: "Copy plain text" }));
   await waitFor(() => expect(writeText).toHaveBeenCalledWith("the report as text"));
   fireEvent.click(screen.getByRole("button", { name: "Copy link" }));
   await waitFor(() => expect(writeText).toHaveBeenCalledWith("http://lab.example/r/7"));
 });
 
-test("a submission that brought no figures still says what happened", async () => {
+test("a submission without figures shows its failure", async () => {
   await show({
     ...makeReport({ devices: [] }),
     summary: "",
@@ -183,6 +183,6 @@ test("a submission that brought no figures still says what happened", async () =
       failure: { kind: "user", summary: "the series does not apply", excerpt: "", advice: "rebase it" },
     },
   });
-  expect(screen.getByText("Nothing was compared")).toBeTruthy();
+  expect(screen.getByText("No comparisons")).toBeTruthy();
   expect(screen.getByText("the series does not apply")).toBeTruthy();
 });

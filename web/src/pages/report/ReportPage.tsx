@@ -1,6 +1,6 @@
 /**
- * The report of a submission: the verdict in words, then ever more of what it rests on. Selecting and filtering change the
- * address and with it this component; what does not depend on the address is `memo`, or a large report would be slow.
+ * The report of a submission: the verdict, followed by increasing detail. Selections and filters are in the URL, so
+ * they render this component again; parts that do not depend on the URL are memoized to keep large reports fast.
  */
 import { useSuspenseQuery } from "@tanstack/react-query";
 import { getRouteApi, Link } from "@tanstack/react-router";
@@ -11,7 +11,7 @@ import type { Report } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
-import { ToldFailure } from "@/parts/FailureCard";
+import { MainFailure } from "@/parts/FailureCard";
 import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -43,7 +43,7 @@ export function ReportPage() {
     () => cells.find(cell => cell.key === search.cell) ?? firstCell(cells),
     [cells, search.cell],
   );
-  const title = oneLine(submission.title) || `submission ${id}`;
+  const title = oneLine(submission.title) || `Submission ${id}`;
   return (
     <Page
       title={`Report ${id}: ${title}`}
@@ -67,11 +67,11 @@ export function ReportPage() {
           noun="boots"
           finishAt={submission.eta.finish_at}
         >
-          Not finished: this is what there is so far. {submission.eta.what}
+          Not finished; results are preliminary. {submission.eta.what}
         </Progress>
       )}
       <Verdicts report={report} />
-      {submission.failure && <ToldFailure failure={submission.failure} what="the submission" />}
+      {submission.failure && <MainFailure failure={submission.failure} what="the submission" />}
       <OnThisPage report={report} />
       {selected ? (
         <>
@@ -80,14 +80,14 @@ export function ReportPage() {
           <Numbers cells={cells} search={search} />
         </>
       ) : (
-        <EmptyState title="Nothing was compared">
+        <EmptyState title="No comparisons">
           {finished
-            ? "No run of this submission brought figures. What went wrong is said on this page."
-            : "There are figures as soon as a run has whole blocks of boots."}
+            ? "No run of this submission produced figures. See the failures on this page."
+            : "Figures appear once a run has completed blocks."}
         </EmptyState>
       )}
       {report.targets.map(target => (
-        <TargetSection key={target.run_id} target={target} cells={cells} told={submission.failure} />
+        <TargetSection key={target.run_id} target={target} cells={cells} mainFailure={submission.failure} />
       ))}
       <Kernels report={report} />
       <Attempts report={report} />

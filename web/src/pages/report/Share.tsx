@@ -6,14 +6,14 @@ import { CopyButton } from "@/parts/CopyButton";
 import classes from "./Share.module.css";
 
 const FORMATS = [
-  { format: "text", name: "text", suffix: "txt" },
+  { format: "text", name: "Text", suffix: "txt" },
   { format: "markdown", name: "Markdown", suffix: "md" },
   { format: "json", name: "JSON", suffix: "json" },
   { format: "junit", name: "JUnit", suffix: "xml" },
   { format: "mmtests", name: "MMTests", suffix: "mmtests" },
 ] as const;
 
-/** Everything that carries the report elsewhere: text for a mail, its lasting link, files. */
+/** Share and download buttons: plain text, permanent link and files. */
 export function Share({ report }: { report: Report }) {
   const { id } = report.submission;
   const client = useQueryClient();
@@ -21,9 +21,9 @@ export function Share({ report }: { report: Report }) {
   return (
     <div className={classes.whole}>
       <div className={classes.line}>
-        <CopyButton label="Copy text for the list" text={() => client.ensureQueryData(reportTextQuery(id))} />
-        <CopyButton label="Copy link" text={lastingLink(report)} />
-        <Versions id={id} />
+        <CopyButton label="Copy plain text" text={() => client.ensureQueryData(reportTextQuery(id))} />
+        <CopyButton label="Copy link" text={permalink(report)} />
+        <ComparePrevious id={id} />
       </div>
       <div className={classes.line}>
         <span className="muted">Download</span>
@@ -56,8 +56,8 @@ export function Share({ report }: { report: Report }) {
   );
 }
 
-/** The link for a mail: it is served without scripts, for ever. */
-export function lastingLink({ lab_url, submission }: Report): string {
+/** Return the permanent link of the report, for use in mails; served without scripts. */
+export function permalink({ lab_url, submission }: Report): string {
   return `${lab_url.replace(/\/+$/, "")}/r/${submission.id}`;
 }
 
@@ -65,14 +65,14 @@ function csv(run: number | undefined): string {
   return `/api/v1/runs/${run}/samples?format=csv`;
 }
 
-/** The version before this one, to compare with. */
-function Versions({ id }: { id: number }) {
+/** Link to the comparison with the previous version. */
+function ComparePrevious({ id }: { id: number }) {
   const { data } = useQuery({ ...versionsQuery(id), throwOnError: false });
-  const before = data?.filter(version => version.id < id).toSorted((a, b) => b.id - a.id)[0];
-  if (!before) return null;
+  const previous = data?.filter(version => version.id < id).toSorted((a, b) => b.id - a.id)[0];
+  if (!previous) return null;
   return (
-    <Link to="/compare" search={{ first: before.id, second: id }}>
-      Compare with {before.version === null ? `submission ${before.id}` : `v${before.version}`}
+    <Link to="/compare" search={{ first: previous.id, second: id }}>
+      Compare with {previous.version === null ? `submission ${previous.id}` : `v${previous.version}`}
     </Link>
   );
 }

@@ -1,15 +1,15 @@
-/** Settings against the reference setting, as in the mail on affinity scopes: figures, and the change against the reference. */
+/** Table of settings compared with the reference setting: figures and changes. */
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { TargetReport } from "@/api/types";
 import { TradeoffFigure } from "@/figures/TradeoffFigure";
-import { change, interval, placesOfArms, spread, unitOfEffect } from "@/lib/numbers";
+import { change, interval, placesOfArms, spread } from "@/lib/numbers";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { ArmValue } from "@/parts/Value";
 import { VerdictBadge } from "@/parts/VerdictBadge";
-import { type Cell, type Study, type StudyRow, studiesOf, tradeOf } from "./model";
+import { type Cell, type Study, type StudyRow, studiesOf, tradeoffOf } from "./model";
 import classes from "./Study.module.css";
 
 export function Studies({ target, cells }: { target: TargetReport; cells: readonly Cell[] }) {
@@ -54,10 +54,10 @@ function columnsOf(study: Study): Column<StudyRow>[] {
   const primary = study.metrics.find(({ name }) => name === study.primary);
   const judged = primary !== undefined && primary.evidence !== "none";
   return [
-    { id: "scenario", header: "scenario", value: row => row.scenario },
+    { id: "scenario", header: "Scenario", value: row => row.scenario },
     {
       id: "setting",
-      header: "setting",
+      header: "Setting",
       rowHeader: true,
       value: row => row.setting,
       cell: row => <code>{row.setting}</code>,
@@ -67,7 +67,7 @@ function columnsOf(study: Study): Column<StudyRow>[] {
         study.rows.filter(row => row.scenario === scenario).map(row => row.figures.get(name) ?? null);
       return {
         id: name,
-        // In the header, so that a copied table says it too.
+        // In the header, so that a copied table contains the unit.
         header: `${unit ? `${name} (${unit})` : name}${evidence === "none" ? `, ${EVIDENCE.none.word}` : ""}`,
         hint: `${summary}. Evidence: ${EVIDENCE[evidence].word}.`,
         numeric: true,
@@ -101,13 +101,13 @@ function columnsOf(study: Study): Column<StudyRow>[] {
     {
       id: "n",
       header: "n",
-      hint: "Boots, never repetitions",
+      hint: "Number of boots",
       numeric: true,
       value: row => row.figures.get(study.primary)?.n,
     },
     {
       id: "verdict",
-      header: "verdict",
+      header: "Verdict",
       value: row => (row.isReference ? "reference" : row.primary?.of.verdict),
       text: row => {
         const verdict = row.primary?.of.verdict;
@@ -136,11 +136,11 @@ function columnsOf(study: Study): Column<StudyRow>[] {
 
 function effectOf(row: StudyRow): string {
   const of = row.primary?.of;
-  return of?.effect == null ? "" : `${change(of)} ${unitOfEffect(of)}`.trimEnd();
+  return of?.effect == null ? "" : `${change(of)} ${of.effect_unit}`.trimEnd();
 }
 
 function Tradeoff({ target, study, kernel }: { target: TargetReport; study: Study; kernel: string }) {
-  const trade = useMemo(() => tradeOf(target, study), [target, study]);
+  const trade = useMemo(() => tradeoffOf(target, study), [target, study]);
   const means = useMemo(
     () =>
       trade
@@ -159,7 +159,7 @@ function Tradeoff({ target, study, kernel }: { target: TargetReport; study: Stud
       title={`Locality against work conservation${kernel}`}
       locality={trade.locality}
       conservation={trade.conservation}
-      both={trade.conservation.evidence !== "none"}
+      hasConservation={trade.conservation.evidence !== "none"}
       dots={trade.dots}
       means={means}
     />

@@ -1,9 +1,9 @@
-/** Everything about one plan on one topology: what was asked of it, why it ended so, and what it ran on. */
+/** Results of one plan on one device type: verdict, figures, reasons and environment. */
 import { memo } from "react";
 import type { Failure, TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { oneLine, spoken } from "@/lib/words";
-import { FailureCard, SaidOnce } from "@/parts/FailureCard";
+import { humanize, oneLine } from "@/lib/words";
+import { FailureCard, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { Curves } from "./Curves";
@@ -18,12 +18,12 @@ import { Workqueues } from "./Workqueues";
 export const TargetSection = memo(function TargetSection({
   target,
   cells,
-  told,
+  mainFailure,
 }: {
   target: TargetReport;
   cells: readonly Cell[];
-  /** The submission's failure, which the page tells above. */
-  told: Failure | null;
+  /** The submission's failure, shown above. */
+  mainFailure: Failure | null;
 }) {
   const { plan, device_type, emulated } = target;
   return (
@@ -40,12 +40,16 @@ export const TargetSection = memo(function TargetSection({
         <div className={classes.verdict}>
           <VerdictBadge verdict={target.verdict} />
           <span>
-            <SaidOnce text={target.headline} told={told} where="above" />
+            <FailureSentence text={target.headline} mainFailure={mainFailure} where="above" />
           </span>
         </div>
-        <p className={classes.blocks}>{blocks(target)}</p>
+        <p className={classes.blocks}>{blocksText(target)}</p>
         {target.failure && (
-          <FailureCard failure={target.failure} what={`the run on ${device_type}`} told={told} />
+          <FailureCard
+            failure={target.failure}
+            what={`the run on ${device_type}`}
+            mainFailure={mainFailure}
+          />
         )}
         <Studies target={target} cells={cells} />
         <Curves target={target} />
@@ -54,7 +58,7 @@ export const TargetSection = memo(function TargetSection({
         <Published target={target} />
         {target.unsupported.length > 0 && (
           <div>
-            <h3>Not supported or not measured here</h3>
+            <h3>Unsupported or not measured</h3>
             <ul className={classes.reasons}>
               {target.unsupported.map(each => (
                 <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
@@ -72,8 +76,8 @@ export const TargetSection = memo(function TargetSection({
   );
 });
 
-/** Reasons that stand on the page; of a large plan the others are one press away. */
-const AT_ONCE = 8;
+/** Number of reasons shown initially; the others are in a disclosure. */
+const INITIALLY_SHOWN = 8;
 
 function Reasons({ reasons }: { reasons: readonly string[] }) {
   if (reasons.length === 0) return null;
@@ -84,11 +88,11 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
       ))}
     </ul>
   );
-  const more = reasons.slice(AT_ONCE);
+  const more = reasons.slice(INITIALLY_SHOWN);
   return (
     <div>
-      <h3>Why</h3>
-      {list(reasons.slice(0, AT_ONCE))}
+      <h3>Reasons</h3>
+      {list(reasons.slice(0, INITIALLY_SHOWN))}
       {more.length > 0 && (
         <details className={classes.more}>
           <summary>{count(more.length, "more reason")}</summary>
@@ -99,7 +103,7 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
   );
 }
 
-function blocks(target: TargetReport): string {
+function blocksText(target: TargetReport): string {
   const discarded = Object.entries(target.discarded).filter(([, many]) => many > 0);
   const {
     warmup = 1,
@@ -112,6 +116,6 @@ function blocks(target: TargetReport): string {
       ? `discarded and repeated: ${discarded.map(([arm, many]) => `${arm} ${many}`).join(", ")}`
       : "none discarded",
     `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
-    ...(target.outcome && target.outcome !== "passed" ? [`the run ${spoken(target.outcome)}`] : []),
+    ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),
   ].join("; ");
 }

@@ -2,15 +2,15 @@ import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
 import { EvidenceMark } from "@/parts/EvidenceMark";
-import { SaidOnce } from "@/parts/FailureCard";
+import { FailureSentence } from "@/parts/FailureCard";
 import { VerdictBadge } from "@/parts/VerdictBadge";
-import { HERE } from "./OnThisPage";
+import { MATCH_HASH } from "./OnThisPage";
 import classes from "./Verdicts.module.css";
 
-/** Characters from which the sentence is set smaller: it must not push what it stands on off the screen. */
+/** Length in characters above which the summary uses a smaller font, so that the targets stay visible. */
 const LONG = 90;
 
-/** The answer: one sentence for all topologies, then one for each. Every word of it is the server's. */
+/** The verdict: a summary and one headline per target, as written by the server. */
 export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
   if (report.targets.length === 0) return null;
   return (
@@ -25,14 +25,14 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
               <VerdictBadge verdict={target.verdict} />
             </span>
             <span className={classes.name}>
-              <Link to="." search hash={`run-${target.run_id}`} activeOptions={HERE}>
+              <Link to="." search hash={`run-${target.run_id}`} activeOptions={MATCH_HASH}>
                 {target.plan.name} on {target.device_type}
               </Link>
               {target.emulated && <span className={classes.emulated}> emulated</span>}
             </span>
             <span className={classes.headline}>
-              <SaidOnce text={target.headline} told={report.submission.failure} where="below" />{" "}
-              <Carried by={target} />
+              <FailureSentence text={target.headline} mainFailure={report.submission.failure} where="below" />{" "}
+              <HeadlineEvidence by={target} />
             </span>
           </li>
         ))}
@@ -41,13 +41,13 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
   );
 });
 
-/** What kind of evidence the headline's figures are. */
-function Carried({ by }: { by: TargetReport }) {
+/** Evidence of the headline's figures. */
+function HeadlineEvidence({ by }: { by: TargetReport }) {
   const primary = by.comparisons.find(of => of.role === "primary");
   return primary ? <EvidenceMark evidence={primary.evidence} /> : null;
 }
 
-/** As the server says it; a sentence that begins with a plan's name keeps its letters. */
+/** Capitalize the server's summary, unless it starts with the name of a plan. */
 function sentence({ summary, targets }: Report): string {
   if (summary === "") return "";
   const named = targets.some(({ plan }) => summary.startsWith(plan.name));

@@ -1,18 +1,18 @@
-/** What the workqueues did while the plan's work was watched. Explains; judges nothing. */
+/** Workqueue activity during warm-up and traced repetitions. Explanatory only. */
 import { useState } from "react";
 import type { TargetReport } from "@/api/types";
 import { WorkqueuesFigure } from "@/figures/WorkqueuesFigure";
 import { count } from "@/lib/numbers";
 import classes from "./Workqueues.module.css";
 
-/** Figures that stand on the page; of a large plan the others are one press away. */
-const AT_ONCE = 1;
+/** Number of figures shown initially. */
+const INITIALLY_SHOWN = 1;
 
 export function Workqueues({ target }: { target: TargetReport }) {
   const [opened, setOpened] = useState(false);
   const cells = target.workqueues.filter(cell => cell.series.length > 0);
   if (cells.length === 0) return null;
-  const shown = opened ? cells : cells.slice(0, AT_ONCE);
+  const shown = opened ? cells : cells.slice(0, INITIALLY_SHOWN);
   const hidden = cells.length - shown.length;
   return (
     <div>

@@ -1,7 +1,7 @@
-/** Columns that tables of comparisons share. What is no evidence shows a mean, and nothing in any other column. */
+/** Columns shared by tables of comparisons. Comparisons without evidence show only their means. */
 import { Link } from "@tanstack/react-router";
-import { change, interval, number, placesOfArms, spread, unitOfEffect } from "@/lib/numbers";
-import { EVIDENCE, spoken, VERDICTS } from "@/lib/words";
+import { change, interval, number, placesOfArms, spread } from "@/lib/numbers";
+import { EVIDENCE, humanize, VERDICTS } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { ArmValue } from "@/parts/Value";
@@ -14,7 +14,7 @@ export function armColumn(side: Side, header: string): Column<Cell> {
   return {
     id: side,
     header,
-    hint: "Mean and standard deviation over boots; each boot counts once, with the median of its repetitions",
+    hint: "Mean and standard deviation over boots; the value of a boot is the median of its repetitions",
     numeric: true,
     value: ({ of }) => of[side]?.mean,
     text: ({ of, column }) => {
@@ -27,11 +27,11 @@ export function armColumn(side: Side, header: string): Column<Cell> {
   };
 }
 
-/** The metric and what it is counted in; leads to its comparison. */
+/** Metric and unit, as a link to the comparison. */
 export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Column<Cell> {
   return {
     id: "metric",
-    header: "metric",
+    header: "Metric",
     rowHeader: true,
     value: ({ of }) => of.metric,
     text: ({ of }) => (of.unit ? `${of.metric} (${of.unit})` : of.metric),
@@ -54,17 +54,17 @@ export function metricColumn(more: { hash?: string; resetScroll?: boolean }): Co
 
 export const changeColumn: Column<Cell> = {
   id: "effect",
-  header: "change",
-  hint: "Hodges-Lehmann estimate over blocks: percent, or the metric's unit where it can be zero",
+  header: "Change",
+  hint: "Hodges-Lehmann estimate over blocks: in percent, or in the metric's unit if it can be zero",
   numeric: true,
   value: ({ of }) => of.effect,
-  text: ({ of }) => (of.effect == null ? "" : `${change(of)} ${unitOfEffect(of)}`.trimEnd()),
+  text: ({ of }) => (of.effect == null ? "" : `${change(of)} ${of.effect_unit}`.trimEnd()),
 };
 
 export const intervalColumn: Column<Cell> = {
   id: "interval",
   header: "95 % interval",
-  hint: "Distribution-free interval of the change; `exact` where every boot of each arm gave the same count",
+  hint: "Distribution-free interval of the change; “exact” if all boots of each arm gave the same count",
   numeric: true,
   value: ({ of }) => of.ci95?.[0],
   text: ({ of }) => (of.exact ? "exact" : interval(of.ci95)),
@@ -73,30 +73,30 @@ export const intervalColumn: Column<Cell> = {
 export const bootsColumn: Column<Cell> = {
   id: "n",
   header: "n",
-  hint: "Boots, never repetitions",
+  hint: "Number of boots",
   numeric: true,
   value: ({ of }) => of.candidate?.n ?? of.baseline?.n,
 };
 
 export const evidenceColumn: Column<Cell> = {
   id: "evidence",
-  header: "evidence",
+  header: "Evidence",
   value: ({ of }) => EVIDENCE[of.evidence].word,
   cell: ({ of }) => <EvidenceMark evidence={of.evidence} />,
 };
 
 export const roleColumn: Column<Cell> = {
   id: "role",
-  header: "role",
-  hint: "Primary metrics make the verdict; explanatory ones say why and have none",
+  header: "Role",
+  hint: "Primary metrics decide the verdict; explanatory metrics have no verdict",
   value: ({ of }) => of.role,
 };
 
 export const verdictColumn: Column<Cell> = {
   id: "verdict",
-  header: "verdict",
+  header: "Verdict",
   value: ({ of }) => of.verdict,
-  text: ({ of }) => (of.verdict === null ? "" : spoken(VERDICTS[of.verdict].word)),
+  text: ({ of }) => (of.verdict === null ? "" : humanize(VERDICTS[of.verdict].word)),
   cell: ({ of }) =>
     of.verdict === null ? <span className="muted">–</span> : <VerdictBadge verdict={of.verdict} />,
 };

@@ -1,14 +1,14 @@
-/** Which comparisons a reader asked for. */
+/** Filters of the table of comparisons. */
 import type { Cell } from "./model";
-import type { ReportSearch } from "./route";
+import type { ReportSearch } from "./search";
 
 export type Filter = Pick<
   ReportSearch,
   "q" | "topology" | "scenario" | "metric" | "question" | "role" | "evidence" | "verdict"
 >;
 
-/** Those that match everything the filter says; every word of `q` is somewhere in a comparison's names. */
-export function filtered(cells: readonly Cell[], filter: Filter): Cell[] {
+/** Return the comparisons that match all filters. Every word of `q` must occur in the names or the reason. */
+export function filterCells(cells: readonly Cell[], filter: Filter): Cell[] {
   const words = filter.q.toLowerCase().split(/\s+/).filter(Boolean);
   return cells.filter(({ of }) => {
     if (filter.topology && of.device_type !== filter.topology) return false;

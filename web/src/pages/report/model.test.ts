@@ -1,36 +1,36 @@
 import { expect, test } from "vitest";
 import type { Report, TargetReport } from "@/api/types";
 import { makeReport } from "@/testing/report";
-import { filtered } from "./filter";
+import { nearest, partChoices } from "./cellParts";
+import { filterCells } from "./filter";
 import {
   acrossTopologies,
-  besides,
   type Cell,
   cellsOf,
   commandLines,
   firstCell,
   judgedMetrics,
   matricesOf,
+  otherMetrics,
   publishedOf,
   sidesOf,
   studiesOf,
-  tradeOf,
+  tradeoffOf,
 } from "./model";
-import { nearest, places } from "./pick";
-import { reportSearch } from "./route";
+import { reportSearch } from "./search";
 
 const report = makeReport();
 const cells = cellsOf(report);
 const [xeon, tiny] = report.targets as [TargetReport, TargetReport];
 const cell = (key: string) => cells.find(each => each.key === key) as Cell;
 
-test("each comparison has an address of its own, which says what it is", () => {
+test("each comparison has a unique, readable key", () => {
   expect(new Set(cells.map(({ key }) => key)).size).toBe(cells.length);
   expect(cell("1/HIGH/busy/scope=cache")).toBeDefined();
   expect(cell("1/HIGH/busy/scope=cache@candidate")?.of.question).toBe("setting");
 });
 
-test("a page that names no comparison shows what carries the worst verdict", () => {
+test("the default comparison is the one with the worst verdict", () => {
   expect(firstCell(cells)?.key).toBe("1/HIGH/busy/scope=system");
   expect(firstCell([])).toBeUndefined();
   const regressed: Report = {
@@ -50,7 +50,7 @@ test("a page that names no comparison shows what carries the worst verdict", () 
   expect(firstCell(cellsOf(regressed))?.key).toBe("2/LOW/locality/scope=system");
 });
 
-test("a matrix has a row for each device with its own primary metric, and a column for each scenario and setting", () => {
+test("a matrix has a row per device and a column per scenario and setting", () => {
   const [kernels, onBaseline, onCandidate] = matricesOf(report, cells, "");
   expect(kernels?.rows.map(row => [row.target.device_type, row.metric, row.evidence])).toEqual([
     ["xeon-2s", "busy", "performance"],
@@ -75,22 +75,22 @@ test("a matrix has a row for each device with its own primary metric, and a colu
   expect(judgedMetrics(cells)).toEqual(["locality", "busy"]);
 });
 
-test("a device where nothing was compared keeps its row", () => {
+test("a device without comparisons keeps its row", () => {
   const without = { ...report, targets: [xeon, { ...tiny, comparisons: [] }] };
   const [kernels] = matricesOf(without, cellsOf(without), "");
   expect(kernels?.rows[1]).toMatchObject({ metric: null, evidence: null });
 });
 
-test("the same question is found on every topology, the same boots' other figures with what explains first", () => {
+test("a comparison has counterparts on all topologies and other metrics", () => {
   const chosen = cell("1/HIGH/locality/scope=cache@baseline");
   expect(acrossTopologies(cells, chosen).map(each => each.key)).toEqual([
     "1/HIGH/locality/scope=cache@baseline",
     "2/HIGH/locality/scope=cache@baseline",
   ]);
-  expect(besides(cells, chosen).map(each => each.of.metric)).toEqual(["counter-0", "counter-1", "busy"]);
+  expect(otherMetrics(cells, chosen).map(each => each.of.metric)).toEqual(["counter-0", "counter-1", "busy"]);
 });
 
-test("boots are those of the two things that are compared: two kernels, or two settings on one kernel", () => {
+test("boots belong to two kernels, or to two settings on one kernel", () => {
   const kernels = sidesOf(cell("1/HIGH/busy/scope=cache"));
   expect(kernels.baseline.name).toBe("baseline");
   expect(kernels.candidate.dots.map(dot => dot.value)).toEqual([60, 60.1, 60.2, 60.3, 60.4, 60.5]);
@@ -99,7 +99,7 @@ test("boots are those of the two things that are compared: two kernels, or two s
   expect(settings.baseline.dots[0]?.value).toBe(40);
 });
 
-test("a study has the reference first, its primary metric before what it trades", () => {
+test("a study starts with the reference and the primary metric", () => {
   const [onBaseline] = studiesOf(xeon, cells);
   expect(onBaseline?.metrics.map(each => [each.name, each.evidence])).toEqual([
     ["busy", "performance"],
@@ -115,19 +115,19 @@ test("a study has the reference first, its primary metric before what it trades"
   ]);
 });
 
-test("the other half of a tradeoff is placed where it is evidence only", () => {
+test("work conservation is plotted only if it is evidence", () => {
   const [study] = studiesOf(xeon, cells);
   const [emulated] = studiesOf(tiny, cells);
-  const onHardware = study && tradeOf(xeon, study);
-  const onEmulated = emulated && tradeOf(tiny, emulated);
+  const onHardware = study && tradeoffOf(xeon, study);
+  const onEmulated = emulated && tradeoffOf(tiny, emulated);
   expect(onHardware?.dots).toHaveLength(2 * 2 * 6);
   expect(onHardware?.dots.every(dot => dot.conservation !== null)).toBe(true);
   expect(onEmulated?.conservation.evidence).toBe("none");
   expect(onEmulated?.dots.every(dot => dot.conservation === null)).toBe(true);
-  expect(study && tradeOf({ ...xeon, plan: { ...xeon.plan, tradeoff: null } }, study)).toBeNull();
+  expect(study && tradeoffOf({ ...xeon, plan: { ...xeon.plan, tradeoff: null } }, study)).toBeNull();
 });
 
-test("a published figure stands beside what was measured of the same setting, the reference setting too", () => {
+test("published figures are matched with measurements of the same setting", () => {
   const reference = {
     kernel: "v6.5",
     machine: "3900X",
@@ -149,7 +149,7 @@ test("a published figure stands beside what was measured of the same setting, th
   expect(published.map(row => row.measured?.mean ?? null)).toEqual([40, 42.5, null]);
 });
 
-test("a published change stands beside the same change, on one kernel", () => {
+test("published changes are matched with the same change on one kernel", () => {
   const origin = { kernel: "v5.4", machine: "one", source: "LKML" };
   const change = { ...origin, mean: 84.7, stddev: null, n: null, scenario: "HIGH", metric: "busy" };
   const references = [
@@ -162,7 +162,7 @@ test("a published change stands beside the same change, on one kernel", () => {
     [6.25, "%"],
     [null, "%"],
   ]);
-  // The candidate alone has the one setting, the baseline the other.
+  // Each of the two settings was measured on a different kernel.
   const apart = study.map(of =>
     of.kernel === "baseline" ? { ...of, candidate: null } : { ...of, baseline: null },
   );
@@ -172,7 +172,7 @@ test("a published change stands beside the same change, on one kernel", () => {
   ]);
 });
 
-test("command lines are shown without what the lab adds to each boot, once where the arms agree", () => {
+test("command lines omit the lab's parameters and are merged if equal", () => {
   expect(
     commandLines({
       baseline: "panic=0 wqlab.ip=192.0.2.1/24 wqlab.token=a nokaslr",
@@ -185,31 +185,31 @@ test("command lines are shown without what the lab adds to each boot, once where
   ]);
 });
 
-test("filters narrow by what a comparison is; every word that is searched is somewhere in its names", () => {
+test("filters match properties; search words match names", () => {
   const filter = reportSearch.defaults;
-  expect(filtered(cells, filter)).toHaveLength(cells.length);
+  expect(filterCells(cells, filter)).toHaveLength(cells.length);
   expect(
-    filtered(cells, { ...filter, topology: "tiny", evidence: "none" }).every(
+    filterCells(cells, { ...filter, topology: "tiny", evidence: "none" }).every(
       ({ of }) => of.metric === "busy",
     ),
   ).toBe(true);
   expect(
-    filtered(cells, { ...filter, q: "BUSY high" }).every(
+    filterCells(cells, { ...filter, q: "BUSY high" }).every(
       ({ of }) => of.metric === "busy" && of.scenario === "HIGH",
     ),
   ).toBe(true);
-  expect(filtered(cells, { ...filter, verdict: ["no_evidence"] })).toHaveLength(
+  expect(filterCells(cells, { ...filter, verdict: ["no_evidence"] })).toHaveLength(
     cells.filter(({ of }) => of.verdict === "no_evidence").length,
   );
-  expect(filtered(cells, { ...filter, q: "nothing-like-it" })).toEqual([]);
+  expect(filterCells(cells, { ...filter, q: "nothing-like-it" })).toEqual([]);
 });
 
-test("changing one part of a comparison keeps the others as far as they exist", () => {
+test("changing one part of a comparison keeps the others if possible", () => {
   const chosen = cell("1/LOW/locality/scope=cache@baseline");
   expect(nearest(cells, chosen, "target", "2").key).toBe("2/LOW/locality/scope=cache@baseline");
   expect(nearest(cells, chosen, "metric", "busy").key).toBe("1/LOW/busy/scope=cache@baseline");
   expect(nearest(cells, chosen, "setting", "scope=system").of.setting).toBe("scope=system");
-  const settings = places(cells, chosen).find(each => each.place === "setting");
-  // Within a settings study the reference is not compared with itself.
+  const settings = partChoices(cells, chosen).find(each => each.place === "setting");
+  // In a settings study the reference is not compared with itself.
   expect(settings?.options.map(each => each.value)).toEqual(["scope=cache"]);
 });

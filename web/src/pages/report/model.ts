@@ -1,6 +1,5 @@
 /**
- * What of a report is shown where: looks up, groups and orders what the server computed. No figure, verdict or sentence
- * is made here.
+ * View model of a report: looks up, groups and sorts data from the server. It computes no figures or verdicts.
  */
 import type {
   Arm,
@@ -13,24 +12,27 @@ import type {
   TargetReport,
   Verdict,
 } from "@/api/types";
-import { BY_WEIGHT } from "@/lib/words";
+import { VERDICT_ORDER } from "@/lib/words";
 
 /** One comparison and the target it belongs to. */
 export interface Cell {
   key: string;
   target: TargetReport;
   of: Comparison;
-  /** The means and spreads that stand in one column with it: they share their decimal places, as in the mailed report. */
+  /** Arms shown in the same table column; they use the same number of decimal places, as in the plain-text report. */
   column: readonly (ArmSummary | null)[];
 }
 
-/** A comparison's name in an address: `2/HIGH/local_l3_share/scope=cache,strict=1@baseline`; `@` for a settings study. */
+/**
+ * Key of a comparison in the URL: `2/HIGH/local_l3_share/scope=cache,strict=1@baseline`. `@KERNEL` marks a settings
+ * study.
+ */
 export function cellKey(run: number, of: Comparison): string {
   const kernel = of.question === "setting" ? `@${of.kernel ?? ""}` : "";
   return `${run}/${of.scenario}/${of.metric}${of.setting || kernel ? `/${of.setting}${kernel}` : ""}`;
 }
 
-/** All comparisons of a report, in its order. */
+/** Return all comparisons of a report in order. */
 export function cellsOf(report: Report): Cell[] {
   const columns = new Map<string, (ArmSummary | null)[]>();
   return report.targets.flatMap(target =>
@@ -50,44 +52,44 @@ function columnName(key: string, run: number, of: Comparison): string {
   return of.role === "explanatory" || of.evidence === "none" ? key : `${run} ${of.metric}`;
 }
 
-/** What a page shows that names no cell: of the worst target the comparison that carries its verdict. */
+/** Return the default comparison: the one that decides the verdict of the worst target. */
 export function firstCell(cells: readonly Cell[]): Cell | undefined {
   const primaries = cells.filter(({ of }) => of.role === "primary");
-  const carrying = primaries
+  const deciding = primaries
     .filter(({ of, target }) => of.verdict === target.verdict)
     .toSorted((a, b) => weight(a.target.verdict) - weight(b.target.verdict));
-  return carrying[0] ?? primaries[0] ?? cells[0];
+  return deciding[0] ?? primaries[0] ?? cells[0];
 }
 
 function weight(verdict: Verdict): number {
-  return BY_WEIGHT.indexOf(verdict);
+  return VERDICT_ORDER.indexOf(verdict);
 }
 
 // --- the matrix ---------------------------------------------------------------------------------------------------
 
 export interface MatrixRow {
   target: TargetReport;
-  /** Null where nothing was compared. */
+  /** Null if there are no comparisons. */
   metric: string | null;
   evidence: Evidence | null;
-  /** One per column; missing where this device has no such comparison. */
+  /** One per column; undefined if this device has no such comparison. */
   cells: (Cell | undefined)[];
 }
 
-/** One plan and one question: devices by scenarios and settings. */
+/** Matrix of one plan and one question: devices by scenarios and settings. */
 export interface Matrix {
   id: string;
   plan: string;
   question: Question;
-  /** The kernel that settings were compared on. */
+  /** The kernel on which settings were compared. */
   kernel: Arm | null;
-  /** The setting that others are compared with; empty for kernels. */
+  /** Reference setting; empty for kernel comparisons. */
   reference: string;
   scenarios: { name: string; summary: string; settings: string[] }[];
   rows: MatrixRow[];
 }
 
-/** `metric` "": of each device its primary one. */
+/** Return the matrices of a metric; "" selects the primary metric of each device. */
 export function matricesOf(report: Report, cells: readonly Cell[], metric: string): Matrix[] {
   const chosen = cells.filter(({ of }) => (metric ? of.metric === metric : of.role === "primary"));
   const plans = [...new Set(report.targets.map(target => target.plan.name))];
@@ -132,14 +134,14 @@ function place(run: number, scenario: string, setting: string): string {
   return `${run}\n${scenario}\n${setting}`;
 }
 
-/** Metrics that somebody judges on some device, in the plans' order: what a matrix can show. */
+/** Return the metrics with a verdict on any device, in the plans' order. */
 export function judgedMetrics(cells: readonly Cell[]): string[] {
   return [...new Set(cells.filter(({ of }) => of.role !== "explanatory").map(({ of }) => of.metric))];
 }
 
 // --- one cell -----------------------------------------------------------------------------------------------------
 
-/** The same question on every topology, in the report's order. */
+/** Return the same comparison on every topology, in the report's order. */
 export function acrossTopologies(cells: readonly Cell[], { target, of }: Cell): Cell[] {
   return cells.filter(
     each =>
@@ -151,8 +153,8 @@ export function acrossTopologies(cells: readonly Cell[], { target, of }: Cell): 
   );
 }
 
-/** What else the same boots say: every other metric of the same scenario and setting, counters that explain first. */
-export function besides(cells: readonly Cell[], { target, of }: Cell): Cell[] {
+/** Return the other metrics of the same boots, explanatory metrics first. */
+export function otherMetrics(cells: readonly Cell[], { target, of }: Cell): Cell[] {
   const order = ["explanatory", "secondary", "primary"];
   return cells
     .filter(
@@ -170,18 +172,19 @@ function sameQuestion(a: Comparison, b: Comparison): boolean {
   return a.question === b.question && a.kernel === b.kernel;
 }
 
-/** One boot's value. */
+/** Value of one boot. */
 export interface BootDot {
   block: number;
   value: number;
 }
 
-/** The two things compared, and each boot's value of them. */
+/** Names and boot values of the two compared arms. */
 export interface Sides {
   baseline: { name: string; dots: BootDot[] };
   candidate: { name: string; dots: BootDot[] };
 }
 
+/** Return both arms of a comparison with the values of their boots. */
 export function sidesOf({ target, of }: Cell): Sides {
   const dots = (arm: Arm, setting: string) =>
     target.values
@@ -209,13 +212,13 @@ export function sidesOf({ target, of }: Cell): Sides {
 
 // --- settings -----------------------------------------------------------------------------------------------------
 
-/** One kernel's settings on one device: a row per scenario and setting, the reference first. */
+/** Settings study of one kernel on one device: one row per scenario and setting, reference first. */
 export interface Study {
   kernel: Arm | null;
   reference: string;
-  /** The metric that is judged; others stand beside it. */
+  /** Primary metric. */
   primary: string;
-  /** In the order of their columns, the primary first. */
+  /** Metrics in column order, primary first. */
   metrics: StudyMetric[];
   rows: StudyRow[];
 }
@@ -232,15 +235,16 @@ export interface StudyRow {
   scenario: string;
   setting: string;
   isReference: boolean;
-  /** Metric -> mean and spread of this setting. */
+  /** Mean and standard deviation of this setting by metric. */
   figures: Map<string, ArmSummary | null>;
-  /** Of the primary metric; null for the reference itself. */
+  /** Comparison of the primary metric; null for the reference. */
   primary: Cell | null;
 }
 
+/** Return the settings studies of a target, one per kernel. */
 export function studiesOf(target: TargetReport, cells: readonly Cell[]): Study[] {
-  const asked = cells.filter(({ of, target: its }) => its === target && of.question === "setting");
-  return [...Map.groupBy(asked, ({ of }) => of.kernel ?? null)].flatMap(([kernel, group]) => {
+  const settingCells = cells.filter(({ of, target: its }) => its === target && of.question === "setting");
+  return [...Map.groupBy(settingCells, ({ of }) => of.kernel ?? null)].flatMap(([kernel, group]) => {
     const first = group.find(({ of }) => of.role === "primary");
     return first ? [study(target, kernel, first.of, group)] : [];
   });
@@ -248,13 +252,13 @@ export function studiesOf(target: TargetReport, cells: readonly Cell[]): Study[]
 
 function study(target: TargetReport, kernel: Arm | null, first: Comparison, group: readonly Cell[]): Study {
   const { tradeoff, metrics } = target.plan;
-  // What others published of it, and what its settings trade: the columns that a reader compares.
-  const wanted = new Set([
+  // Columns: the primary metric, metrics with published figures, and both sides of the tradeoff.
+  const names = new Set([
     first.metric,
     ...target.references.map(each => each.metric),
     ...(tradeoff ? [tradeoff.work_conservation, tradeoff.locality] : []),
   ]);
-  const shown = [...wanted].flatMap(name => {
+  const shown = [...names].flatMap(name => {
     const of = group.find(each => each.of.metric === name)?.of;
     const summary = metrics.find(each => each.name === name)?.summary ?? "";
     return of ? [{ name, unit: of.unit, summary, evidence: of.evidence }] : [];
@@ -277,7 +281,9 @@ function study(target: TargetReport, kernel: Arm | null, first: Comparison, grou
   return { kernel, reference: first.reference, primary: first.metric, metrics: shown, rows };
 }
 
-/** One boot of one setting, placed by what its settings trade. `conservation` null: no evidence here, or not measured. */
+/**
+ * One boot of one setting in the tradeoff figure. `conservation` is null if it is not evidence or was not measured.
+ */
 export interface TradeDot {
   scenario: string;
   setting: string;
@@ -292,8 +298,8 @@ export interface Trade {
   dots: TradeDot[];
 }
 
-/** The plan's tradeoff as this kernel's boots show it; null where the plan names none or its locality is no evidence. */
-export function tradeOf(target: TargetReport, of: Study): Trade | null {
+/** Return the data of the tradeoff figure; null if the plan defines none or locality is not evidence. */
+export function tradeoffOf(target: TargetReport, of: Study): Trade | null {
   const { tradeoff } = target.plan;
   const metric = (name: string | undefined) => of.metrics.find(each => each.name === name);
   const locality = metric(tradeoff?.locality);
@@ -325,13 +331,15 @@ export function tradeOf(target: TargetReport, of: Study): Trade | null {
 export interface PublishedRow {
   key: string;
   reference: Reference;
-  /** What this lab measured of the same scenario, setting and metric, or of the same change; null where it did not. */
+  /**
+   * This lab's measurement of the same scenario, setting and metric, or of the same change; null if there is none.
+   */
   measured: { mean: number; stddev?: number | null } | null;
   unit: string;
   evidence: Evidence | null;
 }
 
-/** Published figures and what was measured here of the same thing, of two kernels on the baseline. They are in no computation. */
+/** Match published figures with this lab's measurements, preferably on the baseline. For display only. */
 export function publishedOf(target: TargetReport): PublishedRow[] {
   return target.references.map(reference => {
     const { scenario, setting, metric, relative_to: base, source } = reference;
@@ -351,7 +359,7 @@ export function publishedOf(target: TargetReport): PublishedRow[] {
   });
 }
 
-/** What was measured with a setting on a kernel. */
+/** Return the measured values of a setting on a kernel. */
 function armOf(cells: readonly Comparison[], kernel: Arm, setting: string): ArmSummary | null {
   for (const of of cells) {
     if (of.question === "kernel") {
@@ -366,20 +374,20 @@ function armOf(cells: readonly Comparison[], kernel: Arm, setting: string): ArmS
 
 // --- environment --------------------------------------------------------------------------------------------------
 
-const OF_THE_LAB = "wqlab.";
+const LAB_PARAMETER_PREFIX = "wqlab.";
 
 export interface CommandLine {
   of: string;
   text: string;
-  /** The lab's own arguments are left out. */
+  /** True if the lab's parameters were removed. */
   shortened: boolean;
 }
 
-/** Kernel command lines; arms that have the same share one. */
+/** Return the kernel command lines; equal ones are merged. */
 export function commandLines(cmdline: Partial<Record<Arm, string>>): CommandLine[] {
   const arms = Object.entries(cmdline).map(([arm, line]) => {
     const words = line.split(/\s+/).filter(Boolean);
-    const kept = words.filter(word => !word.startsWith(OF_THE_LAB));
+    const kept = words.filter(word => !word.startsWith(LAB_PARAMETER_PREFIX));
     return { arm, text: kept.join(" "), shortened: kept.length < words.length };
   });
   return [...Map.groupBy(arms, ({ text }) => text)].map(([text, of]) => ({

@@ -3,7 +3,7 @@ import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { type FormEvent, useEffect } from "react";
 import { sessionQuery, useSignIn } from "@/api/session";
 import { Button, PasswordInput, TextInput } from "@/kit";
-import { safeNext } from "@/lib/next";
+import { safeRedirectPath } from "@/lib/redirect";
 import { FormError } from "@/parts/FormError";
 import { Page } from "@/parts/Page";
 import classes from "./SignInPage.module.css";
@@ -11,12 +11,12 @@ import classes from "./SignInPage.module.css";
 const route = getRouteApi("/sign-in");
 
 export function SignInPage() {
-  const next = safeNext(route.useSearch().next);
+  const next = safeRedirectPath(route.useSearch().next);
   const router = useRouter();
   const { data: session } = useQuery(sessionQuery);
   const signIn = useSignIn();
 
-  // Signed in already, here or in another tab.
+  // Leave the page if the user is already signed in, also in another tab.
   useEffect(() => {
     if (session?.user) router.history.replace(next);
   }, [session, next, router]);
@@ -32,8 +32,8 @@ export function SignInPage() {
       title="Sign in"
       lead={
         session?.public_reading
-          ? "Everybody may read here. To submit, sign in."
-          : "This lab is read by those who have an account."
+          ? "You can browse without an account. Sign in to submit."
+          : "Sign in to use this lab."
       }
     >
       <form className={classes.form} onSubmit={submit}>
@@ -53,15 +53,15 @@ export function SignInPage() {
           autoComplete="current-password"
           required
           withAsterisk={false}
-          visibilityToggleButtonProps={{ "aria-label": "Show the password" }}
+          visibilityToggleButtonProps={{ "aria-label": "Show password" }}
         />
         <Button type="submit" loading={signIn.isPending} disabled={session === undefined}>
           Sign in
         </Button>
       </form>
       <p className="muted">
-        An administrator of the lab makes accounts. The first one is printed once, by <code>make demo</code>{" "}
-        or <code>make up</code>, when they start a new lab.
+        Accounts are created by the lab's administrators. <code>make demo</code> and <code>make up</code>{" "}
+        print the first administrator's password once, when they start a new lab.
       </p>
     </Page>
   );

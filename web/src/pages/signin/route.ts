@@ -7,7 +7,7 @@ export const signInRoute = createRoute({
   getParentRoute: () => rootRoute,
   path: "/sign-in",
   ...searchParams({
-    /** Where to go then: a path of this lab. */
+    /** Path to open after signing in. */
     next: text(8000),
   }),
   component: lazyPage(() => import("./SignInPage"), "SignInPage"),

@@ -3,30 +3,30 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { api, dataOf } from "@/api/client";
 import { submissionsQuery } from "@/api/queries";
-import { useMay, useSession } from "@/api/session";
+import { useHasScope, useSession } from "@/api/session";
 import type { SubmissionSteps } from "@/api/types";
 import { toast } from "@/app/toasts";
 import { ConfirmDialog } from "@/parts/ConfirmDialog";
 import classes from "./SubmissionPage.module.css";
 
-/** The report once there is one; cancel and retry for the owner and for maintainers. */
+/** Report link once finished; cancel and retry for the owner and maintainers. */
 export function Actions({ steps }: { steps: SubmissionSteps }) {
   const { submission, cancel_requested_at } = steps;
   const session = useSession();
-  const may = useMay();
-  const [asked, ask] = useState<"cancel" | "retry" | null>(null);
+  const may = useHasScope();
+  const [dialog, openDialog] = useState<"cancel" | "retry" | null>(null);
   const finished = submission.state === "finished";
   const own = may("submit") && (session?.user?.name === submission.owner || may("maintain"));
-  const close = () => ask(null);
+  const close = () => openDialog(null);
   return (
     <>
       {finished && (
         <Link to="/submissions/$id/report" params={{ id: submission.id }} className={classes.primary}>
-          Read the report
+          View report
         </Link>
       )}
       {own && finished && (
-        <button type="button" className={classes.button} onClick={() => ask("retry")}>
+        <button type="button" className={classes.button} onClick={() => openDialog("retry")}>
           Retry
         </button>
       )}
@@ -35,13 +35,13 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
           type="button"
           className={classes.button}
           disabled={cancel_requested_at !== null}
-          onClick={() => ask("cancel")}
+          onClick={() => openDialog("cancel")}
         >
           {cancel_requested_at === null ? "Cancel" : "Canceling"}
         </button>
       )}
-      <Cancel id={submission.id} open={asked === "cancel" && !finished} close={close} />
-      <Retry id={submission.id} open={asked === "retry"} close={close} />
+      <Cancel id={submission.id} open={dialog === "cancel" && !finished} close={close} />
+      <Retry id={submission.id} open={dialog === "retry"} close={close} />
     </>
   );
 }
@@ -70,7 +70,7 @@ function Cancel({ id, open, close }: DialogProps) {
     <ConfirmDialog
       open={open}
       title={`Cancel submission ${id}?`}
-      confirm="Cancel it"
+      confirm="Cancel submission"
       dangerous
       busy={cancel.isPending}
       error={cancel.error?.message}
@@ -80,8 +80,14 @@ function Cancel({ id, open, close }: DialogProps) {
         close();
       }}
     >
-      <p>Nothing new starts, devices at work are given back, and there will be no verdict.</p>
-      <p>Consoles and samples so far stay to be read. It cannot be resumed, only submitted again.</p>
+      <p>
+        Queued work is dropped, running work is stopped and its devices are released. There will be no
+        verdict.
+      </p>
+      <p>
+        Consoles and samples recorded so far are kept. A canceled submission cannot be resumed; use Retry to
+        submit it again.
+      </p>
     </ConfirmDialog>
   );
 }
@@ -96,7 +102,7 @@ function Retry({ id, open, close }: DialogProps) {
       ),
     onSuccess: again => {
       void client.invalidateQueries({ queryKey: submissionsQuery({}).queryKey.slice(0, 1) });
-      toast({ text: `Submitted again as ${again.id}.` });
+      toast({ text: `Submission ${again.id} created.` });
       close();
       void navigate({ to: "/submissions/$id", params: { id: again.id } });
     },
@@ -104,8 +110,8 @@ function Retry({ id, open, close }: DialogProps) {
   return (
     <ConfirmDialog
       open={open}
-      title={`Submit ${id} again?`}
-      confirm="Submit again"
+      title={`Retry submission ${id}?`}
+      confirm="Retry"
       busy={retry.isPending}
       error={retry.error?.message}
       onConfirm={() => retry.mutate()}
@@ -115,10 +121,10 @@ function Retry({ id, open, close }: DialogProps) {
       }}
     >
       <p>
-        The same request, as a new submission of yours. Kernels that were built are used again; all boots are
-        made anew.
+        This creates a new submission with the same request, owned by you. Existing kernel builds are reused;
+        all boots are repeated.
       </p>
-      <p>This submission and its report stay as they are.</p>
+      <p>Submission {id} and its report are kept.</p>
     </ConfirmDialog>
   );
 }

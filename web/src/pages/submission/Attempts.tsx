@@ -6,23 +6,23 @@ import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import classes from "./panels.module.css";
 import { toBoot, toBuild, toRun, toSeries } from "./selection";
-import { attemptWhere } from "./steps";
+import { attemptName } from "./steps";
 
-/** Everything that went wrong on the way, the latest first; tried again or not, none left out. */
+/** All failed attempts, retried or not, latest first. */
 export function Attempts({ steps }: { steps: SubmissionSteps }) {
   const { attempts } = steps;
   return (
     <Section
       id="failures"
-      title="What went wrong on the way"
+      title="Failed attempts"
       lead={
         attempts.length > 0
-          ? `${count(attempts.length, "failed attempt")}, also what a later one made up for; the latest first.`
+          ? `${count(attempts.length, "failed attempt")}, latest first, including those that were retried successfully.`
           : undefined
       }
     >
       {attempts.length === 0 ? (
-        <p className="muted">Nothing so far: every attempt went through.</p>
+        <p className="muted">No failed attempts.</p>
       ) : (
         <ol className={classes.attempts}>
           {attempts.toReversed().map((attempt, at) => (
@@ -32,11 +32,11 @@ export function Attempts({ steps }: { steps: SubmissionSteps }) {
                 failure={attempt.failure}
                 what={
                   <>
-                    {attemptWhere(attempt)}, <RelativeTime at={attempt.at} absent="some time" />
+                    {attemptName(attempt)}, <RelativeTime at={attempt.at} absent="unknown time" />
                   </>
                 }
                 actions={<Source attempt={attempt} steps={steps} />}
-                told={steps.submission.failure}
+                mainFailure={steps.submission.failure}
               />
             </li>
           ))}
@@ -59,7 +59,7 @@ function Source({ attempt, steps }: { attempt: AttemptView; steps: SubmissionSte
   );
 }
 
-/** Where to read on: the console of the boot that failed, else the newest of its block. */
+/** Link to the failed step: the console of the failed boot, or else of the newest boot of its block. */
 function sourceOf(attempt: AttemptView, steps: SubmissionSteps) {
   if (attempt.what === "apply") return { to: toSeries(), word: "Series" };
   if (attempt.build_id !== null) return { to: toBuild(attempt.build_id), word: "Build log" };
@@ -67,6 +67,6 @@ function sourceOf(attempt: AttemptView, steps: SubmissionSteps) {
   const boots =
     run?.boots.filter(each => each.block === attempt.block && each.attempt === attempt.attempt) ?? [];
   const boot = boots.find(each => each.arm === attempt.arm) ?? boots.at(-1);
-  if (run && boot) return { to: toBoot(run.id, boot.id), word: "Console of this boot" };
+  if (run && boot) return { to: toBoot(run.id, boot.id), word: "Console" };
   return { to: toRun(attempt.run_id ?? 0), word: "Run" };
 }

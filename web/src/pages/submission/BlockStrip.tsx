@@ -7,8 +7,8 @@ import { toBoot } from "./selection";
 import { bootsByBlock, CELL_WORDS, type Cell, cellsOf, LETTER } from "./steps";
 
 /**
- * A run's blocks in order, each boot a cell with its arm's letter; the cell's form says its state, its colour the arm. One
- * stop for Tab, however many boots: arrows go from boot to boot.
+ * A run's blocks in order, one cell per boot: letter and color show the arm, the shape shows the state. The strip is
+ * one tab stop; arrow keys move between boots.
  */
 export function BlockStrip({ run, boot }: { run: RunStep; boot: number | null }) {
   const byBlock = bootsByBlock(run.boots);
@@ -54,11 +54,11 @@ interface BlockProps {
   boots: readonly BootStep[];
   run: number;
   chosen: number | null;
-  /** The boot that Tab stops at. */
+  /** The boot that receives focus from Tab. */
   stop: number | null;
 }
 
-/** An answer shares what did not change with the one before, so of 100 blocks only those at work are drawn again. */
+/** Query results share unchanged objects, so only blocks that changed are rendered again. */
 const Block = memo(
   ({ block, boots, run, chosen, stop }: BlockProps) => {
     const again = block.discarded > 0 ? `, ${block.discarded} discarded` : "";
@@ -69,7 +69,7 @@ const Block = memo(
         aria-label={`Block ${block.block + 1}${again}`}
       >
         {cellsOf(block, boots).map((cell, position) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a block's cells are known by their position
+          // biome-ignore lint/suspicious/noArrayIndexKey: cells are identified by their position
           <CellView key={position} {...{ cell, run, block, chosen, stop }} />
         ))}
         {block.discarded > 0 && (
@@ -93,7 +93,7 @@ function CellView({ cell, run, block, chosen, stop }: Omit<BlockProps, "boots"> 
   const { arm, state, boot } = cell;
   const words = `Block ${block.block + 1}, ${arm}: ${CELL_WORDS[state]}${
     boot?.failure ? `, ${oneLine(boot.failure.summary)}` : ""
-  }${block.discarded > 0 ? `; ${block.discarded} discarded before` : ""}`;
+  }${block.discarded > 0 ? `; ${block.discarded} discarded` : ""}`;
   if (!boot) {
     return (
       <span className={classes.cell} data-arm={arm} data-state={state} title={words}>
@@ -121,15 +121,15 @@ function CellView({ cell, run, block, chosen, stop }: Omit<BlockProps, "boots"> 
   );
 }
 
-/** What the forms of the cells mean. */
+/** Legend for the cells of a strip. */
 export function StripLegend() {
   const kinds: { state: Cell["state"]; word: string }[] = [
-    { state: "pending", word: "to come" },
+    { state: "pending", word: "pending" },
     { state: "booting", word: "booting" },
     { state: "measuring", word: "measuring" },
     { state: "passed", word: "passed" },
     { state: "failed", word: "failed" },
-    { state: "lost", word: "will not come" },
+    { state: "lost", word: "not run" },
   ];
   return (
     <p className={classes.legend}>

@@ -14,16 +14,22 @@ import { FailureCard } from "@/parts/FailureCard";
 import { Progress } from "@/parts/Progress";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
-import { errorLines, linesWith, warningText } from "./buildlog";
+import { errorLines, findLines, warningText } from "./buildlog";
 import classes from "./panels.module.css";
-import { Listed } from "./RunPanel";
+import { DetailList } from "./RunPanel";
 import type { Selection } from "./selection";
-import { useLogAddress } from "./useAddress";
+import { useLogAddress } from "./useLogAddress";
 
 type BuildSelection = Extract<Selection, { kind: "build" }>;
 
-/** A kernel: what went wrong first, then its log, then how to build it again. */
-export function BuildPanel({ selection, told }: { selection: BuildSelection; told: Failure | null }) {
+/** Details of a build: failure, log, facts and the command to reproduce it. */
+export function BuildPanel({
+  selection,
+  mainFailure,
+}: {
+  selection: BuildSelection;
+  mainFailure: Failure | null;
+}) {
   const { build } = selection;
   const { data: view, error } = useQuery(buildQuery(build.id, build.finished_at));
   return (
@@ -31,17 +37,17 @@ export function BuildPanel({ selection, told }: { selection: BuildSelection; tol
       <div className={classes.head}>
         <div className={classes.title}>
           <h2>
-            Build of the {build.arm} <span className="muted">no. {build.id}</span>
+            Build of the {build.arm} <span className="muted">#{build.id}</span>
           </h2>
           <StateBadge state={build.state} outcome={build.outcome} />
         </div>
         <span className="muted">
           {build.recipe}, {build.arch}
-          {build.reused && ", made earlier for the same content"}
+          {build.reused && ", reused from an earlier build of the same source"}
         </span>
       </div>
       {build.failure && (
-        <FailureCard failure={build.failure} what={`build of the ${build.arm}`} told={told} />
+        <FailureCard failure={build.failure} what={`build of the ${build.arm}`} mainFailure={mainFailure} />
       )}
       {build.has_log ? <LogOf selection={selection} view={view} /> : <NoLog build={build} />}
       {view ? <Facts view={view} /> : error ? <p>{error.message}</p> : <Skeleton lines={6} />}
@@ -52,18 +58,18 @@ export function BuildPanel({ selection, told }: { selection: BuildSelection; tol
 function NoLog({ build }: { build: BuildStep }) {
   if (build.state === "finished")
     return (
-      <EmptyState title="This build has no log">
+      <EmptyState title="No log">
         {build.outcome === "canceled"
-          ? "It was canceled before it ended."
-          : "It ended before the compiler ran, or the log could not be kept."}
+          ? "The build was canceled before it finished."
+          : "The build ended before the compiler ran, or the log could not be stored."}
       </EmptyState>
     );
   return (
     <div className={classes.nothing}>
       <Progress done={build.progress_done} total={build.progress_total} noun="steps">
-        {oneLine(build.progress) || (build.state === "running" ? "begins" : "waits for a builder")}
+        {oneLine(build.progress) || (build.state === "running" ? "Starting" : "Waiting for a builder")}
       </Progress>
-      <p className="muted">The log comes when the build ends.</p>
+      <p className="muted">The log is available when the build ends.</p>
     </div>
   );
 }
@@ -73,10 +79,10 @@ function LogOf({ selection, view }: { selection: BuildSelection; view: BuildView
   const file = useQuery(fileQuery(buildLogUrl(build.id)));
   if (file.error)
     return (
-      <EmptyState title="The log could not be read">
+      <EmptyState title="The log could not be loaded">
         {file.error.message}{" "}
         <button type="button" className={classes.button} onClick={() => void file.refetch()}>
-          Try again
+          Retry
         </button>
       </EmptyState>
     );
@@ -96,12 +102,12 @@ function ReadLog({
   const { build } = selection;
   const { address: chosen, onAddress, lineHref } = useLogAddress(selection);
   const excerpt = build.failure?.excerpt ?? "";
-  const errors = useMemo(() => linesWith(log, errorLines(clean(excerpt))), [log, excerpt]);
-  // A log that tells why the build failed opens there, unless the address says where.
+  const errors = useMemo(() => findLines(log, errorLines(clean(excerpt))), [log, excerpt]);
+  // Open at the first error, unless the URL selects a line.
   const address = { ...chosen, line: chosen.line ?? errors[0] ?? null };
   const warnings = useMemo(() => view?.new_warnings ?? [], [view]);
   const placed = useMemo(
-    () => warnings.map(each => ({ warning: each, line: linesWith(log, [warningText(each)])[0] ?? null })),
+    () => warnings.map(each => ({ warning: each, line: findLines(log, [warningText(each)])[0] ?? null })),
     [log, warnings],
   );
   const marked = useMemo(
@@ -123,23 +129,23 @@ function ReadLog({
   return (
     <>
       {errors.length > 0 && (
-        <Listed title={count(errors.length, "error")}>
+        <DetailList title={count(errors.length, "error")}>
           {errors.map(line => (
             <li key={line}>
               {toLine(line)} <code>{clean(log.line(line) ?? "")}</code>
             </li>
           ))}
-        </Listed>
+        </DetailList>
       )}
       {placed.length > 0 && (
-        <Listed title={`${count(placed.length, "warning")} that the baseline does not have`}>
+        <DetailList title={count(placed.length, "new warning")}>
           {placed.map(({ warning, line }) => (
             <li key={`${warning.where} ${warning.text}`}>
               {line !== null && toLine(line)} <code>{clean(warning.where)}</code> {oneLine(warning.text)}{" "}
               {warning.option && <code className="muted">{clean(warning.option)}</code>}
             </li>
           ))}
-        </Listed>
+        </DetailList>
       )}
       <div className={classes.log}>
         <LogView
@@ -160,27 +166,27 @@ function ReadLog({
 function Facts({ view }: { view: BuildView }) {
   return (
     <section className={classes.listed}>
-      <h3>This kernel</h3>
+      <h3>Kernel</h3>
       <dl className="facts">
-        <dt>release</dt>
+        <dt>Release</dt>
         <dd>{view.release ? <code>{clean(view.release)}</code> : "\u2013"}</dd>
-        <dt>build-id</dt>
+        <dt>Build-id</dt>
         <dd>{view.build_id_gnu ? <code>{view.build_id_gnu}</code> : "\u2013"}</dd>
-        <dt>base</dt>
+        <dt>Base</dt>
         <dd>
           <code>{view.base_commit.slice(0, 12)}</code> of {view.tree}
         </dd>
-        <dt>source</dt>
+        <dt>Source</dt>
         <dd>
           <code>{view.tree_oid.slice(0, 12)}</code> (git tree)
         </dd>
-        <dt>compiler</dt>
+        <dt>Compiler</dt>
         <dd>{oneLine(view.compiler) || "\u2013"}</dd>
-        <dt>took</dt>
+        <dt>Duration</dt>
         <dd>{!view.duration_s ? "\u2013" : duration(view.duration_s)}</dd>
         {view.artifacts.length > 0 && (
           <>
-            <dt>files</dt>
+            <dt>Files</dt>
             <dd className={classes.files}>
               {view.artifacts.map(file => (
                 <a key={file.sha256} href={`/api/v1/builds/${view.id}/artifacts/${file.sha256}`}>
@@ -193,8 +199,8 @@ function Facts({ view }: { view: BuildView }) {
       </dl>
       {view.reproducer && (
         <CommandBlock
-          label="Build it again"
-          commands={[{ name: "build it again", text: clean(view.reproducer) }]}
+          label="Reproduce this build"
+          commands={[{ name: "Build command", text: clean(view.reproducer) }]}
         />
       )}
     </section>

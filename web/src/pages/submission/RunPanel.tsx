@@ -8,7 +8,7 @@ import { useConsole, useLogVersion } from "@/console/useLog";
 import { NativeSelect } from "@/kit";
 import { bytes } from "@/lib/numbers";
 import { duration } from "@/lib/time";
-import { oneLine, spoken } from "@/lib/words";
+import { humanize, oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { FailureCard } from "@/parts/FailureCard";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -16,12 +16,18 @@ import { StateBadge } from "@/parts/StateBadge";
 import classes from "./panels.module.css";
 import { type Selection, toBoot, toRun } from "./selection";
 import { bootName, waitText } from "./steps";
-import { useLogAddress } from "./useAddress";
+import { useLogAddress } from "./useLogAddress";
 
 type RunSelection = Extract<Selection, { kind: "run" }>;
 
-/** A run's boots: the console of one of them, and what is known of it. */
-export function RunPanel({ selection, told }: { selection: RunSelection; told: Failure | null }) {
+/** Details of a run: console and facts of the selected boot. */
+export function RunPanel({
+  selection,
+  mainFailure,
+}: {
+  selection: RunSelection;
+  mainFailure: Failure | null;
+}) {
   const { run, boot } = selection;
   return (
     <div className={classes.panel}>
@@ -30,13 +36,19 @@ export function RunPanel({ selection, told }: { selection: RunSelection; told: F
         <BootConsole key={boot.id} selection={selection} boot={boot} />
       ) : (
         <div className={classes.nothing}>
-          <EmptyState title={run.state === "finished" ? "This run made no boot" : "No boot yet"}>
-            {run.state === "finished" ? "Its failure says why." : `${waitText(run, "")}.`}
+          <EmptyState title={run.state === "finished" ? "No boots" : "No boots yet"}>
+            {run.state === "finished"
+              ? "The run failed before its first boot; see the failure below."
+              : `${waitText(run, "")}.`}
           </EmptyState>
         </div>
       )}
       {run.failure && (
-        <FailureCard failure={run.failure} what={`${run.plan} on ${run.device_type}`} told={told} />
+        <FailureCard
+          failure={run.failure}
+          what={`${run.plan} on ${run.device_type}`}
+          mainFailure={mainFailure}
+        />
       )}
       {boot && <BootFacts boot={boot} known={run.failure?.summary} />}
     </div>
@@ -65,10 +77,10 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
                 search={before => ({ ...before, ...toRun(run.id) })}
                 resetScroll={false}
               >
-                Go on with the newest
+                Follow the newest boot
               </Link>
             ) : (
-              <span className="muted">goes on with the newest</span>
+              <span className="muted">following the newest boot</span>
             ))}
         </span>
         <NativeSelect
@@ -80,14 +92,14 @@ function BootHead({ selection: { run, boot, pinned } }: { selection: RunSelectio
           onChange={event => go(run.boots.find(each => String(each.id) === event.currentTarget.value))}
           data={
             run.boots.length === 0
-              ? [{ value: "", label: "no boot yet" }]
+              ? [{ value: "", label: "No boots yet" }]
               : run.boots.map(each => ({ value: String(each.id), label: optionOf(each) }))
           }
         />
         <button
           type="button"
           className={classes.button}
-          aria-label="Boot before"
+          aria-label="Previous boot"
           disabled={at <= 0}
           onClick={() => go(run.boots[at - 1])}
         >
@@ -158,7 +170,7 @@ function ReadConsole({
 }: OpenProps & { log: Log; findings: readonly FindingView[] }) {
   const { address: chosen, onAddress, lineHref } = useLogAddress(selection);
   const version = useLogVersion(log);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the lines of the findings come with the text
+  // biome-ignore lint/correctness/useExhaustiveDependencies: line numbers of findings depend on the text loaded so far
   const found = useMemo(
     () =>
       findings
@@ -166,7 +178,7 @@ function ReadConsole({
         .map(finding => ({ finding, line: log.lineAt(finding.console_offset) })),
     [findings, log, version],
   );
-  // A console that tells why the boot died opens there, unless the address says where.
+  // Open at the fatal finding, unless the URL selects a line.
   const fatal = boot.state === "finished" ? found.find(each => each.finding.fatal)?.line : undefined;
   const address = { ...chosen, line: chosen.line ?? fatal ?? null };
   const lines = found.map(each => each.line).join(" ");
@@ -183,13 +195,13 @@ function ReadConsole({
           download={{ href: consoleUrl(run.id, boot.id), file: `run-${run.id}-boot-${boot.id}-console.txt` }}
           marked={marked}
           terminal
-          note={boot.console_truncated && "The device printed more than the lab keeps; the rest is missing."}
-          empty={boot.state === "finished" ? "The device printed nothing." : "Nothing printed yet."}
+          note={boot.console_truncated && "The console exceeded the lab's size limit and was truncated."}
+          empty={boot.state === "finished" ? "The device printed nothing." : "No output yet."}
           onRetry={onRetry}
         />
       </div>
       {found.length > 0 && (
-        <Listed title="Seen on this console">
+        <DetailList title="Findings">
           {found.map(({ finding, line }) => (
             <li key={`${finding.kind} ${finding.console_offset}`}>
               <a
@@ -202,17 +214,17 @@ function ReadConsole({
               >
                 line {line}
               </a>{" "}
-              <strong>{spoken(finding.kind)}</strong>: {oneLine(finding.title)}{" "}
-              <span className="muted">({finding.fatal ? "stopped the boot" : "the boot went on"})</span>
+              <strong>{humanize(finding.kind)}</strong>: {oneLine(finding.title)}{" "}
+              <span className="muted">({finding.fatal ? "fatal" : "not fatal"})</span>
             </li>
           ))}
-        </Listed>
+        </DetailList>
       )}
     </>
   );
 }
 
-export function Listed({ title, children }: { title: string; children: ReactNode }) {
+export function DetailList({ title, children }: { title: string; children: ReactNode }) {
   return (
     <section className={classes.listed}>
       <h3>{title}</h3>
@@ -221,37 +233,37 @@ export function Listed({ title, children }: { title: string; children: ReactNode
   );
 }
 
-/** `known`: a failure that is already said above. */
+/** `known`: summary of a failure already shown above. */
 function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined }) {
   const failure = boot.failure?.summary === known ? null : boot.failure;
   const seconds = (until: string | null) =>
     until === null ? "\u2013" : duration((Date.parse(until) - Date.parse(boot.started_at)) / 1000);
   return (
     <section className={classes.listed}>
-      <h3>This boot</h3>
+      <h3>Boot</h3>
       <dl className="facts">
-        <dt>what</dt>
+        <dt>Boot</dt>
         <dd>
           {boot.arm} of block {boot.block + 1}, attempt {boot.attempt + 1}, on {boot.device}
         </dd>
-        <dt>began</dt>
+        <dt>Started</dt>
         <dd>
           <RelativeTime at={boot.started_at} />
         </dd>
-        <dt>kernel proven</dt>
-        <dd>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "not yet, or never"}</dd>
-        <dt>took</dt>
+        <dt>Kernel verified</dt>
+        <dd>{boot.verified_at ? `after ${seconds(boot.verified_at)}` : "no"}</dd>
+        <dt>Duration</dt>
         <dd>{seconds(boot.finished_at)}</dd>
-        <dt>counts</dt>
-        <dd>{counts(boot)}</dd>
-        <dt>console</dt>
+        <dt>Valid</dt>
+        <dd>{validityText(boot)}</dd>
+        <dt>Console</dt>
         <dd>{bytes(boot.console_bytes)}</dd>
         {failure && (
           <>
-            <dt>failed</dt>
+            <dt>Failure</dt>
             <dd>
               {oneLine(failure.summary)}
-              {failure.advice && <> What to do: {oneLine(failure.advice)}</>}
+              {failure.advice && <> Next step: {oneLine(failure.advice)}</>}
             </dd>
           </>
         )}
@@ -260,8 +272,8 @@ function BootFacts({ boot, known }: { boot: BootStep; known: string | undefined 
   );
 }
 
-function counts(boot: BootStep): string {
-  if (boot.valid) return "yes: its block is whole";
-  if (boot.state !== "finished") return "when its block is whole";
-  return boot.outcome === "passed" ? "not, unless its block is whole" : "no";
+function validityText(boot: BootStep): string {
+  if (boot.valid) return "yes";
+  if (boot.state !== "finished") return "once its block is complete";
+  return boot.outcome === "passed" ? "only if its block is completed" : "no";
 }

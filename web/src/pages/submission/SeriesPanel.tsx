@@ -20,19 +20,19 @@ import { Scroll } from "@/parts/Scroll";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
 import classes from "./panels.module.css";
-import { diffRuns, mailsOf } from "./patch";
+import { diffRuns, splitMbox } from "./patch";
 
 const route = getRouteApi("/submissions/$id");
 
 interface SeriesPanelProps {
   apply: ApplyStep;
   series: boolean;
-  /** The submission's failure, which the page tells above. */
-  told: Failure | null;
+  /** The submission's failure, shown above. */
+  mainFailure: Failure | null;
 }
 
-/** The series under test: where it sits, what checkpatch says, its patches. */
-export function SeriesPanel({ apply, series, told }: SeriesPanelProps) {
+/** Details of the series: base commit, checkpatch findings and patches. */
+export function SeriesPanel({ apply, series, mainFailure }: SeriesPanelProps) {
   const { id } = route.useParams();
   const { data, error } = useQuery(seriesQuery(id, apply.finished_at));
   return (
@@ -44,18 +44,20 @@ export function SeriesPanel({ apply, series, told }: SeriesPanelProps) {
         </div>
         {data?.apply.series_mbox && (
           <a href={seriesUrl(id)} download={`submission-${id}.mbox`}>
-            Download as mbox
+            Download mbox
           </a>
         )}
       </div>
-      {apply.failure && <FailureCard failure={apply.failure} what="apply" told={told} />}
+      {apply.failure && <FailureCard failure={apply.failure} what="apply" mainFailure={mainFailure} />}
       {apply.state !== "finished" && (
-        <p>{oneLine(apply.progress) || (apply.state === "running" ? "Begins." : "Waits for a builder.")}</p>
+        <p>
+          {oneLine(apply.progress) || (apply.state === "running" ? "Starting." : "Waiting for a builder.")}
+        </p>
       )}
       {data ? (
-        <Read id={id} request={data.request} apply={data.apply} series={series} />
+        <SeriesDetails id={id} request={data.request} apply={data.apply} series={series} />
       ) : error ? (
-        <EmptyState title="The series could not be read">{error.message}</EmptyState>
+        <EmptyState title="The series could not be loaded">{error.message}</EmptyState>
       ) : (
         <Skeleton lines={10} />
       )}
@@ -63,31 +65,31 @@ export function SeriesPanel({ apply, series, told }: SeriesPanelProps) {
   );
 }
 
-interface ReadProps {
+interface SeriesDetailsProps {
   id: number;
   request: SubmissionRequest;
   apply: ApplyView;
   series: boolean;
 }
 
-function Read({ id, request, apply, series }: ReadProps) {
+function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
   const git = request.series?.git;
   return (
     <>
       <dl className="facts">
-        <dt>tree</dt>
+        <dt>Tree</dt>
         <dd>{request.tree}</dd>
         {git && (
           <>
-            <dt>branch</dt>
+            <dt>Branch</dt>
             <dd>
               <code>{clean(git.ref)}</code> of <code className={classes.long}>{clean(git.url)}</code>
             </dd>
           </>
         )}
-        <dt>priority</dt>
+        <dt>Priority</dt>
         <dd>{request.priority}</dd>
-        <dt>base</dt>
+        <dt>Base</dt>
         <dd>
           {apply.base_commit ? (
             <>
@@ -95,15 +97,13 @@ function Read({ id, request, apply, series }: ReadProps) {
               {apply.release && `(${oneLine(apply.release)})`}
             </>
           ) : apply.state === "finished" ? (
-            "not known"
+            "unknown"
           ) : (
-            "not known yet"
+            "not resolved yet"
           )}
         </dd>
       </dl>
-      {!series && (
-        <p className="muted">A settings study: one kernel, the tree's own, under several settings.</p>
-      )}
+      {!series && <p className="muted">Settings study: the tree's kernel under several settings.</p>}
       {series && apply.state === "finished" && apply.outcome === "passed" && (
         <Checkpatch findings={apply.checkpatch} />
       )}
@@ -119,7 +119,7 @@ function Checkpatch({ findings }: { findings: readonly CheckpatchFinding[] }) {
     <section className={classes.listed}>
       <h3>checkpatch</h3>
       {findings.length === 0 ? (
-        <p className="muted">Nothing to complain about.</p>
+        <p className="muted">No findings.</p>
       ) : (
         <ul>
           {SEVERITIES.flatMap(severity => findings.filter(each => each.severity === severity)).map(
@@ -143,7 +143,7 @@ function Patches({ id, patches }: { id: number; patches: readonly PatchSummary[]
       <h3>{count(patches.length, "patch", "patches")}</h3>
       <ol className={classes.patches}>
         {patches.map((patch, at) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a patch is known by its place
+          // biome-ignore lint/suspicious/noArrayIndexKey: patches are identified by their position
           <li key={at}>
             <Patch id={id} patch={patch} at={at} of={patches.length} />
           </li>
@@ -174,7 +174,7 @@ function Patch({ id, patch, at, of }: { id: number; patch: PatchSummary; at: num
   );
 }
 
-/** Its content is made when it is opened, not before. */
+/** Disclosure that renders its content only when open. */
 function Details({ summary, children }: { summary: ReactNode; children: ReactNode }) {
   const [open, setOpen] = useState(false);
   return (
@@ -189,9 +189,9 @@ function PatchText({ id, at, of }: { id: number; at: number; of: number }) {
   const { data: mbox, error } = useQuery(fileQuery(seriesUrl(id)));
   const text = useMemo(() => {
     if (!mbox) return null;
-    const mails = mailsOf(mbox.whole());
-    // Another number of mails than patches: the whole, rather than the wrong one.
-    return mails.length === of ? (mails[at] as string) : mbox.whole();
+    const mails = splitMbox(mbox.plainText());
+    // If the numbers of mails and patches differ, show the whole mbox rather than the wrong mail.
+    return mails.length === of ? (mails[at] as string) : mbox.plainText();
   }, [mbox, at, of]);
   if (error) return <p>{error.message}</p>;
   if (text === null) return <Skeleton lines={12} />;

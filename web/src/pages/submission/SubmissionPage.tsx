@@ -4,8 +4,8 @@ import { useEffect, useRef } from "react";
 import { type StreamState, useEvents } from "@/api/events";
 import { stepsQuery } from "@/api/queries";
 import type { SubmissionSteps } from "@/api/types";
-import { howItStands, oneLine } from "@/lib/words";
-import { ToldFailure } from "@/parts/FailureCard";
+import { oneLine, stateOrOutcome } from "@/lib/words";
+import { MainFailure } from "@/parts/FailureCard";
 import { announce } from "@/parts/LiveRegion";
 import { Page } from "@/parts/Page";
 import { Progress } from "@/parts/Progress";
@@ -18,7 +18,7 @@ import { BuildPanel } from "./BuildPanel";
 import { RunPanel } from "./RunPanel";
 import { SeriesPanel } from "./SeriesPanel";
 import classes from "./SubmissionPage.module.css";
-import { type Selection, selected } from "./selection";
+import { resolveSelection, type Selection } from "./selection";
 import { hasSeries } from "./steps";
 import { Timeline } from "./Timeline";
 
@@ -30,9 +30,9 @@ export function SubmissionPage() {
   const { data: steps } = useSuspenseQuery(stepsQuery(id));
   const { submission } = steps;
   const stream = useEvents(id, { enabled: submission.state !== "finished", after: steps.event_seq });
-  const selection = selected(search, steps);
+  const selection = resolveSelection(search, steps);
   useAnnouncements(steps);
-  const detail = useBroughtIntoSight(
+  const detail = useScrollIntoView(
     selection,
     search.step !== "" || search.build !== null || search.run !== null,
   );
@@ -46,9 +46,10 @@ export function SubmissionPage() {
       <Result steps={steps} />
       <div className={classes.columns}>
         <section className={classes.timeline} aria-label="Steps">
+          <h2 className="hidden-visually">Steps</h2>
           <Timeline steps={steps} selection={selection} />
         </section>
-        <section className={classes.detail} aria-label="Details of the chosen step" ref={detail}>
+        <section className={classes.detail} aria-label="Details of the selected step" ref={detail}>
           <Detail steps={steps} selection={selection} />
         </section>
       </div>
@@ -90,7 +91,7 @@ function Lead({ steps, stream }: { steps: SubmissionSteps; stream: StreamState }
   );
 }
 
-/** How far it is, or what came of it: in the same room. */
+/** Progress of a running submission or result of a finished one. Both take the same space. */
 function Result({ steps }: { steps: SubmissionSteps }) {
   const { submission, eta } = steps;
   if (submission.state !== "finished") {
@@ -99,7 +100,7 @@ function Result({ steps }: { steps: SubmissionSteps }) {
         <Progress done={eta.done_boots} total={eta.total_boots} noun="boots" finishAt={eta.finish_at}>
           {steps.cancel_requested_at === null
             ? oneLine(eta.what)
-            : "canceling: what is at work is told to stop"}
+            : "Canceling: waiting for running work to stop"}
         </Progress>
       </div>
     );
@@ -108,14 +109,14 @@ function Result({ steps }: { steps: SubmissionSteps }) {
   return (
     <div className={classes.result} data-ended>
       {failure ? (
-        <ToldFailure failure={failure} />
+        <MainFailure failure={failure} />
       ) : (
         <p>
           <VerdictCounts verdicts={submission.verdicts} />
         </p>
       )}
       <p className="muted">
-        Ended <RelativeTime at={submission.finished_at} />
+        Finished <RelativeTime at={submission.finished_at} />
         {steps.exit_code !== null && `, exit code ${steps.exit_code}`}
       </p>
     </div>
@@ -123,32 +124,32 @@ function Result({ steps }: { steps: SubmissionSteps }) {
 }
 
 function Detail({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {
-  const told = steps.submission.failure;
+  const mainFailure = steps.submission.failure;
   if (selection.kind === "series")
-    return <SeriesPanel apply={steps.apply} series={hasSeries(steps.runs)} told={told} />;
+    return <SeriesPanel apply={steps.apply} series={hasSeries(steps.runs)} mainFailure={mainFailure} />;
   if (selection.kind === "build")
-    return <BuildPanel key={selection.build.id} selection={selection} told={told} />;
-  return <RunPanel selection={selection} told={told} />;
+    return <BuildPanel key={selection.build.id} selection={selection} mainFailure={mainFailure} />;
+  return <RunPanel selection={selection} mainFailure={mainFailure} />;
 }
 
-/** Says the turns that matter; what moves all the time is there to be read. */
+/** Announce state changes of the submission and its runs to screen readers. */
 function useAnnouncements({ submission, runs }: SubmissionSteps) {
-  const told = useRef<Map<string, string> | null>(null);
+  const announced = useRef<Map<string, string> | null>(null);
   useEffect(() => {
     const now = new Map([
-      ["Submission", howItStands(submission)],
-      ...runs.map(run => [`${run.plan} on ${run.device_type}`, howItStands(run)] as const),
+      ["Submission", stateOrOutcome(submission)],
+      ...runs.map(run => [`${run.plan} on ${run.device_type}`, stateOrOutcome(run)] as const),
     ]);
-    const before = told.current;
-    told.current = now;
+    const before = announced.current;
+    announced.current = now;
     if (before === null) return;
-    const news = [...now].filter(([name, state]) => before.get(name) !== state);
-    if (news.length > 0) announce(news.map(([name, state]) => `${name}: ${state}`).join("; "));
+    const changes = [...now].filter(([name, state]) => before.get(name) !== state);
+    if (changes.length > 0) announce(changes.map(([name, state]) => `${name}: ${state}`).join("; "));
   }, [submission, runs]);
 }
 
-/** Where the columns are above each other, what was chosen in one comes into sight in the other. */
-function useBroughtIntoSight(selection: Selection, chosen: boolean) {
+/** Scroll the details into view after a selection if the columns are stacked. */
+function useScrollIntoView(selection: Selection, chosen: boolean) {
   const detail = useRef<HTMLElement>(null);
   const name =
     selection.kind === "run"

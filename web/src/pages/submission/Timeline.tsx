@@ -4,33 +4,33 @@ import type { ReactNode } from "react";
 import { queueQuery } from "@/api/queries";
 import type { Arm, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { howItStands, isTold, oneLine } from "@/lib/words";
-import { SaidOnce, TheFailure } from "@/parts/FailureCard";
+import { isSameFailure, oneLine, stateOrOutcome } from "@/lib/words";
+import { FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { useNow } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { BlockStrip, StripLegend } from "./BlockStrip";
 import { type Selection, toBuild, toRun, toSeries } from "./selection";
-import { applyText, buildText, hasSeries, took, waitText } from "./steps";
+import { applyText, buildText, elapsed, hasSeries, waitText } from "./steps";
 import classes from "./Timeline.module.css";
 
 const QUEUE_MS = 15_000;
 
-/** A submission's steps in the order they happen, each a link to its details. All are there from the beginning. */
+/** Steps of a submission in order, each a link to its details. Later steps are shown from the start. */
 export function Timeline({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {
   const now = useNow(1000);
   const { apply, builds, runs } = steps;
   const series = hasSeries(runs);
   const ended = steps.submission.state === "finished";
-  const told = steps.submission.failure;
+  const mainFailure = steps.submission.failure;
   return (
     <ol className={classes.steps}>
       <Step
         title={series ? "Apply" : "Resolve"}
         state={apply}
         text={applyText(apply, series)}
-        told={apply.failure !== null && isTold(apply.failure, told)}
-        time={took(apply, now)}
+        isMainFailure={apply.failure !== null && isSameFailure(apply.failure, mainFailure)}
+        time={elapsed(apply, now)}
         progress={apply.state === "running" ? apply : null}
         to={toSeries()}
         current={selection.kind === "series"}
@@ -41,8 +41,8 @@ export function Timeline({ steps, selection }: { steps: SubmissionSteps; selecti
           title={buildTitle(build, builds)}
           state={build}
           text={buildText(build)}
-          told={build.failure !== null && isTold(build.failure, told)}
-          time={build.reused ? "" : took(build, now)}
+          isMainFailure={build.failure !== null && isSameFailure(build.failure, mainFailure)}
+          time={build.reused ? "" : elapsed(build, now)}
           progress={build.state === "running" ? build : null}
           to={toBuild(build.id)}
           current={selection.kind === "build" && selection.build.id === build.id}
@@ -54,7 +54,7 @@ export function Timeline({ steps, selection }: { steps: SubmissionSteps; selecti
             key={arm}
             title={`Build ${arm}`}
             state={ended ? null : { state: "waiting", outcome: null }}
-            text={ended ? "not built" : "waits for its source"}
+            text={ended ? "not built" : "Waiting for the source"}
           />
         ))}
       {runs.map(run => (
@@ -74,27 +74,36 @@ function buildTitle(build: BuildStep, all: readonly BuildStep[]): string {
 
 interface StepProps {
   title: string;
-  /** Null: it never came to this. */
+  /** Null if the step was never reached. */
   state: Parameters<typeof StateBadge>[0] | null;
   text: string;
-  /** The page says above why it failed: no need for `text`. */
-  told?: boolean;
+  /** Show a link to the main failure instead of `text`. */
+  isMainFailure?: boolean;
   time?: string;
   progress?: { progress_done: number; progress_total: number } | null;
   to?: ReturnType<typeof toSeries>;
   current?: boolean;
 }
 
-function Step({ title, state, text, told, time = "", progress = null, to, current = false }: StepProps) {
+function Step({
+  title,
+  state,
+  text,
+  isMainFailure,
+  time = "",
+  progress = null,
+  to,
+  current = false,
+}: StepProps) {
   const known = progress !== null && progress.progress_total > 0;
   return (
     <li className={classes.step} data-current={current || undefined}>
       <div className={classes.head}>
         <h3 className={classes.title}>
           {to ? (
-            <Chooser to={to} current={current}>
+            <StepLink to={to} current={current}>
               {title}
-            </Chooser>
+            </StepLink>
           ) : (
             title
           )}
@@ -102,9 +111,9 @@ function Step({ title, state, text, told, time = "", progress = null, to, curren
         <span className={classes.state}>{state && <StateBadge {...state} />}</span>
         <span className={classes.time}>{time}</span>
       </div>
-      {told ? (
+      {isMainFailure ? (
         <p className={classes.text}>
-          <Above />
+          <SeeAbove />
         </p>
       ) : (
         <p className={classes.text} title={text}>
@@ -123,17 +132,17 @@ function Step({ title, state, text, told, time = "", progress = null, to, curren
   );
 }
 
-/** Over what makes the whole step a link. */
-function Above() {
+/** Link to the failure, stacked above the link that covers the step. */
+function SeeAbove() {
   return (
     <span className={classes.above}>
-      <TheFailure where="above" />
+      <FailureLink where="above" />
     </span>
   );
 }
 
-/** The whole step can be hit, its title is what it is called. */
-function Chooser({
+/** Step title as a link whose target area covers the whole step. */
+function StepLink({
   to,
   current,
   children,
@@ -168,45 +177,45 @@ function Run({ run, steps, selection, now }: RunProps) {
   const target = steps.submission.targets.find(each => each.run_id === run.id);
   const completed = run.blocks.filter(block => block.state === "completed").length;
   const discarded = run.blocks.reduce((sum, block) => sum + block.discarded, 0);
-  const told = run.failure !== null && isTold(run.failure, steps.submission.failure);
+  const isMainFailure = run.failure !== null && isSameFailure(run.failure, steps.submission.failure);
   const text =
     run.failure !== null
       ? oneLine(run.failure.summary)
       : run.state === "running"
-        ? oneLine(run.progress) || "the device is being prepared"
+        ? oneLine(run.progress) || "Preparing the device"
         : "";
   return (
     <li className={classes.step} data-current={current || undefined}>
       <div className={classes.head}>
         <h3 className={classes.title}>
-          <Chooser to={toRun(run.id)} current={current}>
+          <StepLink to={toRun(run.id)} current={current}>
             {run.plan} on {run.device_type}
-          </Chooser>
+          </StepLink>
         </h3>
         <span className={classes.state}>
           <StateBadge state={run.state} outcome={run.outcome} />
         </span>
-        <span className={classes.time}>{took(run, now)}</span>
+        <span className={classes.time}>{elapsed(run, now)}</span>
       </div>
       <dl className={classes.facts}>
-        <dt>device</dt>
+        <dt>Device</dt>
         <dd>
           <Waiting run={run} />
         </dd>
-        <dt>{run.state === "finished" ? "end" : "now"}</dt>
-        {told ? (
+        <dt>{run.state === "finished" ? "Outcome" : "Progress"}</dt>
+        {isMainFailure ? (
           <dd className={classes.line}>
-            {run.started_at === null && "not run: "}
-            <Above />
+            {run.started_at === null && "Not run: "}
+            <SeeAbove />
           </dd>
         ) : (
           <dd className={classes.line} title={text}>
-            {text || (run.state === "finished" ? howItStands(run) : "\u2013")}
+            {text || (run.state === "finished" ? stateOrOutcome(run) : "\u2013")}
           </dd>
         )}
-        <dt>blocks</dt>
+        <dt>Blocks</dt>
         <dd>
-          {completed} of {run.blocks.length} whole
+          {completed} of {run.blocks.length} completed
           {discarded > 0 && `, ${count(discarded, "attempt")} discarded`}
         </dd>
       </dl>
@@ -218,14 +227,14 @@ function Run({ run, steps, selection, now }: RunProps) {
           <>
             <VerdictBadge verdict={target.verdict} />{" "}
             <span className={classes.above}>
-              <SaidOnce text={target.headline} told={steps.submission.failure} where="above" />
+              <FailureSentence text={target.headline} mainFailure={steps.submission.failure} where="above" />
             </span>
           </>
         ) : (
           <span className="muted">
             {steps.submission.state === "finished"
               ? "No verdict."
-              : "The verdict comes when all boots are compared."}
+              : "The verdict is available when all boots are compared."}
           </span>
         )}
       </p>
@@ -235,7 +244,7 @@ function Run({ run, steps, selection, now }: RunProps) {
 
 function Waiting({ run }: { run: RunStep }) {
   const queued = run.state === "queued";
-  // Others move the queue: no event of this submission tells.
+  // Poll: queue changes send no events for this submission.
   const { data } = useQuery({ ...queueQuery, enabled: queued, refetchInterval: queued ? QUEUE_MS : false });
   const why = data?.entries.find(entry => entry.run_id === run.id)?.why ?? "";
   const text = waitText(run, oneLine(why));

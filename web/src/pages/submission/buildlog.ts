@@ -1,20 +1,20 @@
-/** Where in a build's log the things are that the builder read out of it. */
+/** Find errors and warnings in a build log. */
 import type { CompilerWarning } from "@/api/types";
 import type { Log } from "@/console/log";
 
-/** Of a failure's excerpt the lines that say `error`; the others are there for context. */
+/** Return the error lines of a failure's excerpt, without context lines. */
 export function errorLines(excerpt: string): string[] {
   const lines = excerpt.split("\n").filter(line => line.trim() !== "");
   return lines.filter(line => /\berror: |undefined reference to |^ERROR: |\*\*\* (?!Waiting)/.test(line));
 }
 
-/** As the compiler printed it, but for the folder in front of the file's name. */
+/** Format a warning as the compiler printed it, without the directory prefix. */
 export function warningText(warning: CompilerWarning): string {
   return `${warning.where}: warning: ${warning.text}`;
 }
 
-/** The first line of the log for each text that is in one, ascending, each once. */
-export function linesWith(log: Log, texts: readonly string[]): number[] {
+/** Return the number of the first line that contains each text: ascending, without duplicates. */
+export function findLines(log: Log, texts: readonly string[]): number[] {
   const left = new Set(texts);
   const found = new Set<number>();
   log.lines(1, log.lineCount).forEach((line, at) => {

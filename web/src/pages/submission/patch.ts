@@ -1,7 +1,7 @@
-/** Patches as mailed: an mbox cut into mails, a mail into runs of lines that look alike. */
+/** Split an mbox into mails, and a mail into runs of lines of the same kind. */
 
-/** The mails of an mbox as `git format-patch --stdout` writes it, without their separator lines. */
-export function mailsOf(mbox: string): string[] {
+/** Split an mbox as written by `git format-patch --stdout` into mails without separator lines. */
+export function splitMbox(mbox: string): string[] {
   return mbox
     .split(/^From [0-9a-f]{40} .*\n/m)
     .map(mail => mail.trimEnd())
@@ -15,13 +15,13 @@ export interface DiffRun {
   text: string;
 }
 
-/** Consecutive lines of one kind together, each with its line feed. */
+/** Group consecutive lines of the same kind; each line keeps its line feed. */
 export function diffRuns(mail: string): DiffRun[] {
   const runs: DiffRun[] = [];
   let inDiff = false;
   for (const line of mail.split("\n")) {
     if (line.startsWith("diff --git ")) inDiff = true;
-    // What follows the last hunk: git's version under a signature line.
+    // A signature line with git's version follows the last hunk.
     if (line === "-- ") inDiff = false;
     const kind = inDiff ? kindOf(line) : "text";
     const last = runs.at(-1);

@@ -3,18 +3,7 @@ import { stepsQuery } from "@/api/queries";
 import { lazyPage } from "@/app/lazyPage";
 import { rootRoute } from "@/app/root";
 import { idParam } from "@/lib/params";
-import { oneOf, searchParams, text, whole } from "@/lib/search";
-
-/** What the page shows of the submission; without any of `step`, `build`, `run` and `boot` it follows what goes on. */
-export const submissionSearch = searchParams({
-  step: oneOf(["series"]),
-  build: whole({ min: 1 }),
-  run: whole({ min: 1 }),
-  boot: whole({ min: 1 }),
-  line: whole({ min: 1 }),
-  find: text(),
-  view: oneOf(["terminal", "text"], "terminal"),
-});
+import { submissionSearch } from "./search";
 
 export const submissionRoute = createRoute({
   getParentRoute: () => rootRoute,
@@ -22,7 +11,7 @@ export const submissionRoute = createRoute({
   ...idParam,
   validateSearch: submissionSearch.validateSearch,
   search: submissionSearch.search,
-  // Begins with the page's code, not after it; the page itself waits and shows what goes wrong.
+  // Load data in parallel with the page's code; the page itself waits for it and shows errors.
   loader: ({ context, params }) => void context.client.prefetchQuery(stepsQuery(params.id)),
   component: lazyPage(() => import("./SubmissionPage"), "SubmissionPage"),
 });

@@ -1,8 +1,9 @@
-/** What of a submission is looked at: what the address says, else what goes on, else what failed, else the newest boot. */
+/**
+ * Step of a submission shown in detail: the one in the URL, else the active one, else the failed one, else the newest
+ * boot.
+ */
 import type { BootStep, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
-import type { submissionSearch } from "./route";
-
-export type SubmissionSearch = typeof submissionSearch.defaults;
+import type { SubmissionSearch } from "./search";
 
 export type Selection =
   | { kind: "series" }
@@ -12,42 +13,43 @@ export type Selection =
       run: RunStep;
       /** Null before the first boot. */
       boot: BootStep | null;
-      /** Whether the address names the boot; otherwise the newest one is shown, whichever that is. */
+      /** True if the URL names the boot; otherwise the newest boot is shown. */
       pinned: boolean;
     };
 
-/** The parts of an address that choose; all else about a log belongs to what was chosen before. */
+/** Search parameters that select a step. Selecting another step resets the log position. */
 type Choice = Pick<SubmissionSearch, "step" | "build" | "run" | "boot" | "line" | "find">;
-const NOTHING: Choice = { step: "", build: null, run: null, boot: null, line: null, find: "" };
+const NO_CHOICE: Choice = { step: "", build: null, run: null, boot: null, line: null, find: "" };
 
 export function toSeries(): Choice {
-  return { ...NOTHING, step: "series" };
+  return { ...NO_CHOICE, step: "series" };
 }
 
 export function toBuild(build: number): Choice {
-  return { ...NOTHING, build };
+  return { ...NO_CHOICE, build };
 }
 
 export function toRun(run: number): Choice {
-  return { ...NOTHING, run };
+  return { ...NO_CHOICE, run };
 }
 
 export function toBoot(run: number, boot: number, line: number | null = null): Choice {
-  return { ...NOTHING, run, boot, line };
+  return { ...NO_CHOICE, run, boot, line };
 }
 
-/** The address that shows the same for ever, whatever goes on meanwhile. */
+/** Return search parameters that permanently select the same step and boot. */
 export function pinned(selection: Selection): Choice {
   if (selection.kind === "series") return toSeries();
   if (selection.kind === "build") return toBuild(selection.build.id);
   return selection.boot ? toBoot(selection.run.id, selection.boot.id) : toRun(selection.run.id);
 }
 
-export function selected(search: Choice, steps: SubmissionSteps): Selection {
-  return named(search, steps) ?? ofItself(steps);
+/** Resolve search parameters to a step; unknown IDs fall back to the default. */
+export function resolveSelection(search: Choice, steps: SubmissionSteps): Selection {
+  return selectionFromSearch(search, steps) ?? defaultSelection(steps);
 }
 
-function named(search: Choice, steps: SubmissionSteps): Selection | null {
+function selectionFromSearch(search: Choice, steps: SubmissionSteps): Selection | null {
   if (search.boot !== null) {
     for (const run of steps.runs) {
       const boot = run.boots.find(each => each.id === search.boot);
@@ -61,9 +63,9 @@ function named(search: Choice, steps: SubmissionSteps): Selection | null {
   return search.step === "series" ? { kind: "series" } : null;
 }
 
-function ofItself(steps: SubmissionSteps): Selection {
+function defaultSelection(steps: SubmissionSteps): Selection {
   const { apply, builds, runs } = steps;
-  if (steps.submission.state === "finished") return whyItEnded(steps);
+  if (steps.submission.state === "finished") return finishedSelection(steps);
   if (apply.state !== "finished") return { kind: "series" };
   const measuring = runs.find(run => run.state === "running");
   if (measuring) return newestOf(measuring);
@@ -74,7 +76,7 @@ function ofItself(steps: SubmissionSteps): Selection {
   return next ? newestOf(next) : { kind: "series" };
 }
 
-function whyItEnded({ apply, builds, runs }: SubmissionSteps): Selection {
+function finishedSelection({ apply, builds, runs }: SubmissionSteps): Selection {
   if (apply.outcome === "failed") return { kind: "series" };
   const build = builds.find(each => each.outcome === "failed");
   if (build) return { kind: "build", build };

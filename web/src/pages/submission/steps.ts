@@ -1,4 +1,4 @@
-/** What each step of a submission says of itself, and what a cell of a run's strip shows. */
+/** Texts for the steps of a submission, and cells of a run's block strip. */
 import type { ApplyStep, Arm, AttemptView, BlockStep, BootStep, BuildStep, RunStep } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { duration } from "@/lib/time";
@@ -6,21 +6,22 @@ import { oneLine } from "@/lib/words";
 
 export const LETTER: Record<Arm, "A" | "B"> = { baseline: "A", candidate: "B" };
 
-/** `3B`, `3B, attempt 2`: people count from one. */
+/** Name of a boot, counted from one: `3B`, `3B, attempt 2`. */
 export function bootName(boot: Pick<BootStep, "block" | "arm" | "attempt">): string {
   const again = boot.attempt > 0 ? `, attempt ${boot.attempt + 1}` : "";
   return `${boot.block + 1}${LETTER[boot.arm]}${again}`;
 }
 
-/** A submission without a series measures a tree's own kernel under several settings. */
+/** Return true if the submission tests a series, and false for a settings study of the tree's kernel. */
 export function hasSeries(runs: readonly RunStep[]): boolean {
   return runs.some(run => run.blocks.some(block => block.arms.includes("candidate")));
 }
 
+/** Describe the state or result of the apply step. */
 export function applyText(apply: ApplyStep, series: boolean): string {
   if (apply.failure) return oneLine(apply.failure.summary);
-  if (apply.state === "running") return oneLine(apply.progress) || "begins";
-  if (apply.state !== "finished") return "waits for a builder";
+  if (apply.state === "running") return oneLine(apply.progress) || "Starting";
+  if (apply.state !== "finished") return "Waiting for a builder";
   const base = apply.base_commit
     ? `${apply.base_commit.slice(0, 12)}${apply.release ? ` (${oneLine(apply.release)})` : ""}`
     : "";
@@ -32,35 +33,34 @@ export function applyText(apply: ApplyStep, series: boolean): string {
   return `${count(apply.patches, "patch", "patches")} on ${base}; checkpatch: ${found.join(", ") || "clean"}`;
 }
 
+/** Describe the state or result of a build. */
 export function buildText(build: BuildStep): string {
   if (build.failure) return oneLine(build.failure.summary);
-  if (build.state === "running") return oneLine(build.progress) || "begins";
-  if (build.state === "queued") return "waits for a builder";
-  if (build.state === "waiting") return "waits for its source";
+  if (build.state === "running") return oneLine(build.progress) || "Starting";
+  if (build.state === "queued") return "Waiting for a builder";
+  if (build.state === "waiting") return "Waiting for the source";
   const warnings =
     build.new_warnings > 0
       ? count(build.new_warnings, "new warning")
       : build.arm === "candidate"
-        ? "no new warning"
+        ? "no new warnings"
         : "";
-  return [build.reused ? "reused, made earlier" : oneLine(build.release), warnings]
-    .filter(Boolean)
-    .join(", ");
+  return [build.reused ? "reused" : oneLine(build.release), warnings].filter(Boolean).join(", ");
 }
 
-/** Where a run is on its way to boots. `why`: what the queue says of it. */
+/** Describe what a run waits for, or its device. `why`: the reason given by the queue. */
 export function waitText(run: RunStep, why: string): string {
-  if (run.state === "waiting") return "waits for its kernels";
+  if (run.state === "waiting") return "Waiting for kernel builds";
   if (run.state === "queued") {
-    const place = run.queue_position ? `number ${run.queue_position} in the queue` : "offered a device";
+    const place = run.queue_position ? `position ${run.queue_position} in the queue` : "device offered";
     return why ? `${place}: ${why}` : place;
   }
   const again = run.attempts > 1 ? `, attempt ${run.attempts}` : "";
   return run.device ? `${run.device}${again}` : "no device";
 }
 
-/** How long a step took or takes, `0:42`; empty before it began. */
-export function took(step: { started_at: string | null; finished_at: string | null }, now: Date): string {
+/** Format a step's duration so far, `0:42`; empty if it has not started. */
+export function elapsed(step: { started_at: string | null; finished_at: string | null }, now: Date): string {
   if (step.started_at === null) return "";
   const end = step.finished_at === null ? now.getTime() : Date.parse(step.finished_at);
   return duration((end - Date.parse(step.started_at)) / 1000);
@@ -71,20 +71,22 @@ export type CellState = "pending" | "booting" | "measuring" | "passed" | "failed
 export interface Cell {
   arm: Arm;
   state: CellState;
-  /** Null before it was booted. */
+  /** Null before the boot. */
   boot: BootStep | null;
 }
 
 export const CELL_WORDS: Record<CellState, string> = {
-  pending: "to come",
+  pending: "pending",
   booting: "booting",
   measuring: "measuring",
   passed: "passed",
   failed: "failed",
-  lost: "will not come",
+  lost: "not run",
 };
 
-/** The boots of a block's last attempt, one cell for each arm in boot order. `boots`: the run's, by `bootsByBlock`. */
+/**
+ * Return one cell per arm, in boot order, for the block's last attempt. `boots`: the block's entry in `bootsByBlock`.
+ */
 export function cellsOf(block: BlockStep, boots: readonly BootStep[]): Cell[] {
   return block.arms.map((arm, position) => {
     const boot = boots.find(each => each.attempt === block.attempt && each.position === position) ?? null;
@@ -92,6 +94,7 @@ export function cellsOf(block: BlockStep, boots: readonly BootStep[]): Cell[] {
   });
 }
 
+/** Group a run's boots by block. */
 export function bootsByBlock(boots: readonly BootStep[]): ReadonlyMap<number, readonly BootStep[]> {
   return Map.groupBy(boots, boot => boot.block);
 }
@@ -101,8 +104,11 @@ function stateOf(boot: BootStep): CellState {
   return boot.outcome === "passed" ? "passed" : "failed";
 }
 
-/** `xfs-fsync on xeon-2s-1, block 1, candidate, attempt 2`, as the reports say it. A lost device's attempts start at one. */
-export function attemptWhere(attempt: AttemptView): string {
+/**
+ * Name of an attempt, as in reports: `xfs-fsync on xeon-2s-1, block 1, candidate, attempt 2`. Attempts without a block
+ * count from one.
+ */
+export function attemptName(attempt: AttemptView): string {
   if (attempt.what !== "run") {
     const what = attempt.build_id ? `build ${attempt.build_id}` : attempt.what;
     return `${what}${attempt.device ? ` by ${attempt.device}` : ""}, attempt ${attempt.attempt}`;

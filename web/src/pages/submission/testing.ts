@@ -1,4 +1,4 @@
-/** Steps of submissions for this folder's tests, as the server answers them. */
+/** Factories for API responses, for the tests in this folder. */
 import type { Arm, BlockStep, BootStep, BuildStep, RunStep, SubmissionSteps } from "@/api/types";
 
 const job = {

@@ -2,22 +2,22 @@ import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { deviceTypesQuery, plansQuery, treesQuery } from "@/api/queries";
-import { BY_WEIGHT, spoken } from "@/lib/words";
-import { useTyped } from "@/parts/useTyped";
+import { humanize, VERDICT_ORDER } from "@/lib/words";
+import { useDebouncedText } from "@/parts/useDebouncedText";
 import classes from "./Filters.module.css";
 import { filtersOf, type ListSearch, SORTS, STATE_CHOICES } from "./search";
 
 const SORT_WORDS: Record<(typeof SORTS)[number], string> = {
-  newest: "newest first",
-  oldest: "oldest first",
-  ended: "ended last",
-  priority: "priority",
-  title: "title",
-  owner: "owner",
-  tree: "tree",
+  newest: "Newest first",
+  oldest: "Oldest first",
+  ended: "Recently finished",
+  priority: "Priority",
+  title: "Title",
+  owner: "Owner",
+  tree: "Tree",
 };
 
-/** Each choice is in the address at once; what is typed, when the typing pauses. */
+/** Filter bar. Selections update the URL immediately, typed text after a pause. */
 export function Filters({ search }: { search: ListSearch }) {
   const navigate = useNavigate({ from: "/submissions" });
   const [open, setOpen] = useState(false);
@@ -34,7 +34,7 @@ export function Filters({ search }: { search: ListSearch }) {
       <Typed
         name="q"
         label="Search"
-        hint="title, author, owner or number"
+        hint="Title, author, owner or ID"
         value={search.q}
         onValue={q => set({ q }, true)}
       />
@@ -42,7 +42,12 @@ export function Filters({ search }: { search: ListSearch }) {
         Filters{used > 0 && ` (${used})`}
       </button>
       <Chosen label="State" value={search.state} from={STATE_CHOICES} onValue={state => set({ state })} />
-      <Chosen label="Verdict" value={search.verdict} from={BY_WEIGHT} onValue={verdict => set({ verdict })} />
+      <Chosen
+        label="Verdict"
+        value={search.verdict}
+        from={VERDICT_ORDER}
+        onValue={verdict => set({ verdict })}
+      />
       <Chosen
         label="Device type"
         value={search.device_type}
@@ -56,7 +61,7 @@ export function Filters({ search }: { search: ListSearch }) {
       <Day label="From" value={search.since} onValue={since => set({ since })} />
       <Day label="To" value={search.until} onValue={until => set({ until })} />
       <label className={classes.field}>
-        <span>Order</span>
+        <span>Sort by</span>
         <select
           className={classes.control}
           value={search.sort}
@@ -93,7 +98,7 @@ function Chosen<T extends string>({
   from,
   onValue,
 }: FieldProps<T | ""> & { from: readonly T[] | undefined }) {
-  // What the address says is offered even before the list is there, or when it is no longer in it.
+  // Include the current value even if the list is not loaded or no longer contains it.
   const known: readonly T[] = from ?? [];
   const options = value === "" || known.includes(value) ? known : [value, ...known];
   return (
@@ -104,10 +109,10 @@ function Chosen<T extends string>({
         value={value}
         onChange={event => onValue(event.target.value as T | "")}
       >
-        <option value="">any</option>
+        <option value="">Any</option>
         {options.map(option => (
           <option key={option} value={option}>
-            {spoken(option)}
+            {humanize(option)}
           </option>
         ))}
       </select>
@@ -116,7 +121,7 @@ function Chosen<T extends string>({
 }
 
 function Typed({ name, label, hint, value, onValue }: FieldProps<string> & { name: string; hint?: string }) {
-  const [typed, setTyped] = useTyped(value, onValue, text => text.trim());
+  const [typed, setTyped] = useDebouncedText(value, onValue, text => text.trim());
   return (
     <label className={classes.field} data-wide={hint !== undefined || undefined}>
       <span>{label}</span>

@@ -12,15 +12,15 @@ import { Skeleton } from "@/parts/Skeleton";
 import { columns, compareColumn } from "./columns";
 import { Filters } from "./Filters";
 import classes from "./SubmissionsPage.module.css";
-import { asked, filtersOf } from "./search";
+import { filtersOf, toFilters } from "./search";
 
 const PAGE = 50;
-const LONGEST_TITLE_IN_A_SENTENCE = 80;
+const MAX_TITLE_LENGTH = 80;
 const route = getRouteApi("/submissions");
 
 export function SubmissionsPage() {
   const search = route.useSearch();
-  const { data: page, isPlaceholderData, error } = useQuery(submissionsQuery(asked(search, PAGE)));
+  const { data: page, isPlaceholderData, error } = useQuery(submissionsQuery(toFilters(search, PAGE)));
   const paged = usePaged(search.cursor, page, PAGE);
   const [chosen, setChosen] = useState<readonly number[]>([]);
   const inSeries = search.series !== "";
@@ -50,7 +50,7 @@ export function SubmissionsPage() {
         {!page ? (
           <Skeleton lines={25} height="1.5rem" />
         ) : page.items.length === 0 ? (
-          <Nothing narrowed={narrowed} />
+          <NoSubmissions narrowed={narrowed} />
         ) : (
           <DataTable
             caption="Submissions"
@@ -68,11 +68,10 @@ export function SubmissionsPage() {
   );
 }
 
-/** All versions of one series, two of which can be compared. */
+/** Bar for comparing two versions of a series. */
 function Versions({ series, chosen }: { series: string; chosen: readonly number[] }) {
   const [first, second] = chosen.toSorted((a, b) => a - b);
-  const title =
-    series.length > LONGEST_TITLE_IN_A_SENTENCE ? `${series.slice(0, LONGEST_TITLE_IN_A_SENTENCE)}…` : series;
+  const title = series.length > MAX_TITLE_LENGTH ? `${series.slice(0, MAX_TITLE_LENGTH)}…` : series;
   return (
     <div className={classes.versions}>
       <span>
@@ -83,23 +82,23 @@ function Versions({ series, chosen }: { series: string; chosen: readonly number[
           Compare {first} with {second}
         </Link>
       ) : (
-        <span className="muted">Choose two to compare.</span>
+        <span className="muted">Select two versions to compare.</span>
       )}
     </div>
   );
 }
 
-function Nothing({ narrowed }: { narrowed: boolean }) {
+function NoSubmissions({ narrowed }: { narrowed: boolean }) {
   if (narrowed) {
     return (
-      <EmptyState title="No submission matches" action={<Link to="/submissions">Clear all filters</Link>}>
-        Take a filter away, or search for less.
+      <EmptyState title="No matching submissions" action={<Link to="/submissions">Clear all filters</Link>}>
+        Remove a filter or change the search text.
       </EmptyState>
     );
   }
   return (
-    <EmptyState title="Nothing was submitted yet" action={<Link to="/submit">Submit a series</Link>}>
-      What anybody submits is listed here, with its verdicts.
+    <EmptyState title="No submissions yet" action={<Link to="/submit">Submit a series</Link>}>
+      Submissions of all users are listed here with their verdicts.
     </EmptyState>
   );
 }

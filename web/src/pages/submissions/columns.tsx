@@ -1,6 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { SubmissionSummary } from "@/api/types";
-import { oneLine, WHOSE } from "@/lib/words";
+import { FAILURE_KINDS, oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
@@ -8,10 +8,10 @@ import { TargetVerdicts, targetVerdictsText } from "@/parts/TargetVerdicts";
 import classes from "./SubmissionsPage.module.css";
 
 export const columns: Column<SubmissionSummary>[] = [
-  { id: "id", header: "no.", numeric: true, bare: true, value: of => of.id },
+  { id: "id", header: "ID", numeric: true, bare: true, value: of => of.id },
   {
     id: "title",
-    header: "title",
+    header: "Title",
     rowHeader: true,
     value: of => of.title,
     text: of => `${version(of)}${oneLine(of.title)}`,
@@ -36,7 +36,7 @@ export const columns: Column<SubmissionSummary>[] = [
   },
   {
     id: "verdicts",
-    header: "per topology",
+    header: "Verdicts",
     wrap: true,
     value: of => of.targets.length,
     text: of => targetVerdictsText(of.targets),
@@ -44,22 +44,22 @@ export const columns: Column<SubmissionSummary>[] = [
   },
   {
     id: "state",
-    header: "state",
+    header: "State",
     bare: true,
     value: of => of.outcome ?? of.state,
     cell: of => (
       <>
         <StateBadge state={of.state} outcome={of.outcome} />
         {of.outcome === "failed" && of.failure && (
-          <span className="muted">: {WHOSE[of.failure.kind].word}</span>
+          <span className="muted">: {FAILURE_KINDS[of.failure.kind].word}</span>
         )}
       </>
     ),
   },
-  { id: "tree", header: "tree", bare: true, value: of => of.tree },
+  { id: "tree", header: "Tree", bare: true, value: of => of.tree },
   {
     id: "owner",
-    header: "owner",
+    header: "Owner",
     value: of => of.owner,
     cell: of => (
       <span className={classes.owner} title={of.owner}>
@@ -69,21 +69,21 @@ export const columns: Column<SubmissionSummary>[] = [
   },
   {
     id: "created",
-    header: "submitted",
+    header: "Submitted",
     bare: true,
     value: of => of.created_at,
     cell: of => <RelativeTime at={of.created_at} />,
   },
 ];
 
-/** Boxes to choose two by; a third pushes the first out. */
+/** Column of checkboxes to select two submissions; a third selection replaces the oldest. */
 export function compareColumn(
   chosen: readonly number[],
   choose: (ids: readonly number[]) => void,
 ): Column<SubmissionSummary> {
   return {
     id: "compare",
-    header: "compare",
+    header: "Compare",
     value: () => "",
     cell: of => (
       <input
@@ -103,7 +103,7 @@ function version(of: SubmissionSummary): string {
   return of.version != null && of.version > 1 ? `v${of.version} ` : "";
 }
 
-/** `Tejun Heo` of `Tejun Heo <tj@kernel.org>`. */
+/** Strip the address: `Tejun Heo <tj@kernel.org>` -> `Tejun Heo`. */
 function name(author: string): string {
   return oneLine(author.replace(/\s*<[^>]*>\s*$/, "")) || oneLine(author);
 }

@@ -1,9 +1,9 @@
-/** What the list can be asked for, in the page's address and in the API's terms. */
+/** Search parameters of the submissions list and their translation to API filters. */
 import type { SubmissionFilters } from "@/api/queries";
 import type { Verdict } from "@/api/types";
 import { day, oneOf, text, type Values } from "@/lib/search";
 
-/** Where it is or how it ended: one choice for a reader, two parameters of the API. */
+/** States and outcomes share one field in the filter bar but are two API parameters. */
 const OUTCOMES = ["passed", "failed", "canceled"] as const;
 const STATES = ["applying", "building", "running", "comparing"] as const;
 export const STATE_CHOICES = ["unfinished", ...STATES, ...OUTCOMES] as const;
@@ -21,7 +21,7 @@ const VERDICT_CHOICES: readonly Verdict[] = [
   "no_evidence",
 ];
 
-export const LIST = {
+export const LIST_PARAMS = {
   q: text(),
   state: oneOf(STATE_CHOICES),
   verdict: oneOf(VERDICT_CHOICES),
@@ -32,36 +32,40 @@ export const LIST = {
   owner: text(100),
   since: day(),
   until: day(),
-  /** All versions of one series. */
+  /** Show all versions of one series. */
   series: text(500),
   sort: oneOf(SORTS, "newest"),
   cursor: text(100),
 };
 
-export type ListSearch = Values<typeof LIST>;
+export type ListSearch = Values<typeof LIST_PARAMS>;
 
-/** What narrows the list: not its order, not its page. */
+/** Return the active filters, without sort order and cursor. */
 export function filtersOf(search: ListSearch): Partial<ListSearch> {
   const { sort: _sort, cursor: _cursor, ...filters } = search;
   return Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ""));
 }
 
-/** The list that an address asks for. Days are the reader's: from midnight of the first to midnight after the last. */
-export function asked(search: ListSearch, limit: number): SubmissionFilters {
-  const { state, series, since, until, sort, cursor, ...same } = search;
-  const given: SubmissionFilters = { limit, sort };
-  for (const [name, value] of Object.entries(same)) if (value !== "") Object.assign(given, { [name]: value });
-  if (state === "unfinished") given.active = true;
-  else if (isOneOf(OUTCOMES, state)) given.outcome = state;
-  else if (isOneOf(STATES, state)) given.state = state;
-  if (series) given.series_key = series;
-  if (since) given.since = new Date(`${since}T00:00:00`).toISOString();
-  if (until) given.until = dayAfter(until).toISOString();
-  if (cursor) given.cursor = cursor;
-  return given;
+/**
+ * Translate search parameters to API filters. Dates are in local time: from midnight of the first day to midnight
+ * after the last.
+ */
+export function toFilters(search: ListSearch, limit: number): SubmissionFilters {
+  const { state, series, since, until, sort, cursor, ...unchanged } = search;
+  const filters: SubmissionFilters = { limit, sort };
+  for (const [name, value] of Object.entries(unchanged))
+    if (value !== "") Object.assign(filters, { [name]: value });
+  if (state === "unfinished") filters.active = true;
+  else if (isOneOf(OUTCOMES, state)) filters.outcome = state;
+  else if (isOneOf(STATES, state)) filters.state = state;
+  if (series) filters.series_key = series;
+  if (since) filters.since = new Date(`${since}T00:00:00`).toISOString();
+  if (until) filters.until = dayAfter(until).toISOString();
+  if (cursor) filters.cursor = cursor;
+  return filters;
 }
 
-/** Midnight after `day`, also where the clocks change in between. */
+/** Return the midnight after `day`, correct across daylight-saving changes. */
 function dayAfter(day: string): Date {
   const midnight = new Date(`${day}T00:00:00`);
   midnight.setDate(midnight.getDate() + 1);

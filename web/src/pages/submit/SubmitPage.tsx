@@ -2,19 +2,19 @@ import { useSuspenseQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
 import { Page, Section } from "@/parts/Page";
-import { Advanced } from "./draft/Advanced";
-import { requestOf, wanted } from "./draft/draft";
-import { Fault, FaultsContext } from "./draft/Fault";
-import { faultsOf, missing, spokenOf } from "./draft/faults";
-import { StartOver } from "./draft/StartOver";
+import { ClearForm } from "./draft/ClearForm";
+import { requestOf, selectedTargets } from "./draft/draft";
+import { FieldError, FieldErrorsContext } from "./draft/FieldError";
+import { fieldErrorsOf, missingInput, withoutEmptyFields } from "./draft/fieldErrors";
 import { useDraft, useMbox } from "./draft/useDraft";
-import { useSend } from "./draft/useSend";
-import { Order } from "./quote/Order";
+import { useSubmit } from "./draft/useSubmit";
+import { SubmitPanel } from "./quote/SubmitPanel";
 import { fingerprint, useQuote } from "./quote/useQuote";
 import classes from "./SubmitPage.module.css";
 import { SeriesFields } from "./series/SeriesFields";
 import { TreeField } from "./series/TreeField";
 import { useFileDrop } from "./series/useFileDrop";
+import { Advanced } from "./targets/Advanced";
 import { DeviceTypeCards, PlanCards, Targets } from "./targets/Cards";
 
 export function SubmitPage() {
@@ -34,32 +34,32 @@ export function SubmitPage() {
   );
   const mboxKey = useMemo(() => (mbox.mbox ? fingerprint(mbox.mbox.text) : ""), [mbox.mbox]);
   const quote = useQuote(request, mboxKey);
-  const send = useSend(request, quote.key);
+  const submission = useSubmit(request, quote.key);
 
-  // What the server refused stands until the form is another one; then its quote says what is still wrong.
-  const incomplete = missing(draft, mbox.mbox !== null);
-  const faults = useMemo(() => {
-    const said = faultsOf(send.mistakes ?? quote.mistakes, draft);
-    return tried ? said : spokenOf(said, draft, mbox.mbox !== null);
-  }, [send.mistakes, quote.mistakes, draft, tried, mbox.mbox]);
+  // Show the errors of a rejected request until the form changes; then those of its quote.
+  const incomplete = missingInput(draft, mbox.mbox !== null);
+  const fieldErrors = useMemo(() => {
+    const errors = fieldErrorsOf(submission.fieldErrors ?? quote.errors, draft);
+    return tried ? errors : withoutEmptyFields(errors, draft, mbox.mbox !== null);
+  }, [submission.fieldErrors, quote.errors, draft, tried, mbox.mbox]);
   const shown = useMemo(() => {
-    if (!tried) return faults;
-    // In the page's own words where a field is merely empty.
-    return new Map([...faults, ...faultsOf(missing(draft, mbox.mbox !== null), draft)]);
-  }, [faults, tried, draft, mbox.mbox]);
+    if (!tried) return fieldErrors;
+    // Messages for empty fields replace the server's.
+    return new Map([...fieldErrors, ...fieldErrorsOf(missingInput(draft, mbox.mbox !== null), draft)]);
+  }, [fieldErrors, tried, draft, mbox.mbox]);
 
   const over = useFileDrop(file => {
-    mbox.take(file);
+    mbox.load(file);
     change({ source: "mbox" });
   });
 
   return (
     <Page
-      title="Submit"
-      actions={<StartOver draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
-      lead="Say what to test, what to measure and where. The lab builds both kernels, boots them in turns on one device, and answers for each topology."
+      title="Submit a series"
+      actions={<ClearForm draft={draft} change={change} mbox={mbox} onClear={() => setPresses(0)} />}
+      lead="Select a series, plans and device types. The lab builds both kernels, boots them alternately on the same device and reports a verdict for each topology."
     >
-      <FaultsContext value={shown}>
+      <FieldErrorsContext value={shown}>
         <form
           className={classes.form}
           data-over={over || undefined}
@@ -67,37 +67,37 @@ export function SubmitPage() {
           onSubmit={event => {
             event.preventDefault();
             setPresses(presses + 1);
-            if (incomplete.length === 0) send.submit();
+            if (incomplete.length === 0) submission.submit();
           }}
         >
           <div className={classes.fields}>
-            <Section id="series" title="What to test">
+            <Section id="series" title="Series">
               <SeriesFields draft={draft} change={change} mbox={mbox} mboxKey={mboxKey} />
             </Section>
-            <Section id="tree" title="On which tree">
+            <Section id="tree" title="Tree">
               <TreeField trees={trees} value={request.tree} onChange={tree => change({ tree })} />
             </Section>
-            <Section id="plans" title="What to measure">
+            <Section id="plans" title="Plans">
               <PlanCards plans={plans} draft={draft} change={change} />
             </Section>
-            <Section id="devices" title="Where">
+            <Section id="devices" title="Device types">
               <DeviceTypeCards types={types} draft={draft} change={change} />
               <Targets draft={draft} change={change} />
-              <Fault field="targets" />
+              <FieldError field="targets" />
             </Section>
             <Advanced plans={plans} types={types} recipes={recipes} draft={draft} change={change} />
           </div>
-          <Order
+          <SubmitPanel
             quote={quote}
             request={request}
-            send={send}
+            submission={submission}
             file={mbox.mbox?.name ?? ""}
             complete={incomplete.length === 0}
             presses={presses}
-            targets={wanted(draft)}
+            targets={selectedTargets(draft)}
           />
         </form>
-      </FaultsContext>
+      </FieldErrorsContext>
     </Page>
   );
 }

@@ -15,11 +15,11 @@ export function TreesPage() {
   return (
     <Page
       title="Trees"
-      lead="The kernels that a series may be for. The baseline of a branch is its merge base with the tree's branch; an mbox goes on the base commit that it names, else on the tree's head."
+      lead="Kernel trees that a series can be submitted for. The baseline of a branch is its merge base with the tree's branch. An mbox is applied to the base commit it names, or to the tree's head."
     >
       {trees.length === 0 ? (
-        <EmptyState title="This lab has no tree yet">
-          A tree is an entry in <code>kernels/trees.yaml</code>.
+        <EmptyState title="No trees">
+          To add a tree, create an entry in <code>kernels/trees.yaml</code>.
         </EmptyState>
       ) : (
         trees.map(view => <Tree key={view.tree.name} view={view} />)
@@ -43,10 +43,10 @@ function Tree({ view }: { view: TreeView }) {
       actions={
         <>
           <Link to="/submit" search={{ tree: tree.name }}>
-            Submit for it<span className="hidden-visually">: {tree.name}</span>
+            Submit for this tree<span className="hidden-visually">: {tree.name}</span>
           </Link>
           <Link to="/submissions" search={{ tree: tree.name }}>
-            Its submissions<span className="hidden-visually">: {tree.name}</span>
+            Submissions<span className="hidden-visually">: {tree.name}</span>
           </Link>
         </>
       }
@@ -54,7 +54,7 @@ function Tree({ view }: { view: TreeView }) {
       <dl className={`facts ${classes.facts}`}>
         {tree.debian_source ? (
           <>
-            <dt>From</dt>
+            <dt>Source</dt>
             <dd>
               Debian source package <code>{tree.debian_source}</code>
               {tree.debian_suite && <> of {tree.debian_suite}</>}
@@ -62,7 +62,7 @@ function Tree({ view }: { view: TreeView }) {
           </>
         ) : (
           <>
-            <dt>From</dt>
+            <dt>Source</dt>
             <dd className={classes.long}>
               {/^https?:\/\//.test(tree.url ?? "") ? (
                 <a href={tree.url ?? ""} rel="noreferrer">
@@ -86,21 +86,21 @@ function Tree({ view }: { view: TreeView }) {
               <CopyButton text={view.base_commit} name={`Copy the head commit of ${tree.name}`} />
             </>
           ) : (
-            <span className="muted">never looked at here: the first submission for it does</span>
+            <span className="muted">not fetched yet; the first submission for this tree fetches it</span>
           )}
         </dd>
         {view.base_commit && (
           <>
             <dt>Release</dt>
-            <dd>{view.release ? oneLine(view.release) : <span className="muted">not known</span>}</dd>
-            <dt>Looked at</dt>
+            <dd>{view.release ? oneLine(view.release) : <span className="muted">unknown</span>}</dd>
+            <dt>Fetched</dt>
             <dd>
-              <RelativeTime at={view.resolved_at} absent="at an unknown time" />
+              <RelativeTime at={view.resolved_at} absent="unknown" />
             </dd>
           </>
         )}
       </dl>
-      {failure && <FailureCard failure={failure} what="when it was last looked at" />}
+      {failure && <FailureCard failure={failure} what="last fetch" />}
     </Section>
   );
 }

@@ -1,22 +1,30 @@
 import { useId, useMemo } from "react";
-import { type Core, type CpuLayout, type Group, grouped, inWords, numbering, numberOf } from "./layout";
+import {
+  type Core,
+  type CpuLayout,
+  describe,
+  describeNumbering,
+  type Group,
+  groupsOf,
+  numberOf,
+} from "./layout";
 import classes from "./TopologyDrawing.module.css";
 
 interface TopologyDrawingProps {
   layout: CpuLayout;
   /** The device or its type, for the accessible name. */
   name: string;
-  /** Writes the words under the drawing; otherwise they are its description only. */
+  /** Show the description below the drawing; otherwise it is only the accessible description. */
   words?: boolean;
-  /** One package below the other, for a narrow place. */
+  /** Stack packages vertically, for narrow layouts. */
   stacked?: boolean;
-  /** CPUs to point out, such as those that an affinity scope holds together. */
+  /** CPUs to highlight, such as those of one affinity scope. */
   highlight?: ReadonlySet<number>;
 }
 
 /**
- * A device's CPUs: packages, NUMA nodes, L3 domains, clusters, cores, SMT threads. Drawn to scale with its own text and
- * never wider than the room it has.
+ * CPU topology of a device: packages, NUMA nodes, L3 domains, clusters, cores and SMT threads. Scales down to the
+ * available width together with its text.
  */
 export function TopologyDrawing({
   layout,
@@ -26,7 +34,7 @@ export function TopologyDrawing({
   highlight,
 }: TopologyDrawingProps) {
   const id = useId();
-  const said = [inWords(layout), numbering(layout)].filter(Boolean).join(". ");
+  const description = [describe(layout), describeNumbering(layout)].filter(Boolean).join(". ");
   const drawing = useMemo(() => draw(layout, stacked ? 1 : 2), [layout, stacked]);
   return (
     <div className={classes.whole}>
@@ -38,7 +46,7 @@ export function TopologyDrawing({
         aria-labelledby={`${id}-title ${id}-words`}
       >
         <title id={`${id}-title`}>{`CPU topology of ${name}`}</title>
-        <desc id={`${id}-words`}>{said}</desc>
+        <desc id={`${id}-words`}>{description}</desc>
         {drawing.boxes.map(box => (
           <g key={`${box.kind}-${box.id}`} data-kind={box.kind}>
             <rect
@@ -90,18 +98,18 @@ export function TopologyDrawing({
           />
         ))}
       </svg>
-      {words && <p className={classes.words}>{said}</p>}
+      {words && <p className={classes.words}>{description}</p>}
     </div>
   );
 }
 
-/** CSS pixels per unit: its text is 11 px where there is room. */
+/** CSS pixels per unit of the drawing; text is 11 px at full size. */
 const SCALE = 1.2;
 const PAD = 5;
 const GAP = 4;
 const HEAD = 14;
-/** With more CPUs than this their numbers would not be read. */
-const NUMBERED_UP_TO = 96;
+/** With more CPUs, their numbers would be too small to read. */
+const MAX_NUMBERED_CPUS = 96;
 
 interface Box {
   x: number;
@@ -119,27 +127,27 @@ interface Drawing {
   threads: (Box & { cpu: number; size: Core["size"] })[];
 }
 
-/** A thing with a size that can put itself somewhere. */
+/** An element of the layout with its size; `place` adds it to the drawing. */
 interface Block {
   width: number;
   height: number;
-  put(x: number, y: number): void;
+  place(x: number, y: number): void;
 }
 
-/** `packages`: how many stand in a row. */
+/** Lay out the drawing with `packages` packages in a row. */
 function draw(layout: CpuLayout, packages: number): Drawing {
-  const numbered = layout.cpus <= NUMBERED_UP_TO;
+  const numbered = layout.cpus <= MAX_NUMBERED_CPUS;
   const drawing: Drawing = { width: 0, height: 0, numbered, boxes: [], cores: [], threads: [] };
   const cell = numbered ? { width: 18, height: 16 } : { width: 7, height: 9 };
 
   function coreBlock(core: Core): Block {
-    // A LITTLE core is drawn smaller, so that its size is seen without colour.
+    // A LITTLE core is drawn smaller, so that the size does not depend on colour.
     const height = core.size === "LITTLE" ? cell.height * 0.75 : cell.height;
     const width = cell.width * core.cpus.length;
     return {
       width,
       height: cell.height,
-      put(x, y) {
+      place(x, y) {
         const top = y + cell.height - height;
         for (const [at, cpu] of core.cpus.entries()) {
           drawing.threads.push({
@@ -160,29 +168,29 @@ function draw(layout: CpuLayout, packages: number): Drawing {
     const inside =
       group.groups.length > 0
         ? rows(group.groups.map(groupBlock), group.groups.length > 2 ? 2 : 3)
-        : rows(group.cores.map(coreBlock), perRow(group.cores.length));
+        : rows(group.cores.map(coreBlock), coresPerRow(group.cores.length));
     const width = Math.max(inside.width + 2 * PAD, group.label.length * 5.6 + 2 * PAD);
     const height = inside.height + HEAD + PAD;
     return {
       width,
       height,
-      put(x, y) {
+      place(x, y) {
         drawing.boxes.push({ kind: group.kind, id: group.id, label: group.label, x, y, width, height });
-        inside.put(x + PAD, y + HEAD);
+        inside.place(x + PAD, y + HEAD);
       },
     };
   }
 
-  const all = rows(grouped(layout).map(groupBlock), packages);
-  all.put(0.5, 0.5);
+  const all = rows(groupsOf(layout).map(groupBlock), packages);
+  all.place(0.5, 0.5);
   return { ...drawing, width: Math.ceil(all.width + 1), height: Math.ceil(all.height + 1) };
 }
 
-function perRow(cores: number): number {
+function coresPerRow(cores: number): number {
   return cores <= 4 ? cores : cores <= 16 ? 4 : 8;
 }
 
-/** Blocks in rows of `columns`, each column as wide as its widest. */
+/** Arrange blocks in rows of `columns` blocks. */
 function rows(blocks: readonly Block[], columns: number): Block {
   const lines: Block[][] = [];
   for (let at = 0; at < blocks.length; at += columns) lines.push(blocks.slice(at, at + columns));
@@ -191,12 +199,12 @@ function rows(blocks: readonly Block[], columns: number): Block {
   return {
     width: Math.max(0, ...lines.map(widthOf)),
     height: lines.reduce((sum, line) => sum + heightOf(line) + GAP, -GAP),
-    put(x, y) {
+    place(x, y) {
       let top = y;
       for (const line of lines) {
         let left = x;
         for (const block of line) {
-          block.put(left, top);
+          block.place(left, top);
           left += block.width + GAP;
         }
         top += heightOf(line) + GAP;

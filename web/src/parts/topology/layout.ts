@@ -1,24 +1,26 @@
-/** A device's CPUs as groups within groups, and in words. The API's `CpuLayout` has one entry per CPU in each list. */
+/**
+ * CPU layout of a device: nested groups and a description. Each list of the API's `CpuLayout` has one entry per CPU.
+ */
 import type { CpuLayout as ApiLayout, MeasuredTopology, Topology } from "@/api/types";
 import { count } from "@/lib/numbers";
 
 /** One entry per CPU in each list; see contracts/wqlab_contracts/cpu_layout.py. */
 export type CpuLayout = Omit<ApiLayout, "basis">;
 
-/** The layout that a device type declares. */
-export function declared(topology: Topology): CpuLayout {
+/** Return the layout that a device type declares. */
+export function declaredLayout(topology: Topology): CpuLayout {
   const { sockets, threads_per_core, numa_nodes = 1, numbering = "contiguous", clusters = [] } = topology;
   const { l3_per_socket, cores_per_l3 = 0 } = topology;
-  const kinds = spread(clusters.map(cluster => cluster.cores));
-  // Without an L3 cache the clusters are what shares the last level.
+  const clusterOfCore = groupIds(clusters.map(cluster => cluster.cores));
+  // Without an L3 cache, each cluster shares the last-level cache.
   const domains =
-    l3_per_socket === 0 ? kinds : spread(Array<number>(sockets * l3_per_socket).fill(cores_per_l3));
+    l3_per_socket === 0 ? clusterOfCore : groupIds(Array<number>(sockets * l3_per_socket).fill(cores_per_l3));
   const domainsPerSocket = l3_per_socket === 0 ? clusters.length : l3_per_socket;
   const cores = domains.length;
   const each = Array.from({ length: cores * threads_per_core }, (_, cpu) => cpu);
   const core = each.map(cpu => (numbering === "smt_last" ? cpu % cores : Math.floor(cpu / threads_per_core)));
   const l3 = core.map(of => domains[of] as number);
-  const cluster = core.map(of => kinds[of] ?? 0);
+  const cluster = core.map(of => clusterOfCore[of] ?? 0);
   const capacity = cluster.map(of => clusters[of]?.capacity ?? 0);
   return {
     cpus: each.length,
@@ -29,23 +31,23 @@ export function declared(topology: Topology): CpuLayout {
     last_level: l3_per_socket === 0 ? "L2" : "L3",
     cluster: clusters.length > 0 && !samePartition(cluster, l3) ? cluster : null,
     core,
-    thread: threads(core),
-    capacity: distinct(capacity) > 1 ? capacity : null,
+    thread: threadIndexes(core),
+    capacity: countDistinct(capacity) > 1 ? capacity : null,
   };
 }
 
-/** The group of each member, from the sizes of the groups: [2, 1] to [0, 0, 1]. */
-function spread(sizes: readonly number[]): number[] {
+/** Return the group of each member, given the sizes of the groups: [2, 1] gives [0, 0, 1]. */
+function groupIds(sizes: readonly number[]): number[] {
   return sizes.flatMap((size, group) => Array<number>(size).fill(group));
 }
 
-/** A CPU's own number, from its place in the lists: others may be offline. */
+/** Return the kernel's number of a CPU, given its index: other CPUs may be offline. */
 export function numberOf(layout: CpuLayout, cpu: number): number {
   return layout.numbers?.[cpu] ?? cpu;
 }
 
-/** The layout that a booted kernel reported. */
-export function measured(topology: MeasuredTopology): CpuLayout {
+/** Return the layout that a booted kernel reported. */
+export function measuredLayout(topology: MeasuredTopology): CpuLayout {
   const { cluster, capacity } = topology;
   return {
     cpus: topology.cpus,
@@ -56,12 +58,13 @@ export function measured(topology: MeasuredTopology): CpuLayout {
     last_level: topology.last_level ?? "L3",
     cluster: cluster ?? null,
     core: topology.core,
-    thread: threads(topology.core),
+    thread: threadIndexes(topology.core),
     capacity: capacity && new Set(capacity).size > 1 ? capacity : null,
   };
 }
 
-function threads(core: readonly number[]): number[] {
+/** Return the index of each CPU within its core. */
+function threadIndexes(core: readonly number[]): number[] {
   const seen = new Map<number, number>();
   return core.map(of => {
     const place = seen.get(of) ?? 0;
@@ -75,28 +78,31 @@ export type Size = "big" | "middle" | "LITTLE";
 export interface Core {
   id: number;
   cpus: number[];
-  /** On a device whose cores differ. */
+  /** Null if all cores of the device are equal. */
   size: Size | null;
 }
 
 export interface Group {
   kind: "package" | "node" | "l3" | "cluster";
   id: number;
-  /** Said inside the drawing. */
+  /** Label in the drawing. */
   label: string;
   groups: Group[];
-  /** Of the innermost group. */
+  /** Cores of an innermost group; empty otherwise. */
   cores: Core[];
 }
 
-/** Groups within groups, without levels that only repeat the one around them. */
-export function grouped(layout: CpuLayout): Group[] {
+/** Return the nested groups, without levels that repeat the enclosing level. */
+export function groupsOf(layout: CpuLayout): Group[] {
   const every = Array.from({ length: layout.cpus }, (_, cpu) => cpu);
   const levels = (["package", "node", "l3", "cluster"] as const).filter(kind => {
     if (kind === "cluster") return layout.cluster != null && !samePartition(layout.cluster, layout.l3);
-    // One NUMA node per package, or one for all, is said in words; only nodes within a package are drawn.
+    // Only NUMA nodes within a package are drawn; other nodes are part of the label and the description.
     if (kind === "node")
-      return distinct(layout.node) > distinct(layout.package) && divides(layout.node, layout.package);
+      return (
+        countDistinct(layout.node) > countDistinct(layout.package) &&
+        isSubdivision(layout.node, layout.package)
+      );
     return true;
   });
   return split(layout, every, levels);
@@ -105,7 +111,7 @@ export function grouped(layout: CpuLayout): Group[] {
 function split(layout: CpuLayout, cpus: readonly number[], levels: readonly Group["kind"][]): Group[] {
   const [kind, ...inner] = levels;
   if (kind === undefined) return [];
-  return [...by(cpus, layout[kind] as readonly number[])].map(([id, members]) => ({
+  return [...groupBy(cpus, layout[kind] as readonly number[])].map(([id, members]) => ({
     kind,
     id,
     label: labelOf(layout, kind, id, members),
@@ -115,7 +121,7 @@ function split(layout: CpuLayout, cpus: readonly number[], levels: readonly Grou
 }
 
 function coresOf(layout: CpuLayout, cpus: readonly number[]): Core[] {
-  return [...by(cpus, layout.core)].map(([id, members]) => ({
+  return [...groupBy(cpus, layout.core)].map(([id, members]) => ({
     id,
     cpus: members,
     size: sizeOf(layout, members[0] as number),
@@ -135,7 +141,7 @@ function labelOf(layout: CpuLayout, kind: Group["kind"], id: number, members: re
   const lastLevel = layout.last_level === "cluster" ? "Cluster" : layout.last_level;
   const name = { package: "Package", node: "Node", l3: lastLevel, cluster: "Cluster" }[kind];
   const alsoNode =
-    kind === "package" && distinct(layout.node) > 1 && samePartition(layout.node, layout.package);
+    kind === "package" && countDistinct(layout.node) > 1 && samePartition(layout.node, layout.package);
   const more = alsoNode
     ? `, node ${layout.node[members[0] as number]}`
     : size && kind !== "package"
@@ -144,12 +150,12 @@ function labelOf(layout: CpuLayout, kind: Group["kind"], id: number, members: re
   return `${name} ${id}${more}`;
 }
 
-/** `2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads a core: 32 CPUs`. */
-export function inWords(layout: CpuLayout): string {
-  const cores = distinct(layout.core);
-  const domains = distinct(layout.l3);
-  const perDomain = evenly(layout.l3, layout.core);
-  const perCore = evenly(
+/** Describe the layout: `2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads per core: 32 CPUs`. */
+export function describe(layout: CpuLayout): string {
+  const cores = countDistinct(layout.core);
+  const domains = countDistinct(layout.l3);
+  const perDomain = uniformSize(layout.l3, layout.core);
+  const perCore = uniformSize(
     layout.core,
     layout.core.map((_, cpu) => cpu),
   );
@@ -172,21 +178,21 @@ export function inWords(layout: CpuLayout): string {
       )
     : [];
   return [
-    count(distinct(layout.package), "package"),
-    count(distinct(layout.node), "NUMA node"),
+    count(countDistinct(layout.package), "package"),
+    count(countDistinct(layout.node), "NUMA node"),
     `${count(domains, `${layout.last_level} domain`)}${perDomain ? ` of ${count(perDomain, "core")}` : ""}`,
-    ...(layout.cluster ? [count(distinct(layout.cluster), "cluster")] : []),
+    ...(layout.cluster ? [count(countDistinct(layout.cluster), "cluster")] : []),
     ...(sizes.length > 0 ? [`${sizes.join(" and ")} cores`] : []),
-    perCore === 1 ? "no SMT" : perCore ? `${perCore} threads a core` : count(cores, "core"),
+    perCore === 1 ? "no SMT" : perCore ? `${perCore} threads per core` : count(cores, "core"),
   ]
     .join(", ")
     .concat(`: ${count(layout.cpus, "CPU")}`);
 }
 
-/** How SMT siblings are numbered, which decides what a run of CPUs shares; "" without SMT. */
-export function numbering(layout: CpuLayout): string {
+/** Describe how SMT siblings are numbered; "" without SMT or if the distance varies. */
+export function describeNumbering(layout: CpuLayout): string {
   const cores = [
-    ...by(
+    ...groupBy(
       layout.core.map((_, cpu) => cpu),
       layout.core,
     ).values(),
@@ -199,11 +205,11 @@ export function numbering(layout: CpuLayout): string {
   return step === 1 ? "SMT siblings are neighbours (0,1)" : `SMT siblings are ${step} apart (0,${step})`;
 }
 
-/** Members per group where all groups have the same number; null otherwise. */
-function evenly(groups: readonly number[], members: readonly number[]): number | null {
+/** Return the number of members per group; null if it differs between groups. */
+function uniformSize(groups: readonly number[], members: readonly number[]): number | null {
   const sizes = new Set(
     [
-      ...by(
+      ...groupBy(
         groups.map((_, cpu) => cpu),
         groups,
       ).values(),
@@ -212,7 +218,8 @@ function evenly(groups: readonly number[], members: readonly number[]): number |
   return sizes.size === 1 ? ([...sizes][0] as number) : null;
 }
 
-function by(cpus: readonly number[], group: readonly number[]): Map<number, number[]> {
+/** Group CPUs by their group id. */
+function groupBy(cpus: readonly number[], group: readonly number[]): Map<number, number[]> {
   const found = new Map<number, number[]>();
   for (const cpu of cpus) {
     const id = group[cpu] as number;
@@ -223,14 +230,16 @@ function by(cpus: readonly number[], group: readonly number[]): Map<number, numb
   return found;
 }
 
-function distinct(ids: readonly number[]): number {
+/** Return the number of distinct ids. */
+function countDistinct(ids: readonly number[]): number {
   return new Set(ids).size;
 }
 
-function divides(inner: readonly number[], outer: readonly number[]): boolean {
-  return distinct(inner.map((id, cpu) => id * 65_536 + (outer[cpu] as number))) === distinct(inner);
+/** Return true if each inner group lies within one outer group. */
+function isSubdivision(inner: readonly number[], outer: readonly number[]): boolean {
+  return countDistinct(inner.map((id, cpu) => id * 65_536 + (outer[cpu] as number))) === countDistinct(inner);
 }
 
 function samePartition(a: readonly number[], b: readonly number[]): boolean {
-  return distinct(a) === distinct(b) && divides(a, b);
+  return countDistinct(a) === countDistinct(b) && isSubdivision(a, b);
 }

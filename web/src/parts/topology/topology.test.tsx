@@ -1,10 +1,17 @@
 import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 import { renderPart } from "@/testing/render";
-import { type CpuLayout, declared, grouped, inWords, measured, numbering } from "./layout";
+import {
+  type CpuLayout,
+  declaredLayout,
+  describe,
+  describeNumbering,
+  groupsOf,
+  measuredLayout,
+} from "./layout";
 import { TopologyDrawing } from "./TopologyDrawing";
 
-const XEON = declared({
+const XEON = declaredLayout({
   sockets: 2,
   l3_per_socket: 1,
   cores_per_l3: 8,
@@ -13,7 +20,7 @@ const XEON = declared({
   numbering: "smt_last",
   clusters: [],
 });
-const RYZEN = declared({
+const RYZEN = declaredLayout({
   sockets: 1,
   l3_per_socket: 4,
   cores_per_l3: 3,
@@ -23,7 +30,7 @@ const RYZEN = declared({
   clusters: [],
 });
 /** Two big cores in one cluster, four LITTLE in the other, one L3. */
-const CHROMEBOOK: CpuLayout = measured({
+const CHROMEBOOK: CpuLayout = measuredLayout({
   cpus: 6,
   package: [0, 0, 0, 0, 0, 0],
   node: [0, 0, 0, 0, 0, 0],
@@ -33,29 +40,33 @@ const CHROMEBOOK: CpuLayout = measured({
   capacity: [512, 512, 512, 512, 1024, 1024],
 } as never);
 
-test("words say what is shared by how many", () => {
-  expect(inWords(RYZEN)).toBe("1 package, 1 NUMA node, 4 L3 domains of 3 cores, 2 threads a core: 24 CPUs");
-  expect(inWords(XEON)).toBe("2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads a core: 32 CPUs");
-  expect(inWords(CHROMEBOOK)).toBe(
+test("the description has the sizes of all levels", () => {
+  expect(describe(RYZEN)).toBe(
+    "1 package, 1 NUMA node, 4 L3 domains of 3 cores, 2 threads per core: 24 CPUs",
+  );
+  expect(describe(XEON)).toBe(
+    "2 packages, 2 NUMA nodes, 2 L3 domains of 8 cores, 2 threads per core: 32 CPUs",
+  );
+  expect(describe(CHROMEBOOK)).toBe(
     "1 package, 1 NUMA node, 1 L3 domain of 6 cores, 2 clusters, 4 LITTLE and 2 big cores, no SMT: 6 CPUs",
   );
 });
 
-test("words say how siblings are numbered", () => {
-  expect(numbering(RYZEN)).toBe("SMT siblings are neighbours (0,1)");
-  expect(numbering(XEON)).toBe("SMT siblings are 16 apart (0,16)");
-  expect(numbering(CHROMEBOOK)).toBe("");
+test("the description tells how SMT siblings are numbered", () => {
+  expect(describeNumbering(RYZEN)).toBe("SMT siblings are neighbours (0,1)");
+  expect(describeNumbering(XEON)).toBe("SMT siblings are 16 apart (0,16)");
+  expect(describeNumbering(CHROMEBOOK)).toBe("");
 });
 
-test("a declared device's CPUs are grouped as its kernel will number them", () => {
-  const packages = grouped(XEON);
+test("the CPUs of a declared topology are numbered as the kernel numbers them", () => {
+  const packages = groupsOf(XEON);
   expect(packages.map(each => each.label)).toEqual(["Package 0, node 0", "Package 1, node 1"]);
   expect(packages[1]?.groups[0]?.cores.map(core => core.cpus)[0]).toEqual([8, 24]);
 });
 
-test("levels that repeat the one around them are not drawn; nodes within a package are", () => {
-  expect(grouped(XEON)[0]?.groups[0]?.kind).toBe("l3");
-  const split = declared({
+test("only levels that divide the enclosing level are drawn", () => {
+  expect(groupsOf(XEON)[0]?.groups[0]?.kind).toBe("l3");
+  const split = declaredLayout({
     sockets: 1,
     l3_per_socket: 4,
     cores_per_l3: 2,
@@ -64,14 +75,14 @@ test("levels that repeat the one around them are not drawn; nodes within a packa
     numbering: "contiguous",
     clusters: [],
   });
-  expect(grouped(split)[0]?.groups.map(each => [each.kind, each.groups.length])).toEqual([
+  expect(groupsOf(split)[0]?.groups.map(each => [each.kind, each.groups.length])).toEqual([
     ["node", 2],
     ["node", 2],
   ]);
 });
 
-test("a device without an L3 cache is drawn by its clusters, and its last level is named", () => {
-  const device = declared({
+test("without an L3 cache the clusters are drawn with their last level's name", () => {
+  const device = declaredLayout({
     sockets: 1,
     l3_per_socket: 0,
     cores_per_l3: 0,
@@ -83,19 +94,19 @@ test("a device without an L3 cache is drawn by its clusters, and its last level 
       { cores: 2, capacity: 1024 },
     ],
   });
-  expect(grouped(device)[0]?.groups.map(each => [each.label, each.cores.length])).toEqual([
+  expect(groupsOf(device)[0]?.groups.map(each => [each.label, each.cores.length])).toEqual([
     ["L2 0, LITTLE", 4],
     ["L2 1, big", 2],
   ]);
-  expect(inWords(device)).toContain("2 L2 domains, 4 LITTLE and 2 big cores");
+  expect(describe(device)).toContain("2 L2 domains, 4 LITTLE and 2 big cores");
 });
 
-test("big and LITTLE are told apart in words", () => {
-  const clusters = grouped(CHROMEBOOK)[0]?.groups[0]?.groups;
+test("labels tell big and LITTLE clusters apart", () => {
+  const clusters = groupsOf(CHROMEBOOK)[0]?.groups[0]?.groups;
   expect(clusters?.map(each => each.label)).toEqual(["Cluster 0, LITTLE", "Cluster 1, big"]);
 });
 
-test("the drawing has a name, a description, and every CPU inside its frame", async () => {
+test("the drawing has a name, a description, and all CPUs inside its frame", async () => {
   const { container } = await renderPart(<TopologyDrawing layout={XEON} name="xeon-2s" />);
   const drawing = screen.getByRole("img", { name: /CPU topology of xeon-2s/ });
   expect(drawing.querySelector("desc")?.textContent).toContain("32 CPUs");
@@ -116,8 +127,8 @@ test("the drawing has a name, a description, and every CPU inside its frame", as
   }
 });
 
-test("CPUs are drawn with their own numbers where others are offline", async () => {
-  const device = measured({
+test("CPUs keep their numbers if other CPUs are offline", async () => {
+  const device = measuredLayout({
     cpus: 4,
     online: [0, 1, 4, 5],
     package: [0, 0, 0, 0],
@@ -125,7 +136,7 @@ test("CPUs are drawn with their own numbers where others are offline", async () 
     l3: [0, 0, 0, 0],
     core: [0, 1, 0, 1],
   } as never);
-  expect(numbering(device)).toBe("SMT siblings are 4 apart (0,4)");
+  expect(describeNumbering(device)).toBe("SMT siblings are 4 apart (0,4)");
   const { container } = await renderPart(<TopologyDrawing layout={device} name="half" />);
   const numbers = [...container.querySelectorAll("text")].map(text => Number(text.textContent));
   expect(numbers.filter(number => !Number.isNaN(number))).toEqual([0, 4, 1, 5]);

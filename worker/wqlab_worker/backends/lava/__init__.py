@@ -1,4 +1,4 @@
-"""The LAVA backend: a run's boots as one LAVA job on one device; this package imports no labgrid."""
+"""The LAVA backend: run the boots of a run as one LAVA job on one device. This package does not import labgrid."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import structlog
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, BootKey, Failure, Kernel, RunJob, RunResult
 
-from ...measure.run import measure
-from ..base import Cancel, Emit
-from ..console import Watch
-from . import package
-from .client import Lava, LavaError
-from .definition import Definition, Sources, define
-from .job_names import holder_of, job_name
+from ...measure.measuring_loop import measure
+from ..console_tap import Wakeup
+from ..interface import Cancel, EventSink
+from . import job_archives
+from .job_definition import Definition, Sources, define
+from .job_names import job_name, parse_job_holder
+from .lava_client import Lava, LavaError
 from .lava_device import LavaDevice
 from .receiver import Receiver
 
@@ -27,8 +27,12 @@ __all__ = ["LavaBackend"]
 
 
 class LavaBackend:
-    """`fetch(artifact)` gives a file's path on this machine, its hash checked; `files_of(job, kernel)` what goes to the
-    device for one kernel alone; `golden()` what golden system (name -> file) devices boot that do not bring their own."""
+    """Backend for the devices of one LAVA server.
+
+    `fetch(artifact)` returns a file's path on this machine and checks its hash. `files_of(job, kernel)` returns the
+    files for one kernel alone. `golden()` returns the files (name -> path) of the golden system for devices that have
+    none of their own.
+    """
 
     def __init__(
         self,
@@ -51,25 +55,25 @@ class LavaBackend:
         self._files_of = files_of
         self._golden = golden
 
-    def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: Emit, cancel: Cancel) -> RunResult:
+    def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
         lava = Lava(self._url, self._token)
         try:
             version = lava.version()
-            self._clear(lava, job)
+            self._cancel_orphaned_jobs(lava, job)
             self._scratch.mkdir(parents=True, exist_ok=True)
-            watch = Watch()
+            wakeup = Wakeup()
             with (
                 TemporaryDirectory(prefix=f"lava-{job.run_id}-", dir=self._scratch) as folder,
-                Receiver(self._listen, self._host, watch.ring) as receiver,
+                Receiver(self._listen, self._host, wakeup.notify) as receiver,
             ):
-                offered = self._offer(job, remaining, receiver, Path(folder))
+                sources = self._offer(job, remaining, receiver, Path(folder))
 
                 def definition(boots: Sequence[BootKey], tokens: Sequence[str]) -> Definition:
-                    return define(job, boots, tokens, offered, job_name(job, self._fence))
+                    return define(job, boots, tokens, sources, job_name(job, self._fence))
 
                 device = LavaDevice(
                     job, remaining, lava=lava, receiver=receiver, define=definition,
-                    facts={"LAVA": f"{version} at {self._url}"}, emit=emit, cancel=cancel, watch=watch,
+                    facts={"LAVA": f"{version} at {self._url}"}, emit=emit, cancel=cancel, wakeup=wakeup,
                 )  # fmt: skip
                 try:
                     return measure(job, remaining, device, emit, cancel, clock=device.clock)
@@ -79,26 +83,26 @@ class LavaBackend:
             failure = Failure(
                 kind=ErrorKind.INFRASTRUCTURE,
                 summary=str(error),
-                advice="Other labs go on. See that LAVA runs, and that the worker's token is one of LAVA's users'.",
+                advice="Other labs go on. Check that LAVA runs and that the worker's token belongs to a LAVA user.",
             )
             return RunResult(outcome=Outcome.FAILED, failure=failure)
         finally:
             lava.close()
 
-    def _clear(self, lava: Lava, job: RunJob) -> None:
-        """Cancels what an earlier holder of this device left in LAVA: nobody waits for it any more."""
-        for left in lava.unfinished(lava.user()):
-            holder = holder_of(left)
+    def _cancel_orphaned_jobs(self, lava: Lava, job: RunJob) -> None:
+        """Cancel jobs that an earlier holder of this device left in LAVA."""
+        for orphan in lava.unfinished(lava.user()):
+            holder = parse_job_holder(orphan)
             if holder and (holder.lab, holder.device) == (job.device.lab, job.device.name):
-                log.warning("cancelling a LAVA job that was left", job=left.id, description=left.description)
-                lava.cancel(left.id)
+                log.warning("cancelling an orphaned LAVA job", job=orphan.id, description=orphan.description)
+                lava.cancel(orphan.id)
 
     def _offer(self, job: RunJob, remaining: Sequence[BlockPlan], receiver: Receiver, folder: Path) -> Sources:
-        """Everything that LAVA fetches, in its place."""
+        """Offer the files that LAVA fetches at the receiver, and return their URLs."""
         images: dict[Arm, Path] = {arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()}
         modules = {arm: self._files_of(job, kernel) for arm, kernel in job.kernels.items()}
         overlay = folder / "overlay.tar"
-        package.overlay(job, images, modules, [plan.block for plan in remaining], overlay)
+        job_archives.overlay(job, images, modules, [plan.block for plan in remaining], overlay)
         lava = job.device.lava
         mapping = lava.mapping if lava else None
         return Sources(

@@ -1,4 +1,4 @@
-"""One LAVA job while it is on its way: its log, cut into the consoles of its boots, and how far it has come."""
+"""Track one LAVA job: its progress, and its log split into the consoles of its boots."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime
 
 from wqlab_contracts.messages import BootKey
 
-from .client import Lava, LavaJob, LogLine
-from .definition import Definition, Phase
+from .job_definition import Definition, Phase
+from .lava_client import Lava, LavaJob, LogLine
 
 _START = re.compile(r"start: (\d+)(?:\.\d+)* \S+")
 _CONSOLE = {"target", "feedback"}
@@ -20,27 +20,28 @@ REFUSED = "wqlab-jump: refused: "
 
 @dataclass
 class BootLog:
-    """What the log has of one boot."""
+    """Part of the log that belongs to one boot."""
 
     golden: list[bytes] = field(default_factory=list)
+    """Console output of the golden system; the reader removes what it has passed on."""
     variant: list[bytes] = field(default_factory=list)
-    """From the jump on; both are taken away by whoever passes them on."""
+    """Console output from the jump on; the reader removes what it has passed on."""
     began: dict[Phase, datetime] = field(default_factory=dict)
     ended: datetime | None = None
-    """Of the last line that belongs to it."""
+    """Time of the boot's last line."""
     refused: str = ""
-    """Why `onboard/jump` did not go to the variant."""
+    """Why `onboard/jump` did not jump into the variant; empty if it did."""
     jumped: bool = False
 
     def seconds(self, since: Phase, until: Phase | None = None) -> float:
-        """Between the beginnings of two phases, or to the boot's end; 0 where that is not known."""
+        """Return the seconds between the starts of two phases, or to the end of the boot; 0 if not known."""
         begin = self.began.get(since)
         end = self.began.get(until) if until else self.ended
         return max(0.0, (end - begin).total_seconds()) if begin and end else 0.0
 
 
-class Flight:
-    """`follow` asks LAVA how far it is; everything else is what is known since."""
+class JobTracker:
+    """State of one job. `follow` reads it from LAVA; everything else is known from the last read."""
 
     def __init__(self, lava: Lava, job_id: int, boots: list[BootKey], definition: Definition) -> None:
         self.job_id = job_id
@@ -49,46 +50,46 @@ class Flight:
         self.job: LavaJob | None = None
         self.logs = [BootLog() for _ in boots]
         self.phase: Phase | None = None
-        """Of the action that runs, or ran last."""
+        """Phase of the current or last action."""
         self.reached = -1
-        """The boot that this action belongs to."""
+        """Number of the boot that this action belongs to; -1 before the first."""
         self.last_answer = self.last_console = time.monotonic()
         self.errors: list[str] = []
-        """What LAVA itself called an error, in its words."""
+        """Error lines of the log."""
         self._lava = lava
         self._stages = definition.stages
         self._read = 0
         self._after_end = False
 
     @property
-    def over(self) -> bool:
-        """The job has ended and its log was read to its end."""
+    def ended(self) -> bool:
+        """True if the job has ended and its log was read to its end."""
         return self._after_end
 
     @property
     def measured(self) -> bool:
-        """Every boot is done; LAVA only tidies up."""
+        """True if every boot is done and LAVA only cleans up."""
         return self.reached >= len(self.boots)
 
     def follow(self) -> list[LogLine]:
-        """New lines of the log. Raises LavaError."""
-        # In this order: what a finished job's log lacks now, it will always lack.
+        """Read the job's state and return the new lines of its log. Raises LavaError."""
+        # The state first: the log of a job that has finished by then is complete.
         job = self._lava.job(self.job_id)
         lines = self._lava.log(self.job_id, self._read)
         self.job, self.last_answer = job, time.monotonic()
         self._read += len(lines)
         for line in lines:
-            self._take(line)
+            self._process(line)
         self._after_end = job.finished and not lines
         return lines
 
-    def whole(self, boot: int) -> bool:
-        """Nothing more will come of this boot."""
-        return self.over or self.reached > boot
+    def is_complete(self, boot: int) -> bool:
+        """Return True if no more output of this boot will come."""
+        return self.ended or self.reached > boot
 
-    def _take(self, line: LogLine) -> None:
+    def _process(self, line: LogLine) -> None:
         if line.lvl == "info" and (match := _START.match(line.text)):
-            number = int(match[1]) - 1  # 0 is LAVA's own validation; what follows ours, its clean-up
+            number = int(match[1]) - 1  # 0 is LAVA's validation; actions after those of the definition are its clean-up
             if number >= len(self._stages):
                 self.reached = len(self.boots)
             elif number >= 0:
@@ -108,7 +109,7 @@ class Flight:
         self.last_console = time.monotonic()
         data = line.text.encode(errors="replace") + b"\n"
         if self.phase in ("kexec", "test"):
-            if self.phase == "kexec" and not log.jumped and self.by_golden:
+            if self.phase == "kexec" and not log.jumped and self.uses_kexec:
                 if REFUSED in line.text:
                     log.refused = line.text.partition(REFUSED)[2].strip()
                 log.jumped = JUMPED in line.text
@@ -119,6 +120,6 @@ class Flight:
             log.golden.append(data)
 
     @property
-    def by_golden(self) -> bool:
-        """The device comes to its variants through a golden system and kexec."""
+    def uses_kexec(self) -> bool:
+        """True if the device boots its variants through a golden system and kexec."""
         return (0, "golden") in self._stages

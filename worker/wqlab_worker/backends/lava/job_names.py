@@ -1,4 +1,4 @@
-"""How our jobs are called in LAVA, and what becomes of those that nobody waits for."""
+"""Name the lab's jobs in LAVA, and cancel those whose lease is over."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import structlog
 
 from wqlab_contracts.messages import RunJob
 
-from .client import Lava, LavaJob
+from .lava_client import Lava, LavaJob
 
 log = structlog.get_logger()
 
@@ -19,7 +19,7 @@ _NAME = re.compile(r"wqlab (\S+) run (\d+) fence (\d+) on (\S+): ")
 
 @dataclass(frozen=True)
 class Holder:
-    """Which lease a job is for."""
+    """The lease that a job belongs to."""
 
     lab: str
     run_id: int
@@ -28,26 +28,29 @@ class Holder:
 
 
 def job_name(job: RunJob, fence: int) -> str:
+    """Return the job's description in LAVA, which names its lease."""
     return f"wqlab {job.device.lab} run {job.run_id} fence {fence} on {job.device.name}: {job.plan.name}"
 
 
-def holder_of(job: LavaJob) -> Holder | None:
-    """None for a job that is not ours."""
+def parse_job_holder(job: LavaJob) -> Holder | None:
+    """Return the lease that the job's description names; None for a job that is not of this software."""
     match = _NAME.match(job.description or "")
     return Holder(match[1], int(match[2]), int(match[3]), match[4]) if match else None
 
 
-def cancel_left(lava: Lava, lab: str, live: Callable[[], Collection[tuple[int, int]]]) -> list[int]:
-    """Cancels this lab's jobs whose lease, a pair of run and fence, is over; their numbers. Raises LavaError.
+def cancel_orphaned_jobs(lava: Lava, lab: str, live: Callable[[], Collection[tuple[int, int]]]) -> list[int]:
+    """Cancel this lab's jobs whose lease (run, fence) is over and return their numbers. Raises LavaError.
 
-    Jobs are listed before the leases: a job is submitted under its lease, so one that is listed and has none is left.
+    Jobs are listed before the leases: a job is submitted under its lease, so a listed job without one is orphaned.
     """
-    ours = [(job, holder) for job in lava.unfinished(lava.user()) if (holder := holder_of(job)) and holder.lab == lab]
+    ours = [
+        (job, holder) for job in lava.unfinished(lava.user()) if (holder := parse_job_holder(job)) and holder.lab == lab
+    ]
     if not ours:
         return []
     leases = set(live())
-    left = [job for job, holder in ours if (holder.run_id, holder.fence) not in leases and job.state != "Canceling"]
-    for job in left:
-        log.warning("cancelling a LAVA job that was left", job=job.id, description=job.description)
+    orphaned = [job for job, holder in ours if (holder.run_id, holder.fence) not in leases and job.state != "Canceling"]
+    for job in orphaned:
+        log.warning("cancelling an orphaned LAVA job", job=job.id, description=job.description)
         lava.cancel(job.id)
-    return [job.id for job in left]
+    return [job.id for job in orphaned]

@@ -1,5 +1,7 @@
-"""A run's own small web server beside its LAVA lab: LAVA fetches images here and calls back when a job ends, devices
-bring their results. Every path begins with a secret of this run, and what is not asked for is not there."""
+"""Web server of one run for its LAVA lab: LAVA fetches images and calls back when a job ends, devices send results.
+
+Every path begins with a secret of this run. Only offered files are served.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from typing import Self
 
 from aiohttp import web
 
-from . import package
+from . import job_archives
 
 RESULT_LIMIT = 64 << 20
-"""Bytes of one boot's results, packed."""
+"""Largest results archive of one boot, in encoded bytes."""
 START_TIMEOUT_S = 10.0
 
 
 class Receiver:
-    """Context manager. `url` is how LAVA's dispatcher reaches it, `port` where it listens."""
+    """Context manager that runs the web server. `notify` is called for each result and callback."""
 
-    def __init__(self, listen: str, host: str, ring: Callable[[], None]) -> None:
-        self._listen, self._host, self._ring = listen, host, ring
+    def __init__(self, listen: str, host: str, notify: Callable[[], None]) -> None:
+        self._listen, self._host, self._notify = listen, host, notify
         self._secret = secrets.token_hex(16)
         self._files: dict[str, Path] = {}
         self._results: dict[str, bytes] = {}
@@ -35,45 +37,46 @@ class Receiver:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._do(self._start())
+        self._run(self._start())
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._runner:
-            self._do(self._runner.cleanup())
+            self._run(self._runner.cleanup())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def offer(self, name: str, path: Path) -> str:
-        """URL under which LAVA's dispatcher fetches the file."""
+        """Serve the file and return the URL at which LAVA's dispatcher fetches it."""
         self._files[name] = path
         return f"{self.url(self._host)}/files/{name}"
 
     def url(self, host: str | None = None) -> str:
-        """As `host` has it: devices may see this machine under another name than LAVA does."""
+        """Return the base URL. Devices may reach this machine under another name (`host`) than LAVA does."""
         return f"http://{host or self._host}:{self.port}/{self._secret}"
 
     @property
     def callback(self) -> str:
+        """URL that LAVA calls when the job ends."""
         return f"{self.url()}/callback"
 
     def result(self, boot: str) -> bytes | None:
-        """What the device brought of this boot; None while it has not."""
+        """Return the results archive of a boot; None until the device has sent it."""
         return self._results.get(boot)
 
     # --- inside -------------------------------------------------------------------------------------------------
 
-    def _do(self, work: object) -> None:
+    def _run(self, work: object) -> None:
         asyncio.run_coroutine_threadsafe(work, self._loop).result(START_TIMEOUT_S)  # type: ignore[arg-type]
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=RESULT_LIMIT)
         app.router.add_get(f"/{self._secret}/files/{{name}}", self._get_file)
-        app.router.add_post(f"/{self._secret}/results/{{boot}}", self._take_result)
-        app.router.add_post(f"/{self._secret}/callback", self._called_back)
+        app.router.add_post(f"/{self._secret}/results/{{boot}}", self._receive_result)
+        app.router.add_post(f"/{self._secret}/callback", self._receive_callback)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._listen, 0)
@@ -86,17 +89,17 @@ class Receiver:
             raise web.HTTPNotFound
         return web.FileResponse(path)
 
-    async def _take_result(self, request: web.Request) -> web.Response:
-        # The first one counts: whoever has the address later is not the device that was to bring it.
+    async def _receive_result(self, request: web.Request) -> web.Response:
+        # The first upload counts: a later one is not from the device that was to send it.
         boot = request.match_info["boot"]
         try:
-            data = package.unpacked(await request.text(), request.headers.get("X-Sha256", ""))
-        except package.ResultsUnreadable as error:
+            data = job_archives.decode_archive(await request.text(), request.headers.get("X-Sha256", ""))
+        except job_archives.ResultsUnreadable as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         self._results.setdefault(boot, data)
-        self._ring()
+        self._notify()
         return web.Response(text="taken\n")
 
-    async def _called_back(self, request: web.Request) -> web.Response:
-        self._ring()
+    async def _receive_callback(self, request: web.Request) -> web.Response:
+        self._notify()
         return web.Response(text="thanks\n")

@@ -1,1 +1,4 @@
-"""One module a format, one a plan. A plan's module has `parse` and, in TRACED and UNTRACED, the metrics it promises."""
+"""Parsers of script output: one module per plan, one per format.
+
+A plan's module has `parse` and lists the metrics that it returns in TRACED and UNTRACED.
+"""

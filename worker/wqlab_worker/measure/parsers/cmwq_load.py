@@ -1,10 +1,10 @@
-"""Plan cmwq-load: what the load module counted, and how long the encoder beside it took."""
+"""Parser of plan cmwq-load: counts of the load module, and the run time of the encoder beside it."""
 
 from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NoSamples, NotMeasured, Records, count, measure
+from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement, count
 
 TRACED = ()
 UNTRACED = (
@@ -24,14 +24,14 @@ UNTRACED = (
     "context_switches",
 )
 MAX_ACTIVE = 1
-"""Of the module's workqueues, on each CPU."""
+"""`max_active` of the module's workqueues, for each CPU."""
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
-    return measure(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
+    return compute_measurement(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
 
 
-def _untraced(records: Records) -> dict[str, float | Lacking]:
+def _untraced(records: Records) -> dict[str, float | Unsupported]:
     load = read_load(records)
     if load["planned"] == 0:
         raise NoSamples("the module planned no work")
@@ -62,11 +62,11 @@ COUNTS = (
 
 
 def read_load(records: Records) -> dict[str, int]:
-    """The module's `result`, one `name value` a line. Raises NotMeasured unless each of COUNTS is there and a count."""
+    """Read the module's `result`, one `name value` a line. Raises NotMeasured unless each of COUNTS is a count."""
     found = dict(line.split(" ", 1) for line in records.frame("load") if " " in line)
     try:
         return {name: count(found[name]) for name in COUNTS}
     except KeyError as error:
-        raise NotMeasured(f"the module's result says nothing of {error}") from None
+        raise NotMeasured(f"the module's result lacks {error}") from None
     except ValueError as error:
         raise NotMeasured(f"the module's result is unreadable: {error}") from None

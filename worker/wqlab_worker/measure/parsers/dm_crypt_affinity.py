@@ -1,11 +1,11 @@
-"""Plan dm-crypt-affinity: shares of kcryptd's work from traced repetitions, throughput from untraced ones."""
+"""Parser of plan dm-crypt-affinity: locality of kcryptd's work (traced), throughput and latency (untraced)."""
 
 from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NoSamples, Records, measure
-from .fio import GIB, read_fio, said_by_fio
+from ..collect import Measurement, NoSamples, Records, Unsupported, compute_measurement
+from .fio import GIB, apply_fio_result, read_fio
 from .histogram import percentile, read_histogram
 from .pairs import locality
 
@@ -33,16 +33,16 @@ UNTRACED = (
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
-    measurement = measure(
+    measurement = compute_measurement(
         records, TRACED if traced else UNTRACED, lambda: _traced(records, topology) if traced else _untraced(records)
     )
-    return said_by_fio(measurement, records)
+    return apply_fio_result(measurement, records)
 
 
-def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
+def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
     read_fio(records)
     waits = read_histogram(records, "queue_to_start_us")
-    found: dict[str, float | Lacking] = {"items": records.value("items")}
+    found: dict[str, float | Unsupported] = {"items": records.value("items")}
     found |= locality(records, topology)
     found["queue_to_start_p50_us"] = percentile(waits, 0.5)
     found["queue_to_start_p99_us"] = percentile(waits, 0.99)
@@ -51,7 +51,7 @@ def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | L
     return found
 
 
-def _untraced(records: Records) -> dict[str, float | Lacking]:
+def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
     bandwidth = fio.bandwidth_mib_s
     if fio.read.p99_us is None or fio.write.p99_us is None:

@@ -1,4 +1,4 @@
-"""fio's JSON (3.x, `--output-format=json --group_reporting`)."""
+"""Read fio's JSON output (3.x, `--output-format=json --group_reporting`)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.messages import Failure
 
 from ..collect import Measurement, NoSamples, NotMeasured, Records
-from ..text import printable
+from ..device_text import printable
 
 MIB = 1 << 20
 GIB = 1 << 30
 EILSEQ = 84
-"""fio's error for data that is not what it wrote ("Invalid or incomplete multibyte or wide character")."""
+"""fio's error code of a failed verification ("Invalid or incomplete multibyte or wide character")."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +32,17 @@ class Stream:
 
 @dataclass(frozen=True)
 class FioResult:
+    """Result of one fio run."""
+
     version: str
     read: Stream
     write: Stream
     sync: Stream
     """fsync(); its latency is the time in the system call."""
     jobs: int
-    """How many processes made the load."""
+    """Number of fio jobs."""
     failure: Failure | None
-    """A nonzero `error` of a job: a failed verification is the kernel's, anything else the lab's."""
+    """Failure for a nonzero `error` of a job: the kernel's for a failed verification, else the lab's."""
 
     @property
     def bytes(self) -> int:
@@ -48,7 +50,7 @@ class FioResult:
 
     @property
     def bandwidth_mib_s(self) -> float:
-        """Bytes read and written over the longer of the two run times. Raises NotMeasured for an empty run."""
+        """Bytes read and written over the longer of the run times, in MiB/s. Raises NotMeasured for an empty run."""
         runtime = max(self.read.runtime_s, self.write.runtime_s)
         if runtime <= 0 or self.bytes <= 0:
             raise NoSamples("fio moved no data")
@@ -56,9 +58,9 @@ class FioResult:
 
 
 def read_fio(records: Records, name: str = "fio") -> FioResult:
-    """Raises NotMeasured for a result that is missing, cut off, or not fio's."""
+    """Read a framed fio result. Raises NotMeasured if it is missing, incomplete or not fio's."""
     lines = records.frame(name)
-    # fio writes notes above its JSON, into the same file.
+    # fio writes notes above its JSON into the same file.
     start = next((index for index, line in enumerate(lines) if line.startswith("{")), len(lines))
     try:
         document = json.loads("\n".join(lines[start:]))
@@ -79,8 +81,8 @@ def read_fio(records: Records, name: str = "fio") -> FioResult:
         raise NotMeasured(f"fio's result is not readable: {type(problem).__name__}: {str(problem)[:200]}") from None
 
 
-def said_by_fio(measurement: Measurement, records: Records) -> Measurement:
-    """fio's own error decides over everything that was computed from a run that failed."""
+def apply_fio_result(measurement: Measurement, records: Records) -> Measurement:
+    """Add fio's version to the facts; if fio reports an error, return its failure instead of the values."""
     if measurement.failure and records.failure:
         return measurement
     try:
@@ -107,7 +109,7 @@ def _stream(stream: Mapping[str, Any], latency: str) -> Stream:
 
 def _whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-        raise ValueError(f"{value!r} is no count")
+        raise ValueError(f"{value!r} is not a count")
     return value
 
 

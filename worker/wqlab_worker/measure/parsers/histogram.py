@@ -1,4 +1,4 @@
-"""Counts of values: lines `value count`, reduced on the device."""
+"""Read histograms: lines `value count`, computed on the device."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from ..collect import NoSamples, NotMeasured, Records, count
 
 MAJORITY = 0.5
+"""Share of the counts that a majority value exceeds."""
 
 
 def read_histogram(records: Records, name: str) -> Counter[int]:
-    """Value -> how often. Raises NotMeasured for a missing or unreadable one; an empty one is fine."""
+    """Return value -> count. Raises NotMeasured if the histogram is missing or unreadable; it may be empty."""
     found: Counter[int] = Counter()
     for line in records.frame(f"histogram {name}"):
         try:
@@ -23,18 +24,22 @@ def read_histogram(records: Records, name: str) -> Counter[int]:
 
 
 def total(histogram: Mapping[int, int]) -> int:
+    """Return the sum of the counts."""
     return sum(histogram.values())
 
 
 def mean(histogram: Mapping[int, int]) -> float:
-    """Raises NotMeasured for an empty histogram."""
+    """Return the mean value. Raises NotMeasured for an empty histogram."""
     if not (n := total(histogram)):
         raise NoSamples("an empty histogram has no mean")
     return sum(value * times for value, times in histogram.items()) / n
 
 
 def percentile(histogram: Mapping[int, int], share: float) -> int:
-    """Nearest rank: the smallest value with at least `share` (0..1) of the counts at or below it."""
+    """Return the nearest-rank percentile: the smallest value with at least `share` (0..1) of the counts at or below it.
+
+    Raises NotMeasured for an empty histogram.
+    """
     n = total(histogram)
     seen = 0
     for value in sorted(histogram):
@@ -45,6 +50,6 @@ def percentile(histogram: Mapping[int, int], share: float) -> int:
 
 
 def majority_value(histogram: Mapping[int, int]) -> int | None:
-    """The value that more than half of the counts share, if there is one."""
+    """Return the value that has more than half of the counts, or None."""
     n = total(histogram)
     return next((value for value, times in histogram.items() if times > MAJORITY * n), None)

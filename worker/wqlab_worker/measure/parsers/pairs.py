@@ -1,4 +1,4 @@
-"""Where work was queued and where it ran: lines `queue_cpu exec_cpu count [exec_ns]`, reduced on the device."""
+"""Compute the locality of work from lines `queue_cpu exec_cpu count [exec_ns]`, summed up on the device."""
 
 from __future__ import annotations
 
@@ -7,25 +7,27 @@ from dataclasses import dataclass
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, NoSamples, NotMeasured, Records, count
+from ..collect import NoSamples, NotMeasured, Records, Unsupported, count
 
 
 @dataclass(frozen=True)
 class Pair:
+    """Number of work items that were queued on one CPU and ran on another or the same."""
+
     queued_on: int
     ran_on: int
-    """Both are places in the topology's lists."""
+    """Both are indices into the topology's lists."""
     items: int
     exec_ns: int | None
-    """Time that the items spent executing; None when the device did not say."""
+    """Execution time of the items; None if the device did not report it."""
 
 
 def read_pairs(records: Records, numbers: Sequence[int]) -> list[Pair]:
-    """`numbers` are those of the CPUs that the topology's lists tell of.
+    """Read the pairs. `numbers` are the numbers of the CPUs in the topology's lists.
 
-    Raises NotMeasured for a missing or unreadable histogram, for CPUs that the device does not have, for no item.
+    Raises NotMeasured if the histogram is missing or unreadable, names unknown CPUs or has no item.
     """
-    place = {number: at for at, number in enumerate(numbers)}
+    index = {number: at for at, number in enumerate(numbers)}
     found: list[Pair] = []
     for line in records.frame("pairs"):
         try:
@@ -34,19 +36,21 @@ def read_pairs(records: Records, numbers: Sequence[int]) -> list[Pair]:
                 raise ValueError(f"{len(fields)} fields")
         except ValueError as error:
             raise NotMeasured(f"pairs: unreadable line {line[:80]!r}: {error}") from None
-        if unknown := [number for number in fields[:2] if number not in place]:
-            raise NotMeasured(f"pairs: CPU {unknown[0]} is none of the {len(place)} CPUs that were online at the boot")
+        if unknown := [number for number in fields[:2] if number not in index]:
+            raise NotMeasured(
+                f"pairs: CPU {unknown[0]} is not one of the {len(index)} CPUs that were online at the boot"
+            )
         exec_ns = fields[3] if len(fields) == 4 else None
-        found.append(Pair(place[fields[0]], place[fields[1]], fields[2], exec_ns))
+        found.append(Pair(index[fields[0]], index[fields[1]], fields[2], exec_ns))
     if not sum(pair.items for pair in found):
         raise NoSamples("no work item was seen from queue to start")
     return found
 
 
 def domains(topology: MeasuredTopology) -> dict[str, list[int] | None]:
-    """Level -> domain of each CPU, numbered from 0; None where the kernel reports no such level.
+    """Return level -> domain of each CPU, numbered from 0; None if the kernel does not report the level.
 
-    Identifiers are only unique within what contains them (a core's within its package), so the tuple counts.
+    Identifiers are unique only within the next larger level (a core's within its package), so tuples are compared.
     """
 
     def ids(*levels: Sequence[int]) -> list[int] | None:
@@ -68,19 +72,19 @@ def domains(topology: MeasuredTopology) -> dict[str, list[int] | None]:
 def share(
     pairs: Sequence[Pair], domain: Sequence[int], weight: Callable[[Pair], int] = lambda pair: pair.items
 ) -> float:
-    """Percent (0..100) of the items, or of what `weight` gives, that ran in the domain they were queued in.
+    """Return the percentage (0..100) of items, or of `weight`, that ran in the domain they were queued in.
 
-    Raises NotMeasured when there is nothing to divide by.
+    Raises NotMeasured if the total is 0.
     """
     everything = sum(weight(pair) for pair in pairs)
     if everything <= 0:
         raise NoSamples("no execution time was recorded")
-    at_home = sum(weight(pair) for pair in pairs if domain[pair.queued_on] == domain[pair.ran_on])
-    return 100.0 * at_home / everything
+    local = sum(weight(pair) for pair in pairs if domain[pair.queued_on] == domain[pair.ran_on])
+    return 100.0 * local / everything
 
 
 def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
-    """The share, in percent, if each item ran on a CPU drawn evenly from all: what no affinity at all would give."""
+    """Return the share in percent that would be expected if each item ran on a random CPU, without any affinity."""
     size: dict[int, int] = {}
     for each in domain:
         size[each] = size.get(each, 0) + 1
@@ -88,21 +92,23 @@ def chance(pairs: Sequence[Pair], domain: Sequence[int]) -> float:
     return sum(100.0 * pair.items * size[domain[pair.queued_on]] for pair in pairs) / len(domain) / everything
 
 
-def locality(records: Records, topology: MeasuredTopology) -> dict[str, float | Lacking]:
-    """local_{cpu,core,l3,node}_share and, for the L3, its share of execution time and what chance would give."""
+def locality(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:
+    """Return local_{cpu,core,l3,node}_share and, for the L3, the share of execution time and the share by chance."""
     pairs = read_pairs(records, topology.numbers)
-    found: dict[str, float | Lacking] = {}
+    found: dict[str, float | Unsupported] = {}
     levels = domains(topology)
     for level, domain in levels.items():
-        lacking = Lacking(f"the kernel reports no {level} for each CPU of this device")
-        found[f"local_{level}_share"] = share(pairs, domain) if domain else lacking
+        missing = Unsupported(f"the kernel reports no {level} for each CPU of this device")
+        found[f"local_{level}_share"] = share(pairs, domain) if domain else missing
     domain = levels["l3"]
     timed = all(pair.exec_ns is not None for pair in pairs)
     if domain is None:
-        found["local_l3_time_share"] = found["local_l3_by_chance"] = Lacking("the kernel reports no L3 for each CPU")
+        found["local_l3_time_share"] = found["local_l3_by_chance"] = Unsupported(
+            "the kernel reports no L3 for each CPU"
+        )
     else:
         found["local_l3_by_chance"] = chance(pairs, domain)
         found["local_l3_time_share"] = (
-            share(pairs, domain, lambda pair: pair.exec_ns or 0) if timed else Lacking("no event ends an execution")
+            share(pairs, domain, lambda pair: pair.exec_ns or 0) if timed else Unsupported("no event ends an execution")
         )
     return found

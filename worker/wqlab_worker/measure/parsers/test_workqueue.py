@@ -1,10 +1,10 @@
-"""Plan test-workqueue: the lines that lib/test_workqueue.c (Linux 7.1) prints to the kernel's log, one for each scope.
+"""Parser of plan test-workqueue: lines of lib/test_workqueue.c (Linux 7.1) in the kernel's log, one for each scope.
 
     test_workqueue: running 8 threads, 50000 items/thread
     test_workqueue:   cache_shard      1234567 items/sec<tab>p50=410<tab>p90=702<tab>p95=911 ns
     test_workqueue: write 'cache_shard' failed: -22
 
-Percentiles are of the time in queue_work(), not of a work's wait.
+Percentiles are of the time in queue_work(), not of the time that a work item waits.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NotMeasured, Records, count, measure
+from ..collect import Measurement, NotMeasured, Records, Unsupported, compute_measurement, count
 
 SCOPES = ("cpu", "smt", "cache_shard", "cache", "numa", "system")
 FIGURES = ("items_per_s", "p50_ns", "p90_ns", "p95_ns")
@@ -29,19 +29,19 @@ _ERROR = re.compile(r"test_workqueue: (.*failed.*)")
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
-    return measure(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
+    return compute_measurement(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
 
 
-def _untraced(records: Records) -> dict[str, float | Lacking]:
+def _untraced(records: Records) -> dict[str, float | Unsupported]:
     lines = records.frame("benchmark")
     runs = [match.groups() for match in map(_RUN.fullmatch, lines) if match]
     if len({scope for scope, *_ in runs}) != len(runs):
         raise NotMeasured("the benchmark reports a scope twice")
-    found: dict[str, float | Lacking] = {"scopes_run": sum(scope in SCOPES for scope, *_ in runs)}
-    complaint = next((match[1] for match in map(_ERROR.fullmatch, lines) if match), "it printed no such line")
+    found: dict[str, float | Unsupported] = {"scopes_run": sum(scope in SCOPES for scope, *_ in runs)}
+    error = next((match[1] for match in map(_ERROR.fullmatch, lines) if match), "it printed no such line")
     for scope in SCOPES:
-        lacking = Lacking(f"not measured: the benchmark reports nothing for scope {scope}: {complaint}")
-        found |= {f"{scope}_{figure}": lacking for figure in FIGURES}
+        missing = Unsupported(f"not measured: the benchmark reports nothing for scope {scope}: {error}")
+        found |= {f"{scope}_{figure}": missing for figure in FIGURES}
     for scope, *numbers in runs:
         if scope in SCOPES:
             found |= {f"{scope}_{figure}": count(text) for figure, text in zip(FIGURES, numbers, strict=True)}

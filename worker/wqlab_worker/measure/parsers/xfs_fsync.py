@@ -1,9 +1,9 @@
-"""Plan xfs-fsync: what the flushing task locks (traced), throughput and fsync latency (untraced repetitions).
+"""Parser of plan xfs-fsync: locks taken by the flushing task (traced), throughput and fsync latency (untraced).
 
-A flush takes its locks in two parts. Until the task waits for the flushed work, or returns because nothing is left to
-wait for, it marks every pool_workqueue: that count follows from the algorithm and is the same in nearly every flush.
-What comes then (the scheduler's locks, waking up, flushing on behalf of others) depends on timing, so over the whole
-flush only a mean makes sense. Both are judged: locks that move from the first part to the second do not vanish.
+A flush takes locks in two parts. In the first, until the task waits for the flushed work or returns because there is
+nothing to wait for, it marks every pool_workqueue: this count follows from the algorithm and is the same in nearly
+every flush. The second part (the scheduler's locks, wakeups, flushing for other tasks) depends on timing, so only a
+mean over the whole flush makes sense. Both are metrics, so that locks moved from the first part to the second count.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections import Counter
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Lacking, Measurement, NoSamples, NotMeasured, Records, measure
-from .fio import GIB, read_fio, said_by_fio
+from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement
+from .fio import GIB, apply_fio_result, read_fio
 from .histogram import majority_value, mean, read_histogram, total
 
 TRACED = ("locks_per_flush", "locks_per_flush_mean", "locks_per_fsync", "flushes_per_fsync", "exact_share")
@@ -27,17 +27,19 @@ UNTRACED = (
     "context_switches",
 )
 
-LEAST_FLUSHES = 20
-MATTERS = 0.1
-"""Flushes that wait and flushes that return at once are counted apart; a kind below this share of all is left out."""
+MIN_FLUSHES = 20
+MIN_KIND_SHARE = 0.1
+"""Smallest share of a kind of flush (one that waits, or returns at once) that is considered."""
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
     compute = _traced if traced else _untraced
-    return said_by_fio(measure(records, TRACED if traced else UNTRACED, lambda: compute(records)), records)
+    return apply_fio_result(
+        compute_measurement(records, TRACED if traced else UNTRACED, lambda: compute(records)), records
+    )
 
 
-def _traced(records: Records) -> dict[str, float | Lacking]:
+def _traced(records: Records) -> dict[str, float | Unsupported]:
     fsyncs = read_fio(records).sync.ios
     if not fsyncs:
         raise NoSamples("fio completed no fsync")
@@ -47,17 +49,17 @@ def _traced(records: Records) -> dict[str, float | Lacking]:
     flushes = total(whole)
     if total(waited) + total(returned) != flushes:
         raise NotMeasured(f"{total(waited)} + {total(returned)} flushes are not the {flushes} that were seen")
-    if flushes < LEAST_FLUSHES:
-        # No flush at all can be a tracer that does not see them: not a zero.
-        lacking = Lacking(f"not measured: only {flushes} flushes were seen for {fsyncs} fsyncs")
-        return dict.fromkeys(TRACED, lacking)
+    if flushes < MIN_FLUSHES:
+        # Too few flushes may mean that the tracer does not see them, so the value is not zero.
+        reason = Unsupported(f"not measured: only {flushes} flushes were seen for {fsyncs} fsyncs")
+        return dict.fromkeys(TRACED, reason)
     if not mean(whole):
         return dict.fromkeys(
-            TRACED, Lacking("not measured: flushes take no lock that the tracer sees; are they inlined?")
+            TRACED, Unsupported("not measured: flushes take no lock that the tracer sees; are they inlined?")
         )
     locks = sum(value * times for value, times in whole.items())
     exact = locks_until_wait(waited, returned)
-    at_that_value = 0 if isinstance(exact, Lacking) else waited[exact] + returned[exact]
+    at_that_value = 0 if isinstance(exact, Unsupported) else waited[exact] + returned[exact]
     return {
         "locks_per_flush": exact,
         "locks_per_flush_mean": locks / flushes,
@@ -67,26 +69,26 @@ def _traced(records: Records) -> dict[str, float | Lacking]:
     }
 
 
-def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Lacking:
-    """The count that most flushes show, of the two kinds of flush the one that locks more.
+def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Unsupported:
+    """Return the majority lock count of the kind of flush that takes more locks.
 
-    The larger one, so that locks that a kernel saves in one kind only do not count as saved.
+    The larger count, so that locks that a kernel saves in one kind only do not count as saved.
     """
     counts = []
     for name, kind in (("wait", waited), ("return at once", returned)):
-        if total(kind) < MATTERS * (total(waited) + total(returned)):
+        if total(kind) < MIN_KIND_SHARE * (total(waited) + total(returned)):
             continue
         value = majority_value(kind)
         if value is None:
             most = ", ".join(f"{value} ({times}x)" for value, times in kind.most_common(3))
-            return Lacking(f"not measured: no lock count is shared by most of the flushes that {name}: {most}")
+            return Unsupported(f"not measured: no lock count is shared by most of the flushes that {name}: {most}")
         counts.append(value)
     if not max(counts):
-        return Lacking("not measured: flushes take no lock that the tracer sees before they wait")
+        return Unsupported("not measured: flushes take no lock that the tracer sees before they wait")
     return max(counts)
 
 
-def _untraced(records: Records) -> dict[str, float | Lacking]:
+def _untraced(records: Records) -> dict[str, float | Unsupported]:
     fio = read_fio(records)
     bandwidth = fio.bandwidth_mib_s
     if fio.sync.mean_us is None or fio.sync.p99_us is None:

@@ -1,19 +1,27 @@
 import { expect, test } from "vitest";
-import { submitSearch } from "../route";
-import { chosen, type Draft, numberOrText, requestOf, wanted, withChosen, withParameter } from "./draft";
+import { submitSearch } from "../search";
+import {
+  type Draft,
+  numberOrText,
+  optionValues,
+  requestOf,
+  selectedTargets,
+  withChosen,
+  withParameter,
+} from "./draft";
 
 const draft = (change: Partial<Draft>): Draft => ({ ...submitSearch.defaults, ...change });
 const both = draft({ plan: ["crypt", "fsync"], type: ["ryzen", "xeon"] });
 
-test("plans and device types make every pair but those that are left out", () => {
-  expect(wanted({ ...both, without: ["crypt@xeon"] })).toEqual([
+test("targets are all pairs of plan and device type except excluded ones", () => {
+  expect(selectedTargets({ ...both, without: ["crypt@xeon"] })).toEqual([
     { plan: "crypt", type: "ryzen" },
     { plan: "fsync", type: "ryzen" },
     { plan: "fsync", type: "xeon" },
   ]);
 });
 
-test("a choice is a plan's for every device type, or one device type's", () => {
+test("options apply to a plan, or to a plan on one device type", () => {
   const some = withChosen(withChosen(both, "scenario", "crypt", ["HIGH"]), "scenario", "crypt@xeon", [
     "LOW",
     "MED",
@@ -25,16 +33,16 @@ test("a choice is a plan's for every device type, or one device type's", () => {
     ["fsync", "ryzen", undefined],
     ["fsync", "xeon", undefined],
   ]);
-  expect(chosen(withChosen(some, "scenario", "crypt@xeon", null), "scenario", "crypt@xeon")).toBeNull();
+  expect(optionValues(withChosen(some, "scenario", "crypt@xeon", null), "scenario", "crypt@xeon")).toBeNull();
 });
 
-test("choosing none is told from choosing nothing, for the server to refuse it", () => {
+test("an empty selection is sent and differs from no selection", () => {
   const none = withChosen(both, "setting", "crypt", []);
-  expect(chosen(none, "setting", "crypt")).toEqual([]);
+  expect(optionValues(none, "setting", "crypt")).toEqual([]);
   expect(requestOf(none, null, "linux").targets[0]?.settings).toEqual([]);
 });
 
-test("a parameter of one device type is over that for all; an emptied one is the plan's again", () => {
+test("a device type's parameter overrides the plan's; an empty value resets it", () => {
   const all = withParameter(both, "crypt", "total_ios", "64");
   const one = withParameter(all, "crypt@xeon", "total_ios", "128");
   expect(requestOf(one, null, "linux").targets.map(each => each.parameters)).toEqual([
@@ -46,7 +54,7 @@ test("a parameter of one device type is over that for all; an emptied one is the
   expect(withParameter(all, "crypt", "total_ios", " ").param).toEqual([]);
 });
 
-test("parameters are read as the command reads them", () => {
+test("parameters are parsed like command-line parameters", () => {
   expect(["5", "0.5", "-3", "32k", "1e3", "007", "a=b", ""].map(numberOrText)).toEqual([
     5,
     0.5,
@@ -59,7 +67,7 @@ test("parameters are read as the command reads them", () => {
   ]);
 });
 
-test("what is typed for a number goes to the server as typed, what is left empty as its default", () => {
+test("invalid numbers are sent as typed, empty ones as the default", () => {
   expect(requestOf(draft({ blocks: " 3 ", priority: "high" }), null, "linux")).toMatchObject({
     blocks: 3,
     priority: "high",
@@ -69,7 +77,7 @@ test("what is typed for a number goes to the server as typed, what is left empty
   expect(requestOf(draft({}), null, "linux")).not.toHaveProperty("recipe");
 });
 
-test("only the chosen kind of series is sent, whatever was filled in for the others", () => {
+test("only the selected kind of series is sent", () => {
   const git = draft({ git: " https://git.example/linux.git ", ref: "mine", base: "" });
   const mbox = { name: "a.mbox", text: "From a" };
   expect(requestOf(git, mbox, "linux").series).toEqual({

@@ -1,10 +1,16 @@
-/** The form as data, and the request it makes. What is typed stays as typed: the server says what is wrong with it. */
+/** Form data and its conversion to a request. Input is passed on as typed; the server validates it. */
 import type { Backend, SubmissionRequest, Target } from "@/api/types";
-import type { submitSearch } from "../route";
-import type { Mbox } from "./keep";
+import type { submitSearch } from "../search";
 
 export type Draft = typeof submitSearch.defaults;
-/** Lists of what is chosen per plan, or per plan and device type. */
+
+export interface Mbox {
+  /** File name; empty for pasted text. */
+  name: string;
+  text: string;
+}
+
+/** Options that are set per plan, or per plan and device type. */
 export type Options = "scenario" | "setting" | "param";
 
 export const DEFAULT_PRIORITY = 50;
@@ -16,23 +22,28 @@ export interface Pair {
 
 export const nameOf = ({ plan, type }: Pair) => `${plan}@${type}`;
 
-/** All that the chosen plans and device types make, wanted or not; their order is that of the request's targets. */
+/**
+ * Return all pairs of selected plans and device types, in the order of the request's targets, including excluded ones.
+ */
 export function pairs(draft: Draft): Pair[] {
   return draft.plan.flatMap(plan => draft.type.map(type => ({ plan, type })));
 }
 
-export function wanted(draft: Draft): Pair[] {
+/** Return the pairs that are not excluded. */
+export function selectedTargets(draft: Draft): Pair[] {
   return pairs(draft).filter(pair => !draft.without.includes(nameOf(pair)));
 }
 
-/** What a holder has chosen; null when it has chosen nothing, [] when it has chosen none. */
-export function chosen(draft: Draft, option: Options, holder: string): string[] | null {
+/**
+ * Return the values a holder (a plan or target) sets for an option: null if it is not set, [] if it is set to none.
+ */
+export function optionValues(draft: Draft, option: Options, holder: string): string[] | null {
   const found = draft[option].filter(each => each.startsWith(`${holder}:`));
   if (found.length === 0) return null;
   return found.map(each => each.slice(holder.length + 1)).filter(Boolean);
 }
 
-/** `draft` with other choices of one holder; null takes them back. */
+/** Return the draft with a holder's values replaced; null removes them. */
 export function withChosen(draft: Draft, option: Options, holder: string, values: string[] | null): Draft {
   const others = draft[option].filter(each => !each.startsWith(`${holder}:`));
   const own =
@@ -40,23 +51,25 @@ export function withChosen(draft: Draft, option: Options, holder: string, values
   return { ...draft, [option]: [...others, ...own] };
 }
 
-/** What holds for a target: its own choice, or that of its plan for every device type. */
+/** Return the holder whose values apply to a target: the target itself, or else its plan. */
 export function holderOf(draft: Draft, option: Options, pair: Pair): string {
-  return chosen(draft, option, nameOf(pair)) === null ? pair.plan : nameOf(pair);
+  return optionValues(draft, option, nameOf(pair)) === null ? pair.plan : nameOf(pair);
 }
 
 export type Parameters = ReadonlyMap<string, string>;
 
+/** Return the parameters that a holder sets. */
 export function parameters(draft: Draft, holder: string): Parameters {
-  return new Map((chosen(draft, "param", holder) ?? []).map(split));
+  return new Map((optionValues(draft, "param", holder) ?? []).map(split));
 }
 
+/** Return the draft with one parameter set, or removed if the value is blank. */
 export function withParameter(draft: Draft, holder: string, name: string, value: string): Draft {
   const values = new Map(parameters(draft, holder));
   if (value.trim() === "") values.delete(name);
   else values.set(name, value);
-  const written = [...values].map(([each, given]) => `${each}=${given}`);
-  return withChosen(draft, "param", holder, written.length > 0 ? written : null);
+  const entries = [...values].map(([each, text]) => `${each}=${text}`);
+  return withChosen(draft, "param", holder, entries.length > 0 ? entries : null);
 }
 
 function split(pair: string): [string, string] {
@@ -64,16 +77,16 @@ function split(pair: string): [string, string] {
   return at < 0 ? [pair, ""] : [pair.slice(0, at), pair.slice(at + 1)];
 }
 
-/** A form that is filled in so far that the server can say something about it. */
+/** Convert the form to a request, complete or not. */
 export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string): SubmissionRequest {
   return {
     series: seriesOf(draft, mbox),
     tree: draft.tree || defaultTree,
-    targets: wanted(draft).map(pair => targetOf(draft, pair)),
+    targets: selectedTargets(draft).map(pair => targetOf(draft, pair)),
     blocks: draft.blocks.trim() === "" ? null : asTyped(draft.blocks),
     priority: draft.priority.trim() === "" ? DEFAULT_PRIORITY : asTyped(draft.priority),
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
-    // A word that an address brought goes as it is: the server says what is wrong with it.
+    // Pass on an unknown backend from the URL; the server reports the error.
     ...(draft.backend ? { backend: draft.backend as Backend } : {}),
   };
 }
@@ -86,27 +99,27 @@ function seriesOf(draft: Draft, mbox: Mbox | null): SubmissionRequest["series"] 
 }
 
 function targetOf(draft: Draft, pair: Pair): Target {
-  const scenarios = chosen(draft, "scenario", holderOf(draft, "scenario", pair));
-  const settings = chosen(draft, "setting", holderOf(draft, "setting", pair));
-  // A parameter set for one device type is over that of the same name for all.
-  const given = new Map([...parameters(draft, pair.plan), ...parameters(draft, nameOf(pair))]);
+  const scenarios = optionValues(draft, "scenario", holderOf(draft, "scenario", pair));
+  const settings = optionValues(draft, "setting", holderOf(draft, "setting", pair));
+  // Parameters of one device type override those of the plan.
+  const merged = new Map([...parameters(draft, pair.plan), ...parameters(draft, nameOf(pair))]);
   return {
     plan: pair.plan,
     device_type: pair.type,
     ...(scenarios ? { scenarios } : {}),
     ...(settings ? { settings } : {}),
-    ...(given.size > 0
-      ? { parameters: Object.fromEntries([...given].map(([name, value]) => [name, numberOrText(value)])) }
+    ...(merged.size > 0
+      ? { parameters: Object.fromEntries([...merged].map(([name, value]) => [name, numberOrText(value)])) }
       : {}),
   };
 }
 
-/** As `wqlab --param` reads it: `5` and `0.5` are numbers, `32k`, `1e3` and `007` are text. */
-export function numberOrText(given: string): string | number {
-  return /^-?(0|[1-9]\d*)(\.\d+)?$/.test(given) && given !== "-0" ? Number(given) : given;
+/** Parse a parameter like `wqlab --param`: `5` and `0.5` are numbers, `32k`, `1e3` and `007` are text. */
+export function numberOrText(text: string): string | number {
+  return /^-?(0|[1-9]\d*)(\.\d+)?$/.test(text) && text !== "-0" ? Number(text) : text;
 }
 
-/** A number, or what was typed in its place, for the server to say what is wrong with it. */
-function asTyped(given: string): number {
-  return numberOrText(given.trim()) as number;
+/** Parse a number; other input is passed on as text so that the server reports the error. */
+function asTyped(text: string): number {
+  return numberOrText(text.trim()) as number;
 }

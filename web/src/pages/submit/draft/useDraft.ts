@@ -1,11 +1,11 @@
 import { getRouteApi, type SearchSchemaInput } from "@tanstack/react-router";
 import { useCallback, useEffect, useRef, useState } from "react";
-import { submitSearch } from "../route";
-import type { Draft } from "./draft";
-import { keepDraft, keepMbox, keptDraft, keptMbox, type Mbox } from "./keep";
+import { submitSearch } from "../search";
+import type { Draft, Mbox } from "./draft";
+import { loadDraft, loadMbox, saveDraft, saveMbox } from "./draftStorage";
 
 const route = getRouteApi("/submit");
-/** Browsers refuse a page that writes its address at every keystroke. */
+/** Browsers limit how often a page may change its URL. */
 const PAUSE_MS = 300;
 
 const addressOf = (draft: Draft) =>
@@ -13,14 +13,14 @@ const addressOf = (draft: Draft) =>
 const EMPTY = addressOf(submitSearch.defaults);
 
 /**
- * The form, kept in the address and in the tab. It replaces the history entry always: Back leaves a form, it does not
- * undo its boxes one by one. An address that changes by other means (Back, a link) is taken over.
+ * State of the form, kept in the URL and in session storage. Changes replace the history entry, so Back leaves the
+ * form instead of undoing single inputs. A URL that changes otherwise (Back, a link) replaces the form.
  */
 export function useDraft() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const address = addressOf(search);
-  const [draft, setDraft] = useState(() => keptDraft(address, EMPTY) ?? search);
+  const [draft, setDraft] = useState(() => loadDraft(address, EMPTY) ?? search);
   const known = useRef(address);
   const latest = useRef(draft);
 
@@ -35,10 +35,10 @@ export function useDraft() {
     const next = addressOf(draft);
     if (next === known.current) return;
     const timer = setTimeout(() => {
-      // On the way to another page this one is still shown until that is there: it must not call the reader back.
+      // During navigation this page stays mounted until the next one is ready; do not navigate back to it.
       if (location.pathname !== route.id) return;
       known.current = next;
-      keepDraft(latest.current, next);
+      saveDraft(latest.current, next);
       void navigate({ to: ".", search: latest.current, replace: true, resetScroll: false });
     }, PAUSE_MS);
     return () => clearTimeout(timer);
@@ -47,7 +47,7 @@ export function useDraft() {
   const change = useCallback((next: Partial<Draft> | ((before: Draft) => Draft)) => {
     const before = latest.current;
     latest.current = typeof next === "function" ? next(before) : { ...before, ...next };
-    keepDraft(latest.current, known.current);
+    saveDraft(latest.current, known.current);
     setDraft(latest.current);
   }, []);
   return [draft, change] as const;
@@ -57,50 +57,51 @@ export type ChangeDraft = ReturnType<typeof useDraft>[1];
 
 export interface MboxState {
   mbox: Mbox | null;
-  /** It would outlast a reload of the page. */
-  lasting: boolean;
-  /** Why the last file was not taken. */
+  /** True if the mbox survives a reload. */
+  persistent: boolean;
+  /** Why the last file was rejected. */
   problem: string | undefined;
-  take(file: File): void;
+  load(file: File): void;
   change(next: Mbox | null): void;
 }
 
-/** What the server takes at most (`MboxSeries.text`); a larger file need not be read at all. */
-const LARGEST = 20_000_000;
+/** Size limit of the server (`MboxSeries.text`); larger files are not read. */
+const MAX_MBOX_BYTES = 20_000_000;
 
 export function useMbox(): MboxState {
-  const [mbox, setMbox] = useState(keptMbox);
-  const [lasting, setLasting] = useState(true);
+  const [mbox, setMbox] = useState(loadMbox);
+  const [persistent, setPersistent] = useState(true);
   const [problem, setProblem] = useState<string>();
   const change = useCallback((next: Mbox | null) => {
     setProblem(undefined);
-    setLasting(keepMbox(next));
+    setPersistent(saveMbox(next));
     setMbox(next);
   }, []);
-  const take = useCallback(
+  const load = useCallback(
     (file: File) => {
-      void textOf(file).then(
+      void readText(file).then(
         text => change({ name: file.name, text }),
         (error: Error) => setProblem(error.message),
       );
     },
     [change],
   );
-  return { mbox, lasting, problem, take, change };
+  return { mbox, persistent, problem, load, change };
 }
 
-/** A patch is never altered: what is not UTF-8 is refused, as `wqlab submit` does. */
-async function textOf(file: File): Promise<string> {
-  if (file.size > LARGEST) throw new Error(`${file.name} is too large: an mbox has at most 20 MB.`);
+/** Read a file as UTF-8. Other encodings are rejected, as by `wqlab submit`, because patches must not be altered. */
+async function readText(file: File): Promise<string> {
+  if (file.size > MAX_MBOX_BYTES)
+    throw new Error(`${file.name} is too large: the limit for an mbox is 20 MB.`);
   let data: ArrayBuffer;
   try {
     data = await file.arrayBuffer();
   } catch {
-    throw new Error(`${file.name} could not be read; a folder is no mbox.`);
+    throw new Error(`${file.name} could not be read. Select a file, not a folder.`);
   }
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
   } catch {
-    throw new Error(`${file.name} is not UTF-8 text; write it with git format-patch --stdout.`);
+    throw new Error(`${file.name} is not UTF-8 text. Create it with git format-patch --stdout.`);
   }
 }

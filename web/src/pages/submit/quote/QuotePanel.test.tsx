@@ -2,7 +2,7 @@ import { screen } from "@testing-library/react";
 import { expect, test } from "vitest";
 import type { Quote, SubmissionRequest, TargetQuote } from "@/api/types";
 import { renderPart } from "@/testing/render";
-import { QuoteSums, QuoteTargets } from "./QuotePanel";
+import { QuoteSummary, QuoteTargets } from "./QuotePanel";
 import type { LiveQuote } from "./useQuote";
 
 const target: TargetQuote = {
@@ -22,7 +22,7 @@ const target: TargetQuote = {
   queue_position: 1,
   ahead_runs: 0,
   ahead_boots: 0,
-  units: { good: 2, busy: 0, unchecked: 0, quarantined: 0 },
+  device_counts: { good: 2, busy: 0, unchecked: 0, quarantined: 0 },
   starts_at: "2126-01-01T00:00:02Z",
   ends_at: "2126-01-01T00:04:00Z",
   notes: [],
@@ -47,37 +47,37 @@ const request: SubmissionRequest = {
 const live = (change: Partial<LiveQuote> = {}): LiveQuote => ({
   quote,
   current: true,
-  visitor: false,
+  signedOut: false,
   error: null,
-  mistakes: [],
+  errors: [],
   key: "",
   ...change,
 });
 const both = (of: LiveQuote) => (
   <>
-    <QuoteSums live={of} request={request} />
+    <QuoteSummary live={of} request={request} />
     <QuoteTargets live={of} request={request} />
   </>
 );
 const text = (container: Element) => container.textContent?.replaceAll(/\s+/g, " ");
 
-test("what was measured is said plainly, what nobody can know as not known", async () => {
+test("measured values are shown as such, missing ones as unknown", async () => {
   const { container } = await renderPart(both(live()));
   expect(text(container)).toContain("Device time4 min");
-  expect(text(container)).toContain("2 kernelsnot known");
+  expect(text(container)).toContain("2 kernelsunknown");
   expect(text(container)).toContain("1st, 2 devices free");
-  expect(text(container)).toContain("From, toat once");
+  expect(text(container)).toContain("Start, endnow");
   expect(screen.getByText("Basis: measured, 12 boots")).toBeTruthy();
 });
 
-test("times that were never taken are bounds", async () => {
+test("planned times are shown as upper bounds", async () => {
   const planned = { ...target, basis: "planned" as const };
   const { container } = await renderPart(both(live({ quote: { ...quote, targets: [planned] } })));
   expect(text(container)).toContain("Device time≤ 4 min");
   expect(text(container)).toContain("Report by");
 });
 
-test("a note about every target is said once", async () => {
+test("a note shared by all targets is shown once", async () => {
   const [a, b] = [
     { ...target, notes: ["every device waits"] },
     { ...target, plan: "crypt", notes: ["every device waits", "crypt is ahead"] },
@@ -87,10 +87,11 @@ test("a note about every target is said once", async () => {
   expect(screen.getAllByText("crypt is ahead")).toHaveLength(1);
 });
 
-test("the smallest difference has the unit of its effect, and what is worth attention", async () => {
+test("the detectable effect is shown with its unit and delta", async () => {
   const detectable = {
     metric: "local_share",
     unit: "%",
+    effect_unit: "points",
     scale: "difference",
     direction: "higher_is_better",
     evidence: "mechanism",
@@ -103,18 +104,18 @@ test("the smallest difference has the unit of its effect, and what is worth atte
   const { container } = await renderPart(
     both(live({ quote: { ...quote, targets: [{ ...target, detectable }] } })),
   );
-  expect(text(container)).toContain("1.23 points of local_share (worth attention from 0.5 points)");
+  expect(text(container)).toContain("1.23 points of local_share (threshold: 0.5 points)");
 });
 
-test("who is not signed in is told so, and a refused form what to do", async () => {
-  const visitor = await renderPart(both(live({ quote: undefined, visitor: true })));
-  expect(text(visitor.container)).toContain("Once you are signed in");
-  visitor.unmount();
-  const refused = live({
+test("signed-out users and invalid forms see a message instead of a quote", async () => {
+  const signedOutView = await renderPart(both(live({ quote: undefined, signedOut: true })));
+  expect(text(signedOutView.container)).toContain("Sign in to see");
+  signedOutView.unmount();
+  const invalid = live({
     quote: undefined,
-    error: new Error("2 mistakes"),
-    mistakes: [{ pointer: "/blocks", detail: "no" }],
+    error: new Error("2 errors"),
+    errors: [{ pointer: "/blocks", detail: "no" }],
   });
-  const { container } = await renderPart(both(refused));
-  expect(text(container)).toContain("until what is marked in the form is mended");
+  const { container } = await renderPart(both(invalid));
+  expect(text(container)).toContain("Fix the errors in the form to see a quote.");
 });

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "react";
 import type { DetectableEffect, Quote, QuoteBasis, SubmissionRequest, TargetQuote } from "@/api/types";
 import { count, number } from "@/lib/numbers";
-import { rough } from "@/lib/time";
+import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { announce } from "@/parts/LiveRegion";
@@ -14,62 +14,62 @@ interface QuoteProps {
   request: SubmissionRequest;
 }
 
-/** What the request would cost the lab and when it would be done, as the server sees it now: the sums. */
-export function QuoteSums({ live, request }: QuoteProps) {
-  const { quote, current, visitor, error, mistakes } = live;
-  const asking = request.targets.length > 0 && !visitor && !error && !current;
-  useAnnounced(live);
+/** Totals of the server's quote: device time, kernel builds and time of completion. */
+export function QuoteSummary({ live, request }: QuoteProps) {
+  const { quote, current, signedOut, error, errors } = live;
+  const loading = request.targets.length > 0 && !signedOut && !error && !current;
+  useQuoteAnnouncement(live);
   return (
-    <section className={classes.quote} aria-labelledby="quote-title" aria-busy={asking}>
-      <h2 id="quote-title">If it were submitted now</h2>
-      {visitor ? (
+    <section className={classes.quote} aria-labelledby="quote-title" aria-busy={loading}>
+      <h2 id="quote-title">Quote</h2>
+      {signedOut ? (
         <p className={classes.fine}>
-          Once you are signed in: the time it takes, its place in the queue, when the report would be there
-          and the smallest difference it can find. What you fill in before stays.
+          Sign in to see the estimated time, the position in the queue, when the report is ready and the
+          smallest detectable difference. Your input is kept.
         </p>
       ) : request.targets.length === 0 ? (
         <p className={classes.fine}>
-          Choose a plan and a device type: the time it takes, its place in the queue and the smallest
-          difference it can find appear here.
+          Select a plan and a device type to see the estimated time, the position in the queue and the
+          smallest detectable difference.
         </p>
       ) : quote ? (
         <div className={classes.content} data-stale={!current || undefined}>
           <Sums quote={quote} />
-          {notesOfAll(quote).map(note => (
+          {sharedNotes(quote).map(note => (
             <Note key={note} text={note} />
           ))}
         </div>
       ) : error ? (
         <p className={classes.fine}>
-          {mistakes.length > 0
-            ? "There is no quote until what is marked in the form is mended."
-            : `There is no quote: ${error.message}`}
+          {errors.length > 0
+            ? "Fix the errors in the form to see a quote."
+            : `No quote available: ${error.message}`}
         </p>
       ) : (
-        <p className={classes.fine}>Asking the lab …</p>
+        <p className={classes.fine}>Loading quote…</p>
       )}
     </section>
   );
 }
 
-/** The same, target by target. */
+/** The quote for each target. */
 export function QuoteTargets({ live, request }: QuoteProps) {
   const { quote, current } = live;
   if (!quote || request.targets.length === 0 || quote.targets.length === 0) return null;
-  const said = notesOfAll(quote);
+  const shared = sharedNotes(quote);
   return (
     <ul className={classes.targets} aria-label="Quote for each target" data-stale={!current || undefined}>
       {quote.targets.map(target => (
         <li key={`${target.plan}@${target.device_type}`}>
-          <Target of={target} at={quote.at} notes={target.notes.filter(note => !said.includes(note))} />
+          <Target of={target} at={quote.at} notes={target.notes.filter(note => !shared.includes(note))} />
         </li>
       ))}
     </ul>
   );
 }
 
-/** What is said of every target is said once. */
-function notesOfAll({ targets }: Quote): string[] {
+/** Return the notes shared by all targets. */
+function sharedNotes({ targets }: Quote): string[] {
   return (targets[0]?.notes ?? []).filter(note => targets.every(target => target.notes.includes(note)));
 }
 
@@ -93,13 +93,13 @@ function Sums({ quote }: { quote: Quote }) {
       </div>
       <div>
         <dt>{kernels === 1 ? "Kernel" : `${kernels} kernels`}</dt>
-        <dd title="Less when the lab has built the same before">
+        <dd title="Shorter if the lab has built the same kernel before">
           {quote.build_s == null ? (
             <Unknown />
           ) : quote.build_s < 1 ? (
-            "built already"
+            "already built"
           ) : (
-            `≤ ${rough(quote.build_s)}`
+            `≤ ${roughDuration(quote.build_s)}`
           )}
         </dd>
       </div>
@@ -107,20 +107,20 @@ function Sums({ quote }: { quote: Quote }) {
   );
 }
 
-/** Of the devices' time alone: the quote's own basis is that of the kernels too. */
+/** Basis of the device time alone; the quote's own basis includes kernel builds. */
 function weakest({ targets }: Quote): QuoteBasis {
   return targets.some(target => target.basis === "planned") ? "planned" : "measured";
 }
 
 const Unknown = () => (
-  <span className={classes.unknown} title="The lab has nothing to estimate it from">
-    not known
+  <span className={classes.unknown} title="No data for an estimate">
+    unknown
   </span>
 );
 
-/** A time in what is still to come; what would begin at once does. */
+/** A future time; "now" if it is less than 10 s away. */
 function When({ at, now }: { at: string; now: string }) {
-  if (Date.parse(at) - Date.parse(now) < 10_000) return <>at once</>;
+  if (Date.parse(at) - Date.parse(now) < 10_000) return <>now</>;
   return <RelativeTime at={at} />;
 }
 
@@ -131,7 +131,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
         {of.plan} <span className="muted">on</span> {of.device_type}
       </h3>
       <dl className={classes.facts}>
-        <dt>Takes</dt>
+        <dt>Device time</dt>
         <dd>
           <Seconds s={of.device_s} basis={of.basis} />
           <span className="muted">
@@ -145,11 +145,11 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
           {ordinal(of.queue_position)}
           <span className="muted">
             {of.ahead_runs === 0
-              ? `, ${of.units.good > 0 ? `${count(of.units.good, "device")} free` : "no device is free"}`
+              ? `, ${of.device_counts.good > 0 ? `${count(of.device_counts.good, "device")} free` : "no device free"}`
               : `, ${count(of.ahead_runs, "run")} with ${count(of.ahead_boots, "boot")} ahead`}
           </span>
         </dd>
-        <dt>From, to</dt>
+        <dt>Start, end</dt>
         <dd>
           {of.starts_at && of.ends_at ? (
             <>
@@ -161,7 +161,7 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
         </dd>
         {of.detectable && (
           <>
-            <dt>Can show</dt>
+            <dt>Detectable</dt>
             <dd>
               <Detectable of={of.detectable} />
             </dd>
@@ -182,15 +182,15 @@ function Target({ of, at, notes }: { of: TargetQuote; at: string; notes: readonl
   );
 }
 
-/** A bound where nothing was timed: the plan's own times and limits. */
+/** A duration; an upper bound if it comes from the plan's limits and not from measurements. */
 function Seconds({ s, basis }: { s: number | null; basis: QuoteBasis }) {
   if (s == null) return <Unknown />;
-  return <>{basis === "planned" ? `≤ ${rough(s)}` : rough(s)}</>;
+  return <>{basis === "planned" ? `≤ ${roughDuration(s)}` : roughDuration(s)}</>;
 }
 
-/** The smallest difference that so many blocks can find, and what would be worth finding. */
+/** Smallest detectable effect with this number of blocks, and the metric's delta. */
 function Detectable({ of }: { of: DetectableEffect }) {
-  const unit = of.scale === "ratio" ? "%" : of.unit === "%" ? "points" : of.unit;
+  const unit = of.effect_unit;
   return (
     <>
       {of.effect != null ? (
@@ -199,13 +199,13 @@ function Detectable({ of }: { of: DetectableEffect }) {
         </>
       ) : (
         <>
-          {of.exact ? "any difference in" : "not known for"} <code>{of.metric}</code>
+          {of.exact ? "any difference in" : "unknown for"} <code>{of.metric}</code>
         </>
       )}
       {of.delta != null && (
         <span className="muted">
           {" "}
-          (worth attention from {of.delta} {unit})
+          (threshold: {of.delta} {unit})
         </span>
       )}{" "}
       <EvidenceMark evidence={of.evidence} />
@@ -220,12 +220,12 @@ function ordinal(place: number): string {
   return `${place}${ending}`;
 }
 
-/** Says a new quote once to those who do not see it; not when the same request is merely asked about again. */
-function useAnnounced({ quote, current, key }: LiveQuote) {
-  const said = useRef("");
+/** Announce a new quote to screen readers, once per request. */
+function useQuoteAnnouncement({ quote, current, key }: LiveQuote) {
+  const announced = useRef("");
   useEffect(() => {
-    if (!quote || !current || said.current === key) return;
-    said.current = key;
-    if (quote.device_s != null) announce(`Quote: ${rough(quote.device_s)} of device time.`);
+    if (!quote || !current || announced.current === key) return;
+    announced.current = key;
+    if (quote.device_s != null) announce(`Quote: ${roughDuration(quote.device_s)} of device time.`);
   }, [quote, current, key]);
 }

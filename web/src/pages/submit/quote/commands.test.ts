@@ -24,7 +24,7 @@ const request: SubmissionRequest = {
   recipe: "debug",
 };
 
-/** Runs a command as a shell would, with `wqlab`, `curl` and `jq` replaced by what prints their words or their input. */
+/** Run a command in a shell with stubs for `wqlab`, `curl` and `jq` that print their arguments or input. */
 function run(text: string, stubs: string, files: Record<string, string> = {}): string {
   const folder = mkdtempSync(join(tmpdir(), "wqlab-commands-"));
   try {
@@ -39,7 +39,7 @@ const WORDS = "() { for word; do printf '%s\\n' \"$word\"; done; }";
 const command = (name: string, of = request, at = place) =>
   commandsOf(of, at).find(each => each.name === name)?.text as string;
 
-test("a shell reads the wqlab line as the request's own words", () => {
+test("a shell parses the wqlab command into the request's values", () => {
   expect(run(command("wqlab"), `wqlab${WORDS}`).trimEnd().split("\n")).toEqual([
     ...["--url", "http://lab.example:8750", "submit"],
     ...["--git", "https://git.example/it's here.git", "--ref", "mine", "--tree", "linux-6.12"],
@@ -50,11 +50,11 @@ test("a shell reads the wqlab line as the request's own words", () => {
   ]);
 });
 
-test("a shell hands curl the very request", () => {
+test("curl receives the exact request", () => {
   expect(JSON.parse(run(command("curl"), "curl() { cat; }"))).toEqual(request);
 });
 
-test("an mbox comes from its file, in both forms", () => {
+test("both commands read an mbox from its file", () => {
   const text = 'From a\nSubject: it\'s $HOME \\n "quoted"\n\ndiff --git a/x b/x\n';
   const mailed = { ...request, series: { mbox: { text } } };
   const at = { ...place, file: "-it's v2.mbox" };
@@ -68,7 +68,7 @@ test("an mbox comes from its file, in both forms", () => {
   expect(words[6]).toBe("./-it's v2.mbox");
 });
 
-test("without a series it is a settings study; what is as usual is not written", () => {
+test("a settings study omits the series and default options", () => {
   const plain = { series: null, tree: "linux", targets: request.targets.slice(1), priority: 50 };
   expect(command("wqlab", plain)).toBe(
     [

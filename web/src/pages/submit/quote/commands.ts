@@ -1,15 +1,16 @@
-/** One request as commands for a shell. They have to run as they stand: CI gets them by copy and paste. */
+/** Convert a request to shell commands that run unmodified when pasted into CI. */
 import type { SubmissionRequest, Target } from "@/api/types";
 import type { Command } from "@/parts/CommandBlock";
 import { DEFAULT_PRIORITY } from "../draft/draft";
 
 interface Place {
-  /** The lab's address: `https://lab.example`. */
+  /** URL of the lab: `https://lab.example`. */
   lab: string;
-  /** The mbox's file name; empty for pasted text. */
+  /** File name of the mbox; empty for pasted text. */
   file: string;
 }
 
+/** Return the `wqlab` and `curl` commands for a request. */
 export function commandsOf(request: SubmissionRequest, place: Place): Command[] {
   const file = safeFile(place.file);
   return [
@@ -18,9 +19,9 @@ export function commandsOf(request: SubmissionRequest, place: Place): Command[] 
   ];
 }
 
-const OF_A_TARGET = new Set(["--scenario", "--setting", "--param"]);
+const TARGET_OPTIONS = new Set(["--scenario", "--setting", "--param"]);
 
-/** Waits, so that its exit code is the verdict. */
+/** The `wqlab submit` command; `--wait` makes its exit status the verdict. */
 function wqlab(request: SubmissionRequest, lab: string, file: string): string {
   const git = request.series?.git;
   const series = git
@@ -43,13 +44,13 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
       "--wait",
     ],
   ];
-  const indent = (word: string | undefined) => (OF_A_TARGET.has(word ?? "") ? "    " : "  ");
+  const indent = (word: string | undefined) => (TARGET_OPTIONS.has(word ?? "") ? "    " : "  ");
   return lines
     .map((words, at) => (at > 0 ? indent(words[0]) : "") + words.map(quoted).join(" "))
     .join(" \\\n");
 }
 
-/** A target and, line by line, what belongs to it. */
+/** Options of one target, one line each. */
 function optionsOf(target: Target): string[][] {
   return [
     ["--target", `${target.plan}@${target.device_type}`],
@@ -81,20 +82,20 @@ function curl(request: SubmissionRequest, lab: string, file: string): string {
     .concat("\n", send(""));
 }
 
-/** Without an exponent: `wqlab --param` takes `1e-7` for text. */
+/** Format a number without exponent, since `wqlab --param` reads `1e-7` as text. */
 function decimal(value: number): string {
   const text = String(value);
   if (!text.includes("e")) return text;
   return Number.isInteger(value) ? BigInt(value).toString() : value.toFixed(20).replace(/0+$/, "");
 }
 
-/** A name that neither command takes for an option or for standard input. */
+/** Return a file name that cannot be mistaken for an option or standard input. */
 function safeFile(name: string): string {
   if (name === "") return "series.mbox";
   return name.startsWith("-") ? `./${name}` : name;
 }
 
-/** A word for a POSIX shell. */
+/** Quote a word for a POSIX shell. */
 export function quoted(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }

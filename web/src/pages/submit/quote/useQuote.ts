@@ -4,68 +4,72 @@ import { ApiError } from "@/api/problem";
 import { quoteQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
 import type { Quote, SubmissionRequest } from "@/api/types";
-import type { Mistake } from "../draft/faults";
+import type { RequestError } from "../draft/fieldErrors";
 
 const PAUSE_MS = 350;
-/** A quote needs to know that there is a series, and not all of a large one; what is in it is inspected once. */
-const ENOUGH_OF_AN_MBOX = 200_000;
+/**
+ * A quote does not depend on the contents of the mbox, so a prefix is enough; the contents are inspected separately.
+ */
+const MBOX_PREFIX_LENGTH = 200_000;
 
 export interface LiveQuote {
   quote: Quote | undefined;
-  /** It is for this very request. */
+  /** True if the quote is for the current request. */
   current: boolean;
-  /** Quotes are for those who are signed in. */
-  visitor: boolean;
+  /** Quotes require signing in. */
+  signedOut: boolean;
   error: Error | null;
-  mistakes: readonly Mistake[];
-  /** Names the request. */
+  errors: readonly RequestError[];
+  /** Identifies the request. */
   key: string;
 }
 
-/** The server's quote for the request, a moment after it changed last. */
+/** Fetch the server's quote for the request, debounced. */
 export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote {
   const key = JSON.stringify(request.series?.mbox ? { ...request, series: mboxKey } : request);
-  const [asked, setAsked] = useState({ request, key });
+  const [debounced, setDebounced] = useState({ request, key });
   useEffect(() => {
-    const timer = setTimeout(() => setAsked({ request, key }), PAUSE_MS);
+    const timer = setTimeout(() => setDebounced({ request, key }), PAUSE_MS);
     return () => clearTimeout(timer);
   }, [request, key]);
 
-  const visitor = useIsVisitor();
-  const enabled = asked.request.targets.length > 0 && !visitor;
+  const signedOut = useIsSignedOut();
+  const enabled = debounced.request.targets.length > 0 && !signedOut;
   const { data, error, isPlaceholderData } = useQuery({
-    ...quoteQuery(shortened(asked.request), asked.key),
+    ...quoteQuery(truncateMbox(debounced.request), debounced.key),
     enabled,
   });
-  const current = enabled && asked.key === key && !isPlaceholderData;
-  const refused = error instanceof ApiError ? (error.problem.errors ?? []).filter(isMistake) : [];
+  const current = enabled && debounced.key === key && !isPlaceholderData;
+  const rejected = error instanceof ApiError ? (error.problem.errors ?? []).filter(isRequestError) : [];
   return {
     quote: enabled ? data : undefined,
     current,
-    visitor,
+    signedOut,
     error: enabled ? error : null,
-    mistakes: refused.length > 0 ? refused : enabled ? (data?.errors ?? []) : [],
+    errors: rejected.length > 0 ? rejected : enabled ? (data?.errors ?? []) : [],
     key,
   };
 }
 
-/** Known not to be signed in: what only those may ask who are is not asked. */
-export function useIsVisitor(): boolean {
+/** Known not to be signed in: what only those may ask who are is not debounced. */
+export function useIsSignedOut(): boolean {
   const session = useSession();
   return session !== null && !session.user;
 }
 
-function shortened(request: SubmissionRequest): SubmissionRequest {
+function truncateMbox(request: SubmissionRequest): SubmissionRequest {
   const text = request.series?.mbox?.text;
-  if (text === undefined || text.length <= ENOUGH_OF_AN_MBOX) return request;
-  return { ...request, series: { mbox: { text: text.slice(0, ENOUGH_OF_AN_MBOX) } } };
+  if (text === undefined || text.length <= MBOX_PREFIX_LENGTH) return request;
+  return { ...request, series: { mbox: { text: text.slice(0, MBOX_PREFIX_LENGTH) } } };
 }
 
-export function isMistake(error: Record<string, string>): error is Record<string, string> & Mistake {
+export function isRequestError(
+  error: Record<string, string>,
+): error is Record<string, string> & RequestError {
   return error.pointer !== undefined && error.detail !== undefined;
 }
 
-/** Tells texts apart (53 bits, cyrb53); no protection against anybody. */
+/** Hash a text (53-bit cyrb53, not cryptographic). */
 export function fingerprint(text: string): string {
   let a = 0xdeadbeef;
   let b = 0x41c6ce57;

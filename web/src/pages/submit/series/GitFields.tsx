@@ -8,22 +8,22 @@ import { Autocomplete, TextInput } from "@/kit";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import type { Draft } from "../draft/draft";
-import { fieldId, useFault } from "../draft/Fault";
+import { fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
 import classes from "./GitFields.module.css";
 
-/** A worker is sent out for each URL: only for whole ones, when the typing pauses. */
+/** Each lookup starts a worker job, so look up only complete URLs, after a pause in typing. */
 const PAUSE_MS = 700;
-const WHOLE_URL = /^((https|git):\/\/[^/\s]+\/[^/\s]|\/[^/\s])\S*$/;
+const COMPLETE_URL = /^((https|git):\/\/[^/\s]+\/[^/\s]|\/[^/\s])\S*$/;
 const OFFERED = 200;
 
 export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft }) {
   const session = useSession();
-  const mayAsk = session === null || (session.user?.scopes.includes("submit") ?? false);
-  const url = useSettled(draft.git.trim());
+  const canLookUp = session === null || (session.user?.scopes.includes("submit") ?? false);
+  const url = useDebounced(draft.git.trim());
   const branches = useQuery({
     ...branchesQuery(url),
-    enabled: mayAsk && WHOLE_URL.test(url) && url === draft.git.trim(),
+    enabled: canLookUp && COMPLETE_URL.test(url) && url === draft.git.trim(),
     retry: false,
   });
   const found = url === draft.git.trim() ? branches.data : undefined;
@@ -41,7 +41,7 @@ export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft
         spellCheck={false}
         value={draft.git}
         onChange={event => change({ git: event.currentTarget.value })}
-        error={useFault("git")}
+        error={useFieldError("git")}
         required
         withAsterisk={false}
       />
@@ -56,47 +56,52 @@ export function GitFields({ draft, change }: { draft: Draft; change: ChangeDraft
         spellCheck={false}
         value={draft.ref}
         onChange={ref => change({ ref })}
-        error={useFault("ref")}
+        error={useFieldError("ref")}
         required
         withAsterisk={false}
       />
       <TextInput
         id={fieldId("base")}
-        label="Base commit (if it is not the merge base)"
-        placeholder="merge base with the tree"
+        label="Base commit (optional)"
+        placeholder="Merge base with the tree"
         spellCheck={false}
         value={draft.base}
         onChange={event => change({ base: event.currentTarget.value })}
-        error={useFault("base")}
+        error={useFieldError("base")}
       />
-      <p className={classes.said} role="status">
-        {mayAsk
-          ? said(url, branches.isFetching, found, branches.error)
-          : "Sign in to have the repository's branches offered; a name can be written all the same."}
+      <p className={classes.status} role="status">
+        {canLookUp
+          ? branchStatus(url, branches.isFetching, found, branches.error)
+          : "Sign in to choose from the repository's branches, or enter a name."}
       </p>
     </div>
   );
 }
 
-/** One line, always there, so that nothing moves when the branches come. */
-function said(url: string, asking: boolean, found: GitBranches | undefined, error: Error | null): string {
-  if (!WHOLE_URL.test(url)) return "The repository's branches are offered once its URL is known.";
+/** Status line of the branch lookup. It is always shown, to avoid layout shifts. */
+function branchStatus(
+  url: string,
+  loading: boolean,
+  found: GitBranches | undefined,
+  error: Error | null,
+): string {
+  if (!COMPLETE_URL.test(url)) return "Enter a repository URL to list its branches.";
   if (found?.failure) {
     const { summary, advice } = found.failure;
     return oneLine(`The branches could not be listed: ${summary}${advice ? `. ${advice}` : ""}`);
   }
   if (found) {
     const all = `${found.truncated ? "the first " : ""}${count(found.branches.length, "branch", "branches")}`;
-    return `${all} to choose from${found.head ? `; HEAD is ${found.head}` : ""}. Tags and commits can be written too.`;
+    return `${all} found${found.head ? `; HEAD is ${found.head}` : ""}. You can also enter a tag or commit.`;
   }
-  if (asking) return "Asking the repository for its branches …";
-  // What is wrong with the URL itself is said at the URL.
+  if (loading) return "Loading branches…";
+  // Errors in the URL itself are shown at the URL field.
   if (error && !(error instanceof ApiError && error.status === 422))
     return `The branches could not be listed: ${error.message}`;
   return "";
 }
 
-function useSettled(value: string): string {
+function useDebounced(value: string): string {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), PAUSE_MS);

@@ -53,15 +53,15 @@ const series: SeriesInspection = {
   ],
 };
 
-test("the series is said in the server's figures, its text shown as data", async () => {
+test("the series summary uses server figures; texts are escaped", async () => {
   const { container } = await renderPart(<Inspection of={series} />);
   expect(screen.getByRole("heading").textContent).toBe("workqueue: two^[[31m parts");
   expect(container.textContent).toContain("v2 · 1 patch · 2 files +12\u202f345 −4 · 5 mails in the mbox");
   expect(container.textContent).toContain("<b>why</b>");
-  expect(container.textContent).toContain("not named: the tree's head");
+  expect(container.textContent).toContain("not specified; the tree's head is used");
 });
 
-test("what is wrong comes first, with a word for how bad", async () => {
+test("problems come first, with their severity", async () => {
   await renderPart(<Inspection of={series} />);
   const problems = within(screen.getAllByRole("list")[0] as HTMLElement).getAllByRole("listitem");
   expect(problems.map(each => each.textContent)).toEqual([
@@ -70,12 +70,12 @@ test("what is wrong comes first, with a word for how bad", async () => {
   ]);
 });
 
-test("a file says how it came, and that what is binary has no lines", async () => {
+test("files show their status; binary files show no line counts", async () => {
   await renderPart(<Inspection of={series} />);
   expect(screen.getByRole("row", { name: /old.bin → new.bin renamed binary/ })).toBeTruthy();
 });
 
-test("an mbox without a patch shows what is wrong and nothing else", async () => {
+test("an mbox without patches shows only its problems", async () => {
   const nothing = {
     ...series,
     patches: [],

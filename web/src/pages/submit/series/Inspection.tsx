@@ -5,10 +5,10 @@ import { RelativeTime } from "@/parts/RelativeTime";
 import { Scroll } from "@/parts/Scroll";
 import classes from "./Inspection.module.css";
 
-/** What an mbox holds, as the server read it: the series, what is wrong with it, its patches with their diffstat. */
+/** Contents of an mbox as parsed by the server: problems, series and patches with diffstat. */
 export function Inspection({ of }: { of: SeriesInspection }) {
   return (
-    <section className={classes.whole} aria-label="What the mbox holds">
+    <section className={classes.whole} aria-label="Contents of the mbox">
       {of.problems.length > 0 && (
         <ul className={classes.problems}>
           {of.problems.map(problem => (
@@ -33,7 +33,7 @@ export function Inspection({ of }: { of: SeriesInspection }) {
             <dd>{of.authors.map(oneLine).join(", ")}</dd>
             <dt>Base commit</dt>
             <dd className={classes.hash}>
-              {of.base_commit ? <code>{of.base_commit}</code> : "not named: the tree's head"}
+              {of.base_commit ? <code>{of.base_commit}</code> : "not specified; the tree's head is used"}
             </dd>
           </dl>
           {of.cover && (
@@ -69,7 +69,7 @@ function Patch({ patch, of }: { patch: SeriesPatch; of: number }) {
       </summary>
       <div className={classes.inside}>
         <p className="muted">
-          {oneLine(patch.author)}, <RelativeTime at={patch.date} absent="without a date" />
+          {oneLine(patch.author)}, <RelativeTime at={patch.date} absent="no date" />
         </p>
         {patch.message && (
           <Scroll name={`Message of patch ${patch.position}`} className={classes.mail}>
@@ -82,7 +82,7 @@ function Patch({ patch, of }: { patch: SeriesPatch; of: number }) {
   );
 }
 
-/** As `git diff --stat` draws it. */
+/** Diffstat table, similar to `git diff --stat`. */
 function Diffstat({ files }: { files: readonly FileChange[] }) {
   const most = Math.max(1, ...files.map(file => file.insertions + file.deletions));
   return (
@@ -92,7 +92,7 @@ function Diffstat({ files }: { files: readonly FileChange[] }) {
         <tr>
           <th scope="col">File</th>
           <th scope="col">Lines added and removed</th>
-          <th scope="col">Their share</th>
+          <th scope="col">Share</th>
         </tr>
       </thead>
       <tbody>

@@ -4,21 +4,21 @@ import { inspectionQuery } from "@/api/queries";
 import { Button, Textarea } from "@/kit";
 import { bytes } from "@/lib/numbers";
 import { Skeleton } from "@/parts/Skeleton";
-import { fieldId, useFault } from "../draft/Fault";
+import { fieldId, useFieldError } from "../draft/FieldError";
 import type { MboxState } from "../draft/useDraft";
-import { useIsVisitor } from "../quote/useQuote";
+import { useIsSignedOut } from "../quote/useQuote";
 import { Inspection } from "./Inspection";
 import classes from "./MboxField.module.css";
 
-/** A file, chosen or dropped anywhere on the page, or pasted mails; what is in it is read at once. */
-export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mboxKey }: MboxProps) {
+/** Input for an mbox: a selected or dropped file, or pasted text. Its contents are inspected immediately. */
+export function MboxField({ mbox: { mbox, persistent, problem, load, change }, mboxKey }: MboxProps) {
   const input = useRef<HTMLInputElement>(null);
-  const refused = useFault("mbox");
-  const error = problem ?? refused;
-  const visitor = useIsVisitor();
+  const fieldError = useFieldError("mbox");
+  const error = problem ?? fieldError;
+  const signedOut = useIsSignedOut();
   const inspection = useQuery({
     ...inspectionQuery(mbox?.text ?? "", mboxKey),
-    enabled: (mbox?.text.trim() ?? "") !== "" && !visitor,
+    enabled: (mbox?.text.trim() ?? "") !== "" && !signedOut,
   });
   return (
     <div className="stack">
@@ -27,12 +27,12 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
         type="file"
         hidden
         tabIndex={-1}
-        aria-label="An mbox file"
+        aria-label="Mbox file"
         accept=".mbox,.mbx,.patch,.diff,.eml,.txt,message/rfc822,application/mbox,text/*"
         onChange={event => {
           const file = event.currentTarget.files?.[0];
-          if (file) take(file);
-          // Choosing the same file again, mended meanwhile, is a choice too.
+          if (file) load(file);
+          // Reset, so that selecting the same file again triggers a change event.
           event.currentTarget.value = "";
         }}
       />
@@ -42,7 +42,7 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
             <strong>{mbox.name}</strong> <span className="muted">{bytes(new Blob([mbox.text]).size)}</span>
           </span>
           <Button id={fieldId("mbox")} variant="default" size="xs" onClick={() => input.current?.click()}>
-            Choose another
+            Replace
           </Button>
           <Button variant="default" size="xs" onClick={() => change(null)}>
             Remove
@@ -53,13 +53,13 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
         <div className={classes.drop}>
           <div className={classes.choose}>
             <Button variant="default" onClick={() => input.current?.click()}>
-              Choose a file
+              Choose file
             </Button>
-            <span className="muted">or drop it anywhere on this page, or paste the mails:</span>
+            <span className="muted">or drop it on this page, or paste its contents:</span>
           </div>
           <Textarea
             id={fieldId("mbox")}
-            aria-label="Mails"
+            aria-label="Mbox contents"
             placeholder={"From 3d1c… Mon Sep 17 00:00:00 2001\nFrom: …\nSubject: [PATCH 1/2] workqueue: …"}
             classNames={{ input: classes.mails as string }}
             rows={mbox ? 8 : 4}
@@ -73,19 +73,18 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
           />
         </div>
       )}
-      {!lasting && (
+      {!persistent && (
         <p className="muted">
-          The browser has no room to keep it over a reload of this page; going to other pages and back is
-          fine.
+          This mbox is too large for the browser's storage: it is kept while you navigate, but lost on reload.
         </p>
       )}
       {mbox &&
-        (visitor ? (
-          <p className="muted">Once you are signed in, its patches and what is wrong with them stand here.</p>
+        (signedOut ? (
+          <p className="muted">Sign in to see the patches and their problems.</p>
         ) : inspection.data ? (
           <Inspection of={inspection.data} />
         ) : inspection.error ? (
-          <p className={classes.error}>It could not be read: {inspection.error.message}</p>
+          <p className={classes.error}>The mbox could not be parsed: {inspection.error.message}</p>
         ) : (
           inspection.isFetching && <Skeleton lines={4} />
         ))}
@@ -95,6 +94,6 @@ export function MboxField({ mbox: { mbox, lasting, problem, take, change }, mbox
 
 interface MboxProps {
   mbox: MboxState;
-  /** Names the mbox's text. */
+  /** Identifies the text of the mbox. */
   mboxKey: string;
 }

@@ -3,10 +3,10 @@ import type { TreeView } from "@/api/types";
 import { NativeSelect } from "@/kit";
 import { oneLine } from "@/lib/words";
 import { RelativeTime } from "@/parts/RelativeTime";
-import { fieldId, useFault } from "../draft/Fault";
+import { fieldId, useFieldError } from "../draft/FieldError";
 import classes from "./TreeField.module.css";
 
-/** The tree a series is for, with what the lab knows of its head. */
+/** Select field for the tree, with the tree's last known head. */
 export function TreeField({
   trees,
   value,
@@ -25,9 +25,9 @@ export function TreeField({
         aria-label="Tree"
         value={value}
         onChange={event => onChange(event.currentTarget.value)}
-        // A name that an address brought shows as it is; the server says what is wrong with it.
+        // Keep an unknown name from the URL; the server reports the error.
         data={names.includes(value) ? names : [value, ...names]}
-        error={useFault("tree")}
+        error={useFieldError("tree")}
       />
       <p className="muted">
         {chosen && (
@@ -35,12 +35,12 @@ export function TreeField({
             {chosen.tree.summary}.{" "}
             {chosen.base_commit ? (
               <>
-                Its head is <code title={chosen.base_commit}>{chosen.base_commit.slice(0, 12)}</code>
-                {chosen.release && <>, {oneLine(chosen.release)}</>}, as of{" "}
-                <RelativeTime at={chosen.resolved_at} absent="an unknown time" />.
+                Head: <code title={chosen.base_commit}>{chosen.base_commit.slice(0, 12)}</code>
+                {chosen.release && <>, {oneLine(chosen.release)}</>}, fetched{" "}
+                <RelativeTime at={chosen.resolved_at} absent="at an unknown time" />.
               </>
             ) : (
-              "Its head was never looked at here."
+              "Not fetched yet."
             )}{" "}
           </>
         )}

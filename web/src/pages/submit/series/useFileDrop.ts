@@ -1,14 +1,14 @@
 import { useEffect, useRef, useState } from "react";
 
 /**
- * Takes a file that is dropped anywhere on the page: beside the field, the browser would leave the page for it. Returns
- * whether one is being dragged over it.
+ * Accept files dropped anywhere on the page; by default the browser would navigate to them. Returns true while a file
+ * is dragged over the page.
  */
-export function useFileDrop(take: (file: File) => void): boolean {
+export function useFileDrop(load: (file: File) => void): boolean {
   const [over, setOver] = useState(false);
-  const taking = useRef(take);
+  const onFile = useRef(load);
   useEffect(() => {
-    taking.current = take;
+    onFile.current = load;
   });
   useEffect(() => {
     const hasFile = (event: DragEvent) => event.dataTransfer?.types.includes("Files") ?? false;
@@ -25,7 +25,7 @@ export function useFileDrop(take: (file: File) => void): boolean {
       event.preventDefault();
       setOver(false);
       const file = event.dataTransfer?.files[0];
-      if (file) taking.current(file);
+      if (file) onFile.current(file);
     };
     window.addEventListener("dragover", onDragOver);
     window.addEventListener("dragleave", onDragLeave);

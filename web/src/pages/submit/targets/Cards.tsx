@@ -5,7 +5,7 @@ import { Checkbox } from "@/kit";
 import { count } from "@/lib/numbers";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
 import { type Draft, nameOf, pairs } from "../draft/draft";
-import { Fault, fieldId, useFault } from "../draft/Fault";
+import { FieldError, fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
 import classes from "./Cards.module.css";
 
@@ -16,7 +16,7 @@ interface CardsProps {
 
 export function PlanCards({ plans, draft, change }: CardsProps & { plans: readonly PlanView[] }) {
   const known = plans.map(each => each.plan.name);
-  // What checks devices stands behind what measures kernels.
+  // Health-check plans come last.
   const ordered = plans.toSorted((a, b) => Number(a.plan.checks_health) - Number(b.plan.checks_health));
   return (
     <div className={classes.cards}>
@@ -43,23 +43,19 @@ export function PlanCards({ plans, draft, change }: CardsProps & { plans: readon
 }
 
 function about(plan: TestPlan): string {
-  if (plan.checks_health) return "For the lab itself: checks a device, compares nothing.";
+  if (plan.checks_health) return "Health check of devices; compares no kernels.";
   const primary = (role: "role_hardware" | "role_emulated") =>
     plan.metrics.find(metric => metric[role] === "primary")?.name;
   const [hardware, emulated] = [primary("role_hardware"), primary("role_emulated")];
-  const decides =
+  const primaryMetrics =
     hardware === emulated
-      ? `${hardware ?? "no metric"} decides`
-      : [hardware && `${hardware} decides on hardware`, emulated && `${emulated} on emulated devices`]
-          .filter(Boolean)
-          .join(", ");
+      ? `primary metric: ${hardware ?? "none"}`
+      : `primary metric: ${[hardware && `${hardware} (hardware)`, emulated && `${emulated} (emulated)`].filter(Boolean).join(", ")}`;
   const axes = plan.axes ?? [];
   return [
     count(plan.scenarios.length, "scenario"),
-    axes.length > 0
-      ? `knobs: ${axes.map(axis => axis.name).join(", ")}`
-      : "no settings, so it needs a series",
-    decides,
+    axes.length > 0 ? `knobs: ${axes.map(axis => axis.name).join(", ")}` : "no settings; requires a series",
+    primaryMetrics,
   ].join("; ");
 }
 
@@ -80,7 +76,7 @@ export function DeviceTypeCards({ types, draft, change }: CardsProps & { types: 
           <div className={classes.drawing}>
             <TopologyDrawing layout={type.layout} name={type.name} stacked />
           </div>
-          <Units type={type} />
+          <DeviceCounts type={type} />
         </Card>
       ))}
       <Unknown kind="device type" names={draft.type} known={known} onRemove={type => change({ type })} />
@@ -88,12 +84,12 @@ export function DeviceTypeCards({ types, draft, change }: CardsProps & { types: 
   );
 }
 
-function Units({ type: { units, queued_runs } }: { type: DeviceTypeView }) {
+function DeviceCounts({ type: { device_counts: counts, queued_runs } }: { type: DeviceTypeView }) {
   const kinds = [
-    [units.good, "free"],
-    [units.busy, "busy"],
-    [units.unchecked, "to be checked"],
-    [units.quarantined, "quarantined"],
+    [counts.good, "free"],
+    [counts.busy, "in use"],
+    [counts.unchecked, "unchecked"],
+    [counts.quarantined, "quarantined"],
   ] as const;
   return (
     <dl className={classes.units}>
@@ -104,22 +100,22 @@ function Units({ type: { units, queued_runs } }: { type: DeviceTypeView }) {
         </div>
       ))}
       <div data-none={queued_runs === 0 || undefined}>
-        <dt>{queued_runs === 1 ? "run waits" : "runs wait"}</dt>
+        <dt>{queued_runs === 1 ? "run queued" : "runs queued"}</dt>
         <dd>{queued_runs}</dd>
       </div>
     </dl>
   );
 }
 
-/** Plans and device types make every pair; here single ones are left out. */
+/** Checkboxes to exclude single combinations of plan and device type. */
 export function Targets({ draft, change }: CardsProps) {
   const all = pairs(draft);
   if (draft.plan.length < 2 || draft.type.length < 2) {
-    return all.map(pair => <Fault key={nameOf(pair)} field={`target:${nameOf(pair)}`} />);
+    return all.map(pair => <FieldError key={nameOf(pair)} field={`target:${nameOf(pair)}`} />);
   }
   return (
     <fieldset className={classes.targets}>
-      <legend>Targets: each plan on each device type, or fewer</legend>
+      <legend>Targets</legend>
       <div className={classes.grid}>
         {all.map(pair => {
           const name = nameOf(pair);
@@ -133,7 +129,7 @@ export function Targets({ draft, change }: CardsProps) {
                   change({ without: toggled(draft.without, name, !event.currentTarget.checked) })
                 }
               />
-              <Fault field={`target:${name}`} />
+              <FieldError field={`target:${name}`} />
             </div>
           );
         })}
@@ -151,15 +147,15 @@ interface CardProps {
   children: ReactNode;
 }
 
-/** A checkbox as large as what it stands for: the name is its label, the rest its description. */
+/** Card with a checkbox: the name is its label, the content its description. */
 function Card({ field, name, aside, checked, onChange, children }: CardProps) {
   const id = useId();
-  const fault = useFault(field);
+  const error = useFieldError(field);
   return (
     <div
       className={classes.card}
       data-checked={checked || undefined}
-      data-fault={fault !== undefined || undefined}
+      data-error={error !== undefined || undefined}
     >
       <div className={classes.head}>
         <input
@@ -169,8 +165,8 @@ function Card({ field, name, aside, checked, onChange, children }: CardProps) {
           checked={checked}
           onChange={event => onChange(event.currentTarget.checked)}
           aria-describedby={`${id}-about`}
-          aria-invalid={fault !== undefined || undefined}
-          aria-errormessage={fault ? `${id}-fault` : undefined}
+          aria-invalid={error !== undefined || undefined}
+          aria-errormessage={error ? `${id}-error` : undefined}
         />
         <label htmlFor={fieldId(field)} className={classes.name}>
           {name}
@@ -180,12 +176,12 @@ function Card({ field, name, aside, checked, onChange, children }: CardProps) {
       <div id={`${id}-about`} className={classes.about}>
         {children}
       </div>
-      <Fault field={field} id={`${id}-fault`} />
+      <FieldError field={field} id={`${id}-error`} />
     </div>
   );
 }
 
-/** Names that an address brought and the lab does not have: shown, so that they can be taken away. */
+/** Cards for unknown names from the URL, so that they can be removed. */
 function Unknown({
   kind,
   names,
@@ -207,7 +203,7 @@ function Unknown({
         checked
         onChange={() => onRemove(names.filter(each => each !== name))}
       >
-        <p className={classes.fine}>This lab has no {kind} of this name.</p>
+        <p className={classes.fine}>This lab has no {kind} with this name.</p>
       </Card>
     ));
 }

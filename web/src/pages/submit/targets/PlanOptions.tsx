@@ -2,29 +2,29 @@ import { use, useState } from "react";
 import type { DeviceTypeView, Profile, TestPlan } from "@/api/types";
 import { Checkbox, NativeSelect, TextInput } from "@/kit";
 import { Scroll } from "@/parts/Scroll";
-import classes from "../draft/Advanced.module.css";
 import {
-  chosen,
   type Draft,
   nameOf,
   type Options,
+  optionValues,
   parameters,
   withChosen,
   withParameter,
 } from "../draft/draft";
-import { Fault, FaultsContext, fieldId, useFault } from "../draft/Fault";
+import { FieldError, FieldErrorsContext, fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
+import classes from "./Advanced.module.css";
 import { combinations } from "./settings";
 
 interface PlanOptionsProps {
   plan: TestPlan;
-  /** The chosen ones. */
+  /** Selected device types. */
   types: readonly DeviceTypeView[];
   draft: Draft;
   change: ChangeDraft;
 }
 
-/** What of a plan is measured: for all device types, or differently for one. */
+/** Scenarios, settings and parameters of a plan, for all device types or for one. */
 export function PlanOptions({ plan, types, draft, change }: PlanOptionsProps) {
   const [only, setOnly] = useState("");
   const type = types.find(each => each.name === only);
@@ -38,16 +38,16 @@ export function PlanOptions({ plan, types, draft, change }: PlanOptionsProps) {
         <NativeSelect
           className={classes.holder as string}
           size="xs"
-          label="What follows is for"
+          label="Apply to"
           value={type ? only : ""}
           onChange={event => setOnly(event.currentTarget.value)}
           data={[
-            { value: "", label: "every device type" },
+            { value: "", label: "All device types" },
             ...types.map(each => ({ value: each.name, label: `${each.name} only` })),
           ]}
         />
       )}
-      {!type && <Differing plan={plan} types={types} draft={draft} onShow={setOnly} />}
+      {!type && <TypesWithOwnChoices plan={plan} types={types} draft={draft} onShow={setOnly} />}
       {plan.scenarios.length > 1 && <Scenarios {...part} />}
       {(plan.axes ?? []).length > 0 && <Settings {...part} />}
       <ParameterFields {...part} />
@@ -55,25 +55,25 @@ export function PlanOptions({ plan, types, draft, change }: PlanOptionsProps) {
   );
 }
 
-interface DifferingProps extends Pick<PlanOptionsProps, "plan" | "types" | "draft"> {
+interface TypesWithOwnChoicesProps extends Pick<PlanOptionsProps, "plan" | "types" | "draft"> {
   onShow(type: string): void;
 }
 
-/** Device types with choices of their own, and what is wrong with those: they would not be seen here. */
-function Differing({ plan, types, draft, onShow }: DifferingProps) {
-  const faults = use(FaultsContext);
-  const differing = types.filter(type => hasOwn(draft, nameOf({ plan: plan.name, type: type.name })));
+/** Links to device types with their own options, and the errors of those options. */
+function TypesWithOwnChoices({ plan, types, draft, onShow }: TypesWithOwnChoicesProps) {
+  const errors = use(FieldErrorsContext);
+  const differing = types.filter(type => hasOwnChoices(draft, nameOf({ plan: plan.name, type: type.name })));
   return differing.map(type => {
     const own = nameOf({ plan: plan.name, type: type.name });
-    const said = [...faults.keys()].filter(field => isOf(field, own));
+    const fields = [...errors.keys()].filter(field => belongsTo(field, own));
     return (
       <div key={type.name} className={classes.group}>
         <button type="button" className={classes.back} onClick={() => onShow(type.name)}>
-          {type.name} has choices of its own
+          {type.name} overrides these options
         </button>
-        {said.map(field => (
+        {fields.map(field => (
           <div key={field} id={fieldId(field)}>
-            <Fault field={field} />
+            <FieldError field={field} />
           </div>
         ))}
       </div>
@@ -83,12 +83,12 @@ function Differing({ plan, types, draft, onShow }: DifferingProps) {
 
 const OPTIONS: readonly Options[] = ["scenario", "setting", "param"];
 
-function isOf(field: string, holder: string): boolean {
+function belongsTo(field: string, holder: string): boolean {
   return OPTIONS.some(option => field === `${option}:${holder}` || field.startsWith(`${option}:${holder}:`));
 }
 
-function hasOwn(draft: Draft, holder: string): boolean {
-  return OPTIONS.some(option => chosen(draft, option, holder) !== null);
+function hasOwnChoices(draft: Draft, holder: string): boolean {
+  return OPTIONS.some(option => optionValues(draft, option, holder) !== null);
 }
 
 interface PartProps {
@@ -107,14 +107,14 @@ function profilesOf(plan: TestPlan, types: readonly DeviceTypeView[]): Profile[]
 
 function Scenarios({ plan, own, profiles, draft, change }: PartProps) {
   const all = plan.scenarios.map(scenario => scenario.name);
-  const usual = profiles[0]?.scenarios ?? all;
-  const differ = profiles.some(profile => (profile.scenarios ?? all).join() !== usual.join());
-  const { now, set, reset } = useList("scenario", plan, own, draft, change, differ ? [] : usual);
+  const defaults = profiles[0]?.scenarios ?? all;
+  const differ = profiles.some(profile => (profile.scenarios ?? all).join() !== defaults.join());
+  const { now, set, reset } = useList("scenario", plan, own, draft, change, differ ? [] : defaults);
   return (
     <fieldset className={classes.group} id={fieldId(`scenario:${own}`)}>
       <legend>
         Scenarios
-        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated devices" : ""}
+        {differ && own === plan.name ? " (defaults differ between hardware and emulated devices)" : ""}
       </legend>
       <div className={classes.choices}>
         {plan.scenarios.map(({ name, summary }) => (
@@ -131,7 +131,7 @@ function Scenarios({ plan, own, profiles, draft, change }: PartProps) {
         ))}
       </div>
       {reset}
-      <Fault field={`scenario:${own}`} />
+      <FieldError field={`scenario:${own}`} />
     </fieldset>
   );
 }
@@ -140,16 +140,16 @@ function Settings({ plan, own, profiles, draft, change }: PartProps) {
   const axes = plan.axes ?? [];
   const { rows, columns, cell } = combinations(axes);
   const all = rows.flatMap(row => columns.map(column => cell(row, column)));
-  const usual = profiles[0]?.settings ?? [];
-  const differ = profiles.some(profile => profile.settings.join() !== usual.join());
-  const { now, set, reset } = useList("setting", plan, own, draft, change, differ ? [] : usual);
+  const defaults = profiles[0]?.settings ?? [];
+  const differ = profiles.some(profile => profile.settings.join() !== defaults.join());
+  const { now, set, reset } = useList("setting", plan, own, draft, change, differ ? [] : defaults);
   const toggle = (setting: string, on: boolean) =>
     set(all.filter(each => (each === setting ? on : now.includes(each))));
   return (
     <fieldset className={classes.group} id={fieldId(`setting:${own}`)}>
       <legend>
         Settings
-        {differ && own === plan.name ? "; the plan's own differ between hardware and emulated devices" : ""}
+        {differ && own === plan.name ? " (defaults differ between hardware and emulated devices)" : ""}
       </legend>
       <Scroll name={`Settings of ${own}`} className={classes.knobs}>
         <table>
@@ -194,29 +194,29 @@ function Settings({ plan, own, profiles, draft, change }: PartProps) {
         </table>
       </Scroll>
       {reset}
-      <Fault field={`setting:${own}`} />
+      <FieldError field={`setting:${own}`} />
     </fieldset>
   );
 }
 
-/** A list that is the plan's own until it is changed, and can be that again. */
+/** State of a list option: the plan's default until changed; can be reset. */
 function useList(
   option: Options,
   plan: TestPlan,
   own: string,
   draft: Draft,
   change: ChangeDraft,
-  usual: readonly string[],
+  defaults: readonly string[],
 ) {
-  const mine = chosen(draft, option, own);
-  const inherited = chosen(draft, option, plan.name) ?? usual;
+  const mine = optionValues(draft, option, own);
+  const inherited = optionValues(draft, option, plan.name) ?? defaults;
   const set = (values: string[] | null) => change(before => withChosen(before, option, own, values));
   return {
     now: mine ?? inherited,
     set,
     reset: mine !== null && (
       <button type="button" className={classes.back} onClick={() => set(null)}>
-        {own === plan.name ? "As the plan has it" : "As for every device type"}
+        {own === plan.name ? "Reset to plan defaults" : "Reset to all device types"}
       </button>
     ),
   };
@@ -226,24 +226,26 @@ function ParameterFields({ plan, own, profiles, draft, change }: PartProps) {
   const ofScenarios = new Set(plan.scenarios.flatMap(scenario => Object.keys(scenario.parameters ?? {})));
   const ofProfiles = new Set(profiles.flatMap(profile => Object.keys(profile.parameters ?? {})));
   const names = [...ofProfiles].filter(name => !ofScenarios.has(name));
-  const given = parameters(draft, own);
+  const ownValues = parameters(draft, own);
   const inherited = parameters(draft, plan.name);
-  // A name that an address brought is shown too, for the server to say what is wrong with it.
-  const all = [...names, ...[...given.keys()].filter(name => !names.includes(name))];
+  // Include unknown names from the URL; the server reports the error.
+  const all = [...names, ...[...ownValues.keys()].filter(name => !names.includes(name))];
   if (all.length === 0) return null;
   return (
     <fieldset className={classes.group}>
-      <legend>Parameters; empty ones are as the plan has them</legend>
+      <legend>Parameters (leave empty for plan defaults)</legend>
       <div className={classes.parameters}>
         {all.map(name => (
           <ParameterField
             key={name}
             name={name}
             own={own}
-            usual={
-              own === plan.name ? usualOf(profiles, name) : (inherited.get(name) ?? usualOf(profiles, name))
+            defaults={
+              own === plan.name
+                ? defaultOf(profiles, name)
+                : (inherited.get(name) ?? defaultOf(profiles, name))
             }
-            value={given.get(name) ?? ""}
+            value={ownValues.get(name) ?? ""}
             onChange={value => change(before => withParameter(before, own, name, value))}
           />
         ))}
@@ -255,30 +257,30 @@ function ParameterFields({ plan, own, profiles, draft, change }: PartProps) {
 interface ParameterFieldProps {
   name: string;
   own: string;
-  usual: string;
+  defaults: string;
   value: string;
   onChange(value: string): void;
 }
 
-function ParameterField({ name, own, usual, value, onChange }: ParameterFieldProps) {
+function ParameterField({ name, own, defaults, value, onChange }: ParameterFieldProps) {
   const field = `param:${own}:${name}`;
   return (
     <TextInput
       id={fieldId(field)}
       size="xs"
       label={<code>{name}</code>}
-      placeholder={usual}
+      placeholder={defaults}
       spellCheck={false}
       autoCapitalize="none"
       value={value}
       onChange={event => onChange(event.currentTarget.value)}
-      error={useFault(field)}
+      error={useFieldError(field)}
     />
   );
 }
 
-/** `480`, or `60 or 0` where hardware and emulated devices differ. */
-function usualOf(profiles: readonly Profile[], name: string): string {
+/** Format the default value: `480`, or `60 or 0` if hardware and emulated devices differ. */
+function defaultOf(profiles: readonly Profile[], name: string): string {
   const values = profiles.map(profile => profile.parameters?.[name]).filter(value => value !== undefined);
   return [...new Set(values.map(String))].join(" or ");
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { combinations } from "./settings";
 
-test("knobs make a table of canonical settings", () => {
+test("knobs are combined into a table of canonical settings", () => {
   const { rows, columns, cell } = combinations([
     { name: "strict", values: ["0", "1"], default: null },
     { name: "scope", values: ["cache", "numa"], default: null },
@@ -13,13 +13,13 @@ test("knobs make a table of canonical settings", () => {
   expect(cell("1", columns[1] as string)).toBe("Boost=on,scope=numa,strict=1");
 });
 
-test("one knob is a list", () => {
+test("one knob gives a single column", () => {
   const { columns, cell } = combinations([{ name: "scope", values: ["cache"], default: null }]);
   expect(columns).toEqual([""]);
   expect(cell("cache", "")).toBe("scope=cache");
 });
 
-test("a knob at its default is left out of a setting", () => {
+test("knobs at their default are omitted from a setting", () => {
   const scope = { name: "scope", values: ["cache"], default: null };
   const local = { name: "local", values: ["0", "1"], default: "0" };
   const asColumn = combinations([scope, local]);

@@ -3,13 +3,13 @@ import type { Axis } from "@/api/types";
 interface Combinations {
   /** Values of the first knob. */
   rows: string[];
-  /** Combinations of the others, `strict=1`; one empty one where there is no other. */
+  /** Combinations of the other knobs, `strict=1`; one empty string if there is only one knob. */
   columns: string[];
-  /** The canonical setting: knobs by name. */
+  /** Return the canonical setting: knobs sorted by name. */
   cell(row: string, column: string): string;
 }
 
-/** Every setting that a plan's knobs make, as a table. */
+/** Combine the values of a plan's knobs into a table of settings. */
 export function combinations(axes: readonly Axis[]): Combinations {
   const [first, ...others] = axes;
   const columns = others.reduce<string[]>(
@@ -27,12 +27,12 @@ export function combinations(axes: readonly Axis[]): Combinations {
   };
 }
 
-/** Empty for a knob at its default: canonical settings leave it out. */
+/** Return `name=value`; empty for the default value, which canonical settings omit. */
 const pairOf = (axis: Axis, value: string) => (value === axis.default ? "" : `${axis.name}=${value}`);
 
 const joined = (before: string, pair: string) => [before, pair].filter(Boolean).join(",");
 
-// By code point, as the server sorts them.
+// Sort by code point, like the server.
 function byKnob(a: string, b: string): number {
   const [one, other] = [a.slice(0, a.indexOf("=")), b.slice(0, b.indexOf("="))];
   return one < other ? -1 : one > other ? 1 : 0;

@@ -1,0 +1,115 @@
+"""`wqlab plans` and `trees`: list test plans and kernel trees."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from wqlab_contracts.api.plans import PlanView
+from wqlab_contracts.enums import Role
+from wqlab_contracts.specs import Profile
+
+from ..errors import UsageError
+from ..formatting import clean, one_line
+from .session import JsonFlag, session_of
+
+
+def plans(
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Show this plan", show_default=False)] = None,
+    script: Annotated[
+        bool, typer.Option("--script", help="With NAME: print the script that runs on the device")
+    ] = False,
+    as_json: JsonFlag = False,
+) -> None:
+    """List test plans, or show one with its scenarios, knobs, settings, parameters and metrics."""
+    session = session_of(context)
+    views = session.client.plans()
+    if name is None:
+        if script:
+            raise UsageError("--script needs the NAME of a plan", "write `wqlab plans NAME --script`")
+        if as_json:
+            session.output.document(views)
+            return
+        rows = [(view.plan.name, ", ".join(s.name for s in view.plan.scenarios), view.plan.summary) for view in views]
+        session.output.table(("NAME", "SCENARIOS", "SUMMARY"), rows)
+        return
+    chosen = next((view for view in views if view.plan.name == name), None)
+    if chosen is None:
+        raise UsageError(
+            f"the lab has no plan {name!r}", f"its plans: {', '.join(view.plan.name for view in views) or 'none'}"
+        )
+    if as_json:
+        session.output.document(chosen)
+    elif script:
+        session.output.text(chosen.script)
+    else:
+        session.output.lines(format_plan(chosen))
+
+
+def format_plan(view: PlanView) -> list[Text]:
+    """Format a plan as lines of text."""
+    plan = view.plan
+    lines = [Text(f"{plan.name}: {one_line(plan.summary)}", style="bold")]
+    lines += [Text(f"  scenario {s.name}: {one_line(s.summary)}{_parameters(s.parameters)}") for s in plan.scenarios]
+    lines += [Text(f"  knob {axis.name}: {', '.join(axis.values)}") for axis in plan.axes]
+    if plan.axes:
+        lines.append(Text(f"  reference setting: {plan.reference_setting}"))
+    lines += _profile_lines("hardware", plan.hardware) + _profile_lines("emulated devices", plan.emulated)
+    for metric in plan.metrics:
+        roles = {metric.role_hardware: "hardware", metric.role_emulated: "emulated devices"}
+        primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""
+        if metric.role_hardware is metric.role_emulated is Role.PRIMARY:
+            primary = ", primary"
+        delta = f", delta {metric.delta:g} {'%' if metric.scale == 'ratio' else metric.unit}" if metric.delta else ""
+        direction = metric.direction.replace("_", " ")
+        lines.append(
+            Text(
+                f"  metric {metric.name} ({clean(metric.unit)}, {direction}{primary}{delta}): "
+                f"{one_line(metric.summary)}"
+            )
+        )
+    return lines
+
+
+def _profile_lines(device: str, profile: Profile) -> list[Text]:
+    r = profile.repetitions
+    lines = [
+        Text(
+            f"  on {device}: {profile.blocks} blocks, {r.warmup} warm-up + {r.untraced} untraced + {r.traced} traced "
+            f"repetitions{_parameters(profile.parameters)}"
+        )
+    ]
+    if profile.scenarios:
+        lines.append(Text(f"    scenarios: {', '.join(profile.scenarios)}"))
+    settings = [setting for setting in profile.settings if setting]
+    return lines + ([Text(f"    settings: {'; '.join(settings)}")] if settings else [])
+
+
+def _parameters(parameters: dict[str, str | int | float]) -> str:
+    return (
+        f" [{' '.join(f'{name}={one_line(str(value))}' for name, value in parameters.items())}]" if parameters else ""
+    )
+
+
+def trees(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """List the kernel trees, which --tree names."""
+    session = session_of(context)
+    views = session.client.trees()
+    if as_json:
+        session.output.document(views)
+        return
+    rows = []
+    for view in views:
+        suite = f" of {view.tree.debian_suite}" if view.tree.debian_suite else ""
+        origin = view.tree.url or f"Debian package {view.tree.debian_source}{suite}"
+        branch = view.tree.branch if view.tree.url else ""
+        rows.append((view.tree.name, (view.base_commit or "")[:12], branch, origin, view.tree.summary))
+    session.output.table(("NAME", "BASE", "BRANCH", "ORIGIN", "SUMMARY"), rows)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("plans")(plans)
+    app.command("trees")(trees)

@@ -1,0 +1,152 @@
+"""Format values as text for people; no I/O."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from wqlab_contracts.api.submissions import Eta, SubmissionSummary
+from wqlab_contracts.enums import VERDICT_ORDER, Arm, ErrorKind, Outcome, Verdict
+from wqlab_contracts.messages import Failure
+
+STYLES = {
+    "improvement": "green",
+    "regression": "bold red",
+    "failed": "bold red",
+    "passed": "green",
+    "running": "cyan",
+    "canceled": "yellow",
+    "quarantined": "bold red",
+    "suspect": "yellow",
+    "good": "green",
+}
+"""Colours of states, outcomes and verdicts. Colour never adds information, and `no_evidence` has none."""
+
+ARM_LETTER = {Arm.BASELINE: "A", Arm.CANDIDATE: "B"}
+
+# C0 and C1 controls except tab and newline, and the characters that reorder text on a screen.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def clean(text: str) -> str:
+    """Replace control characters by visible ones.
+
+    Titles, logs and consoles come from submitted code and must not control the reader's terminal.
+    """
+    return _CONTROL.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return "^" + chr(code + 0x40)
+    return "^?" if code == 0x7F else f"<{code:04x}>"
+
+
+def one_line(text: str) -> str:
+    """Replace control characters and join all lines with single spaces."""
+    return " ".join(clean(text).split())
+
+
+def word(value: str, style: str | None = None) -> Text:
+    """Format an enum value in its colour, `below_threshold` as `below threshold`."""
+    # A span, not the base style: appended text must not take the colour.
+    return Text.assemble((value.replace("_", " "), style or STYLES.get(value, "")))
+
+
+def status_text(state: str, outcome: Outcome | None) -> Text:
+    """Format the outcome if there is one, else the state."""
+    return word(outcome or state)
+
+
+def duration(seconds: float) -> str:
+    """Format seconds as `0:07`, `12:30` or `1:02:03`."""
+    whole = max(0, round(seconds))
+    hours, rest = divmod(whole, 3600)
+    minutes, secs = divmod(rest, 60)
+    return f"{hours}:{minutes:02}:{secs:02}" if hours else f"{minutes}:{secs:02}"
+
+
+def rough_duration(seconds: float) -> str:
+    """Format seconds with one rounded unit: `40 s`, `6 min`, `3 h`, `5 d`."""
+    seconds = max(0.0, seconds)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    if seconds < 129_600:
+        return f"{seconds / 3600:.0f} h"
+    return f"{seconds / 86_400:.0f} d"
+
+
+def verdict_counts(verdicts: Mapping[Verdict, int]) -> Text:
+    """Format counts as `regression 1, improvement 2`, the worst verdict first."""
+    parts = [
+        Text.assemble(word(verdict), f" {verdicts[verdict]}") for verdict in VERDICT_ORDER if verdicts.get(verdict)
+    ]
+    return Text(", ").join(parts)
+
+
+FAILURE_SOURCES = {
+    ErrorKind.USER: "the series or request",
+    ErrorKind.KERNEL: "the kernel under test",
+    ErrorKind.INFRASTRUCTURE: "the lab's infrastructure",
+    ErrorKind.CANCELED: "canceled",
+}
+
+
+def failure_line(failure: Failure) -> str:
+    """Format a failure with its source: `the kernel under test: panic in wq_worker ...`."""
+    if failure.kind is ErrorKind.CANCELED:
+        return one_line(failure.summary) or "canceled"
+    return f"{FAILURE_SOURCES[failure.kind]}: {one_line(failure.summary)}"
+
+
+def outcome_text(view: SubmissionSummary) -> Text:
+    """Format outcome, failure and verdict counts of a finished submission in one line."""
+    text = status_text(view.state, view.outcome)
+    if view.failure is not None:
+        text.append(f" ({failure_line(view.failure)})")
+    counts = verdict_counts(view.verdicts)
+    if counts.plain:
+        text.append("; primary comparisons: ").append_text(counts)
+    return text
+
+
+def eta_line(eta: Eta, now: datetime) -> str:
+    """Format the progress and the remaining time: `5/12 boots, about 6 min left`."""
+    parts = []
+    if eta.total_boots:
+        parts.append(f"{eta.done_boots}/{eta.total_boots} boots")
+    if eta.finish_at is not None:
+        left = (eta.finish_at - now).total_seconds()
+        parts.append(f"about {rough_duration(left)} left" if left > 0 else "later than expected")
+    return ", ".join(parts)
+
+
+def align_columns(
+    header: Sequence[str] | None, rows: Sequence[Sequence[Text | str]], width: int | None, flexible: int = -1
+) -> list[Text]:
+    """Format a table as lines: two spaces between columns, no trailing spaces.
+
+    If the table is wider than `width`, the column `flexible` is cut, to at least 12 columns; None cuts nothing.
+    """
+    cells = [[Text(title, style="bold") for title in header]] if header else []
+    cells += [[cell.copy() if isinstance(cell, Text) else Text(one_line(cell)) for cell in row] for row in rows]
+    widths = [max(cell_len(row[column].plain) for row in cells) for column in range(len(cells[0]))]
+    if width is not None:
+        flexible %= len(widths)
+        excess = sum(widths) + 2 * (len(widths) - 1) - width
+        widths[flexible] = max(widths[flexible] - max(0, excess), min(12, widths[flexible]))
+    result = []
+    for row in cells:
+        for cell, columns in zip(row, widths, strict=True):
+            cell.truncate(columns, overflow="ellipsis", pad=True)
+        line = Text("  ").join(row)
+        line.rstrip()
+        result.append(line)
+    return result

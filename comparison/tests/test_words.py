@@ -1,0 +1,78 @@
+"""Number formatting, against the golden table that the web is tested against too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wqlab_comparison import words
+from wqlab_contracts.api.report import ArmSummary, Comparison
+from wqlab_contracts.enums import VERDICT_ORDER, Direction, Evidence, Question, Role, Scale, Verdict
+
+TABLE: dict[str, Any] = json.loads(
+    (Path(__file__).parents[2] / "contracts/tests/golden/numbers.json").read_text(encoding="utf-8")
+)
+
+
+def comparison(**given: Any) -> Comparison:
+    return Comparison(
+        plan="p",
+        device_type="t",
+        scenario="s",
+        setting="",
+        question=Question.KERNEL,
+        reference="baseline",
+        metric="m",
+        direction=Direction.NONE,
+        role=Role.PRIMARY,
+        evidence=Evidence.MECHANISM,
+        baseline=None,
+        candidate=None,
+        **({"scale": Scale.RATIO, "unit": "MiB/s"} | given),
+    )
+
+
+@pytest.mark.parametrize("row", TABLE["number"], ids=str)
+def test_number(row: dict[str, Any]) -> None:
+    assert words.number(row["value"], row["decimals"]) == row["text"]
+
+
+@pytest.mark.parametrize("row", TABLE["decimal_places"], ids=str)
+def test_places(row: dict[str, Any]) -> None:
+    assert words.places(row["values"]) == row["places"]
+
+
+@pytest.mark.parametrize("row", TABLE["mean_and_deviation"], ids=str)
+def test_spread(row: dict[str, Any]) -> None:
+    arm = ArmSummary(mean=row["mean"], stddev=row["stddev"], n=6)
+    assert words.spread(arm, words.decimals([arm])) == row["text"]
+
+
+@pytest.mark.parametrize("row", TABLE["signed"], ids=str)
+def test_signed(row: dict[str, Any]) -> None:
+    assert words.signed(row["value"]) == row["text"]
+
+
+@pytest.mark.parametrize("row", TABLE["effect"], ids=str)
+def test_effect(row: dict[str, Any]) -> None:
+    given = {name: row[name] for name in ("effect", "exact", "scale", "unit")}
+    assert words.effect(comparison(**given)) == row["text"]
+
+
+@pytest.mark.parametrize("row", TABLE["interval"], ids=str)
+def test_ci(row: dict[str, Any]) -> None:
+    assert words.ci(comparison(ci95=row["ci95"])) == row["text"]
+
+
+@pytest.mark.parametrize("row", TABLE["p_value"], ids=str)
+def test_p_value(row: dict[str, Any]) -> None:
+    assert words.p_value(row["p"]) == row["text"]
+
+
+def test_verdict_signs_and_order() -> None:
+    rows = [(verdict.value, words.SIGN[verdict]) for verdict in VERDICT_ORDER]
+    assert rows == [(row["verdict"], row["sign"]) for row in TABLE["verdicts"]]
+    assert set(VERDICT_ORDER) == set(Verdict) == set(words.VERDICT)

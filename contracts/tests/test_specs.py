@@ -1,0 +1,77 @@
+"""Models of the data folder: settings, profiles, power, conditions."""
+
+from pathlib import Path
+
+import pytest
+from data_folder import problems
+
+from wqlab_contracts.loading import load_data
+
+
+def test_setting_may_omit_a_knob_with_a_default(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    local = "{name: local, values: ['0', '1'], default: '0'}"
+    path.write_text(path.read_text().replace("axes: [", f"axes: [{local}, "))
+    plan = load_data(folder).plans["health-check"]
+    plan.check_setting("local=1,strict=0")
+    assert plan.knobs("strict=1") == {"local": "0", "strict": "1"}
+    assert plan.knobs("local=1,strict=1") == {"local": "1", "strict": "1"}
+    with pytest.raises(ValueError, match="has no value for strict"):
+        plan.check_setting("local=1")
+    with pytest.raises(ValueError, match="not canonical: write 'strict=0'"):
+        plan.check_setting("local=0,strict=0")
+
+
+def test_profile_can_select_scenarios(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    text = path.read_text().replace("{name: alive, summary: up}", "{name: alive, summary: up}, {name: b, summary: s}")
+    path.write_text(text.replace("emulated: {", "emulated: {scenarios: [b], "))
+    plan = load_data(folder).plans["health-check"]
+    assert [each.name for each in plan.measured(None, emulated=False).scenarios] == ["alive", "b"]
+    assert [each.name for each in plan.measured(None, emulated=True).scenarios] == ["b"]
+    chosen = plan.measured(["alive"], emulated=True)
+    assert [each.name for each in chosen.scenarios] == ["alive"]
+    # The plan is sent to workers and stored in rows, so it must survive serialisation.
+    assert type(plan).model_validate_json(chosen.model_dump_json(by_alias=True)) == chosen
+    path.write_text(text.replace("emulated: {", "emulated: {scenarios: [c], "))
+    (problem,) = problems(folder)
+    assert problem.endswith("profile for unknown scenario 'c' (scenarios: alive, b)")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "power_off_s"),
+    [
+        ("", "", 0),
+        ("  golden_timeout_s: 30", "  power_off_s: 3", 3),
+        ("emulation:\n  memory_mib: 1024\n", "", 2),
+    ],
+)
+def test_emulated_device_has_no_power_off_time_by_default(folder: Path, old: str, new: str, power_off_s: float) -> None:
+    path = folder / "device-types/tiny.yaml"
+    path.write_text(path.read_text().replace(old, new))
+    assert load_data(folder).device_types["tiny"].boot.power_off_s == power_off_s
+
+
+@pytest.mark.parametrize("smt", ["", "  smt: false\n"])
+def test_irq_affinity_allows_gaps_in_cpu_numbers_without_smt(folder: Path, smt: str) -> None:
+    path = folder / "device-types/tiny.yaml"
+    path.write_text(path.read_text().replace("emulation:", f"conditions:\n  irq_affinity: 0,2\n{smt}emulation:"))
+    if smt:
+        assert load_data(folder).device_types["tiny"].conditions.irq_affinity == "0,2"
+    else:
+        assert "no CPU 2" in problems(folder)[0]
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("ipmitool -P 'a b", "No closing quotation"),
+        ("'   '", "it names no program"),
+        ("""'"" on'""", "it names no program"),
+    ],
+)
+def test_invalid_power_command_is_rejected(folder: Path, command: str, message: str) -> None:
+    path = folder / "device-types/tiny.yaml"
+    power = f"tiny-2\n    power:\n      turn_on: ipmitool -P 'a b' on\n      turn_off: {command}"
+    path.write_text(path.read_text().replace("tiny-2", power))
+    assert problems(folder) == [f"device-types/tiny.yaml:14: units[1].power.turn_off: not a command: {message}"]

@@ -1,0 +1,92 @@
+"""REST resources of devices and device types."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field, computed_field
+
+from ..cpu_layout import CpuLayout
+from ..enums import DeviceHealth
+from ..messages import MeasuredTopology, Message
+from ..specs import Backend, CpuArch, Topology
+from .base import DEPRECATED, ComputedResource
+
+
+class LeaseView(Message):
+    """Lease of a device."""
+
+    run_id: int
+    holder: str
+    fence: int
+    expires_at: datetime
+
+
+class DeviceView(Message):
+    """One device with its health and lease."""
+
+    name: str
+    device_type: str
+    lab: str
+    health: DeviceHealth
+    health_reason: str
+    health_checked_at: datetime | None
+    lease: LeaseView | None
+    measured_topology: MeasuredTopology | None
+    layout: CpuLayout | None = None
+    """`measured_topology` prepared for drawing; null before the first health check."""
+    health_check: int | None = None
+    """Id of the running or queued health check."""
+    check_requested_at: datetime | None = None
+    """Time at which a maintainer requested a check that is not queued yet."""
+    backend: Backend = "labgrid"
+    away: str = ""
+    """Reason why the lab reports the device unavailable, whatever its health; empty if available."""
+    elsewhere: str = ""
+    """Use of the device by others, as reported by the LAVA server; empty if idle or used by this lab."""
+
+
+class DeviceCounts(Message):
+    """Number of devices of a type in each condition; each device is counted once."""
+
+    good: int
+    """Free and healthy."""
+    busy: int
+    """Leased."""
+    unchecked: int
+    """Free with unknown or suspect health; a health check precedes a run."""
+    quarantined: int
+    """Quarantined; a run still on such a device continues to its end."""
+
+
+class DeviceTypeView(ComputedResource):
+    """A device type with the number of its devices and queued runs."""
+
+    name: str
+    summary: str
+    tested: bool = True
+    """False if the lab has never run on such a machine."""
+    arch: CpuArch
+    emulated: bool
+    topology: Topology
+    layout: CpuLayout
+    """`topology` prepared for drawing."""
+    devices: list[str]
+    device_counts: DeviceCounts
+    free: int
+    queued_runs: int
+    problems: list[str] = Field(default_factory=list)
+    """Mistakes in the files of the data folder (`file:line: key: message`). Until they are fixed the server uses the
+    last valid content, so recent edits may have no effect."""
+
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def units(self) -> DeviceCounts:
+        """Deprecated name of `device_counts`."""
+        return self.device_counts
+
+
+class QuarantineRequest(Message):
+    """Body of a request to quarantine a device."""
+
+    reason: str = Field(min_length=1, max_length=500)

@@ -1,0 +1,53 @@
+"""Errors as problem documents."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from wqlab_server.http.problems import json_pointer
+
+from ..support.live_server import expect
+from ..support.problem_app import problem_of, run
+
+
+def test_validation_errors_are_all_listed_by_pointer() -> None:
+    problem = run(problem_of("POST", "/api/v1/body", json={"names": [1, "x", "y"], "nmes": 1}))
+    assert problem.status == 422
+    assert [error["pointer"] for error in problem.errors] == ["/names/1", "/names/2", "/nmes"]
+    assert "remove it" in problem.errors[2]["detail"]
+
+
+def test_body_that_is_not_json_is_a_bad_request() -> None:
+    problem = run(problem_of("POST", "/api/v1/body", content=b"{", headers={"content-type": "application/json"}))
+    assert (problem.status, problem.type) == (400, "urn:wqlab:problem:bad-request")
+
+
+@pytest.mark.parametrize(
+    ("url", "status", "words"),
+    [
+        ("/api/v1/fail?how=http", 403, "not yours"),
+        ("/api/v1/fail?how=problem", 409, "already finished"),
+        ("/api/v1/fail?how=crash", 500, "log"),
+        ("/api/v1/nothing", 404, "/api/v1/nothing"),
+        ("/api/v1/page?cursor=zzz", 422, "invalid cursor"),
+        ("/api/v1/body", 405, "Method"),
+    ],
+)
+def test_every_error_is_a_problem_document(url: str, status: int, words: str) -> None:
+    problem = run(problem_of("GET", url))
+    assert problem.status == status
+    assert words in problem.detail
+    assert "secret" not in problem.detail
+
+
+def test_json_pointer_escapes() -> None:
+    assert json_pointer(["a/b", 0, "c~d"]) == "/a~1b/0/c~0d"
+
+
+pytestmark = pytest.mark.integration
+
+
+def test_unknown_paths_and_methods_are_problems(client: httpx.Client) -> None:
+    assert expect(client.get("/api/v1/nothing"), 404).headers["content-type"] == "application/problem+json"
+    assert expect(client.delete("/api/v1/submissions"), 405).headers["content-type"] == "application/problem+json"

@@ -1,0 +1,44 @@
+"""Server-sent events."""
+
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts.enums import Scope
+from wqlab_server.http import sse
+from wqlab_server.http.sse import server_sent_event
+
+from ..support.live_server import Live, expect
+from ..support.people import browser
+from ..support.scene import Scene
+
+
+def test_server_sent_event_framing() -> None:
+    assert server_sent_event(event="x", data="a\nb", event_id=3) == "id: 3\nevent: x\ndata: a\ndata: b\n\n"
+
+
+pytestmark = pytest.mark.integration
+
+
+SUBMISSIONS = "/api/v1/submissions"
+
+
+def test_stream_by_cookie_ends_when_the_user_is_disabled(
+    live: Live, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """EventSource sends no header but the cookie."""
+    monkeypatch.setattr(sse, "REAUTHORIZE_S", 0.0)
+    number = scene.submission()
+    with (
+        browser(live.url, "read") as client,
+        live.client(Scope.ADMIN) as admin,
+        client.stream("GET", f"{SUBMISSIONS}/{number}/events") as answer,
+    ):
+        assert answer.status_code == 200
+        lines = answer.iter_lines()
+        assert next(line for line in lines if "submission_state" in line)
+        scene.emit(number, "run_progress", text="seen")
+        assert next(line for line in lines if "seen" in line)
+        expect(admin.patch("/api/v1/users/read", json={"disabled": True}))
+        scene.emit(number, "run_progress", text="unseen")
+        assert not [line for line in lines if "unseen" in line]

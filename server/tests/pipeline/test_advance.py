@@ -1,0 +1,112 @@
+"""Series and settings studies from the request to the verdicts, through the real application."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from wqlab_contracts.enums import Arm, EventKind, Outcome, Question, SubmissionState, Verdict
+from wqlab_server.models import Boot, BootValue, Comparison, SubmissionBuild
+
+from ..support.lab import LabUnderTest
+
+pytestmark = pytest.mark.integration
+
+
+def test_series_is_applied_built_measured_and_compared(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device")
+    submission = lab.finished(submission_id)
+    assert (submission.state, submission.outcome, submission.exit_code) == (SubmissionState.FINISHED, Outcome.PASSED, 0)
+    assert submission.title == "workqueue: take fewer locks"
+    with lab.transaction() as session:
+        verdicts = {
+            row.data.metric: (row.verdict, row.data.effect, row.data.exact)
+            for row in session.scalars(select(Comparison))
+        }
+        assert verdicts["locks_per_flush"] == (Verdict.IMPROVEMENT, -28.0, True)
+        assert verdicts["throughput"] == (Verdict.NO_EVIDENCE, None, False)
+        boots = session.scalars(select(Boot).where(Boot.run_id == lab.runs(submission_id)[0].id)).all()
+        assert len(boots) == 4
+        assert all(boot.valid and boot.kernel_boot_id and boot.token and boot.build_id_gnu for boot in boots)
+        values = session.scalars(select(BootValue).where(BootValue.metric == "locks_per_flush")).all()
+        assert sorted(value.value for value in values) == [5.0, 5.0, 33.0, 33.0]
+    assert lab.runs(submission_id)[0].boots_done == 4
+
+
+def test_half_of_the_blocks_boot_the_baseline_first(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device", blocks=10)
+    blocks = lab.runs(submission_id)[0].blocks
+    assert sorted(arms[0] for arms in blocks) == [Arm.BASELINE] * 5 + [Arm.CANDIDATE] * 5
+    assert all(set(arms) == set(Arm) for arms in blocks)
+
+
+def test_settings_study_boots_only_the_baseline(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("affinity@device", series=None)
+    assert lab.finished(submission_id).exit_code == 0
+    assert lab.runs(submission_id)[0].blocks == [[Arm.BASELINE]] * 3
+    with lab.transaction() as session:
+        rows = session.scalars(select(Comparison)).all()
+        assert {(row.question, row.data.reference) for row in rows} == {(Question.SETTING, "scope=system")}
+        assert {row.data.setting for row in rows} == {"scope=cache", "scope=cpu"}
+        assert {row.data.baseline.n for row in rows if row.data.baseline} == {3}
+
+
+def test_debug_kernel_without_findings_gives_no_evidence(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device", recipe="debug")
+    assert lab.finished(submission_id).exit_code == 0
+    (target,) = lab.report(submission_id).targets
+    assert (target.verdict, target.comparisons) == (Verdict.NO_EVIDENCE, [])
+    assert target.headline == (
+        "no problem found in 2 boots of the baseline and 2 boots of the candidate; the recipe debug gives no figures"
+    )
+
+
+def test_events_have_no_gaps_and_end_with_the_outcome(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device")
+    lab.until_idle()
+
+    events = lab.events(submission_id)
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    assert [event.kind for event in events[-2:]] == [EventKind.REPORT_READY, EventKind.SUBMISSION_STATE]
+    assert events[-1].data == {"state": "finished", "outcome": "passed", "exit_code": 0}
+    states = [e.data["state"] for e in events if e.kind is EventKind.SUBMISSION_STATE]
+    assert states == ["applying", "building", "running", "comparing", "finished"]
+
+
+def test_equal_content_is_built_once(lab: LabUnderTest) -> None:
+    first = lab.submit("locks@device")
+    second = lab.submit("locks@device", "affinity@single")
+    lab.until_idle()
+
+    keys = [job.key for job in lab.worker.builds]
+    assert len(keys) == len(set(keys)) == 2  # one baseline (also used for the health check), one candidate
+    with lab.transaction() as session:
+        links = session.scalars(select(SubmissionBuild)).all()
+        assert {link.submission_id for link in links} == {first, second}
+        assert len({link.build_id for link in links}) == 2
+    assert lab.submission(second).outcome is Outcome.PASSED
+
+
+def test_only_builds_of_operator_commits_are_trusted(lab: LabUnderTest) -> None:
+    lab.submit("locks@device")
+    lab.until_idle()
+    trusted = {job.source.bundle is None: job.trusted for job in lab.worker.builds}
+    assert trusted == {True: True, False: False}
+
+
+def test_edited_data_folder_does_not_change_a_submission(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device")
+    script = lab.settings.data_dir / "testplans/locks/run.sh"
+    script.write_text("#!/bin/sh\nexit 1\n")
+    lab.until_idle()
+
+    run = next(run for run in lab.worker.runs if run.job.purpose == "measure")
+    assert run.job.files["run.sh"] == "#!/bin/sh\n"
+    assert lab.submission(submission_id).outcome is Outcome.PASSED
+
+
+def test_primary_regression_sets_exit_code_1(lab: LabUnderTest) -> None:
+    lab.worker.value = lambda arm, _setting, _metric, _block: 10.0 if arm is Arm.BASELINE else 30.0
+    submission_id = lab.submit("locks@device")
+    submission = lab.finished(submission_id)
+    assert (submission.outcome, submission.exit_code) == (Outcome.PASSED, 1)

@@ -1,0 +1,112 @@
+"""Plain text of a report."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.messages import Failure
+from wqlab_server.reports.render.text import render_text
+
+from .report_examples import EXAMPLES, XEON, XFS, improvement, study, target
+from .report_support import hostile, one_word
+
+
+def is_allowed(line):
+    """Return True for at most 78 columns, a quoted console line, a URL, or a single word of a command."""
+    return len(line) <= 78 or line.startswith("| ") or "://" in line or (line.startswith("    ") and one_word(line))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_text_has_at_most_78_columns(name):
+    for line in render_text(EXAMPLES[name]()).splitlines():
+        assert len(line) <= 78 or line.startswith("| ")
+        assert line == line.rstrip()
+
+
+WORDS = st.lists(st.text("abcXYZ09-_/=.,'\"()%<", min_size=1, max_size=120), min_size=1, max_size=30)
+TEXTS = WORDS.map(" ".join)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS, min_size=12, max_size=12), st.sampled_from(sorted(EXAMPLES)))
+def test_text_has_at_most_78_columns_for_any_input(texts, name):
+    for line in render_text(with_texts(EXAMPLES[name](), texts)).splitlines():
+        assert is_allowed(line), line
+
+
+def with_texts(report, texts):
+    """Return the report with other texts wherever a person, a compiler or a device chose them."""
+    title, summary, headline, fact, reason, command, cmdline, subject, compiler, finding, option, scenario = texts
+    failure = Failure(kind=ErrorKind.KERNEL, summary=summary, excerpt="", advice=summary)
+    targets = []
+    for one in report.targets:
+        environment = one.environment.model_copy(
+            update={
+                "device": fact,
+                "facts": dict.fromkeys(one.environment.facts, fact),
+                "commands": {scenario: command},
+                "cmdline": dict.fromkeys(one.environment.cmdline, cmdline),
+            }
+        )
+        cells = [
+            cell.model_copy(update={"reason": reason, "scenario": scenario[:200], "unit": option[:60]})
+            for cell in one.comparisons
+        ]
+        found = [each.model_copy(update={"title": finding}) for each in one.findings]
+        update = {"headline": headline, "environment": environment, "comparisons": cells, "findings": found}
+        targets.append(one.model_copy(update={**update, "device_summary": fact}))
+    builds = [
+        build.model_copy(update={"compiler": compiler, "release": subject, "reproducer": command, "failure": failure})
+        for build in report.submission.builds
+    ]
+    patches = [patch.model_copy(update={"subject": subject}) for patch in report.submission.apply.patches]
+    apply = report.submission.apply.model_copy(update={"patches": patches})
+    update = {"title": title, "builds": builds, "apply": apply, "failure": failure}
+    submission = report.submission.model_copy(update=update)
+    attempts = [each.model_copy(update={"failure": failure, "device": fact}) for each in report.attempts]
+    return report.model_copy(
+        update={"submission": submission, "targets": targets, "attempts": attempts, "config_diff": [option]}
+    )
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_verdicts_come_first(name):
+    report = EXAMPLES[name]()
+    top = render_text(report).splitlines()[:10]
+    assert any(report.targets[0].device_type in line for line in top)
+
+
+def test_forged_verdict_stays_inside_its_line():
+    lines = render_text(hostile()).splitlines()
+    assert not [line for line in lines if line.startswith("xfs-fsync on xeon-2s: IMPROVEMENT")]
+
+
+def test_different_command_lines_are_both_shown():
+    report = improvement()
+    one = report.targets[0]
+    lines = {
+        Arm.BASELINE: "quiet wqlab.ip=192.0.2.1/24 wqlab.token=a",
+        Arm.CANDIDATE: "quiet workqueue.power_efficient=1 wqlab.token=b",
+    }
+    environment = one.environment.model_copy(update={"cmdline": lines})
+    text = render_text(report.model_copy(update={"targets": [one.model_copy(update={"environment": environment})]}))
+    assert "Kernel command line of the baseline, without the lab's own wqlab.* arguments:\n    quiet\n" in text
+    assert "workqueue.power_efficient=1" in text
+
+
+def test_reproducer_names_the_configuration():
+    assert "wqlab logs 8 --build 1 --config -o config" in " ".join(render_text(study()).split())
+    assert f"\n    {study().config_sha256}\n" in render_text(study())
+
+
+def test_target_without_figures_has_no_tables():
+    lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
+    one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
+    text = render_text(improvement().model_copy(update={"targets": [one]}))
+    assert "No figures." in text
+    assert "n/a" not in text
+    reason = "* locks_per_flush, locks_per_fsync: FAILED: infrastructure: the device lost power"
+    assert reason in " ".join(text.split())

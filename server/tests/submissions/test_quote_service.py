@@ -1,0 +1,37 @@
+"""Quotes from the lab's current state."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import func, select
+
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.enums import Arm
+from wqlab_server.models import Submission
+from wqlab_server.storage.db import transaction
+from wqlab_server.submissions.quote_service import make_quote
+
+from ..support.scene import REQUEST, Scene
+
+pytestmark = pytest.mark.integration
+
+
+def test_quote_leaves_out_targets_with_mistakes_and_writes_nothing(scene: Scene) -> None:
+    scene.devices()
+    targets = [{"plan": "flush", "device_type": "tiny"}, {"plan": "flush", "device_type": "huge"}]
+    request = SubmissionRequest.model_validate(REQUEST | {"targets": targets})
+    with transaction(scene.sessions) as session:
+        quote = make_quote(session, scene.data.current(), scene.settings, request, "ada")
+        assert session.scalar(select(func.count(Submission.id))) == 0
+    assert [target.index for target in quote.targets] == [0]
+    assert [error.pointer for error in quote.errors] == ["/targets/1/device_type"]
+
+
+def test_build_time_of_one_arm_is_used_for_the_other(scene: Scene) -> None:
+    scene.devices()
+    scene.builds(scene.submission())
+    request = SubmissionRequest.model_validate(REQUEST)
+    with transaction(scene.sessions) as session:
+        quote = make_quote(session, scene.data.current(), scene.settings, request, "ada")
+    (build,) = quote.builds
+    assert (build.kernels, build.build_s, build.measured_builds) == (len(Arm), 120.0, 2)

@@ -1,0 +1,171 @@
+"""Creation of submissions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import select
+
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.enums import Arm, JobState
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_server.http.problems import ApiProblem
+from wqlab_server.models import Apply
+from wqlab_server.submissions import service
+from wqlab_server.submissions.service import block_plan
+
+from ..support.lab import LabUnderTest
+
+CHECKOUT = Path(__file__).parents[3]
+MBOX = """From 1234 Mon Sep 17 00:00:00 2001
+From: Dev <dev@example.org>
+Subject: [PATCH v2 1/2] workqueue: take
+ fewer locks
+Message-ID: <1@example.org>
+
+---
+diff --git a/x b/x
+--- a/x
++++ b/x
+@@ -1 +1 @@
+-a
++b
+"""
+
+
+@given(st.integers(1, 100), st.integers(0, 2**48))
+def test_half_of_the_blocks_begin_with_the_baseline(blocks: int, seed: int) -> None:
+    plan = block_plan(blocks, True, seed)
+    first = [arms[0] for arms in plan]
+    assert len(plan) == blocks
+    assert abs(first.count(Arm.BASELINE) - first.count(Arm.CANDIDATE)) <= 1
+    assert all(sorted(arms) == [Arm.BASELINE, Arm.CANDIDATE] for arms in plan)
+    assert plan == block_plan(blocks, True, seed), "the stored seed gives the same order"
+
+
+def test_block_order_is_shuffled() -> None:
+    assert len({tuple(arms[0] for arms in block_plan(10, True, seed)) for seed in range(50)}) > 20
+
+
+@pytest.mark.integration
+def test_title_before_the_series_is_applied(lab: LabUnderTest) -> None:
+    mailbox = lab.submission(lab.submit("locks@device", series=Series(mbox=MboxSeries(text=MBOX))))
+    assert mailbox.title == "[PATCH v2 1/2] workqueue: take fewer locks"
+    assert mailbox.series_key == "workqueue: take fewer locks"
+    study = lab.submission(lab.submit("affinity@device", series=None))
+    assert study.title == "settings study: affinity on device"
+    branch = lab.submission(lab.submit("locks@device"))
+    assert branch.title == "flush-locks of https://git.example.org/dev/linux.git"
+
+
+@pytest.mark.integration
+def test_run_contains_the_requested_settings(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=None,
+        tree="lab-tree",
+        targets=[
+            Target(
+                plan="affinity",
+                device_type="device",
+                settings=["scope=system", "scope=cache"],
+            )
+        ],
+        blocks=4,
+        priority=70,
+    )
+    with lab.transaction() as session:
+        submission = service.create(session, lab.data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert run.state is JobState.WAITING
+    assert run.profile.settings == ["scope=system", "scope=cache"]
+    assert (run.priority, len(run.blocks), run.profile.blocks) == (70, 4, 4)
+    assert run.files == {"run.sh": "#!/bin/sh\n"}
+    assert run.fragments == {"base": "CONFIG_SMP=y\n"}
+
+
+@pytest.mark.integration
+def test_scenarios_default_to_those_of_emulated_or_real_devices(lab: LabUnderTest) -> None:
+    data = load_data(CHECKOUT)
+    target = Target(plan="netperf-stream", device_type="tiny")
+    request = SubmissionRequest(series=Series(mbox=MboxSeries(text=MBOX)), tree="linux-6.12", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert [scenario.name for scenario in run.plan.scenarios] == data.plans["netperf-stream"].emulated.scenarios
+
+
+@pytest.mark.integration
+def test_only_requested_scenarios_are_measured(lab: LabUnderTest) -> None:
+    crypt = load_data(CHECKOUT)
+    target = Target(plan="dm-crypt-affinity", device_type="ryzen-3900x", scenarios=["LOW", "HIGH"])
+    request = SubmissionRequest(series=None, tree="linux-6.12", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, crypt, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert [scenario.name for scenario in run.plan.scenarios] == ["HIGH", "LOW"]
+    assert {reference.scenario for reference in run.plan.references} == {"HIGH", "LOW"}
+
+    wrong = target.model_copy(update={"scenarios": ["HIHG", "LOW", "LOW"]})
+    with pytest.raises(ApiProblem) as caught, lab.transaction() as session:
+        service.create(session, crypt, lab.settings, request.model_copy(update={"targets": [wrong]}), "dev")
+    assert caught.value.errors == [
+        {
+            "pointer": "/targets/0/scenarios/0",
+            "detail": "plan dm-crypt-affinity has no scenario 'HIHG'; did you mean HIGH?",
+        },
+        {"pointer": "/targets/0/scenarios/2", "detail": "'LOW' is listed twice"},
+    ]
+
+
+@pytest.mark.integration
+def test_requested_recipe_overrides_the_device_types(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=None,
+        tree="linux-6.12",
+        targets=[Target(plan="dm-crypt-affinity", device_type="ryzen-3900x")],
+        recipe="debug",
+    )
+    data = load_data(CHECKOUT)
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+    (run,) = lab.runs(submission.id)
+    assert run.recipe == data.recipes["debug"]
+    assert "CONFIG_KASAN=y" in run.fragments["debug"]
+    usual = data.plans["dm-crypt-affinity"].emulated
+    repetitions = run.profile.repetitions
+    assert (repetitions.warmup, repetitions.untraced, repetitions.traced) == (0, 1, 0), "no figure is taken"
+    assert run.profile.measure_timeout_s > usual.measure_timeout_s
+    assert run.profile.settings == usual.settings
+
+
+@pytest.mark.integration
+def test_request_with_mistakes_creates_nothing(lab: LabUnderTest) -> None:
+    request = SubmissionRequest(
+        series=Series(git=GitSeries(url="https://git.example.org/x.git", ref="b")),
+        tree="no-tree",
+        targets=[Target(plan="no-plan", device_type="device"), Target(plan="locks", device_type="no-type")],
+    )
+    with pytest.raises(ApiProblem) as caught, lab.transaction() as session:
+        service.create(session, lab.data, lab.settings, request, "dev")
+    assert {error["pointer"] for error in caught.value.errors} >= {
+        "/tree",
+        "/targets/0/plan",
+        "/targets/1/device_type",
+    }
+    with lab.transaction() as session:
+        assert session.scalars(select(Apply)).all() == []
+
+
+@pytest.mark.integration
+def test_targets_with_different_compilers_are_refused(lab: LabUnderTest) -> None:
+    recipes = lab.settings.data_dir / "kernels/recipes"
+    recipes.joinpath("other.yaml").write_text("name: other\nsummary: s\ntoolchain: clang\nfragments: [base]\n")
+    single = lab.settings.data_dir / "device-types/single.yaml"
+    single.write_text(single.read_text() + "recipe: other\n")
+    lab.app.state.data._checked_at = float("-inf")
+    with pytest.raises(ApiProblem, match="different compilers"):
+        lab.submit("locks@device", "locks@single")

@@ -1,0 +1,33 @@
+"""Settings of the server processes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from wqlab_server.settings import Settings
+
+
+def make(**changes: Any) -> Settings:
+    fields: dict[str, Any] = {
+        "database_url": "postgresql+psycopg:///", "broker_url": "memory://", "data_dir": Path(), "artifact_dir": Path(),
+    }  # fmt: skip
+    return Settings(**fields | changes)
+
+
+def test_broker_url_for_remote_labs_must_use_tls() -> None:
+    assert make(lab_broker_url="rediss://host:6380/0").lab_broker_url == "rediss://host:6380/0"
+    with pytest.raises(ValidationError, match="redis:// is not encrypted"):
+        make(lab_broker_url="redis://host:6379/0")
+
+
+def test_https_follows_from_the_public_url() -> None:
+    assert make(public_url="https://lab.example.org").https
+    assert not make(public_url="http://lab.example.org").https
+
+
+def test_local_git_paths_are_split_at_colons() -> None:
+    assert make(local_git_paths="/srv/a.git::/srv/b.git").local_git_path_list == ["/srv/a.git", "/srv/b.git"]

@@ -1,0 +1,38 @@
+"""Endpoints for lab workers: power switches and capacity."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.celery_names import ADVANCE, APPLY, BUILD
+from wqlab_server.storage.live_data import LiveData
+
+from ..support.lab import LabUnderTest
+
+pytestmark = pytest.mark.integration
+
+
+def test_lab_gets_the_power_commands_of_its_devices(lab: LabUnderTest, data_dir: Path) -> None:
+    path = data_dir / "device-types/single.yaml"
+    commands = {"turn_on": "ipmitool power on", "turn_off": "ipmitool power off"}
+    units = [
+        {"name": name, "lab": where, "power": commands} for name, where in (("single-1", "local"), ("far-1", "far"))
+    ]
+    path.write_text(re.sub("units: .*", f"units: {json.dumps(units)}", path.read_text()))
+    lab.app.state.data = LiveData(data_dir)
+    assert lab.worker.request("GET", "labs/local/power").json() == {"power": {"single-1": commands}}
+
+
+def test_published_capacity_limits_devices_in_use(lab: LabUnderTest) -> None:
+    lab.mark_all_good()
+    lab.worker.post("labs/local/capacity", {"capacity": 1}, 204)
+    first, second = lab.submit("locks@device"), lab.submit("locks@single")
+    lab.work(APPLY, BUILD, ADVANCE)
+    assert [lab.runs(i)[0].device_name is not None for i in (first, second)].count(True) == 1
+    lab.worker.post("labs/local/capacity", {"capacity": 2}, 204)
+    lab.tick()
+    assert all(lab.runs(i)[0].device_name is not None for i in (first, second))

@@ -1,0 +1,374 @@
+"""Texts that all report formats share: systems, topologies, kernels, blocks, failures. Pure."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
+
+from wqlab_comparison.words import count, is_evidence, number
+from wqlab_contracts.api.builds import BuildView
+from wqlab_contracts.api.report import AttemptView, Comparison, Report, TargetReport
+from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.enums import Arm, Evidence, Question, Role
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import Reference, Topology
+
+NOT_EVIDENCE = (
+    "Throughput, latency and utilisation from this emulated device are not evidence, because its clock is not that of "
+    "real hardware; they are shown as values only. Counts and shares are evidence of the mechanism, and the boots show "
+    "that the kernels build, boot and survive."
+)
+METHOD = (
+    "n is the number of boots. Each boot gives one value, the median of its repetitions without warm-up repetitions; "
+    "the section of each device says how many there were. Timed figures need a warm-up repetition; counts, the only "
+    "evidence from an emulated device, need none. Baseline and candidate boot on one device in alternating, shuffled "
+    "blocks, each from the same golden system by kexec. A difference is significant if a paired t test (adjusted over "
+    "its family) and an exact sign-flip test both reach p <= .05; figures that are the same whole number in every boot "
+    "are counts and need no test."
+)
+
+
+_SYSTEM_FACTS = {
+    "cpu model": "CPU model",
+    "preemption": "preemption",
+    "HZ": "HZ",
+    "clock source": "clock",
+    "mitigations": "mitigations",
+    "governor": "governor",
+    "smt": "SMT",
+    "default affinity scope": "wq scope",
+    "workqueue": "workqueue",
+    "cache_pods": "cache pods",
+    "crypto_driver": "crypto",
+    "dm_table": "dm table",
+    "emulator": "emulator",
+    "disk": "disk",
+    "fio": "fio",
+    "scale": "scale",
+    "kasan": "KASAN",
+    "prove_locking": "lockdep",
+}
+"""Facts about the system that a reader needs to judge a figure, with their names in the report; plans record more."""
+_LAB_ARGUMENT_PREFIX = "wqlab."
+"""Prefix of the kernel arguments by which the lab identifies and reaches its boot; reproducing does not need them."""
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A target's device as its kernel reported it."""
+
+    topology: str
+    mismatch: str
+    """How the topology differs from the declared one; empty if it does not."""
+
+
+def platform(target: TargetReport) -> Platform:
+    """Return the measured topology and how it differs from the declared one; the declared one if nothing booted."""
+    measured = target.environment.topology if target.environment else None
+    if measured is None:
+        return Platform(f"{declared(target.declared_topology)} (declared; no kernel reported a topology)", "")
+    text = topology(measured)
+    expected = declared(target.declared_topology)
+    return Platform(text, "" if _sizes(text) == _sizes(expected) else f"declared as {expected}")
+
+
+def topology(measured: MeasuredTopology) -> str:
+    """Describe a measured topology: `2 packages, 2 NUMA nodes, 2 L3 domains of 16 CPUs, SMT siblings adjacent`."""
+    sizes = _range(list(Counter(measured.l3).values()))
+    domains = count(len(set(measured.l3)), f"{measured.last_level} domain")
+    packages = _packages_and_nodes(len(set(measured.package)), len(set(measured.node)))
+    return f"{packages}, {domains} of {sizes} CPUs{_siblings(measured)}{_capacities(measured)}"
+
+
+def declared(topology: Topology) -> str:
+    """Describe a declared topology: `2 packages, 2 NUMA nodes, 2 L3 domains of 16 CPUs`."""
+    sizes = _range([cores * topology.threads_per_core for cores in topology.domain_cores])
+    domains = count(topology.l3_domains, f"{topology.last_level} domain")
+    return f"{_packages_and_nodes(topology.sockets, topology.numa_nodes)}, {domains} of {sizes} CPUs"
+
+
+def _packages_and_nodes(packages: int, nodes: int) -> str:
+    return f"{count(packages, 'package')}, {count(nodes, 'NUMA node')}"
+
+
+def _range(sizes: Sequence[int]) -> str:
+    least, most = min(sizes, default=0), max(sizes, default=0)
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def system(target: TargetReport) -> list[tuple[str, str]]:
+    """Return name and value of the facts that decide whether two systems are comparable, most important first."""
+    if target.environment is None:
+        return []
+    known = {"kernel": _per_arm(target.environment.release)}
+    known |= {shown: target.environment.facts.get(name, "") for name, shown in _SYSTEM_FACTS.items()}
+    known["fio"] = known["fio"].removeprefix("fio-")
+    return [(name, value) for name, value in known.items() if value]
+
+
+def cmdlines(target: TargetReport) -> dict[str, str]:
+    """Return the kernel command lines without the lab's own arguments, by title; arms with equal lines share one."""
+    lines = target.environment.cmdline if target.environment else {}
+    arms: dict[str, list[str]] = {}
+    for arm, line in lines.items():
+        arms.setdefault(" ".join(word for word in line.split() if not _is_lab_argument(word)), []).append(arm)
+    has_lab_arguments = any(_is_lab_argument(word) for line in lines.values() for word in line.split())
+    note = ", without the lab's own wqlab.* arguments" if has_lab_arguments else ""
+    suffix = {1: "", 2: " of both kernels"} if len(arms) == 1 else {1: " of the {}"}
+    return {f"Kernel command line{suffix[len(names)].format(*names)}{note}": line for line, names in arms.items()}
+
+
+def _is_lab_argument(argument: str) -> bool:
+    return argument.startswith(_LAB_ARGUMENT_PREFIX)
+
+
+def _per_arm(values: dict[Arm, str]) -> str:
+    """Return `6.12.117`, or `baseline 6.12.117, candidate 6.12.117-wq` if the arms differ."""
+    if len(set(values.values())) == 1:
+        return next(iter(values.values()))
+    return ", ".join(f"{arm} {value}" for arm, value in values.items())
+
+
+def block_counts(target: TargetReport) -> str:
+    """Return the numbers of completed and discarded blocks: `3 of 3 blocks completed; discarded: candidate 1`.
+
+    Discarded blocks are counted by the arm that failed.
+    """
+    arms = ", ".join(f"{arm} {number_of}" for arm, number_of in sorted(target.discarded.items()) if number_of)
+    rest = f"; discarded: {arms}" if arms else ", none discarded"
+    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{rest}"
+
+
+def repetitions(target: TargetReport) -> str:
+    """Return the repetitions of each scenario and setting in a boot: `1 warm-up, 5 untraced, 1 traced repetitions`."""
+    planned = target.plan.profile(target.emulated).repetitions
+    return f"{planned.warmup} warm-up, {planned.untraced} untraced, {planned.traced} traced repetitions"
+
+
+def is_study(report: Report) -> bool:
+    """Return True for a settings study, which has no series."""
+    return report.submission.request.series is None
+
+
+def finding_location(finding: FindingView) -> str:
+    """Return the boot of a finding, counted from one: `candidate, block 1, attempt 2`."""
+    return f"{finding.arm}, block {finding.block + 1}, attempt {finding.attempt + 1}"
+
+
+def attempt_location(attempt: AttemptView) -> str:
+    """Return what failed, counted from one: `xfs-fsync on xeon-1, block 1, candidate, attempt 2`.
+
+    An apply or a build is described as `build 7 by host/12, attempt 1`. For a lost device there is no block, and its
+    attempts are already counted from one.
+    """
+    if attempt.what != "run":
+        job = f"build {attempt.build_id}" if attempt.build_id else attempt.what
+        return f"{job}{f' by {attempt.device}' if attempt.device else ''}, attempt {attempt.attempt}"
+    parts = [f"{attempt.plan} on {attempt.device or attempt.device_type}"]
+    if attempt.block is not None:
+        parts += [f"block {attempt.block + 1}", attempt.arm or ""]
+    return joined([*parts, f"attempt {attempt.attempt + (attempt.block is not None)}"])
+
+
+def has_values_only(target: TargetReport) -> bool:
+    """Return True if the target has measured values that are no evidence."""
+    return any(
+        cell.evidence is Evidence.NONE and (cell.baseline is not None or cell.candidate is not None)
+        for cell in target.comparisons
+    )
+
+
+def kernels(report: Report) -> list[BuildView]:
+    """Return the report's builds, baselines first."""
+    return sorted(report.submission.builds, key=lambda build: (build.arm or "", build.arch, build.recipe, build.id))
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """Instructions to build kernels of the report outside the lab."""
+
+    needs: str
+    """What is needed before the command can run."""
+    command: str
+
+
+def reproducers(report: Report) -> list[Reproducer]:
+    """Return one reproducer per command; baseline and candidate differ only in their source and share one."""
+    commands: dict[str, list[BuildView]] = {}
+    for build in kernels(report):
+        if build.reproducer:
+            commands.setdefault(build.reproducer, []).append(build)
+    return [Reproducer(_needs(report.submission.id, builds), command) for command, builds in commands.items()]
+
+
+def _needs(submission_id: int, builds: Sequence[BuildView]) -> str:
+    first = builds[0]
+    origin = f" ({first.origin})" if first.origin else ""
+    config = next((build for build in builds if build.artifacts), first)
+    text = (
+        f"To build {_kernel_names(builds)} you need: {first.tree}{origin} at {first.base_commit[:12]} in linux/, its "
+        f"configuration in the file config (`wqlab logs {submission_id} --build {config.id} --config -o config`), "
+        f"tuxmake, and the compiler above."
+    )
+    if any(build.arm is Arm.CANDIDATE for build in builds):
+        text += " For the candidate, apply the series in linux/ first (git am)."
+    return text
+
+
+def _kernel_names(builds: Sequence[BuildView]) -> str:
+    first = builds[0]
+    arms = list(dict.fromkeys(str(build.arm) for build in builds if build.arm))
+    return f"{'either kernel' if len(arms) > 1 else f'the {arms[0]}' if arms else 'it'} ({first.recipe}, {first.arch})"
+
+
+def describe_build(build: BuildView) -> str:
+    """Return `6.12.117, x86_64, recipe measure, built in 9 min`; without the time if the build was reused."""
+    if build.failure is not None:
+        result = "BUILD FAILED"
+    elif build.reused or build.duration_s is None:
+        result = ""
+    else:
+        seconds = round(build.duration_s)
+        result = f"built in {f'{round(seconds / 60)} min' if seconds >= 120 else f'{seconds} s'}"
+    return joined([build.release or "unknown release", build.arch, f"recipe {build.recipe}", result])
+
+
+def compilers(builds: Sequence[BuildView]) -> list[str]:
+    """Return each compiler's own version text once; with several compilers, prefixed by the arm."""
+    known = {build.compiler: build for build in builds if build.compiler}
+    return [f"{build.arm}: {name}" if len(known) > 1 and build.arm else name for name, build in known.items()]
+
+
+def head(report: Report) -> str:
+    """Return the first line: `wqlab submission 2, finished 2026-11-21 09:40 UTC, 2 patches on linux-6.12`."""
+    submission = report.submission
+    time = submission.finished_at or report.generated_at
+    state = "finished" if submission.finished_at else "as of"
+    patches = len(submission.apply.patches)
+    subject = f"settings of {submission.tree}" if is_study(report) else f"on {submission.tree}"
+    if patches:
+        subject = f"{patches} {'patch' if patches == 1 else 'patches'} on {submission.tree}"
+    return f"wqlab submission {submission.id}, {state} {time.strftime('%Y-%m-%d %H:%M UTC')}, {subject}"
+
+
+def address(report: Report) -> str:
+    """Return the permanent link to this report; a suffix selects another format."""
+    return f"{report.lab_url.rstrip('/')}/r/{report.submission.id}"
+
+
+def live_page(report: Report) -> str:
+    """Return the address of the lab's interactive page for this report."""
+    return f"{report.lab_url.rstrip('/')}/submissions/{report.submission.id}/report"
+
+
+def recompute_commands(report: Report) -> list[str]:
+    """Return the commands that recompute the verdicts from all samples.
+
+    All targets are compared at once, because p values are adjusted over all comparisons of a submission.
+    """
+    commands, files = [], []
+    references: dict[str, str] = {}
+    for target in report.targets:
+        if target.values:
+            files.append(f"run{target.run_id}.csv")
+            commands.append(f"wqlab samples {target.run_id} -o {files[-1]}")
+            references |= {c.plan: c.reference for c in target.comparisons if c.question is Question.SETTING}
+    named = references.values() if len(references) == 1 else (f"{plan}:{each}" for plan, each in references.items())
+    against = "".join(f" --reference {shlex.quote(reference)}" for reference in named)
+    return [*commands, f"wqlab compare {' '.join(files)}{against}"] if files else []
+
+
+def meanings(target: TargetReport) -> list[tuple[str, str]]:
+    """Return name and summary of every metric that has a verdict here, so that readers know what a figure counts."""
+    judged = {c.metric for c in target.comparisons if is_evidence(c) and c.role is not Role.EXPLANATORY}
+    return [(metric.name, metric.summary) for metric in target.plan.metrics if metric.name in judged]
+
+
+class Published(NamedTuple):
+    """A published figure beside the one measured here."""
+
+    reference: Reference
+    published: str
+    measured: str
+
+    @property
+    def name(self) -> str:
+        figure = self.reference
+        words = (figure.scenario, figure.setting, figure.metric, figure.relative_to and f"from {figure.relative_to}")
+        return " ".join(word for word in words if word)
+
+
+def published(target: TargetReport) -> list[Published]:
+    """Return each published figure whose cell was measured here; of two kernels, the baseline is shown."""
+    rows = []
+    for figure in target.references:
+        means = _means(target.comparisons, figure, figure.setting)
+        if figure.relative_to is None:
+            deviation = "" if figure.stddev is None else f" ±{figure.stddev:g}"
+            published_text = f"{figure.mean:g}{deviation}"
+            measured = {arm: f"{number(mean)} {target.plan.metric(figure.metric).unit}" for arm, mean in means.items()}
+        else:
+            bases = _means(target.comparisons, figure, figure.relative_to)
+            published_text = f"{figure.mean:+g} %"
+            measured = {
+                arm: f"{100 * (means[arm] / base - 1):+.4g} %" for arm, base in bases.items() if base and arm in means
+            }
+        cells = (
+            cell for cell in target.comparisons if (cell.scenario, cell.metric) == (figure.scenario, figure.metric)
+        )
+        note = " (no evidence)" if any(cell.evidence is Evidence.NONE for cell in cells) else ""
+        rows += [Published(figure, published_text, measured[arm] + note) for arm in Arm if arm in measured][:1]
+    return rows
+
+
+def _means(comparisons: Sequence[Comparison], figure: Reference, setting: str) -> dict[Arm, float]:
+    """Return the means of the figure's scenario and metric with this setting, by kernel."""
+    means: dict[Arm, float] = {}
+    for cell in comparisons:
+        if (cell.scenario, cell.metric) != (figure.scenario, figure.metric):
+            continue
+        if cell.question is Question.KERNEL:
+            found = {Arm.BASELINE: cell.baseline, Arm.CANDIDATE: cell.candidate} if cell.setting == setting else {}
+        else:
+            sides = {cell.reference: cell.baseline, cell.setting: cell.candidate}
+            found = {cell.kernel or Arm.BASELINE: sides.get(setting)}
+        means |= {arm: summary.mean for arm, summary in found.items() if summary is not None}
+    return means
+
+
+def _siblings(measured: MeasuredTopology) -> str:
+    per_core = Counter(zip(measured.package, measured.l3, measured.core, strict=True))
+    if not per_core or max(per_core.values()) == 1:
+        return ", no SMT"
+    cores = list(zip(measured.package, measured.l3, measured.core, strict=True))
+    if cores[0] == cores[1]:
+        return ", SMT siblings adjacent"
+    half = len(cores) // 2
+    distance = measured.numbers[half] - measured.numbers[0]
+    return f", SMT siblings at +{distance}" if cores[0] == cores[half] else ""
+
+
+def _capacities(measured: MeasuredTopology) -> str:
+    """Return `, capacity 4x400 4x1024` for a device whose CPUs differ, else an empty text."""
+    if measured.capacity is None or len(set(measured.capacity)) == 1:
+        return ""
+    runs = [(len(list(run)), capacity) for capacity, run in groupby(measured.capacity)]
+    return ", capacity " + " ".join(f"{length}x{capacity}" for length, capacity in runs)
+
+
+def _sizes(text: str) -> list[str]:
+    return text.split(", ")[:3]
+
+
+def last_lines(text: str, limit: int) -> list[str]:
+    """Return the last `limit` lines of an excerpt, preceded by the number of omitted lines, if any."""
+    lines = text.splitlines()
+    return lines if len(lines) <= limit else [f"[{len(lines) - limit} lines omitted]", *lines[-limit:]]
+
+
+def joined(parts: Iterable[str]) -> str:
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,164 @@
+"""Quotes: read the lab's current state and past times from the database and calculate a quote. Writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select, type_coerce
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import Session
+
+from wqlab_contracts import mbox
+from wqlab_contracts.api.quotes import Quote
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.enums import Arm, JobState, Outcome
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import Target
+
+from ..estimates import lab_snapshot, timings
+from ..models import Apply, Boot, BootValue, Build, Run
+from ..settings import Settings
+from . import detectable_effect
+from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
+from .service import target_profile
+from .validate import Mistake, mistakes
+
+_RUNS = 20
+"""Number of newest runs that the spread is calculated from."""
+
+
+def make_quote(session: Session, data: DataFolder, settings: Settings, request: SubmissionRequest, owner: str) -> Quote:
+    """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
+    are left out."""
+    errors = mistakes(request, data, settings.local_git_path_list)
+    valid = [(index, target) for index, target in enumerate(request.targets) if _is_valid(index, errors)]
+    series = request.series is not None
+    boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
+    targets = []
+    for index, target in valid:
+        device_type = data.device_types[target.device_type]
+        plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
+        # An unknown recipe is among the errors; the device type's own stands in for it.
+        recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
+        profile = target_profile(plan, device_type, target, request.blocks, recipe)
+        metric = detectable_effect.primary_metric(plan, device_type.emulated)
+        effect = None
+        if metric is not None:
+            effect = detectable_effect.estimate(
+                plan,
+                metric,
+                emulated=device_type.emulated,
+                series=series,
+                blocks=profile.blocks,
+                past=_past_values(session, plan.name, device_type.name, metric.name),
+            )
+        targets.append(
+            RequestedTarget(
+                index=index,
+                plan=plan,
+                device_type=device_type,
+                profile=profile,
+                boots_per_block=2 if series else 1,
+                measured=boot_times.get((target.plan, target.device_type)),
+                detectable=effect,
+            )
+        )
+    build_times = timings.build_times(session)
+    return quote(
+        Request(
+            owner=owner,
+            priority=request.priority,
+            targets=targets,
+            kernels=_kernels(session, data, request, [target for _, target in valid], build_times),
+            builds_ahead=_builds_ahead(session, build_times),
+            errors=errors,
+        ),
+        lab_snapshot.load(session, settings),
+    )
+
+
+def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
+    """Return True if a target has no mistakes of its own, so that it can be quoted."""
+    own = f"/targets/{index}"
+    return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
+
+
+_BuildTimes = dict[tuple[str, str, Arm], timings.MeanTime]
+
+
+def _kernels(
+    session: Session, data: DataFolder, request: SubmissionRequest, targets: Sequence[Target], times: _BuildTimes
+) -> list[RequestedKernel]:
+    """Return the needed kernels: a baseline, and with a series a candidate, per recipe, architecture and kind of device
+    (emulated or not)."""
+    arms = list(Arm) if request.series is not None else [Arm.BASELINE]
+    types = [data.device_types[target.device_type] for target in targets]
+    kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
+    existing = _existing_baselines(session, request) if targets else set()
+    return [
+        RequestedKernel(
+            recipe, _build_time(times, recipe, arch, arm), arm is Arm.BASELINE and (recipe, arch, emulated) in existing
+        )
+        for recipe, arch, emulated in kinds
+        for arm in arms
+    ]
+
+
+def _existing_baselines(session: Session, request: SubmissionRequest) -> set[tuple[str, str, bool]]:
+    """Return (recipe, arch, emulated) of the kernels already built from the tree's last known commit.
+
+    Empty if the request's mailbox names another base commit.
+    """
+    result = type_coerce(Apply.result, JSONB)
+    head = session.execute(
+        select(result["baseline"]["tree_oid"].astext, result["baseline"]["base_commit"].astext)
+        .where(
+            Apply.outcome == Outcome.PASSED,
+            result["candidate"].astext.is_(None),
+            type_coerce(Apply.tree, JSONB)["name"].astext == request.tree,
+        )
+        .order_by(Apply.id.desc())
+        .limit(1)
+    ).one_or_none()
+    if head is None:
+        return set()
+    tree_oid, commit = head
+    if request.series is not None and request.series.mbox is not None:
+        named = mbox.base_commit([request.series.mbox.text])
+        if named is not None and named != commit:
+            return set()
+    found = session.execute(
+        select(Build.recipe, Build.arch, Build.emulated).where(
+            Build.outcome == Outcome.PASSED, type_coerce(Build.source, JSONB)["tree_oid"].astext == tree_oid
+        )
+    )
+    return {(recipe.name, arch, emulated) for recipe, arch, emulated in found}
+
+
+def _build_time(times: _BuildTimes, recipe: str, arch: str, arm: Arm) -> timings.MeanTime | None:
+    """Return the mean build time of an arm, else of the other arm, whose source is nearly the same; None if unknown."""
+    return next((times[recipe, arch, each] for each in (arm, *Arm) if (recipe, arch, each) in times), None)
+
+
+def _builds_ahead(session: Session, times: _BuildTimes) -> list[timings.MeanTime | None]:
+    """Return the mean times of the builds that are queued or running."""
+    pending = session.execute(
+        select(Build.recipe, Build.arch).where(Build.state.in_([JobState.QUEUED, JobState.RUNNING]))
+    )
+    return [_build_time(times, recipe.name, arch, Arm.BASELINE) for recipe, arch in pending]
+
+
+def _past_values(session: Session, plan: str, device_type: str, metric: str) -> list[detectable_effect.PastValue]:
+    """Return the valid boots' values of a metric in the newest compared runs of a plan on a device type."""
+    newest = (
+        select(Run.id)
+        .where(Run.plan_name == plan, Run.device_type == device_type, Run.compared_at.is_not(None))
+        .order_by(Run.id.desc())
+        .limit(_RUNS)
+    )
+    rows = session.execute(
+        select(BootValue.run_id, Boot.block, Boot.arm, BootValue.scenario, BootValue.setting, BootValue.value)
+        .join(Boot, Boot.id == BootValue.boot_id)
+        .where(BootValue.run_id.in_(newest), BootValue.metric == metric, Boot.valid)
+    )
+    return [detectable_effect.PastValue(*row) for row in rows]

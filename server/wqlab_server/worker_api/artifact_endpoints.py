@@ -1,0 +1,178 @@
+"""Endpoints to upload and download artifacts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Annotated
+
+from anyio import to_thread
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from pydantic import BaseModel, Field
+from sqlalchemy import or_, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import ArtifactKind, JobState
+from wqlab_contracts.messages import Artifact
+
+from ..builds import service as builds
+from ..http.auth import Principal, Worker, only_build_workers
+from ..http.deps import Db, Store
+from ..http.downloads import StoredBytes
+from ..http.problems import ApiProblem, not_found
+from ..jobs import claims
+from ..models import Artifact as ArtifactRow
+from ..models import ArtifactLink, Device, Run
+from ..runs import service as runs
+from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
+from ..storage.db import SessionFactory, clock, transaction
+from .lab_scope import check_lab_of_run
+
+router = APIRouter()
+
+_SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+_CHUNK_BYTES = 1 << 20
+
+
+class _FenceHeaders(BaseModel):
+    """Headers that name the claimed job to which an upload belongs, and its fence."""
+
+    x_fence_job: str = Field(pattern=r"^(applies|builds|runs)/[0-9]{1,9}$")
+    x_fence: int
+
+
+@dataclass(frozen=True)
+class _Claim:
+    """The claim that an uploader states; `_link` checks it."""
+
+    principal: Principal
+    table: str
+    """applies, builds or runs."""
+    job_id: int
+    fence: int
+
+
+def _claim(principal: Worker, headers: Annotated[_FenceHeaders, Header()]) -> _Claim:
+    table, _, number = headers.x_fence_job.partition("/")
+    if table != "runs":
+        only_build_workers(principal)
+    return _Claim(principal, table, int(number), headers.x_fence)
+
+
+class _Label(BaseModel):
+    kind: ArtifactKind
+    name: str = Field(min_length=1, max_length=200)
+
+
+@router.put("/artifacts/{sha256}")
+async def put_artifact(
+    sha256: str,
+    request: Request,
+    store: Store,
+    claim: Annotated[_Claim, Depends(_claim)],
+    label: Annotated[_Label, Query()],
+) -> Artifact:
+    """Store an artifact of a claimed job. The server computes the hash again and refuses a body that does not match,
+    and an upload for a job whose claim the worker does not hold."""
+    _check_sha256(sha256)
+    factory: SessionFactory = request.app.state.sessions
+    await to_thread.run_sync(_link, factory, claim, None)
+    size = await _receive(store, sha256, request)
+    artifact = Artifact(sha256=sha256, size=size, kind=label.kind, name=label.name)
+    await to_thread.run_sync(_link, factory, claim, artifact)
+    return artifact
+
+
+@router.api_route("/artifacts/{sha256}", methods=["GET", "HEAD"])
+def get_artifact(sha256: str, db: Db, store: Store, principal: Worker) -> Response:
+    """Download an artifact, whole or by range, so that an interrupted download can be resumed."""
+    _check_sha256(sha256)
+    if principal.lab is not None:
+        _check_needed(db, principal.lab, sha256)
+    try:
+        size = store.size(sha256)
+    except FileNotFoundError:
+        raise not_found("artifact", sha256) from None
+    return StoredBytes(store, sha256, size, media_type="application/octet-stream")
+
+
+def _check_needed(db: Session, lab: str, sha256: str) -> None:
+    """Raise ApiProblem 403 unless a running run of the lab boots a kernel whose build produced the artifact.
+
+    A lab can read only the kernels that it has to measure now.
+    """
+    needed = (
+        select(ArtifactLink.id)
+        .join(Run, or_(Run.baseline_build_id == ArtifactLink.build_id, Run.candidate_build_id == ArtifactLink.build_id))
+        .join(Device, Device.name == Run.device_name)
+        .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
+    )
+    if db.scalar(needed.limit(1)) is None:
+        raise ApiProblem(403, f"no running run of lab {lab} needs artifact {sha256[:12]}")
+
+
+def _check_sha256(sha256: str) -> None:
+    if not _SHA256.match(sha256):
+        raise ApiProblem(422, f"{sha256[:80]!r} is not a SHA-256 in lower-case hexadecimal")
+
+
+async def _receive(store: ArtifactStore, sha256: str, request: Request) -> int:
+    """Store the request's body and return its size in bytes.
+
+    Raises ApiProblem 413 if it is too large and 422 if its hash is not `sha256`; nothing is stored then.
+    """
+    try:
+        with store.writer(sha256) as writer:
+            async for chunk in _chunks(request):
+                await to_thread.run_sync(writer.write, chunk)
+            return await to_thread.run_sync(writer.commit)
+    except ArtifactTooLarge as error:
+        raise ApiProblem(413, str(error)) from error
+    except ArtifactMismatch as error:
+        raise ApiProblem(422, str(error), slug="hash-mismatch") from error
+
+
+async def _chunks(request: Request) -> AsyncIterator[bytes]:
+    """Yield the body in chunks of at least _CHUNK_BYTES, since each is written in a thread."""
+    buffer = bytearray()
+    async for received in request.stream():
+        buffer += received
+        if len(buffer) >= _CHUNK_BYTES:
+            yield bytes(buffer)
+            buffer.clear()
+    if buffer:
+        yield bytes(buffer)
+
+
+def _link(factory: SessionFactory, claim: _Claim, artifact: Artifact | None) -> None:
+    """Check lab and fence of the claim and, if `artifact` is given, link the artifact to the job.
+
+    Raises ApiProblem 403 for another lab's run, and StaleFence if the claim is not held.
+    """
+    table, job_id = claim.table, claim.job_id
+    with transaction(factory) as session:
+        if table == "applies":
+            job: claims.Job = builds.lock_apply(session, job_id)
+        elif table == "builds":
+            job, _users = builds.lock_build(session, job_id)
+        else:
+            check_lab_of_run(session, claim.principal, job_id)
+            job = runs.lock_run(session, job_id)
+        claims.check_fence(session, job, claim.fence)
+        if artifact is None:
+            return
+        session.execute(
+            insert(ArtifactRow)
+            .values(sha256=artifact.sha256, size=artifact.size, created_at=clock(session))
+            .on_conflict_do_nothing()
+        )
+        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[table]
+        session.execute(
+            insert(ArtifactLink)
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: job_id})
+            .on_conflict_do_update(
+                index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
+            )
+        )

@@ -1,0 +1,162 @@
+"""Endpoints to claim jobs (applies, builds, runs, lookups), send heartbeats, events and console, and finish them."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
+from wqlab_contracts.messages import (
+    ApplyClaim,
+    BuildClaim,
+    ClaimRequest,
+    ConsoleAnswer,
+    ConsoleChunk,
+    FinishApply,
+    FinishBuild,
+    FinishRun,
+    Heartbeat,
+    HeartbeatAnswer,
+    ProgressEvents,
+    RunClaim,
+    RunEvents,
+)
+from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
+
+from ..builds import service as builds
+from ..http.auth import BuildWorker, Worker
+from ..http.deps import AppSettings, Db
+from ..jobs import claims
+from ..lab import lease
+from ..pipeline import device_sessions
+from ..runs import service as runs
+from ..runs.record import record
+from ..series import branches
+from ..storage.db import Message, post
+from .lab_scope import check_lab, check_lab_of_run
+
+router = APIRouter()
+
+
+# --- applies ----------------------------------------------------------------------------------------------------
+
+
+@router.post("/applies/{apply_id}/claim")
+def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> ApplyClaim:
+    job, fence = builds.claim_apply(db, apply_id, body.worker, settings, body.nonce)
+    return ApplyClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/applies/{apply_id}/heartbeat")
+def heartbeat_apply(apply_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
+    apply = builds.lock_apply(db, apply_id)
+    claims.extend(apply, claims.check_fence(db, apply, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=apply.cancel_requested_at is not None)
+
+
+@router.post("/applies/{apply_id}/events", status_code=204)
+def apply_events(apply_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    builds.progress_apply(db, apply_id, body.fence, body.events)
+
+
+@router.post("/applies/{apply_id}/finish", status_code=204)
+def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings, _: BuildWorker) -> None:
+    submission_id = builds.finish_apply(db, apply_id, body.fence, body.result, settings)
+    _wake_pipeline(db, [submission_id] if submission_id is not None else [])
+
+
+# --- builds -----------------------------------------------------------------------------------------------------
+
+
+@router.post("/builds/{build_id}/claim")
+def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> BuildClaim:
+    job, fence = builds.claim_build(db, build_id, body.worker, settings, body.nonce)
+    return BuildClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/builds/{build_id}/heartbeat")
+def heartbeat_build(build_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker) -> HeartbeatAnswer:
+    build, _users = builds.lock_build(db, build_id)
+    claims.extend(build, claims.check_fence(db, build, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=build.cancel_requested_at is not None)
+
+
+@router.post("/builds/{build_id}/events", status_code=204)
+def build_events(build_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    builds.progress_build(db, build_id, body.fence, body.events)
+
+
+@router.post("/builds/{build_id}/finish", status_code=204)
+def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings, _: BuildWorker) -> None:
+    _wake_pipeline(db, builds.finish_build(db, build_id, body.fence, body.result, settings))
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+@router.post("/runs/{run_id}/claim")
+def claim_run(run_id: int, body: ClaimRequest, db: Db, settings: AppSettings, principal: Worker) -> RunClaim:
+    lab = body.lab or principal.lab
+    if lab is not None:
+        check_lab(principal, lab)
+    run = runs.lock_run(db, run_id, with_snapshot=True)
+    if now := claims.find_repeated_claim(db, run, body.nonce):
+        check_lab_of_run(db, principal, run_id)
+        lease.extend(db, run, now, settings)
+        job, fence, completed = runs.repeat_claim(db, run)
+    else:
+        job, fence, completed = device_sessions.claim(db, run_id, body.worker, lab, settings)
+        run.claim_nonce = body.nonce
+    return RunClaim(job=job, fence=fence, expires_in_s=settings.lease_s, completed_blocks=completed)
+
+
+@router.post("/runs/{run_id}/heartbeat")
+def heartbeat_run(run_id: int, body: Heartbeat, db: Db, settings: AppSettings, principal: Worker) -> HeartbeatAnswer:
+    check_lab_of_run(db, principal, run_id)
+    run = runs.lock_run(db, run_id)
+    lease.extend(db, run, claims.check_fence(db, run, body.fence), settings)
+    return HeartbeatAnswer(expires_in_s=settings.lease_s, cancel=run.cancel_requested_at is not None)
+
+
+@router.post("/runs/{run_id}/events", status_code=204)
+def run_events(run_id: int, body: RunEvents, db: Db, principal: Worker) -> None:
+    check_lab_of_run(db, principal, run_id)
+    record(db, run_id, body.fence, body.events)
+
+
+@router.post("/runs/{run_id}/console")
+def run_console(run_id: int, body: ConsoleChunk, db: Db, settings: AppSettings, principal: Worker) -> ConsoleAnswer:
+    check_lab_of_run(db, principal, run_id)
+    return runs.add_console(db, run_id, body, settings)
+
+
+@router.post("/runs/{run_id}/finish", status_code=204)
+def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, principal: Worker) -> None:
+    check_lab_of_run(db, principal, run_id)
+    run = device_sessions.finish(db, run_id, body.fence, body.result, settings)
+    _wake_pipeline(db, [run.submission_id] if run.submission_id is not None else [])
+
+
+# --- lookups ----------------------------------------------------------------------------------------------------
+
+
+@router.post("/lookups/{lookup_id}/claim")
+def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> LookupClaim:
+    job, fence = branches.claim(db, lookup_id, body.worker, settings, body.nonce)
+    return LookupClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/lookups/{lookup_id}/finish", status_code=204)
+def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: BuildWorker) -> None:
+    branches.finish(db, lookup_id, body.fence, body.result)
+
+
+def _wake_pipeline(db: Session, submission_ids: list[int]) -> None:
+    """Send the pipeline a message once this request is committed.
+
+    Without a submission, the message is a tick, which assigns the device that may have become free.
+    """
+    for submission_id in submission_ids:
+        post(db, Message(ADVANCE, submission_id, SERVER_QUEUE))
+    if not submission_ids:
+        post(db, Message(TICK, None, SERVER_QUEUE))

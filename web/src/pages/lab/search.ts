@@ -1,0 +1,19 @@
+/** Search parameters of the lab page and of a device's page. */
+import { oneOf, searchParams, text, whole } from "@/lib/search";
+import { SPANS, timestampParam } from "./timeWindow";
+
+/** Window of the timeline: `span` ending at `until` (empty: now), of one device type or of all. */
+export const labSearch = searchParams({ span: oneOf(SPANS, "6h"), until: timestampParam(), type: text(100) });
+
+/** Runs on one page of a device's history. */
+export const HISTORY_PAGE = 25;
+
+/** `cursor`: page of runs. `run` and `boot`: console shown, with its line and search text. */
+export const deviceSearch = searchParams({
+  cursor: text(100),
+  run: whole({ min: 1 }),
+  boot: whole({ min: 1 }),
+  line: whole({ min: 1 }),
+  find: text(),
+  view: oneOf(["terminal", "text"], "terminal"),
+});

@@ -1,0 +1,13 @@
+import { useRouterState } from "@tanstack/react-router";
+import { useEffect } from "react";
+
+/**
+ * Scroll to the element that the URL's hash names once it is rendered; the router tries before the page's data is
+ * loaded. With `only`, only if the hash equals `only`.
+ */
+export function useScrollToHash(only?: string) {
+  const hash = useRouterState({ select: state => state.location.hash });
+  useEffect(() => {
+    if (hash && (only === undefined || only === hash)) document.getElementById(hash)?.scrollIntoView();
+  }, [hash, only]);
+}

@@ -1,0 +1,33 @@
+/** Display texts for enum values of a plan. */
+import type { Direction, Metric, Role, TestPlan } from "@/api/types";
+import { effectUnitOf, withUnit } from "@/lib/numbers";
+
+export const BETTER: Record<Direction, string> = {
+  higher_is_better: "higher",
+  lower_is_better: "lower",
+  none: "n/a",
+};
+
+export const ROLES: Record<Role, string> = {
+  primary: "primary",
+  secondary: "secondary",
+  explanatory: "explanatory",
+};
+
+/** Format the smallest relevant effect (delta): `1 lock`, `0.5 points`, `5 %`. */
+export function deltaOf(metric: Metric): string {
+  if (metric.delta == null) return "";
+  return withUnit(metric.delta, effectUnitOf(metric));
+}
+
+/** Return the name of the plan's primary metric for hardware or emulated devices. */
+export function primaryOf(plan: TestPlan, role: "role_hardware" | "role_emulated"): string | null {
+  return plan.metrics.find(metric => metric[role] === "primary")?.name ?? null;
+}
+
+/** Format parameters as `name=value` pairs. */
+export function parametersOf(parameters: { [name: string]: string | number }): string {
+  return Object.entries(parameters)
+    .map(([name, value]) => `${name}=${value}`)
+    .join(" ");
+}

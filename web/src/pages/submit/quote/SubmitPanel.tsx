@@ -1,0 +1,129 @@
+import { Link, useNavigate, useRouterState } from "@tanstack/react-router";
+import { useEffect, useRef, useState } from "react";
+import { ApiError } from "@/api/problem";
+import { useSession } from "@/api/session";
+import type { SubmissionRequest } from "@/api/types";
+import { Button } from "@/kit";
+import { count } from "@/lib/numbers";
+import { CommandBlock } from "@/parts/CommandBlock";
+import type { Pair } from "../draft/draft";
+import type { Submission } from "../draft/useSubmit";
+import { commandsOf } from "./commands";
+import { ErrorSummary } from "./ErrorSummary";
+import { QuoteSummary, QuoteTargets } from "./QuotePanel";
+import classes from "./SubmitPanel.module.css";
+import type { LiveQuote } from "./useQuote";
+
+interface SubmitPanelProps {
+  quote: LiveQuote;
+  request: SubmissionRequest;
+  submission: Submission;
+  /** File name of the mbox. */
+  file: string;
+  /** True if no required input is missing. */
+  complete: boolean;
+  /** Number of times Submit was pressed. */
+  presses: number;
+  targets: readonly Pair[];
+}
+
+/** Panel next to the form: quote, submit button and equivalent commands. */
+export function SubmitPanel({
+  quote,
+  request,
+  submission,
+  file,
+  complete,
+  presses,
+  targets,
+}: SubmitPanelProps) {
+  return (
+    <aside className={classes.order} aria-label="Quote and submit">
+      <QuoteSummary live={quote} request={request} />
+      <ErrorSummary presses={presses} />
+      {submission.error && !submission.fieldErrors && <SubmitError error={submission.error} />}
+      <SubmitButton pending={submission.pending} targets={targets} />
+      <QuoteTargets live={quote} request={request} />
+      <div className={classes.command}>
+        <h2>Command for CI</h2>
+        {complete ? (
+          <>
+            <CommandBlock label="Command" commands={commandsOf(request, { lab: location.origin, file })} />
+            <p className={classes.fine}>
+              Both commands read an API token from <code>WQLAB_TOKEN</code>;{" "}
+              <Link to="/account">create a token</Link>. <code>wqlab</code> waits for the result and exits
+              with status 1 for a regression.
+              {request.series?.mbox && (
+                <>
+                  {" "}
+                  Both read the mbox from a file; the <code>curl</code> command needs <code>jq</code>.
+                </>
+              )}
+            </p>
+          </>
+        ) : (
+          <p className={classes.fine}>
+            Complete the form to see the equivalent <code>wqlab</code> and <code>curl</code> commands.
+          </p>
+        )}
+      </div>
+    </aside>
+  );
+}
+
+function SubmitButton({ pending, targets }: { pending: boolean; targets: readonly Pair[] }) {
+  const session = useSession();
+  const navigate = useNavigate();
+  const href = useRouterState({ select: state => state.location.href });
+  const many = targets.length > 1 ? ` ${count(targets.length, "target")}` : "";
+  if (session && !session.user) {
+    return (
+      <Button size="md" fullWidth onClick={() => void navigate({ to: "/sign-in", search: { next: href } })}>
+        Sign in to submit{many}
+      </Button>
+    );
+  }
+  const may = session?.user?.scopes.includes("submit") ?? true;
+  return (
+    <>
+      <Button type="submit" size="md" fullWidth loading={pending} disabled={!may}>
+        Submit{many}
+      </Button>
+      {!may && (
+        <p className={classes.fine}>
+          Your role ({session?.user?.role}) cannot submit. Ask an administrator of this lab to change it. The
+          command below works with a token that has the submit scope.
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Error that belongs to no field: signed out, rate limited or server unavailable. */
+function SubmitError({ error }: { error: Error }) {
+  const href = useRouterState({ select: state => state.location.href });
+  const box = useRef<HTMLDivElement>(null);
+  const [shown, setShown] = useState<Error>();
+  useEffect(() => {
+    if (shown === error) return;
+    setShown(error);
+    box.current?.focus();
+  }, [error, shown]);
+  return (
+    <div className={classes.refusal} role="alert" tabIndex={-1} ref={box}>
+      <p>
+        <strong>Not submitted.</strong> {error.message}
+      </p>
+      {error instanceof ApiError && error.signInNeeded ? (
+        <p>
+          <Link to="/sign-in" search={{ next: href }}>
+            Sign in
+          </Link>{" "}
+          to continue. Your input is kept.
+        </p>
+      ) : (
+        <p>Your input is kept. It is safe to try again; this does not create a second submission.</p>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,28 @@
+/** Search parameters of the submit page. */
+import { oneOf, searchParams, text, texts } from "@/lib/search";
+
+export const SOURCES = ["git", "mbox", "settings"] as const;
+
+/** All form fields except the text of an mbox, so that a form can be linked and survives sign-in and reload. */
+export const submitSearch = searchParams({
+  source: oneOf(SOURCES, "git"),
+  git: text(2000),
+  ref: text(300),
+  base: text(300),
+  tree: text(64),
+  plan: texts(64),
+  type: texts(64),
+  /** Excluded combinations of plan and device type: `plan@type`. */
+  without: texts(),
+  /** `HOLDER:NAME`. The holder is a plan, or `plan@type` for choices of one device type. */
+  scenario: texts(),
+  /** `HOLDER:scope=cache,strict=1` */
+  setting: texts(),
+  /** `HOLDER:name=value` */
+  param: texts(400),
+  blocks: text(10),
+  priority: text(10),
+  /** Empty: the default recipe of each device type. */
+  recipe: text(64),
+  backend: text(64),
+});

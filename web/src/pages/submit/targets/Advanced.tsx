@@ -1,0 +1,146 @@
+import { useEffect, useState } from "react";
+import type { DeviceTypeView, KernelRecipe, PlanView } from "@/api/types";
+import { NativeSelect, TextInput } from "@/kit";
+import { DEFAULT_PRIORITY, type Draft } from "../draft/draft";
+import { fieldId, useFieldError } from "../draft/FieldError";
+import type { ChangeDraft } from "../draft/useDraft";
+import classes from "./Advanced.module.css";
+import { PlanOptions } from "./PlanOptions";
+
+interface AdvancedProps {
+  plans: readonly PlanView[];
+  types: readonly DeviceTypeView[];
+  recipes: readonly KernelRecipe[];
+  draft: Draft;
+  change: ChangeDraft;
+}
+
+/** Advanced options: blocks, priority, kernel recipe, backend, and each plan's scenarios, settings and parameters. */
+export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps) {
+  const used = countChanges(draft);
+  const [open, setOpen] = useState(used > 0);
+  // Open if the URL sets an option or an option has an error.
+  const blocksError = useFieldError("blocks");
+  const priorityError = useFieldError("priority");
+  const recipeError = useFieldError("recipe");
+  const backendError = useFieldError("backend");
+  const mustShow =
+    used > 0 || [blocksError, priorityError, recipeError, backendError].some(error => error !== undefined);
+  useEffect(() => {
+    if (mustShow) setOpen(true);
+  }, [mustShow]);
+
+  const chosenPlans = plans.filter(each => draft.plan.includes(each.plan.name));
+  const chosenTypes = types.filter(type => draft.type.includes(type.name));
+  const blocks = new Set(
+    chosenPlans.flatMap(({ plan }) =>
+      chosenTypes.map(type => (type.emulated ? plan.emulated : plan.hardware).blocks ?? 6),
+    ),
+  );
+  return (
+    <details className={classes.advanced} open={open} onToggle={event => setOpen(event.currentTarget.open)}>
+      <summary className={classes.summary}>
+        <h2>Advanced</h2>
+        <span className="muted">
+          {used === 0
+            ? "Scenarios, settings, blocks, parameters, priority, kernel recipe, backend"
+            : `${used} changed`}
+        </span>
+      </summary>
+      <div className={classes.inside}>
+        <div className={classes.numbers}>
+          <TextInput
+            id={fieldId("blocks")}
+            label="Blocks"
+            description="One boot of each kernel on the same device. More blocks detect smaller differences."
+            placeholder={blocks.size > 0 ? `${[...blocks].join(" or ")} (plan default)` : "plan default"}
+            inputMode="numeric"
+            value={draft.blocks}
+            onChange={event => change({ blocks: event.currentTarget.value })}
+            error={blocksError}
+          />
+          <TextInput
+            id={fieldId("priority")}
+            label="Priority"
+            description="0 to 100; higher runs first. Waiting raises the score, devices you hold lower it."
+            placeholder={String(DEFAULT_PRIORITY)}
+            inputMode="numeric"
+            value={draft.priority}
+            onChange={event => change({ priority: event.currentTarget.value })}
+            error={priorityError}
+          />
+          <RecipeField recipes={recipes} value={draft.recipe} error={recipeError} change={change} />
+          <BackendField value={draft.backend} error={backendError} change={change} />
+        </div>
+        {chosenPlans.length === 0 ? (
+          <p className="muted">Select a plan to see its scenarios, settings and parameters.</p>
+        ) : (
+          chosenPlans.map(({ plan }) => (
+            <PlanOptions key={plan.name} plan={plan} types={chosenTypes} draft={draft} change={change} />
+          ))
+        )}
+      </div>
+    </details>
+  );
+}
+
+interface RecipeFieldProps {
+  recipes: readonly KernelRecipe[];
+  value: string;
+  error: string | undefined;
+  change: ChangeDraft;
+}
+
+function RecipeField({ recipes, value, error, change }: RecipeFieldProps) {
+  const names = recipes.map(each => each.name);
+  const chosen = recipes.find(each => each.name === value);
+  return (
+    <NativeSelect
+      id={fieldId("recipe")}
+      label="Kernel recipe"
+      description={
+        chosen ? `${chosen.summary}.` : "How the kernels are configured. Each device type has a default."
+      }
+      value={value}
+      onChange={event => change({ recipe: event.currentTarget.value })}
+      data={[
+        { value: "", label: "Default of each device type" },
+        // Keep an unknown name from the URL; the server reports the error.
+        ...(value === "" || names.includes(value) ? names : [value, ...names]),
+      ]}
+      error={error}
+    />
+  );
+}
+
+const BACKENDS = ["labgrid", "lava"];
+
+function BackendField({ value, error, change }: Omit<RecipeFieldProps, "recipes">) {
+  return (
+    <NativeSelect
+      id={fieldId("backend")}
+      label="Backend"
+      description="Devices controlled through labgrid or by a LAVA lab."
+      value={value}
+      onChange={event => change({ backend: event.currentTarget.value })}
+      data={[
+        { value: "", label: "Shortest queue" },
+        ...(value === "" || BACKENDS.includes(value) ? BACKENDS : [value, ...BACKENDS]),
+      ]}
+      error={error}
+    />
+  );
+}
+
+/** Count the options that differ from the plans' defaults. */
+function countChanges(draft: Draft): number {
+  const holders = new Set(
+    (["scenario", "setting"] as const).flatMap(option =>
+      draft[option].map(each => `${option}:${each.slice(0, each.indexOf(":"))}`),
+    ),
+  );
+  const typed = [draft.blocks, draft.priority, draft.recipe, draft.backend].filter(
+    value => value.trim() !== "",
+  );
+  return holders.size + draft.param.length + typed.length;
+}

@@ -1,0 +1,116 @@
+"""Series submitted as git branches."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.specs import Tree
+from wqlab_worker.apply.checkout import checked_out
+from wqlab_worker.workspace import Workspace
+
+from .submissions import branch, passed, refused, submit
+
+
+def test_branch_is_compared_with_its_merge_base(
+    tree: Tree, workspace: Workspace, repository, series_of_two: str
+) -> None:
+    fork_point = repository.git("rev-parse", "master")
+    repository.edit("kernel/fork.c", "for (;;)", "while (1)")
+    repository.commit("fork: go on")  # master has a new commit, the branch has not
+    result = passed(submit(tree, workspace, branch(repository, "topic")))
+    assert result.baseline and result.candidate
+    assert result.baseline.commit == fork_point
+    assert result.candidate.commit == repository.git("rev-parse", "topic")
+    assert result.title == "topic (2 patches)"
+
+
+def test_named_base_of_branch_is_used(tree: Tree, workspace: Workspace, repository, series_of_two: str) -> None:
+    first = repository.git("rev-parse", "topic~1")
+    repository.git("merge", "--quiet", "--ff-only", first)
+    result = passed(submit(tree, workspace, branch(repository, "topic", base="topic~1".replace("~1", "") and first)))
+    assert result.baseline and result.baseline.commit == first
+    assert [patch.subject for patch in result.patches] == ["workqueue: idle more"]
+    assert result.title == "workqueue: idle more"
+    assert result.series_key == "workqueue: idle more"
+
+
+def test_base_with_same_files_as_tree_is_accepted(tree: Tree, workspace: Workspace, repository, tmp_path: Path) -> None:
+    other = type(repository)(tmp_path / "other")
+    subprocess.run(["cp", "-a", repository.path, other.path], check=True)
+    subprocess.run(["rm", "-rf", other.path / ".git"], check=True)
+    other.git("init", "--quiet", "--initial-branch=mine")
+    start = other.commit("my own import")
+    other.edit("kernel/workqueue.c", "512", "1024")
+    other.commit("workqueue: raise max_active")
+    listed = Workspace(workspace.cache, (repository.path, other.path), 2)
+    assert "no commit in common" in refused(submit(tree, listed, branch(other, "mine")))
+    result = passed(submit(tree, listed, branch(other, "mine", base=start)))
+    assert result.baseline and result.candidate
+    assert result.baseline.commit == repository.git("rev-parse", "master")
+    assert result.candidate.tree_oid == other.git("rev-parse", "mine^{tree}")
+    assert result.patches[0].author == "Ada Tester <ada@example.org>"
+    with checked_out(result.candidate, listed) as checked:
+        files = checked.files
+        assert "= 1024" in (files / "kernel/workqueue.c").read_text()
+
+
+def test_series_without_changes_is_a_user_error(tree: Tree, workspace: Workspace, repository) -> None:
+    repository.git("switch", "--quiet", "-c", "nothing")
+    repository.commit("empty")
+    repository.git("switch", "--quiet", "master")
+    assert "changes nothing" in refused(submit(tree, workspace, branch(repository, "nothing")))
+    assert "nothing on top of" in refused(submit(tree, workspace, branch(repository, "master")))
+
+
+@pytest.mark.parametrize(
+    ("ref", "base", "expected"),
+    [
+        ("no-such-branch", None, "cannot fetch"),
+        ("topic", "no-such-base", "base 'no-such-base' is neither in tree toy nor in"),
+        ("topic", "0" * 40, f"base '{'0' * 40}' is neither"),
+        ("--upload-pack=touch /tmp/x", None, "is not a branch"),
+        ("topic", "--exec=x", "is not a branch"),
+        ("topic:refs/heads/evil", None, "is not a branch"),
+        ("a..b", None, "is not a branch"),
+    ],
+)
+def test_missing_branch_or_base_is_named(
+    tree: Tree, workspace: Workspace, repository, series_of_two: str, ref: str, base: str | None, expected: str
+) -> None:
+    assert expected in refused(submit(tree, workspace, branch(repository, ref, base)))
+
+
+def test_base_that_is_not_an_ancestor_is_a_user_error(
+    tree: Tree, workspace: Workspace, repository, series_of_two: str
+) -> None:
+    repository.edit("kernel/fork.c", "for (;;)", "while (1)")
+    repository.commit("fork: go on")
+    assert "is not an ancestor of topic" in refused(submit(tree, workspace, branch(repository, "topic", base="master")))
+
+
+def test_unlisted_local_path_is_not_fetched(tree: Tree, workspace: Workspace, repository, tmp_path: Path) -> None:
+    secret = type(repository)(tmp_path / "secret")
+    secret.path.mkdir()
+    secret.git("init", "--quiet", "--initial-branch=topic")
+    secret.commit("secret")
+    for url in (str(secret.path), f"file://{secret.path}", f"{repository.path}/../secret"):
+        assert "this lab may not fetch from the local path" in refused(
+            submit(tree, workspace, branch(secret, "topic", url=url))
+        )
+
+
+def test_hooks_and_configuration_of_fetched_repository_are_ignored(
+    tree: Tree, workspace: Workspace, repository, series_of_two: str, tmp_path: Path
+) -> None:
+    mark = tmp_path / "mark"
+    for hook in ("post-checkout", "pre-commit", "reference-transaction", "post-update"):
+        path = repository.path / ".git" / "hooks" / hook
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"#!/bin/sh\ntouch {mark}\n")
+        path.chmod(0o755)
+    repository.git("config", "uploadpack.packObjectsHook", f"touch {mark}")
+    passed(submit(tree, workspace, branch(repository, "topic")))
+    assert not mark.exists()

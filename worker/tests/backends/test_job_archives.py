@@ -1,0 +1,114 @@
+"""The overlay and the results archive of a LAVA job, without LAVA."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.messages import RunJob
+from wqlab_worker.backends.lava import job_archives
+from wqlab_worker.measure.script_calls import calls
+
+from .lava_jobs import A, B
+
+
+def test_overlay_contains_all_files_of_a_boot(job: RunJob, tmp_path: Path) -> None:
+    path = tmp_path / "overlay.tar"
+    job_archives.overlay(job, dict.fromkeys((A, B), tmp_path / "kernel"), {B: {"x.ko": b"module"}}, [0], path)
+    with tarfile.open(path) as archive:
+        names = set(archive.getnames())
+        calls_file = archive.extractfile("calls/0")
+        assert calls_file
+        script = calls_file.read().decode()
+    assert {"jump", "measure", "probe", "plan/trivial.sh", "kernels/candidate", "for/candidate/x.ko"} <= names
+    assert "off-after-boot" in names
+    shown = 'call() { shift 4; echo "$1"; }\n' + script
+    ran = subprocess.run(["/bin/sh", "-c", shown], capture_output=True, text=True, check=True).stdout.split()
+    assert ran == [call.action for call in calls(job, 0)]
+
+
+LACKS = "printf 'unsupported\\t*\\tno program fio\\n'; exit 1\n"
+FAILS = "printf 'failed\\tinfrastructure\\tno disk\\n'; exit 1\n"
+ON_DEVICE = ("lava-test-case", "lava-test-raise", "wget", "dmesg")
+
+
+@pytest.mark.parametrize(("script", "raised"), [(LACKS, False), (FAILS, True), ("exit 1\n", True), ("exit 0\n", False)])
+def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path, script: str, raised: bool) -> None:
+    """Otherwise LAVA would deploy again for each remaining boot."""
+    job = job.model_copy(update={"files": {"trivial.sh": script}})
+    job_archives.overlay(job, dict.fromkeys((A, B), tmp_path / "kernel"), {}, [0], tmp_path / "overlay.tar")
+    (lab := tmp_path / "lab").mkdir()
+    (programs := tmp_path / "programs").mkdir()
+    shutil.unpack_archive(tmp_path / "overlay.tar", lab)
+    for name in ON_DEVICE:
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/told\n')
+        (programs / name).chmod(0o755)
+    for name in ("probe", "conditions"):
+        (lab / name).write_text("")
+    (lab / "off-after-boot").unlink()
+    measure = (lab / "measure").read_text().replace("/tmp/", f"{tmp_path}/").replace("lab=/lab\n", f"lab={lab}\n")
+    command = ["/bin/sh", "-c", measure, "measure", "b0", "0", "baseline", "http://w"]
+    environment = {"PATH": f"{programs}:/usr/bin:/bin"}
+    subprocess.run(command, env=environment, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    commands = (tmp_path / "told").read_text().splitlines()
+    assert ("lava-test-raise b0" in commands) is raised
+    assert any(line.startswith("lava-test-case b0.uploaded.") and line.endswith("pass") for line in commands)
+    called = [line.split()[1].rpartition(".")[2] for line in commands if line.endswith(" --units s")]
+    assert called == (["setup"] if "exit 1" in script else [call.action for call in calls(job, 0)])
+
+
+def archive(**members: str) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as made:
+        for name, text in members.items():
+            entry = tarfile.TarInfo(f"./{name.replace('_', '.', 1)}")
+            entry.size = len(text)
+            made.addfile(entry, io.BytesIO(text.encode()))
+    return stream.getvalue()
+
+
+def test_results_are_read_by_call() -> None:
+    found = job_archives.read_results(
+        archive(probe="p", **{"0000_out": "said", "0000_status": "0 1.5 3.0\n", "0001_status": "137 3 63\n"})
+    )
+    assert (found.calls[0].stdout, found.calls[0].status, found.calls[0].seconds) == ("said", 0, 1.5)
+    assert (found.calls[1].status, found.calls[1].seconds) == (137, 60.0)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"junk", archive(other="x"), archive(probe="p", **{"0000_status": "what"})], ids=range(4)
+)
+def test_invalid_archive_is_refused(data: bytes) -> None:
+    with pytest.raises(job_archives.ResultsUnreadable):
+        job_archives.read_results(data)
+
+
+def test_a_link_in_an_archive_is_refused() -> None:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as made:
+        entry = tarfile.TarInfo("probe")
+        entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/shadow"
+        made.addfile(entry)
+    with pytest.raises(job_archives.ResultsUnreadable):
+        job_archives.read_results(stream.getvalue())
+
+
+def test_archive_is_assembled_from_all_pieces_or_refused() -> None:
+    data = archive(probe="".join(hashlib.sha256(bytes([n])).hexdigest() for n in range(30)))
+    text = base64.urlsafe_b64encode(data).decode().rstrip("=")
+    digest = hashlib.sha256(data).hexdigest()
+    cut = [text[at : at + 200] for at in range(0, len(text), 200)]
+    cases = [f"b0.uploaded.{digest}", *(f"b0.piece.{n:05d}.{piece}" for n, piece in enumerate(cut, 1))]
+    assert job_archives.archive_from_pieces("b0", cases) == job_archives.archive_from_pieces("b0", cases[::-1]) == data
+    assert job_archives.archive_from_pieces("b0", []) is None
+    with pytest.raises(job_archives.ResultsUnreadable):
+        job_archives.archive_from_pieces("b0", cases[:-1])
+    with pytest.raises(job_archives.ResultsUnreadable):
+        job_archives.decode_archive(text, "0" * 64)

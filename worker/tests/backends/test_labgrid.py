@@ -1,0 +1,51 @@
+"""Facts about the emulator of a device."""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench import qemu
+from wqlab_contracts import bench_addresses
+from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
+from wqlab_worker.backends.labgrid import emulator_facts
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    device = PublishedDevice(
+        index=1, console="127.0.0.1:1", ssh_port=2, power_url="http://x/1", log="x", device_type="tiny"
+    )
+    (tmp_path / "bench").mkdir()
+    bench_addresses.write(
+        tmp_path,
+        Published(
+            http="http://x", capacity=1, accelerator="tcg", emulator="QEMU 9.1.0, tcg", devices={"tiny-1": device}
+        ),
+    )
+    return tmp_path
+
+
+def test_a_device_of_the_bench_names_its_emulator(state: Path) -> None:
+    assert emulator_facts("tiny-1", state) == {"emulator": "QEMU 9.1.0, tcg"}
+
+
+def test_real_device_beside_a_bench_has_no_emulator(state: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert emulator_facts("server-7", state) == {}
+    assert emulator_facts("tiny-1", tmp_path_factory.mktemp("no-bench")) == {}
+
+
+@pytest.mark.parametrize(("accelerator", "how"), [("tcg", "tcg, one host thread"), ("kvm", "kvm")])
+def test_version_and_accelerator_in_words(
+    accelerator: Accelerator, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / qemu.PROGRAM["x86_64"]
+    program.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)'\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert qemu.describe_emulator(accelerator) == f"QEMU 7.2.22, {how}"
+    program.write_text("#!/bin/sh\n")
+    assert re.fullmatch(f"QEMU, {how}", qemu.describe_emulator(accelerator))

@@ -1,0 +1,286 @@
+"""Diagnosis of a script that does not end and of a variant that does not come up.
+
+The device is scripted, without power switch and labgrid; the console tap is real.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pexpect import TIMEOUT
+
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind
+from wqlab_contracts.loading import load_data
+from wqlab_contracts.messages import BootKey, DeviceFacts, Finding, RunJob
+from wqlab_worker.backends import kexec
+from wqlab_worker.backends import labgrid_device as devices
+from wqlab_worker.backends.console_tap import ConsoleTap, Wakeup
+from wqlab_worker.backends.kexec import KexecStrategy
+from wqlab_worker.backends.labgrid_device import LabgridDevice
+from wqlab_worker.backends.ssh import CommandResult
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.measure.device_interface import DeviceFailure
+
+from .conftest import ROOT, RecordingSink, trivial_plan
+
+TOKEN = "0123456789abcdef"
+OURS = f"console=ttyS0,115200 panic=0 wqlab.token={TOKEN} quiet\n"
+GOLDEN = "console=ttyS0,115200 panic=5\n"
+GOLDEN_READY = b"wqlab-ready token=- boot_id=11111111-2222-3333-4444-555555555555\r\n"
+LOST = CommandResult(255, b"", b"connection reset by peer")
+
+
+class Serial:
+    """Console driver: `_read` returns the text given to `say`; a write is answered by `echo`."""
+
+    def __init__(self) -> None:
+        self.bytes: queue.Queue[int] = queue.Queue()
+        self.echo = b""
+
+    def say(self, data: bytes) -> None:
+        for byte in data:
+            self.bytes.put(byte)
+
+    def _read(self, size: int, timeout: float) -> bytes:
+        try:
+            data = [self.bytes.get(timeout=timeout) if timeout else self.bytes.get_nowait()]
+        except queue.Empty:
+            raise TIMEOUT("nothing") from None
+        while len(data) < size and not self.bytes.empty():
+            data.append(self.bytes.get_nowait())
+        return bytes(data)
+
+    def write(self, data: bytes) -> None:
+        self.say(self.echo)
+
+
+@dataclass
+class Ended:
+    answer: CommandResult | None
+    done: bool = True
+
+    def kill(self) -> None:
+        self.done = True
+
+
+@dataclass
+class ScriptedSsh:
+    """The script's connection is lost. Each later connection is answered by the next of `systems` (None: no answer)."""
+
+    systems: list[str | None]
+    script: CommandResult | None = LOST
+    meanwhile: Callable[[], None] = lambda: None
+    """Called during each command of the diagnosis other than `cat /proc/cmdline`."""
+    asked: list[str] = field(default_factory=list)
+    running: str | None = None
+
+    def connect(self, wakeup: Wakeup, stopped: Callable[[], bool], timeout_s: float) -> str | None:
+        self.running = self.systems.pop(0)
+        return None if self.running else "connection refused"
+
+    def close(self) -> None:
+        self.running = None
+
+    def start(self, command: str, wakeup: Wakeup, stdin: bytes | None = None) -> Ended:
+        self.asked.append(command)
+        if len(self.asked) == 1:
+            return Ended(self.script, self.script is not None)
+        if command == "cat /proc/cmdline":
+            return Ended(CommandResult(0, (self.running or "").encode(), b""))
+        self.meanwhile()
+        return Ended(CommandResult(0, b"sysrq: Show Blocked State\n", b""))
+
+
+class ScriptedStrategy:
+    """Scripted KexecStrategy for LabgridDevice, with a real Wakeup and ConsoleTap."""
+
+    token = TOKEN
+
+    def __init__(self, sink: RecordingSink, ssh: ScriptedSsh) -> None:
+        self.wakeup = Wakeup()
+        self.console = Serial()
+        self.ssh = ssh
+        self.tap = ConsoleTap(self.console, sink, self.wakeup)
+        self.waited: list[float] = []
+        self.on_wait: dict[float, Callable[[], None]] = {}
+        """Actions at the start of a wait, by its timeout."""
+
+    def wait(self, met: Callable[[], bool], timeout_s: float) -> bool:
+        self.waited.append(timeout_s)
+        self.on_wait.pop(timeout_s, lambda: None)()
+        return self.wakeup.wait_for(met, timeout_s)
+
+    def command(self, command: str, timeout_s: float, stdin: bytes | None = None) -> CommandResult:
+        answer = self.ssh.start(command, self.wakeup, stdin).answer
+        assert answer
+        return answer
+
+
+@dataclass
+class Scene:
+    """A running variant with a script on it."""
+
+    golden_timeout_s: float = 0.25
+    sink: RecordingSink = field(default_factory=RecordingSink)
+    ssh: ScriptedSsh = field(default_factory=lambda: ScriptedSsh([]))
+
+    def __post_init__(self) -> None:
+        self.strategy = ScriptedStrategy(self.sink, self.ssh)
+        self.strategy.tap.begin_boot(BootKey(block=0, position=0, arm=Arm.CANDIDATE, attempt=0))
+        self.strategy.tap.begin_variant()
+        self.strategy.tap.start()
+        kind = load_data(ROOT).device_types["tiny"]
+        boot = kind.boot.model_copy(update={"golden_timeout_s": self.golden_timeout_s})
+        device = DeviceFacts(
+            name="tiny-1",
+            device_type=kind.name,
+            lab="local",
+            arch=kind.arch,
+            topology=kind.topology,
+            boot=boot,
+            emulated=True,
+        )
+        job = RunJob.model_construct(device=device, plan=trivial_plan(0))
+        strategy: Any = self.strategy
+        self.device = LabgridDevice(strategy, job, {}, {}, {})
+
+    def diagnose_boot(self, *systems: str | None, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
+        self.ssh.systems = list(systems)
+        with pytest.raises(DeviceFailure) as caught:
+            self.device.script("measure", {}, timeout_s)
+        return caught.value.failure.kind, caught.value.failure.summary
+
+    def restarted(self) -> bool:
+        findings = self.sink.of(Finding)
+        return [finding.kind for finding in findings] == [FindingKind.HANG] and "restarted by itself" in findings[
+            0
+        ].title
+
+
+@pytest.fixture
+def scene(monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setattr(devices, "ECHO_TIMEOUT_S", 0.75)
+    scene = Scene()
+    yield scene
+    scene.strategy.tap.stop()
+
+
+def test_golden_system_answering_before_ready_line_is_a_restart(scene: Scene) -> None:
+    kind, summary = scene.diagnose_boot(GOLDEN)
+    assert kind is ErrorKind.KERNEL
+    assert "the kernel under test is gone: the device restarted by itself during `measure`" in summary
+    assert scene.restarted()
+
+
+def test_firmware_output_does_not_hide_a_restart(scene: Scene) -> None:
+    strategy = scene.strategy
+    strategy.console.echo = b"BIOS: memory test\r\n"
+    strategy.on_wait[scene.golden_timeout_s] = lambda: strategy.console.say(GOLDEN_READY)
+    kind, _ = scene.diagnose_boot(None)
+    assert kind is ErrorKind.KERNEL
+    assert scene.restarted()
+
+
+def test_a_restart_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene) -> None:
+    scene.strategy.console.echo = b"BIOS: memory test\r\n"
+    assert scene.diagnose_boot(None, GOLDEN)[0] is ErrorKind.KERNEL
+    assert scene.restarted()
+
+
+def test_live_console_of_the_variant_is_a_network_failure(scene: Scene) -> None:
+    scene.strategy.console.echo = b"\r\n"
+    kind, summary = scene.diagnose_boot(None, None)
+    assert (kind, summary) == (
+        ErrorKind.INFRASTRUCTURE,
+        "the network connection to tiny-1 broke during `measure`; its console still answers",
+    )
+    assert scene.golden_timeout_s in scene.strategy.waited
+    assert not scene.sink.of(Finding)
+
+
+@pytest.mark.parametrize("systems", [(OURS,), (None, OURS)])
+def test_broken_connection_to_the_variant_is_infrastructure(scene: Scene, systems: tuple[str | None, ...]) -> None:
+    scene.strategy.console.echo = b"\r\n"
+    kind, summary = scene.diagnose_boot(*systems)
+    assert kind is ErrorKind.INFRASTRUCTURE
+    assert "though the device answers again" in summary
+
+
+def test_script_timeout_with_live_variant_is_infrastructure(scene: Scene) -> None:
+    scene.ssh.script = None
+    kind, summary = scene.diagnose_boot(OURS)
+    assert kind is ErrorKind.INFRASTRUCTURE
+    assert "did not end" in summary
+
+
+def test_restart_while_listing_blocked_tasks_is_detected(scene: Scene) -> None:
+    scene.ssh.script = None
+    tap = scene.strategy.tap
+
+    def restart() -> None:
+        scene.strategy.console.say(GOLDEN_READY)
+        assert scene.strategy.wakeup.wait_for(lambda: tap.ready is not None, 5)
+
+    scene.ssh.meanwhile = restart
+    assert scene.diagnose_boot(OURS)[0] is ErrorKind.KERNEL
+    assert scene.restarted()
+
+
+def test_a_silent_device_is_a_hang(scene: Scene) -> None:
+    kind, summary = scene.diagnose_boot(None)
+    assert kind is ErrorKind.KERNEL
+    assert "no answer by SSH and no console output" in summary
+    assert scene.golden_timeout_s not in scene.strategy.waited
+
+
+# --- a variant that does not come up --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def jumped(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> KexecStrategy:
+    """A strategy right after the jump, without labgrid's drivers."""
+    monkeypatch.setattr(kexec, "QUIET_S", 0.02)
+    scene.ssh.asked = ["the jump"]
+    strategy = object.__new__(KexecStrategy)
+    strategy.tap, strategy.wakeup, strategy.ssh = scene.strategy.tap, scene.strategy.wakeup, scene.ssh
+    strategy.token, strategy.cancel, strategy.place_lost = TOKEN, Stop(), lambda: None
+    return strategy
+
+
+def failure_of(strategy: KexecStrategy, timeout_s: float = 0.05) -> tuple[ErrorKind, str]:
+    with pytest.raises(DeviceFailure) as caught:
+        strategy._await_variant(timeout_s)
+    return caught.value.failure.kind, caught.value.failure.summary
+
+
+@pytest.mark.parametrize("golden", [None, GOLDEN])
+def test_variant_that_does_not_come_up_is_a_hang(scene: Scene, jumped: KexecStrategy, golden: str | None) -> None:
+    """A golden system that still answers is not the variant."""
+    scene.ssh.systems = [golden] * 100
+    said = "hang: the variant did not come up in 0.05 s; not one byte came on the console after the jump"
+    assert failure_of(jumped) == (ErrorKind.KERNEL, said)
+    [finding] = scene.sink.of(Finding)
+    assert (finding.kind, finding.fatal, finding.boot.arm) == (FindingKind.HANG, True, Arm.CANDIDATE)
+
+
+def test_hang_after_console_output(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.strategy.console.say(b"[    0.000000] Linux version 6.12.1\r\n")
+    scene.ssh.systems = [None] * 100
+    assert failure_of(jumped) == (ErrorKind.KERNEL, "hang: the variant did not come up in 0.05 s")
+
+
+def test_golden_ready_line_instead_of_variant_is_a_restart(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.strategy.console.say(GOLDEN_READY)
+    kind, summary = failure_of(jumped, 5)
+    assert kind is ErrorKind.KERNEL
+    assert "the variant rebooted by itself before its userland was ready" in summary
+
+
+def test_a_variant_whose_ready_line_was_garbled_is_found_by_ssh(scene: Scene, jumped: KexecStrategy) -> None:
+    scene.ssh.systems = [OURS]
+    jumped._await_variant(5)
+    assert not scene.sink.of(Finding)

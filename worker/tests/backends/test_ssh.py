@@ -1,0 +1,77 @@
+"""Output and limits of commands on a device. `sh` replaces the SSH client."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from wqlab_worker.backends import ssh
+from wqlab_worker.backends.console_tap import Wakeup
+from wqlab_worker.measure.device_interface import ScriptOutput
+
+
+def command(script: str, stdin: bytes | None = None) -> tuple[subprocess.Popen[bytes], ssh.Command, Wakeup]:
+    process = subprocess.Popen(
+        ["/bin/sh", "-c", script],
+        stdin=subprocess.DEVNULL if stdin is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    wakeup = Wakeup()
+    return process, ssh.Command(process, stdin, wakeup), wakeup
+
+
+def answer(script: str, stdin: bytes | None = None) -> ssh.CommandResult:
+    process, running, wakeup = command(script, stdin)
+    try:
+        assert wakeup.wait_for(lambda: running.done, 30)
+        assert running.answer is not None
+        return running.answer
+    finally:
+        process.kill()
+
+
+def test_both_outputs_and_the_status() -> None:
+    assert answer("echo out; echo err >&2; exit 3") == ssh.CommandResult(3, b"out\n", b"err\n")
+
+
+def test_a_large_input_comes_back_whole() -> None:
+    data = bytes(range(256)) * 20_000
+    assert answer("cat", data).stdout == data
+    assert answer("cat", b"").stdout == b""
+
+
+def test_command_that_does_not_read_its_input() -> None:
+    assert answer("exec <&-; echo done", b"x" * 1_000_000).stdout == b"done\n"
+
+
+@pytest.mark.parametrize(("to", "what"), [(1, "standard output"), (2, "standard error")])
+def test_an_endless_output_is_cut_and_its_command_killed(monkeypatch: pytest.MonkeyPatch, to: int, what: str) -> None:
+    monkeypatch.setattr(ssh, "STDOUT_LIMIT", 2 << 20)
+    found = answer(f"exec yes >&{to}")
+    assert found.output_excess and what in found.output_excess
+    assert found.status == -9
+    assert len(found.stdout) == (2 << 20 if to == 1 else 0)
+    assert len(found.stderr) == (1 << 20 if to == 2 else 0)
+
+
+def test_output_at_the_limit_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ssh, "STDOUT_LIMIT", 1000)
+    assert answer("head -c 1000 /dev/zero") == ssh.CommandResult(0, bytes(1000), b"")
+    assert answer("head -c 1001 /dev/zero").output_excess
+
+
+def test_killed_command_has_no_result() -> None:
+    process, running, _ = command("exec sleep 1000")
+    running.kill()
+    assert running.answer is None
+    assert process.poll() is not None
+
+
+def test_texts_are_printable() -> None:
+    found = ssh.CommandResult(0, b"a\0\tb\r\n\xff", b"\x1b[0m\x7f\n")
+    assert found.text == "a\ufffd\tb\n\ufffd"
+    assert found.stderr_text == "\ufffd[0m\ufffd\n"
+    output = ScriptOutput("fact\ta\t\0", "\x85", 0, 1.0)
+    assert (output.stdout, output.stderr) == ("fact\ta\t\ufffd", "\ufffd")

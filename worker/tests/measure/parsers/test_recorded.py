@@ -1,0 +1,124 @@
+"""Real output of the plan scripts, recorded on emulated devices with Linux 6.12.117, gives exactly these values."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import TestPlan
+from wqlab_contracts.yamlfile import Document
+from wqlab_worker.measure.collect import Measurement, collect
+
+RECORDED = Path(__file__).parent / "recorded"
+PLANS = Path(__file__).parents[4] / "testplans"
+
+
+@functools.cache
+def plan(name: str) -> TestPlan:
+    document = Document.read(PLANS / name / "plan.yaml", name)
+    found = document.validate_as(TestPlan)
+    assert found is not None, document.problems
+    return found
+
+
+def device(cpus: int, l3_domains: int, nodes: int = 1) -> MeasuredTopology:
+    return MeasuredTopology(
+        cpus=cpus,
+        core=[cpu // 2 for cpu in range(cpus)],
+        l3=[cpu * l3_domains // cpus for cpu in range(cpus)],
+        node=[cpu * nodes // cpus for cpu in range(cpus)],
+        package=[cpu * nodes // cpus for cpu in range(cpus)],
+    )
+
+
+RYZEN = device(24, 4)
+XEON = device(32, 2, nodes=2)
+
+
+def measured(plan_name: str, file: str, topology: MeasuredTopology, traced: bool, setting: str = "") -> Measurement:
+    chosen = plan(plan_name)
+    text = (RECORDED / file).read_text()
+    found = collect(text, chosen.parser, chosen, topology, traced, setting=setting)
+    assert found.failure is None
+    assert found.unsupported == []
+    return found
+
+
+@pytest.mark.parametrize(
+    ("file", "setting", "l3", "cpu"),
+    [
+        ("dm-24cpu-system.txt", "scope=system,strict=0", 100 * 385 / 1457, 100 * 61 / 1457),
+        ("dm-24cpu-cache.txt", "scope=cache,strict=0", 100 * 1165 / 1457, 100 * 185 / 1457),
+        ("dm-24cpu-cache-strict.txt", "scope=cache,strict=1", 100.0, 100 * 230 / 1457),
+    ],
+)
+def test_shares_of_dm_crypt(file: str, setting: str, l3: float, cpu: float) -> None:
+    values = measured("dm-crypt-affinity", file, RYZEN, traced=True, setting=setting).values
+    assert values["items"] == 1457
+    assert values["local_l3_share"] == pytest.approx(l3, abs=1e-9)
+    assert values["local_cpu_share"] == pytest.approx(cpu, abs=1e-9)
+    assert values["local_l3_by_chance"] == pytest.approx(25.0, abs=1e-9)
+    assert values["local_node_share"] == 100.0
+
+
+def test_the_same_output_on_another_topology_has_another_share() -> None:
+    text_of = "dm-24cpu-cache-strict.txt"
+    smt_last = RYZEN.model_copy(update={"l3": [cpu % 12 // 3 for cpu in range(24)]})
+    one_l3 = RYZEN.model_copy(update={"l3": [0] * 24})
+    assert measured("dm-crypt-affinity", text_of, one_l3, traced=True).values["local_l3_share"] == 100.0
+    assert measured("dm-crypt-affinity", text_of, smt_last, traced=True).values["local_l3_share"] < 60
+
+
+def test_untraced_dm_crypt() -> None:
+    found = measured("dm-crypt-affinity", "dm-24cpu-untraced.txt", RYZEN, traced=False)
+    assert found.values["bandwidth"] == pytest.approx((15_728_640 + 8_749_056) / 1_048_576 / 2.19)
+    assert found.values["issuers"] == 8
+    assert found.values["cpu_utilisation"] == pytest.approx(6.6367)
+    assert found.values["read_clat_p99"] == pytest.approx(1535115.264)
+    assert found.command is not None
+    assert found.command.startswith("fio --name=iops-test-job --filename=/dev/mapper/")
+    assert found.facts["fio"] == "fio-3.33"
+
+
+def test_lock_counts_of_32_cpus_in_two_pods() -> None:
+    """Linux 6.12: one lock for each CPU, one for the default pool_workqueue, one for the completion."""
+    values = measured("xfs-fsync", "xfs-32cpu.txt", XEON, traced=True).values
+    assert values["locks_per_flush"] == 34
+    assert values["exact_share"] > 95
+    assert values["locks_per_fsync"] == pytest.approx(values["locks_per_flush_mean"] * values["flushes_per_fsync"])
+    better = measured("xfs-fsync", "xfs-32cpu-locked-once-per-pool.txt", XEON, traced=True).values
+    assert better["locks_per_flush"] == 4
+    assert better["locks_per_fsync"] < values["locks_per_fsync"] / 4
+
+
+def test_untraced_xfs() -> None:
+    values = measured("xfs-fsync", "xfs-32cpu-untraced.txt", XEON, traced=False).values
+    assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
+    assert values["iops"] == pytest.approx(440.15, abs=0.01)
+    assert values["fsync_mean"] == pytest.approx(2711742.45, abs=0.01)
+
+
+def test_wakeups_of_a_netperf_stream() -> None:
+    """460 messages, of whose 97 wakeups across CPUs 63 were queued."""
+    found = measured("netperf-stream", "netperf-2cpu-udp-netns-4096.txt", device(2, 1), traced=True)
+    assert found.values["queued_wakeup_share"] == pytest.approx(100 * 63 / 97)
+    assert found.values["queued_wakeups"] == pytest.approx(63 / 0.46)
+    assert found.values["remote_wakeups"] == pytest.approx(97 / 0.46)
+    assert found.values["wakeups"] == pytest.approx(298 / 0.46)
+    assert found.command is not None
+    assert found.command.startswith("netperf -4 -H 198.51.100.2 -t UDP_STREAM -l 2 -f m -- -m 4096 -M 4096 ")
+
+
+def test_an_untraced_netperf_stream() -> None:
+    values = measured("netperf-stream", "netperf-2cpu-untraced.txt", device(2, 1), traced=False).values
+    assert values == {
+        "recv": 8.95,
+        "send": 15.54,
+        "idle_share": pytest.approx(100 - 11.0491),
+        "context_switches": pytest.approx(751 / 1.007),
+        "call_function_interrupts": pytest.approx(114 / 1.007),
+        "reschedule_interrupts": pytest.approx(14 / 1.007),
+    }

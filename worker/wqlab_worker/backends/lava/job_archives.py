@@ -1,0 +1,179 @@
+"""Archives of a LAVA job: the overlay that carries kernels, plan and scripts to the device, and the results archive."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import re
+import shlex
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from pathlib import Path
+
+from wqlab_contracts.enums import Arm
+from wqlab_contracts.messages import BootKey, RunJob
+
+from ...measure.device_text import decode_output
+from ...measure.script_calls import Call, calls
+from .. import condition_commands, probe
+
+MEMBER_LIMIT = 64 << 20
+"""Largest file in a results archive, in bytes; equal to `collect.TEXT_LIMIT`."""
+ARCHIVE_LIMIT = 512 << 20
+"""Largest total of a results archive when unpacked, in bytes."""
+_PIECE = re.compile(r"\.piece\.(\d+)\.([A-Za-z0-9_-]+)$")
+
+
+def boot_name(key: BootKey) -> str:
+    """Return the name of a boot in LAVA's results."""
+    return f"b{key.block}-{key.position}-{key.arm.value}-{key.attempt}"
+
+
+def overlay(
+    job: RunJob,
+    images: Mapping[Arm, Path],
+    modules: Mapping[Arm, Mapping[str, bytes]],
+    blocks: Sequence[int],
+    path: Path,
+) -> None:
+    """Write the tar archive that LAVA unpacks at /lab of the golden system's image, which the variants boot too."""
+    with tarfile.open(path, "w") as archive:
+
+        def add(name: str, data: bytes, mode: int = 0o755) -> None:
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(data), mode
+            archive.addfile(entry, io.BytesIO(data))
+
+        for name in ("jump", "measure"):
+            add(name, (files(__package__) / "onboard" / name).read_bytes())
+        add("probe", probe.COMMAND.encode())
+        add("conditions", (condition_commands.apply_command(job.device.conditions) or "").encode())
+        add("rootfs", job.device.boot.rootfs.encode())
+        if job.device.lava and job.device.lava.mapping.off_after_boot:
+            add("off-after-boot", b"")
+        add("script", job.plan.script.encode())
+        for block in blocks:
+            add(f"calls/{block}", call_script(calls(job, block)).encode())
+        for name, text in sorted(job.files.items()):
+            add(f"plan/{name}", text.encode())
+        for arm, kernel in job.kernels.items():
+            archive.add(images[arm], f"kernels/{arm.value}", filter=_anonymous)
+            add(f"kernels/{arm.value}.sha256", f"{kernel.image.sha256}  {arm.value}\n".encode())
+            for name, data in modules.get(arm, {}).items():
+                add(f"for/{arm.value}/{name}", data)
+
+
+def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o644
+    return entry
+
+
+def call_script(planned: Iterable[Call]) -> str:
+    """Return the calls of a boot as a shell script for `onboard/measure`."""
+    lines = []
+    numbers: dict[str, int] = {}
+    for number, call in enumerate(planned):
+        cell = f"c{numbers.setdefault(str(call.cell), len(numbers))}" if call.cell else "-"
+        words = [f"{number:04d}", f"{call.limit_s:.0f}", str(int(call.monitored)), cell, call.action]
+        words += [f"{name}={value}" for name, value in call.environment.items()]
+        lines.append("call " + " ".join(shlex.quote(word) for word in words))
+    return "\n".join(lines) + "\n"
+
+
+class ResultsUnreadable(ValueError):
+    """The results archive was not made by `onboard/measure`."""
+
+
+def decode_archive(text: str, digest: str) -> bytes:
+    """Decode a results archive from URL-safe base64. Raises ResultsUnreadable unless its SHA-256 is `digest`."""
+    try:
+        data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError as error:
+        raise ResultsUnreadable(f"its base64 encoding is damaged: {error}") from error
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ResultsUnreadable(f"{len(data)} bytes arrived, but their SHA-256 does not match")
+    return data
+
+
+def archive_from_pieces(name: str, cases: Sequence[str]) -> bytes | None:
+    """Assemble the archive from the names of test cases; None if there are none.
+
+    Raises ResultsUnreadable if the archive is not complete.
+    """
+    pieces = {int(match[1]): match[2] for case in cases if (match := _PIECE.search(case))}
+    if not pieces:
+        return None
+    text = "".join(pieces[number] for number in sorted(pieces))
+    digest = next((case.rpartition(".")[2] for case in cases if case.startswith(f"{name}.uploaded.")), "")
+    return decode_archive(text, digest)
+
+
+@dataclass(frozen=True)
+class CallResult:
+    """Result of one call of the plan's script."""
+
+    stdout: str
+    stderr: str
+    status: int
+    seconds: float
+    blocked: str
+    """The kernel's list of blocked tasks if the call was killed at its time limit."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """Results of one boot, as its device sent them."""
+
+    probe: bytes
+    probe_stderr: str
+    conditions: str
+    calls: dict[int, CallResult] = field(default_factory=dict)
+    """Results by number of the call; skipped calls are missing."""
+
+
+def read_results(data: bytes) -> Results:
+    """Read a results archive in memory; only plain files are accepted. Raises ResultsUnreadable."""
+    found: dict[str, bytes] = {}
+    total = 0
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
+            for entry in archive:
+                if entry.isdir():
+                    continue
+                total += max(0, entry.size) + 512
+                if not entry.isfile() or entry.size > MEMBER_LIMIT or total > ARCHIVE_LIMIT:
+                    raise ResultsUnreadable(f"{entry.name[:80]!r} is not a plain file of acceptable size")
+                file = archive.extractfile(entry)
+                found[entry.name.removeprefix("./")] = file.read() if file else b""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise ResultsUnreadable(f"not an archive of results: {error}") from error
+    if "probe" not in found:
+        raise ResultsUnreadable("the results lack the output of the kernel probe")
+    calls_by_number = {}
+    for name, content in found.items():
+        number, _, what = name.partition(".")
+        if what != "status" or not number.isdecimal():
+            continue
+        try:
+            status, started, ended = decode_output(content).split()
+            seconds = max(0.0, float(ended) - float(started))
+            calls_by_number[int(number)] = CallResult(
+                decode_output(found.get(f"{number}.out", b"")),
+                decode_output(found.get(f"{number}.err", b"")),
+                int(status),
+                seconds,
+                decode_output(found.get(f"{number}.blocked", b"")),
+            )
+        except ValueError as error:
+            raise ResultsUnreadable(f"{name} is not a status: {content[:80]!r}") from error
+    return Results(
+        found["probe"],
+        decode_output(found.get("probe.err", b"")),
+        decode_output(found.get("conditions", b"")),
+        calls_by_number,
+    )

@@ -1,0 +1,87 @@
+"""Verify that the booted kernel is the one under test, and say whose fault it is if not. Shared by all backends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wqlab_contracts.enums import DeviceStep, ErrorKind
+from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
+
+from ..measure.detect import Report, signature
+from ..measure.device_interface import DeviceFailure
+from . import condition_commands, probe
+from .condition_commands import ConditionResult
+
+
+def infrastructure_failure(
+    summary: str,
+    *,
+    excerpt: str = "",
+    advice: str = "",
+    suspect: bool = False,
+    of_variant: bool = False,
+    stage: DeviceStep | None = None,
+) -> DeviceFailure:
+    failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice)
+    return DeviceFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
+
+
+def kernel_failure(report: Report) -> DeviceFailure:
+    failure = Failure(
+        kind=ErrorKind.KERNEL, summary=f"{report.kind.value}: {report.title}"[:500], excerpt=report.excerpt
+    )
+    return DeviceFailure(failure, signature=signature(report.kind, report.title))
+
+
+def verify_variant(
+    answer: bytes, stderr_text: str, *, token: str, golden_boot_id: str, kernel: Kernel, device: DeviceFacts
+) -> probe.Probe:
+    """Parse the device's output of `probe.COMMAND` and verify it. `golden_boot_id` is empty if it is not known.
+
+    Raises DeviceFailure unless token, boot id, build id and topology are as expected.
+    """
+    try:
+        seen = probe.parse(answer)
+    except probe.ProbeError as error:
+        raise infrastructure_failure(
+            f"the booted variant could not be verified: {error}", excerpt=stderr_text[-2000:], of_variant=True
+        ) from error
+    if f"wqlab.token={token}" not in seen.cmdline.split():
+        raise infrastructure_failure(f"another boot answers: no wqlab.token={token} on its command line")
+    if seen.boot_id == golden_boot_id:
+        raise infrastructure_failure("the golden system answers: kexec changed nothing")
+    if seen.build_id_gnu != kernel.build_id_gnu:
+        raise infrastructure_failure(
+            f"another kernel runs than the one that was built: build-id {seen.build_id_gnu} ({seen.release}), "
+            f"expected {kernel.build_id_gnu} ({kernel.release})",
+            advice="The image was swapped after the build. Look for the image in the artifact store.",
+        )
+    if differing := probe.topology_differences(seen.topology, device.topology):
+        raise infrastructure_failure(
+            f"{device.name} is not the {device.device_type} that its description declares: " + "; ".join(differing),
+            advice="Correct the device type's topology, or repair the device.",
+            suspect=True,
+            of_variant=True,
+            stage=DeviceStep.TOPOLOGY,
+        )
+    return seen
+
+
+def check_conditions(device: DeviceFacts, results: Sequence[ConditionResult]) -> dict[str, str]:
+    """Return each condition as it was read back, as facts of the boot's environment.
+
+    Raises DeviceFailure if a condition that the device type requires is not satisfied.
+    """
+    if unsatisfied := condition_commands.unmet_conditions(device.conditions, results):
+        differences = "; ".join(
+            f"{each.name} {each.requested} is required, found {each.actual}" for each in unsatisfied
+        )
+        raise infrastructure_failure(
+            f"{device.name} does not have the conditions of {device.device_type}: {differences}",
+            advice="Enable it in the firmware or in the recipe's kernel configuration, or take it from `required` "
+            "in the device type's conditions: then it is only recorded.",
+            suspect=True,
+            of_variant=True,
+            stage=DeviceStep.FITNESS,
+        )
+    return {each.name.replace("_", " "): each.text for each in results}

@@ -1,0 +1,92 @@
+"""Interface of a device to the measuring loop, the same for every backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from wqlab_contracts.enums import DeviceStep
+from wqlab_contracts.keys import defect_key
+from wqlab_contracts.messages import BootKey, Failure, Kernel, MeasuredTopology
+
+from .device_text import printable
+
+
+@dataclass(frozen=True)
+class VerifiedBoot:
+    """Identity and environment of a variant whose boot was verified."""
+
+    kernel_boot_id: str
+    token: str
+    build_id_gnu: str
+    release: str
+    cmdline: str
+    topology: MeasuredTopology
+    environment: dict[str, str]
+    golden_s: float
+    """Seconds from the cold power cycle to the golden system's first answer."""
+    kexec_s: float
+    """Seconds from `kexec -l` to the variant's first answer."""
+    console_bytes: int = 0
+    """Bytes of the boot's console read so far."""
+
+
+@dataclass(frozen=True)
+class ScriptOutput:
+    """Output of the plan's script. Both texts are made printable: see `device_text.printable`."""
+
+    stdout: str
+    stderr: str
+    status: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stdout", printable(self.stdout))
+        object.__setattr__(self, "stderr", printable(self.stderr))
+
+
+class DeviceFailure(Exception):
+    """Failure of a boot or command; `failure.kind` says whose fault it is.
+
+    `signature` is equal for two failures of the same kind. `suspect` is true if the device itself may be broken.
+    `of_variant` is true if the kernel under test was running and may have caused what looks like a failure of the lab.
+    `stage` is the step of a health check at which the boot failed.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        *,
+        signature: str = "",
+        suspect: bool = False,
+        of_variant: bool = False,
+        stage: DeviceStep | None = None,
+    ) -> None:
+        super().__init__(failure.summary)
+        self.failure = failure
+        self.signature = signature or defect_key(failure.summary)
+        self.suspect = suspect
+        self.of_variant = of_variant
+        self.stage = stage
+
+
+class Device(Protocol):
+    """A device. All methods but `off` raise DeviceFailure, also as soon as the run is cancelled."""
+
+    def boot(self, key: BootKey, kernel: Kernel) -> VerifiedBoot:
+        """Power-cycle the device, boot the golden system, kexec into `kernel` and verify it."""
+
+    def script(
+        self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
+    ) -> ScriptOutput:
+        """Run the plan's script on the booted variant; if `monitored`, under the plan's `monitor.SCRIPT`."""
+
+    def restore(self) -> dict[str, str]:
+        """Restore the conditions that the boot set on the device; return facts about that, empty if none was set."""
+
+    def wait_for_console(self, text: str, timeout_s: float) -> bool:
+        """Return True if `text` is on this boot's console, or appears there in time."""
+
+    def off(self) -> None:
+        """End the boot: power off, and report what is left on the console."""
