@@ -148,24 +148,24 @@ def test_server_domains_do_not_import_each_other() -> None:
                 pytest.fail(f"{path.relative_to(ROOT)} imports {name}")
 
 
-SHARED_ROOMS = {"estimates", "http", "jobs", "models", "storage", "views"}
-"""Rooms of the server that its domains use."""
+SHARED = {"estimates", "http", "jobs", "models", "storage", "views"}
+"""Folders of the server that its domains may import."""
 COMPOSE = {"app", "cli", "pipeline", "public_api", "tasks", "worker_api"}
-"""What sees several domains: the order of steps, and the places that mount or start everything."""
+"""Modules that may import several domains: they order the steps, mount the routers or start the processes."""
 
 
-def test_every_server_room_is_a_domain_a_shared_room_or_composes_them() -> None:
-    rooms = {
+def test_every_server_module_is_a_domain_or_shared_or_composes_domains() -> None:
+    names = {
         Path(path.relative_to(ROOT / "server/wqlab_server").parts[0]).stem for path in sources("server/wqlab_server")
     }
-    assert rooms == DOMAINS | SHARED_ROOMS | COMPOSE | {"__init__", "migrations", "settings"}
+    assert names == DOMAINS | SHARED | COMPOSE | {"__init__", "migrations", "settings"}
 
 
-def test_shared_server_rooms_do_not_import_domains() -> None:
-    """Otherwise a domain could reach another one through a shared room."""
+def test_shared_server_folders_do_not_import_domains() -> None:
+    """Otherwise a domain could reach another one through a shared folder."""
     package = ROOT / "server/wqlab_server"
     for path in sources("server/wqlab_server"):
-        if path.relative_to(package).parts[0] in SHARED_ROOMS:
+        if path.relative_to(package).parts[0] in SHARED:
             reached = {name.split(".")[1] for name in imports(path, package) if name.startswith("wqlab_server.")}
             assert not reached & (DOMAINS | COMPOSE), f"{path.name} imports {sorted(reached & (DOMAINS | COMPOSE))}"
 

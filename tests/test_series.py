@@ -34,7 +34,7 @@ MAILBOXES = {
     "with its older version": OLD + SERIES,
     "with a reply that has a diff": SERIES + mail("Re: [PATCH v2 1/2] one", id_="r", reply_to="1"),
     "a patch that came twice": mail("[PATCH] alone", id_="1") * 2,
-    "one patch of a series sent again": OLD + mail("[PATCH v2 2/2] two, mended", id_="n2", reply_to="o2", day=8),
+    "one patch of a series sent again": OLD + mail("[PATCH v2 2/2] two, fixed", id_="n2", reply_to="o2", day=8),
     "the last version sent first": SERIES + OLD,
     "an RFC": mail("[RFC PATCH 1/1] idea", id_="1"),
     "a version glued to the word": mail("[PATCHv3 1/1] glued", id_="1"),
@@ -43,7 +43,7 @@ REFUSED = {
     "a patch is missing": mail("[PATCH 1/3] one", id_="1") + mail("[PATCH 3/3] three", id_="3"),
     "a cover letter alone": COVER,
     "only replies": mail("Re: [PATCH] alone", id_="1"),
-    "a version that answers nothing": OLD + mail("[PATCH v2 2/2] two, mended", id_="n2", day=8),
+    "a version that is not a reply": OLD + mail("[PATCH v2 2/2] two, fixed", id_="n2", day=8),
 }
 
 

@@ -71,7 +71,7 @@ def test_device_types_are_listed_with_their_problems(wqlab: Wqlab, lab: FakeLab)
                 arch="x86_64",
                 emulated=True,
                 topology=topology,
-                layout=cpu_layout.described(topology),
+                layout=cpu_layout.declared_layout(topology),
                 devices=["a", "b"],
                 device_counts=DeviceCounts(good=1, busy=1, unchecked=0, quarantined=0),
                 free=1,

@@ -101,7 +101,7 @@ def test_failures_name_their_source() -> None:
 
 
 def log_of(*looks: tuple[SubmissionView, float]) -> str:
-    """What a log shows of views, each with the second at which it was seen."""
+    """Return the log of a sequence of views, each with the second at which it was shown."""
     now: list[float] = [0]
     text = io.StringIO()
     display = LogDisplay(Console(file=text, width=80), lambda: at(now[0]), lambda: now[0])

@@ -35,7 +35,7 @@ def test_follow_survives_a_server_restart(lab: FakeLab) -> None:
         lab.show(FINISHED)
         up.set()
         assert list(views)[-1] == FINISHED
-    assert lab.streams[-1] in {"0", "1"}, "it resumed behind what it had seen"
+    assert lab.streams[-1] in {"0", "1"}, "it resumed after the last event received"
 
 
 def test_follow_yields_changes_in_order_until_finished(lab: FakeLab, client: Client) -> None:

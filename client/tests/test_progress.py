@@ -24,9 +24,7 @@ def test_milestone_keys_are_unique_and_stay() -> None:
         keys = [milestone.key for milestone in milestones(view)]
         assert len(set(keys)) == len(keys)
         gone = known - set(keys)
-        assert all(key[0] in {"build", "run", "blocks"} for key in gone), (
-            "only what was passed through is not told again"
-        )
+        assert all(key[0] in {"build", "run", "blocks"} for key in gone), "only milestones of finished stages disappear"
         known |= set(keys)
 
 

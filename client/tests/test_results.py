@@ -76,7 +76,7 @@ def test_console_prints_the_chosen_boot(wqlab: Wqlab, lab: FakeLab) -> None:
     lab.answers[("GET", "/api/v1/runs/7/console")] = lambda request: Reply(
         body=f"boot {request.query['boot']}\x1b[m\r\n".encode(), content_type="text/plain"
     )
-    assert wqlab("console", "7").out == "boot 2\x1b[m\r\n", "into a pipe nothing is changed"
+    assert wqlab("console", "7").out == "boot 2\x1b[m\r\n", "output to a pipe is not escaped"
     assert wqlab("console", "7", "--boot", "1").out == "boot 1\x1b[m\r\n"
     ended = wqlab("console", "7", "--boot", "5")
     assert ended.code == 2

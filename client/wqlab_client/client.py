@@ -360,7 +360,7 @@ class Client:
         return self._get(list[SampleRow], path, f"samples of run {run_id}", {"format": "json"})
 
     def samples_csv(self, run_id: int) -> str:
-        """The run's samples as CSV: what `wqlab compare` reads."""
+        """Return the run's samples as CSV, the input format of `wqlab compare`."""
         response = self._transport.call(
             "GET",
             f"{API}/runs/{run_id}/samples",
@@ -371,11 +371,11 @@ class Client:
         return response.text
 
     def run_artifacts(self, run_id: int) -> list[Artifact]:
-        """What the run's boots left behind besides consoles and samples, such as raw output of the plan's script."""
+        """Return the artifacts of the run's boots, such as the raw output of the plan's script."""
         return self._get(list[Artifact], f"{API}/runs/{run_id}/artifacts", f"artifacts of run {run_id}")
 
     def run_artifact(self, run_id: int, artifact: Artifact) -> bytes:
-        """The bytes of one of them, at most a few MiB. Raises LabUnavailable when they are not what was announced."""
+        """Return an artifact's bytes, at most a few MiB. Raises LabUnavailable if their SHA-256 is wrong."""
         what = f"artifact {artifact.name} of run {run_id}"
         path = f"{API}/runs/{run_id}/artifacts/{artifact.sha256}"
         response = self._transport.call("GET", path, what=what, headers={"Accept": "*/*"})
@@ -413,7 +413,7 @@ class Client:
         return self._post(DeviceCheck, f"{API}/devices/{quote(name, safe='')}/check", f"check of {name}")
 
     def await_device_check(self, known: DeviceCheck) -> DeviceCheck:
-        """Wait for news of a check, at most CHECK_WAIT_S seconds, and return the check; `known` is what was seen."""
+        """Wait up to CHECK_WAIT_S seconds for a change of a check and return it; `known` is its last known state."""
         path = f"{API}/devices/{quote(known.device, safe='')}/checks/{known.id}"
         params: Params = {"seen": known.changes, "wait_s": CHECK_WAIT_S}
         return self._get(DeviceCheck, path, f"check {known.id} of {known.device}", params)

@@ -55,7 +55,7 @@ class LabHost:
     coordinator: str
     """Address of labgrid's coordinator, `host:port`."""
     devices: int
-    """Number of devices that are driven at once."""
+    """Maximum number of devices in use at once."""
     bin: Path = Path(sys.executable).parent
     """Folder of the programs that supervisord starts."""
 

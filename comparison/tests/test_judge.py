@@ -121,11 +121,11 @@ class TestExactCounts:
 
 
 class TestCorners:
-    def test_equal_non_integers(self):
+    def test_equal_non_integers_are_equivalent_from_six_blocks(self):
         assert one([33.5] * 6, [33.5] * 6).verdict is Verdict.EQUIVALENT
         assert one([33.5] * 5, [33.5] * 5).verdict is Verdict.INCONCLUSIVE
 
-    def test_constant_non_integers_that_differ(self):
+    def test_different_constant_non_integers_are_inconclusive(self):
         comparison = one([1.5] * 8, [2.5] * 8)
         assert comparison.verdict is Verdict.INCONCLUSIVE
         assert "no noise" in comparison.reason

@@ -6,7 +6,7 @@ from wqlab_comparison import significance
 from wqlab_comparison.power import blocks_that_decide, smallest_effect
 
 
-def test_blocks_that_decide():
+def test_blocks_that_decide_agree_with_the_sample_size_formula():
     # One sd per block against a threshold of one: equivalence at no effect takes (1.73 + .86)^2, about 10 blocks.
     assert blocks_that_decide(6, 0.0, 1.0, (-1.0, 1.0), 0.05) in range(8, 13)
     # An effect of one sd: (2.26 + .88)^2, about 10.
@@ -18,7 +18,7 @@ def test_blocks_that_decide():
 
 @pytest.mark.parametrize("blocks", [6, 8, 20, 90])
 def test_smallest_effect_is_the_inverse_of_blocks_that_decide(blocks: int) -> None:
-    """The two formulas are each other's inverse: a shade more is found with these blocks, a shade less needs more."""
+    """The two formulas are inverse: a slightly larger effect needs no more blocks, a slightly smaller one does."""
     smallest = smallest_effect(blocks, 0.01, significance.ALPHA)
     assert smallest is not None
 

@@ -17,7 +17,7 @@ def test_names_omit_what_all_cells_share() -> None:
     ]
 
 
-def test_reason_of_all_cells_names_everything() -> None:
+def test_reason_common_to_many_metrics_begins_with_everything() -> None:
     assert reasons([cell(metric=f"m{number}") for number in range(9)]) == ["everything: inconclusive: too few"]
 
 

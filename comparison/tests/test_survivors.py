@@ -118,7 +118,9 @@ class TestTables:
             ([33, 33], [3, 3, 3, 3], Verdict.IMPROVEMENT),
         ],
     )
-    def test_exact_counts_of_survivors(self, baseline: list[float], candidate: list[float], verdict: Verdict) -> None:
+    def test_imbalanced_discards_affect_exact_counts(
+        self, baseline: list[float], candidate: list[float], verdict: Verdict
+    ) -> None:
         found = one(baseline, candidate, **COUNT)
         assert (found.verdict, found.exact) == (verdict, True)
 

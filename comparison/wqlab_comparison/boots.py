@@ -71,7 +71,7 @@ class Lost(NamedTuple):
 
 @dataclass(frozen=True)
 class Pairs:
-    """Paired values in block order; `reference[i]` and `candidate[i]` belong together."""
+    """Paired values in block order; `reference[i]` and `candidate[i]` are one pair."""
 
     reference: list[float] = field(default_factory=list)
     candidate: list[float] = field(default_factory=list)
@@ -124,7 +124,7 @@ def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], ar
     boots = sorted(boot for boot in reference.keys() | candidate.keys() if boot.arm is arm)
     both = [boot for boot in boots if boot in reference and boot in candidate]
     lost = Lost(sum(boot not in reference for boot in boots), sum(boot not in candidate for boot in boots))
-    # A setting that was never measured has lost nothing.
+    # A setting that was never measured has no lost pairs.
     return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost if both else Lost())
 
 

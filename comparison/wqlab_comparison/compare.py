@@ -43,7 +43,7 @@ class TargetFacts:
     discarded: Mapping[Arm, int] = field(default_factory=dict)
     """Blocks discarded because a boot of this arm failed; not in the samples, even when they were repeated."""
     blocks_discarded: int = 0
-    """All of them, those that no boot's failure ended too."""
+    """All discarded blocks, including those discarded without a failed boot."""
 
 
 @dataclass(frozen=True)

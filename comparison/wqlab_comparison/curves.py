@@ -1,8 +1,8 @@
 """Compute curves of metrics over an ordered quantity, and the crossings of two settings.
 
 A crossing is claimed only between two points at which the sign of the difference is certain, each with its own 95 %
-interval (effect.py); points in between whose interval holds zero widen it. The intervals are not adjusted for the
-number of points and pairs: crossings explain, they are part of no verdict.
+interval (effect.py); points in between whose interval contains zero widen the crossing. The intervals are
+not adjusted for the number of points and pairs, because crossings do not affect verdicts.
 """
 
 from __future__ import annotations

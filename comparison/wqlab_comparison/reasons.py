@@ -15,9 +15,13 @@ _QUESTION = {Question.KERNEL: "kernels", Question.SETTING: "settings"}
 
 
 def reasons(comparisons: Sequence[Comparison]) -> list[str]:
-    """`l3_share (LOW scope=cache,strict=0): improvement: p .0021 adjusted, ...`, a sentence per reason, in the order of
-    the comparisons. Cells that nobody judges are not among them: the tables say so. First what speaks against a
-    verdict: a secondary metric that moved the other way."""
+    """Return one sentence per reason.
+
+    Example: `l3_share (LOW scope=cache,strict=0): improvement: p .0021 adjusted, ...`.
+
+    Secondary metrics that moved against a verdict come first, then the reasons in the order of the comparisons.
+    Explanatory metrics and cells without evidence are left out.
+    """
     judged = [cell for cell in comparisons if _is_judged(cell)]
     cells_by_reason: dict[tuple[Question, str], list[Comparison]] = {}
     for cell in judged:

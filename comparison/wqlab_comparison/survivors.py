@@ -29,7 +29,7 @@ def is_imbalanced(more: int, fewer: int) -> bool:
     A failure that has nothing to do with the side hits either with probability 1/2, so P(X >= more) is that of
     Binomial(more + fewer, 1/2) (Q. McNemar 1947, in its exact form; a pair is lost to its first failure).
     """
-    return more > fewer and float(bdtrc(more - 1, more + fewer, 0.5)) <= LEVEL + 1e-9  # 2 to 0 is LEVEL to the bit
+    return more > fewer and float(bdtrc(more - 1, more + fewer, 0.5)) <= LEVEL + 1e-9  # 2 to 0 gives exactly LEVEL
 
 
 def withhold_verdict(decision: Decision, lost: Lost, question: Question, reference: str, candidate: str) -> Decision:

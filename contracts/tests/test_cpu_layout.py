@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from wqlab_contracts.cpu_layout import LayoutBasis, described, measured
+from wqlab_contracts.cpu_layout import LayoutBasis, declared_layout, measured_layout
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Cluster, Topology
 
 
 def test_declared_topology_gives_a_layout() -> None:
-    layout = described(Topology(sockets=2, l3_per_socket=1, cores_per_l3=2, threads_per_core=2, numa_nodes=2))
+    layout = declared_layout(Topology(sockets=2, l3_per_socket=1, cores_per_l3=2, threads_per_core=2, numa_nodes=2))
     assert layout.basis is LayoutBasis.DESCRIBED
     assert layout.core == [0, 0, 1, 1, 2, 2, 3, 3]
     assert layout.thread == [0, 1] * 4
@@ -19,8 +19,9 @@ def test_declared_topology_gives_a_layout() -> None:
     assert layout.capacity is None
 
 
-def test_layout_with_smt_siblings_numbered_last() -> None:
-    layout = described(Topology(sockets=1, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numbering="smt_last"))
+def test_smt_last_numbering_puts_sibling_threads_after_all_cores() -> None:
+    topology = Topology(sockets=1, l3_per_socket=2, cores_per_l3=2, threads_per_core=2, numbering="smt_last")
+    layout = declared_layout(topology)
     assert layout.core == [0, 1, 2, 3, 0, 1, 2, 3]
     assert layout.thread == [0] * 4 + [1] * 4
     assert layout.l3 == [0, 0, 1, 1, 0, 0, 1, 1]
@@ -29,7 +30,7 @@ def test_layout_with_smt_siblings_numbered_last() -> None:
 
 @pytest.mark.parametrize("numbering", ["contiguous", "smt_last"])
 def test_declared_and_measured_layouts_of_one_topology_are_equal(numbering: str) -> None:
-    declared = described(
+    declared = declared_layout(
         Topology.model_validate(
             {
                 "sockets": 2, "l3_per_socket": 2, "cores_per_l3": 3, "threads_per_core": 2, "numa_nodes": 4,
@@ -37,7 +38,7 @@ def test_declared_and_measured_layouts_of_one_topology_are_equal(numbering: str)
             }
         )
     )  # fmt: skip
-    reported = measured(
+    reported = measured_layout(
         MeasuredTopology(
             cpus=declared.cpus, core=declared.core, l3=declared.l3, node=declared.node, package=declared.package
         )
@@ -51,25 +52,25 @@ def test_layout_has_capacities_of_big_little_cpus() -> None:
         cpus=4, core=[0, 1, 2, 3], l3=[0] * 4, node=[0] * 4, package=[0] * 4, cluster=[0, 0, 1, 1],
         capacity=[446, 446, 1024, 1024],
     )  # fmt: skip
-    assert measured(both).capacity == [446, 446, 1024, 1024]
-    assert measured(both).cluster == [0, 0, 1, 1]
+    assert measured_layout(both).capacity == [446, 446, 1024, 1024]
+    assert measured_layout(both).cluster == [0, 0, 1, 1]
     alike = both.model_copy(update={"capacity": [1024] * 4})
-    assert measured(alike).capacity is None, "equal CPUs need no capacities"
+    assert measured_layout(alike).capacity is None, "equal CPUs need no capacities"
 
 
 def test_online_cpus_keep_their_numbers() -> None:
     record = {"cpus": 2, "core": [0, 1], "l3": [0, 0], "node": [0, 0], "package": [0, 0]}
     whole = MeasuredTopology.model_validate(record)
-    assert (list(whole.numbers), measured(whole).numbers) == ([0, 1], None)
+    assert (list(whole.numbers), measured_layout(whole).numbers) == ([0, 1], None)
     gaps = MeasuredTopology.model_validate({**record, "online": [0, 2]})
-    assert gaps.numbers == measured(gaps).numbers == [0, 2]
+    assert gaps.numbers == measured_layout(gaps).numbers == [0, 2]
 
 
 LITTLE, BIG = Cluster(cores=4, capacity=400), Cluster(cores=2, capacity=1024)
 
 
 def test_clusters_without_l3_are_last_level_domains() -> None:
-    declared = described(Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[LITTLE, BIG]))
+    declared = declared_layout(Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[LITTLE, BIG]))
     assert declared.l3 == [0, 0, 0, 0, 1, 1]
     assert declared.last_level == "L2"
     assert declared.cluster is None, "clusters equal the last-level domains"
@@ -77,8 +78,8 @@ def test_clusters_without_l3_are_last_level_domains() -> None:
     assert set(declared.package) == {0}
 
 
-def test_clusters_with_a_common_l3() -> None:
-    declared = described(
+def test_clusters_with_a_common_l3_are_one_domain() -> None:
+    declared = declared_layout(
         Topology(sockets=1, l3_per_socket=1, cores_per_l3=6, threads_per_core=1, clusters=[LITTLE, BIG])
     )
     assert set(declared.l3) == {0}

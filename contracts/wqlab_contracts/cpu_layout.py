@@ -43,7 +43,7 @@ class CpuLayout(Message):
     """CPU capacity, 1024 for the strongest (big.LITTLE); null if all CPUs are alike or their capacity is unknown."""
 
 
-def described(topology: Topology) -> CpuLayout:
+def declared_layout(topology: Topology) -> CpuLayout:
     """Return the layout that a device type declares."""
     cores = topology.cores
     if topology.numbering == "smt_last":
@@ -72,7 +72,7 @@ def _spread(sizes: list[int]) -> list[int]:
     return [group for group, size in enumerate(sizes) for _ in range(size)]
 
 
-def measured(topology: MeasuredTopology) -> CpuLayout:
+def measured_layout(topology: MeasuredTopology) -> CpuLayout:
     """Return the layout that a booted kernel reported."""
     capacity = topology.capacity
     return CpuLayout(

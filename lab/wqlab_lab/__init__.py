@@ -1,1 +1,1 @@
-"""Starts and stops a whole lab on one machine. Knows the other rooms only by the commands they install."""
+"""Start and stop a whole lab on one machine. The other packages are used only through their commands."""

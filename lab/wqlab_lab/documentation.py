@@ -73,7 +73,7 @@ def build(cache: Path, checkout: Path = web.CHECKOUT) -> Path:
 
 def _render(folder: Path, checkout: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "-f", str(checkout / "mkdocs.yml"), "-d", str(folder)]
-    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # the hooks' folder may belong to somebody else
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}  # the hooks' folder may belong to another user
     result = subprocess.run(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )

@@ -68,11 +68,11 @@ interrupts() { # print function calls and reschedules so far, of all CPUs; - for
 
 interrupt_records() { # BEFORE AFTER, each from interrupts
 	echo "$1 $2" | $AWK '
-	function told(name, what, before, after) {
+	function print_value(name, what, before, after) {
 		if (before == "-") printf "unsupported\t%s\t/proc/interrupts of this kernel lists no %s interrupts\n", name, what
 		else printf "value\t%s\t%.0f\n", name, after - before
 	}
-	{ told("call_function_interrupts", "function call", $1, $3); told("reschedule_interrupts", "rescheduling", $2, $4) }' >&3
+	{ print_value("call_function_interrupts", "function call", $1, $3); print_value("reschedule_interrupts", "rescheduling", $2, $4) }' >&3
 }
 
 wakeups() { # print all wakeups so far, and those of a task on the waker's own CPU
@@ -100,7 +100,7 @@ trace_start() {
 	trace_reset && [ -d "$TRACING/events/csd/csd_queue_cpu" ] ||
 		{ lacking "this kernel has no event csd_queue_cpu" queued_wakeups; return 1; }
 	trace_write buffer_size_kb "$TRACE_KIB"
-	# Kernels that cannot filter by a function's name record the other calls as well; they are told apart below.
+	# Kernels that cannot filter by a function's name record the other calls as well; they are separated below.
 	trace_write events/csd/csd_queue_cpu/filter 'func.function == sched_ttwu_pending' ||
 		trace_write events/csd/csd_queue_cpu/filter 0
 	trace_write events/csd/csd_queue_cpu/enable 1

@@ -21,7 +21,7 @@ from .composefile import FILE, ROOT, MissingVariable, load
 
 DEVICES = 2
 DIFFERENT = {
-    # Each store's socket is in a volume of its own, which only those mount who may use it.
+    # The socket of each store is in a separate volume, mounted only by the services that may use the store.
     "postgres": {"/var/lib/wqlab/run": "/run/postgres"},
     # supervisord starts Redis through a link in the state folder; the image has it under /usr/local/bin.
     "redis": {
@@ -109,9 +109,9 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
 def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
     service, process = compose["services"][name], demo[name]
     different = DIFFERENT.get(name, {})
-    assert set(different) <= set(process.command), "an exception that is none any more"
+    assert set(different) <= set(process.command), "outdated exception"
     assert service["command"] == [different.get(word, word) for word in process.command]
-    # Where a command names a file without its folder.
+    # The command has a path relative to this directory.
     if str(process.directory) != "/var/lib/wqlab":
         assert service["working_dir"] == str(process.directory)
     assert service.get("stop_signal", "SIGTERM") == f"SIG{process.stop_signal}"
@@ -123,7 +123,7 @@ def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, A
     image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
     provided = {*image, *compose["services"][name]["environment"]}
     secret = {secret.upper() for secret in compose["services"][name].get("secrets", [])}
-    if name == "bench":  # the demo gives all of the worker's environment to all of the lab
+    if name == "bench":  # the demo sets the worker's variables for all programs of the lab
         secret.add("WQLAB_WORKER_TOKEN")
     assert set(demo[name].environment) <= provided | secret
 

@@ -32,7 +32,7 @@ def lab() -> Iterator[Containers]:
     store = cache / "containers"
     with tempfile.TemporaryDirectory(prefix="wqlab-compose-") as name:
         folder = Path(name)
-        # Sockets and volumes are below it, and the containers' user is not this one.
+        # Sockets and volumes are in this folder, and the containers run as another user.
         folder.chmod(0o711)
         script = copy_of_secrets_script(folder)
         subprocess.run(["sh", str(script)], check=True, capture_output=True)
@@ -75,7 +75,7 @@ def test_api_is_ready_and_serves_the_pages(up: Containers) -> None:
     assert page.headers["content-type"].startswith("text/html")
     [script] = re.findall(r'<script[^>]+src="([^"]+)"', page.text)[:1]
     assert httpx.get(f"{URL}{script}").headers["content-type"].startswith("text/javascript")
-    assert httpx.get(f"{URL}/api/v1/submissions").status_code == 401, "nobody reads without signing in"
+    assert httpx.get(f"{URL}/api/v1/submissions").status_code == 401, "reading needs a sign-in"
 
 
 def test_series_gets_a_report(up: Containers, token: str) -> None:

@@ -77,7 +77,7 @@ def test_added_device_joins_the_running_lab(lab: Lab, submissions: dict[str, int
 
 
 def test_settings_change_the_placement_of_work(lab: Lab, submissions: dict[str, int]) -> None:
-    """With four L3 domains chance is a quarter, but it was a half once under load; only strict is an invariant."""
+    """Four L3 domains give a share of 25 % by chance, once 50 % under load; only strict=1 gives a fixed share."""
     report = lab.finish(submissions["settings"])
     shares = comparisons(report, metric="local_l3_share", question="setting")
     assert {(c["scenario"], c["setting"]) for c in shares} == {

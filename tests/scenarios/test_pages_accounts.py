@@ -1,4 +1,4 @@
-"""Signing in, what each role may do, users and tokens: in the browser, refused or done by the server."""
+"""Sign-in, permissions of each role, users and tokens, in a browser with a real server."""
 
 from __future__ import annotations
 

@@ -62,6 +62,6 @@ def test_lost_connection_is_shown_and_recovers(person: MakePerson) -> None:
     expect(banner).to_be_hidden()
     visitor.settle()
     expect(page.get_by_role("row", name=re.compile("^tiny-1"))).to_be_visible()
-    # Chromium names each request that got nowhere, and the page what it could not show for that.
+    # Expected while offline: Chromium logs each failed request, and the page each part that it could not load.
     expected = re.compile("ERR_INTERNET_DISCONNECTED|The lab is not responding")
     visitor.errors[:] = [error for error in visitor.errors if not expected.search(error)]

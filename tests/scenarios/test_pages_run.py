@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
 def choose_target(page: Page, plan: str, device_type: str) -> None:
     for name in (plan, device_type):
-        # Its label lies over the box: the whole head of the card can be pressed.
+        # force: the label covers the checkbox, because the whole header of the card is clickable.
         page.get_by_role("checkbox", name=name, exact=True).check(force=True)
 
 
@@ -65,10 +65,10 @@ class Submitted:
             wait_for_report(each.page)
 
     def _live_console(self, page: Page) -> str:
-        """Check what the page shows of a boot in progress."""
+        """Check the page during a boot and return the console text."""
         console = page.get_by_role("group", name=re.compile("^Console of boot"))
         expect(page.get_by_role("heading", name=re.compile("^Console of boot"))).to_be_visible(timeout=RUN_TIMEOUT_MS)
-        page.get_by_role("button", name="Text", exact=True).click()  # a terminal draws only what is in sight
+        page.get_by_role("button", name="Text", exact=True).click()  # the terminal view has only the visible lines
         expect(console).to_contain_text("Linux version 6.12", timeout=RUN_TIMEOUT_MS)
         return console.inner_text()
 
@@ -193,7 +193,7 @@ def test_failing_device_is_shown_and_its_run_moves(lab: Lab, person: MakePerson)
         wait_for_report(page)
         assert page.evaluate("() => window.sameDocument")
         expect(page.get_by_role("region", name="Steps")).to_contain_text("attempt 2")
-        assert client.submission(submission).failure is None, "the other unit finished it"
+        assert client.submission(submission).failure is None, "the run passed on the other device"
     finally:
         lab.fault(device)
     expect(row).to_contain_text("good", timeout=RUN_TIMEOUT_MS)

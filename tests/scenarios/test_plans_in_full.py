@@ -51,6 +51,6 @@ def test_netperf_runs_on_both_networks(lab: Lab, submissions: dict[str, int]) ->
     report = lab.finish(submissions["netperf-stream"])
     received = comparisons(report, metric="recv")
     assert {c["scenario"].split("-")[1] for c in received} == {"lo", "netns"}
-    assert all(c["candidate"]["mean"] > 0 and c["effect"] is None for c in received), "values, and no more"
+    assert all(c["candidate"]["mean"] > 0 and c["effect"] is None for c in received), "means without effects"
     table = lab.wqlab("report", str(submissions["netperf-stream"]), "--format", "mmtests")
     assert "Amean" in table and "queued_wakeup_share-udp-lo-" in table

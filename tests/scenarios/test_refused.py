@@ -1,4 +1,4 @@
-"""What no device is needed for: a request with mistakes, a series that does not apply or does not compile."""
+"""Submissions that fail before a run: a request with mistakes, a series that does not apply or compile."""
 
 from __future__ import annotations
 

@@ -99,7 +99,9 @@ def test_interrupted_boot_is_an_infrastructure_failure(seen: Seen) -> None:
     assert lost[0].failure is not None
     assert lost[0].failure.kind is ErrorKind.INFRASTRUCTURE
     attempts = report_of(seen, "berlin").attempts
-    assert {attempt.failure.kind for attempt in attempts} == {ErrorKind.INFRASTRUCTURE}, "said, and said rightly"
+    assert {attempt.failure.kind for attempt in attempts} == {ErrorKind.INFRASTRUCTURE}, (
+        "the report lists the failure with its kind"
+    )
     assert report_of(seen, "boston").attempts == []
     assert [boot for boot in run_of(seen, "boston").boots if not boot.valid] == []
     for lab in LABS:

@@ -42,7 +42,7 @@ _PASSWD = b"build:x:1000:1000::/tmp:/bin/sh\n"
 
 
 class Stop(StrEnum):
-    """The limit because of which a command was killed."""
+    """The limit that a killed command exceeded."""
 
     TIME = "time"
     DISK = "disk"
@@ -72,7 +72,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finished:
-    """How a command ended."""
+    """Result of a command."""
 
     exit_code: int
     """128 + signal number if a signal ended the command."""

@@ -129,7 +129,7 @@ class Workspace:
     def lock(self, name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Hold the machine-wide lock `name`. Until it is free, `waiting` is called about once a second.
 
-        The kernel releases the lock if its holder dies.
+        The kernel releases the lock if its holder exits.
         """
         with (self._folder("locks") / name).open("a") as file:
             while not _try_lock(file.fileno()):
@@ -154,7 +154,7 @@ class Workspace:
                 marker.unlink(missing_ok=True)
 
     def _remove_abandoned(self, scratch: Path) -> None:
-        """Remove the temporary folders whose lock nobody holds."""
+        """Remove the temporary folders whose lock is free."""
         for marker in scratch.glob("*.lock"):
             with suppress(FileNotFoundError), marker.open("a") as file:
                 if _try_lock(file.fileno()):

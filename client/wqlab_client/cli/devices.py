@@ -128,7 +128,7 @@ def _type_row(device_type: DeviceTypeView) -> list[Text | str]:
 def quarantine(
     context: typer.Context,
     name: DeviceName,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="What is wrong with the device", show_default=False)],
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Reason for the quarantine", show_default=False)],
     as_json: JsonFlag = False,
 ) -> None:
     """Take a device out of the pool until it is released."""

@@ -63,7 +63,7 @@ def _row(lab: LabView, now: datetime) -> list[Text | str]:
 def invite(
     context: typer.Context,
     name: LabName,
-    valid: Annotated[str, typer.Option(help="How long the token is valid: 30m, 2h, 1d")] = "1h",
+    valid: Annotated[str, typer.Option(help="Validity of the token: 30m, 2h, 1d")] = "1h",
     again: Annotated[bool, typer.Option("--again", help="Replace the host that has joined")] = False,
     as_json: JsonFlag = False,
 ) -> None:
@@ -86,7 +86,7 @@ def join_lab(  # noqa: PLR0917 - typer's options
     url: Annotated[str, typer.Argument(metavar="URL", help="The server's URL", show_default=False)],
     token: Annotated[str, typer.Option(help="Join token that `wqlab lab invite` printed", show_default=False)],
     folder: Annotated[Path, typer.Option(help="Folder for the lab host's files")] = Path("wqlab-lab"),
-    devices: Annotated[int, typer.Option(min=1, max=1000, help="Number of devices that are driven at once")] = 1,
+    devices: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of devices in use at once")] = 1,
     coordinator: Annotated[str, typer.Option(help="Address of labgrid's coordinator")] = "127.0.0.1:20408",
     again: Annotated[bool, typer.Option("--again", help="Replace the credentials of a folder that has joined")] = False,
 ) -> None:

@@ -154,7 +154,7 @@ class TargetReport(Message):
     headline: str
     """The verdict in one sentence, with its figures."""
     reasons: list[str] = Field(default_factory=list)
-    """Reasons of the verdicts, each once; first secondaries that moved against a verdict."""
+    """Reasons of the verdicts, each once. Secondary metrics that moved against a verdict come first."""
     comparisons: list[Comparison]
     environment: Environment | None
     values: list[BootValue]

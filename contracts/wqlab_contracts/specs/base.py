@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, StringConstraints
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 CpuArch = Literal["x86_64", "arm64"]
 LastLevel = Literal["L3", "L2", "cluster", "package"]
-"""What the CPUs of a last-level cache domain share: the highest known cache, or a substitute if no cache is known."""
+"""Level that the CPUs of a last-level domain share: the highest known cache, or a substitute if no cache is known."""
 
 
 class Strict(BaseModel):

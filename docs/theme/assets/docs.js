@@ -1,4 +1,4 @@
-// Search in the documentation: the index and lunr are loaded when somebody types for the first time.
+// Search in the documentation: the index and lunr are loaded at the first key press.
 (() => {
   const root = new URL(document.currentScript.dataset.root.replace(/\/?$/, "/"), location.href);
   const query = document.getElementById("query");

@@ -71,7 +71,7 @@ def test_concurrent_attempts_are_counted(live: Live) -> None:
     assert sorted(answers) == [401] * most + [429] * 2 * most
 
 
-def test_limits_per_address_network_and_account(sessions: SessionFactory, live: Live) -> None:
+def test_attempts_are_limited_per_address_network_and_account(sessions: SessionFactory, live: Live) -> None:
     def count(account: str, address: str) -> timedelta | None:
         with transaction(sessions) as session:
             return throttle.count(session, throttle.attempt_of(account, address))

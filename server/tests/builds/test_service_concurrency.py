@@ -118,7 +118,7 @@ def test_two_build_workers_build_equal_content_once(lab: LabUnderTest, workers: 
     assert sorted(served.values()) == [SUBMISSIONS] * 2
     done = [line.split() for line in workers.read_text().splitlines()]
     assert Counter(key for _, key in done) == {build.key: 1 for build in builds}, "each content was built once"
-    assert {holder.partition("/")[0] for holder in applies if holder} == {"one", "two"}, "both were at work"
+    assert {holder.partition("/")[0] for holder in applies if holder} == {"one", "two"}, "both workers took part"
 
 
 def test_database_refuses_a_second_live_build_of_a_key(lab: LabUnderTest) -> None:

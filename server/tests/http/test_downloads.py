@@ -27,7 +27,7 @@ def store(settings: Settings) -> ArtifactStore:
         (ArtifactKind.RAW_OUTPUT, "a b.html", "application/octet-stream", "attachment; filename*=utf-8''a%20b.html"),
     ],
 )
-def test_media_type_and_file_name(
+def test_response_has_media_type_and_file_name(
     store: ArtifactStore, kind: ArtifactKind, name: str, media_type: str, disposition: str
 ) -> None:
     sha256, size = store.put_bytes(b"<script>alert(1)</script>")

@@ -41,7 +41,7 @@ def test_every_error_is_a_problem_document(url: str, status: int, words: str) ->
     assert "secret" not in problem.detail
 
 
-def test_json_pointer_escapes() -> None:
+def test_json_pointer_escapes_slash_and_tilde() -> None:
     assert json_pointer(["a/b", 0, "c~d"]) == "/a~1b/0/c~0d"
 
 

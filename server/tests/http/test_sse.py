@@ -13,7 +13,7 @@ from ..support.people import browser
 from ..support.scene import Scene
 
 
-def test_server_sent_event_framing() -> None:
+def test_server_sent_event_splits_data_at_line_feeds() -> None:
     assert server_sent_event(event="x", data="a\nb", event_id=3) == "id: 3\nevent: x\ndata: a\ndata: b\n\n"
 
 
@@ -26,7 +26,7 @@ SUBMISSIONS = "/api/v1/submissions"
 def test_stream_by_cookie_ends_when_the_user_is_disabled(
     live: Live, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """EventSource sends no header but the cookie."""
+    """EventSource sends only the cookie, no CSRF or Authorization header."""
     monkeypatch.setattr(sse, "REAUTHORIZE_S", 0.0)
     number = scene.submission()
     with (

@@ -10,7 +10,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind, JobState, Outcome
 from wqlab_contracts.messages import Failure
 from wqlab_server.jobs.errors import IllegalTransition
-from wqlab_server.jobs.state import ALLOWED, Ended, Retry, change_state, judge_job, queue_score
+from wqlab_server.jobs.state import ALLOWED, Ended, Retry, change_state, decide_job, queue_score
 
 
 @dataclass
@@ -37,7 +37,7 @@ def test_every_job_transition_is_allowed_or_refused(old: JobState, new: JobState
 
 def test_user_failure_is_never_retried() -> None:
     user = failure(ErrorKind.USER)
-    assert judge_job(Outcome.FAILED, user, attempts=1, bound=3, cancel_requested=False) == Ended(Outcome.FAILED, user)
+    assert decide_job(Outcome.FAILED, user, attempts=1, bound=3, cancel_requested=False) == Ended(Outcome.FAILED, user)
 
 
 def test_finished_jobs_never_change() -> None:
@@ -47,13 +47,13 @@ def test_finished_jobs_never_change() -> None:
 def test_infrastructure_failure_is_retried_while_attempts_are_left() -> None:
     lost = failure(ErrorKind.INFRASTRUCTURE)
     decisions = [
-        judge_job(Outcome.FAILED, lost, attempts=attempts, bound=3, cancel_requested=False) for attempts in (1, 2, 3)
+        decide_job(Outcome.FAILED, lost, attempts=attempts, bound=3, cancel_requested=False) for attempts in (1, 2, 3)
     ]
     assert decisions == [Retry(lost), Retry(lost), Ended(Outcome.FAILED, lost)]
 
 
 def test_canceled_job_is_not_retried() -> None:
-    decision = judge_job(Outcome.FAILED, failure(ErrorKind.INFRASTRUCTURE), attempts=1, bound=3, cancel_requested=True)
+    decision = decide_job(Outcome.FAILED, failure(ErrorKind.INFRASTRUCTURE), attempts=1, bound=3, cancel_requested=True)
     assert isinstance(decision, Ended)
     assert decision.outcome is Outcome.CANCELED
 

@@ -68,7 +68,7 @@ def test_only_a_release_ends_a_quarantine() -> None:
         ),  # passed, but the worker could not turn the power off
     ],
 )
-def test_health_after_an_attempt(
+def test_attempt_changes_device_health(
     old: DeviceHealth,
     purpose: RunPurpose,
     outcome: Outcome,

@@ -111,7 +111,7 @@ def test_taken_lab_name_needs_again(lab: LabUnderTest) -> None:
     refused = invite(lab, "far", 409)["detail"]
     assert "remove it first" in refused
     assert "--again" in refused
-    assert connect_to_broker(lab, given).ping(), "an invitation alone ends nothing"
+    assert connect_to_broker(lab, given).ping(), "an invitation does not revoke credentials"
     connected = connect_to_broker(lab, given)
     connected.ping()
     other = join(lab, invite(lab, "far", again=True)["token"])
@@ -119,7 +119,7 @@ def test_taken_lab_name_needs_again(lab: LabUnderTest) -> None:
         connected.ping()
         connected.ping()
     lab.worker.token = given["worker_token"]
-    assert lab.worker.request("GET", "labs/far/leases").status_code == 401, "the host before it"
+    assert lab.worker.request("GET", "labs/far/leases").status_code == 401, "the token of the previous host is revoked"
     lab.worker.token = other["worker_token"]
     assert lab.worker.request("GET", "labs/far/leases").status_code == 200
     invite(lab, "a%20b", 422)
@@ -176,7 +176,7 @@ def test_sync_keeps_correct_users_and_replaces_others(lab: LabUnderTest, redis: 
     broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "resetkeys")
     assert broker.sync_users(redis, {"far": digest}) == ["far"], "other rules"
     broker.client(redis).execute_command("ACL", "SETUSER", "lab-far", "+get")
-    assert broker.sync_users(redis, {"far": digest}) == ["far"], "more than it should"
+    assert broker.sync_users(redis, {"far": digest}) == ["far"], "an additional permission"
     assert broker.sync_users(redis, {"far": digest}) == []
 
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.integration
 
 
 def queued(scene: Scene, sessions: SessionFactory, *owners: str) -> list[int]:
-    """A run of each owner that waits for a device; their ids."""
+    """Queue one run for each owner and return the run ids."""
     found = []
     for owner in owners:
         run_id = scene.run_id(scene.submission(owner))
@@ -68,7 +68,7 @@ def test_queue_position_equals_that_of_the_runs_page(
 def ran(
     scene: Scene, sessions: SessionFactory, device: str, hours_ago: float, took_h: float | None = 1.0, **changes: Any
 ) -> int:
-    """A submission's run that had `device` for a while."""
+    """Create a run with one attempt on `device` and return its id."""
     run_id = scene.run_id(scene.submission())
     with transaction(sessions) as session:
         started = clock(session) - timedelta(hours=hours_ago)
@@ -204,9 +204,9 @@ def test_requested_check_is_run(client: httpx.Client, scene: Scene, sessions: Se
     assert [(run.wanted_device, run.purpose) for run in runs] == [("tiny-2", RunPurpose.HEALTH_CHECK)]
     view = DeviceView.model_validate_json(client.get("/api/v1/devices/tiny-2").content)
     assert (view.check_requested_at, view.health_check) == (None, runs[0].id)
-    assert order(scene, sessions) == [], "asked for once, ordered once"
+    assert order(scene, sessions) == [], "one request orders one check"
     client.post("/api/v1/devices/tiny-2/health-check")
-    assert order(scene, sessions) == [], "the check that waits is the check"
+    assert order(scene, sessions) == [], "a waiting check is not ordered again"
 
 
 def order(scene: Scene, sessions: SessionFactory) -> list[Run]:

@@ -24,7 +24,7 @@ def test_rates_are_per_second_between_samples_and_zero_in_a_pause() -> None:
     assert series["events"].totals == {"started": 31, "completed": 30, "cpu_us": 2500}
 
 
-def test_last_repetition_of_each_cell_with_both_arms() -> None:
+def test_cell_has_the_last_repetition_of_both_arms() -> None:
     early = row(1.0, "events", 99, repetition=0, phase="warmup")
     note = Row.model_validate({**row(1.0, "", 0).model_dump(), "values": {}, "note": "cut short"})
     cells = workqueue_cells(
@@ -42,7 +42,7 @@ def test_last_repetition_of_each_cell_with_both_arms() -> None:
     assert cells[0].notes == ["candidate: cut short"]
 
 
-def test_only_the_busiest_workqueues_with_limited_points() -> None:
+def test_cell_is_limited_to_the_busiest_workqueues_and_a_number_of_points() -> None:
     names = [f"wq{number}" for number in range(MAX_WORKQUEUES + 3)]
     table = write(row(moment, name, moment * (at + 1)) for moment in range(1, 500) for at, name in enumerate(names))
     (cell,) = workqueue_cells({Arm.BASELINE: (0, table)})

@@ -153,7 +153,7 @@ def cell(client: httpx.Client, run_id: int, **query: str) -> CellValues:
     return CellValues.model_validate_json(answer.content)
 
 
-def test_values_of_a_cell_by_boot(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+def test_cell_values_are_listed_by_boot(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     scene.devices()
     run_id = scene.measured(scene.submission(), {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
     found = cell(client, run_id, metric="locks", setting="scope=system")

@@ -9,7 +9,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure, RunResult
 from wqlab_server.jobs.state import Ended, Retry
-from wqlab_server.runs.state import judge_run
+from wqlab_server.runs.state import decide_run
 
 MEASURE = RunPurpose.MEASURE
 
@@ -26,7 +26,7 @@ def judge(
     cancel: bool = False,
     study: bool = False,
 ) -> Retry | Ended:
-    return judge_run(
+    return decide_run(
         result,
         MEASURE,
         baseline_failures,

@@ -137,7 +137,7 @@ def test_pages_are_complete_while_submissions_are_added(client: httpx.Client, sc
     assert seen == ids[::-1]
 
 
-def test_filters_of_the_list(client: httpx.Client, scene: Scene) -> None:
+def test_list_is_filtered(client: httpx.Client, scene: Scene) -> None:
     mine = scene.submission(owner="alice")
     named = scene.submission(
         owner="bob", request=REQUEST | {"series": {"mbox": {"text": MBOX.replace("faster", "99% 'slower'_")}}}

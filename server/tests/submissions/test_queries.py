@@ -136,14 +136,14 @@ def crowd(scene: Scene, sessions: SessionFactory) -> dict[str, int]:
         ({"q": "faster", "sort": "oldest", "active": "false"}, ["faster"]),
     ],
 )
-def test_filters_and_orders(
+def test_list_is_filtered_and_sorted(
     client: httpx.Client, crowd: dict[str, int], query: dict[str, str], names: list[str]
 ) -> None:
     by_id = {number: name for name, number in crowd.items()}
     assert [by_id[number] for number in ids(client, **query)] == names
 
 
-def test_filter_by_date(client: httpx.Client, crowd: dict[str, int], sessions: SessionFactory) -> None:
+def test_list_is_filtered_by_date(client: httpx.Client, crowd: dict[str, int], sessions: SessionFactory) -> None:
     with sessions() as session:
         at = {row.id: row.created_at for row in session.scalars(select(Submission))}
     since = at[crowd["slower"]].isoformat()
@@ -152,7 +152,7 @@ def test_filter_by_date(client: httpx.Client, crowd: dict[str, int], sessions: S
     assert ids(client, since=until) == [crowd["branch"], crowd["study"]]
 
 
-def test_filter_by_id(client: httpx.Client, crowd: dict[str, int]) -> None:
+def test_list_is_filtered_by_id(client: httpx.Client, crowd: dict[str, int]) -> None:
     assert crowd["study"] in ids(client, q=str(crowd["study"]))
 
 

@@ -106,7 +106,7 @@ def test_fewer_scenarios_reduce_the_boot_time() -> None:
 def test_quote_uses_the_plans_times_without_measurements() -> None:
     found = quote(request(target_of(measured=None)), lab_state(GOOD))
     (target,) = found.targets
-    assert target.boot_s == 202 + 4 * 60 + 4 * 10, "limits of booting, the limit of one scenario, the time of the other"
+    assert target.boot_s == 202 + 4 * 60 + 4 * 10, "boot timeouts, timeout of one scenario, run time of the other"
     assert (target.basis, target.measured_boots, found.basis) == (QuoteBasis.PLANNED, 0, QuoteBasis.PLANNED)
     assert "not measured yet" in target.basis_text
 

@@ -64,7 +64,7 @@ def side(number: int, *figures: Comparison, request: dict[str, Any] | None = Non
         (None, None, "none"),
     ],
 )
-def test_change_of_a_verdict(first: str | None, second: str | None, change: str) -> None:
+def test_verdict_change_is_classified(first: str | None, second: str | None, change: str) -> None:
     verdicts = [Verdict(each) if each else None for each in (first, second)]
     (pair,) = compare(side(1, figure(verdicts[0])), side(2, figure(verdicts[1]))).figures
     assert pair.change == change
@@ -88,7 +88,7 @@ def test_figures_without_evidence_have_no_change() -> None:
     assert pair.change is FigureChange.NONE
 
 
-def test_figures_of_only_one_submission() -> None:
+def test_figure_of_only_one_submission_is_marked() -> None:
     found = compare(side(1, figure(), figure(scenario="b")), side(2, figure(scenario="c"), figure()))
     assert [(pair.scenario, pair.change) for pair in found.figures] == [
         ("a", FigureChange.SAME),

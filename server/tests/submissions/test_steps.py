@@ -73,7 +73,7 @@ def test_failed_attempts_are_listed_in_order(client: httpx.Client, scene: Scene,
     assert (boot.what, boot.run_id, boot.failure.summary) == ("run", run_id, "panic in flush")
 
 
-def test_block_states(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
+def test_blocks_have_the_states_of_their_boots(client: httpx.Client, scene: Scene, sessions: SessionFactory) -> None:
     scene.devices()
     number = scene.submission(request=REQUEST | {"blocks": 3})
     run_id = scene.run_id(number)

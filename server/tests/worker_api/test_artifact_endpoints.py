@@ -30,7 +30,7 @@ def test_lab_token_downloads_only_kernels_of_its_runs(lab: LabUnderTest, run: Ru
     assert [ask(far, kernel.sha256, method) for method in ("GET", "HEAD")] == [403, 403]
     lab.expire("runs", run.job.run_id)
     lab.tick()
-    assert ask(near, kernel.sha256) == 403, "its run was given back"
+    assert ask(near, kernel.sha256) == 403, "its run has expired"
 
 
 def test_artifact_download_is_resumed(lab: LabUnderTest, run: RunSession) -> None:

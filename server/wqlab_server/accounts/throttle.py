@@ -1,6 +1,6 @@
 """Sign-in throttle: attempts are counted before the password is checked, and uncounted if it was right.
 
-There are three counters, so that nobody can guess many passwords and nobody can lock another user out: few attempts at
+There are three counters, so that a client can neither guess many passwords nor lock out another user: few attempts at
 one account from one address, more from one address at all accounts, and a limit for one account from all addresses.
 Unknown user names are counted as well, so that a refusal does not reveal whether a user exists.
 """

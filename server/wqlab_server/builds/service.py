@@ -27,7 +27,7 @@ from wqlab_contracts.specs import CpuArch, KernelRecipe
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..jobs.errors import StaleFence, infrastructure_failure
-from ..jobs.state import Ended, Retry, judge_job
+from ..jobs.state import Ended, Retry, decide_job
 from ..models import Apply, ArtifactLink, Build, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
@@ -320,7 +320,7 @@ def judge_expired(job: Apply | Build, settings: Settings) -> Retry | Ended:
 
 
 def _judge(job: Apply | Build, outcome: Outcome, failure: Failure | None, settings: Settings) -> Retry | Ended:
-    return judge_job(
+    return decide_job(
         outcome,
         failure,
         attempts=job.attempts,

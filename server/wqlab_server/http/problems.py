@@ -106,7 +106,7 @@ def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def install(app: FastAPI) -> None:
-    """Registers the handlers on `app`; nothing it answers with an error status has another shape afterwards."""
+    """Register handlers on `app`, so that every error response is a problem document."""
     app.add_exception_handler(ApiProblem, _on_problem)
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)

@@ -52,7 +52,7 @@ The documentation is not built.
 
 
 class _Pages(Route):
-    """A route for every path but the reserved ones, for which it also answers no 405."""
+    """A route for every path that is not reserved. It never matches a reserved path, not even to answer 405."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         if scope["type"] == "http" and scope["path"].removeprefix("/").partition("/")[0] in RESERVED:

@@ -60,7 +60,7 @@ class Ended:
     failure: Failure | None
 
 
-def judge_job(
+def decide_job(
     outcome: Outcome, failure: Failure | None, *, attempts: int, bound: int, cancel_requested: bool
 ) -> Retry | Ended:
     """Decide whether an apply or build is retried or ends, from the result of one attempt.

@@ -91,7 +91,7 @@ def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, probl
         arch=spec.arch,
         emulated=spec.emulated,
         topology=spec.topology,
-        layout=cpu_layout.described(spec.topology),
+        layout=cpu_layout.declared_layout(spec.topology),
         devices=[unit.name for unit in spec.units],
         device_counts=device_counts,
         free=device_counts.good + device_counts.unchecked,

@@ -75,7 +75,7 @@ def after_attempt(
 
 @dataclass(frozen=True)
 class CheckableDevice:
-    """A device of the pool with what decides whether to check it."""
+    """A device of the pool, with the data that determines if it is checked."""
 
     name: str
     device_type: str

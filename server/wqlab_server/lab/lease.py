@@ -97,16 +97,16 @@ def extend(session: Session, run: Run, now: datetime, settings: Settings) -> Non
     lease.expires_at = run.expires_at
 
 
-def release(session: Session, run: Run, *, given_back: bool) -> Device | None:
+def release(session: Session, run: Run, *, device_released: bool) -> Device | None:
     """End the run's lease and return its device, locked; None without a lease.
 
-    `given_back`: the holder reported that it has released the device.
+    `device_released`: the holder reported that it has released the device.
     """
     lease = session.scalar(select(Lease).where(Lease.run_id == run.id).with_for_update())
     if lease is None:
         return None
     device = session.scalars(select(Device).where(Device.name == lease.device_name).with_for_update()).one()
-    if given_back:
+    if device_released:
         device.dirty = False
     session.delete(lease)
     session.flush()

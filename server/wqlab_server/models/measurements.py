@@ -30,7 +30,7 @@ class Sample(Base):
 
 
 class Finding(Base):
-    """Something a detector saw on a boot's console."""
+    """A kernel report that a detector found on a boot's console."""
 
     __tablename__ = "findings"
     __table_args__ = (UniqueConstraint("boot_id", "kind", "console_offset", "title"),)

@@ -99,7 +99,7 @@ class RunAttempt(Base):
 
 
 class BlockAttempt(Base):
-    """How one attempt of a block ended: finished, or discarded with a reason."""
+    """Result of one attempt of a block: finished, or discarded with a reason."""
 
     __tablename__ = "block_attempts"
 

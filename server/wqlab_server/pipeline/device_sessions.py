@@ -20,7 +20,7 @@ from ..lab import health, lease
 from ..lab import service as lab_service
 from ..models import Boot, Device, Run, RunAttempt
 from ..runs import service as runs
-from ..runs.state import judge_run
+from ..runs.state import decide_run
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import emit, emit_run_state
@@ -83,7 +83,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     bound = settings.run_attempts
     if run.purpose is RunPurpose.HEALTH_CHECK:
         bound = 1 if result.device_suspect else HEALTH_CHECK_ATTEMPTS
-    ended = judge_run(
+    ended = decide_run(
         result,
         run.purpose,
         runs.baseline_failures(session, run.id),
@@ -94,7 +94,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     )
     if _is_complete_despite_failure(session, run, ended):
         ended = Ended(Outcome.PASSED, None)
-    device = lease.release(session, run, given_back=not lost)
+    device = lease.release(session, run, device_released=not lost)
     if device is not None:
         _update_device_health(session, run, device, result, ended, settings=settings, lost=lost)
         out_of_pool = device.health is DeviceHealth.QUARANTINED

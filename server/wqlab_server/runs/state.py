@@ -12,7 +12,7 @@ from ..jobs.errors import canceled_failure
 from ..jobs.state import Ended, Retry
 
 
-def judge_run(
+def decide_run(
     result: RunResult,
     purpose: RunPurpose,
     baseline_failures: Collection[Failure],

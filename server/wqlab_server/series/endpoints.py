@@ -37,7 +37,7 @@ def inspect_series(body: MboxSeries, _: Reader) -> SeriesInspection:
     """Inspect an mbox: its patches and its problems. The mbox is not stored, and no code in it is run."""
     if not _concurrent_inspections.acquire(timeout=_QUEUE_TIMEOUT_S):
         raise ApiProblem(
-            503, "other mailboxes are being inspected; try again in some seconds", headers={"Retry-After": "2"}
+            503, "other mailboxes are being inspected; try again in a few seconds", headers={"Retry-After": "2"}
         )
     try:
         return inspect(body.text)

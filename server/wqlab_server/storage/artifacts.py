@@ -203,7 +203,7 @@ def _make_s3_store(url: str, options: Path | None) -> S3Store:
     # obstore takes connection options separately, although all variables in the environment begin with AWS_.
     client = {name: given.pop(f"aws_{name}") for name in _CONNECTION_OPTIONS if f"aws_{name}" in given}
     try:
-        # Options that are not in the file, obstore takes from the environment (AWS_ACCESS_KEY_ID and so on).
+        # obstore takes options that are not in the file from the environment (AWS_ACCESS_KEY_ID and so on).
         return S3Store.from_url(
             url, config=cast(Any, given), client_options=cast(Any, client or None), retry_config=cast(Any, _RETRIES)
         )

@@ -21,7 +21,7 @@ EVENT_BATCH = 500
 """Number of events read at once; a stream reads further batches until one has fewer."""
 
 MAX_COUNT = 10_000
-"""Limit of the total of a list. Nobody pages through more, and counting them would cost more than reading the page."""
+"""Limit of the total of a list. Users do not page further, and counting all rows would cost more than the page."""
 
 
 class Sort(StrEnum):

@@ -286,7 +286,7 @@ def device_view(
         if lease is None
         else LeaseView(run_id=lease.run_id, holder=lease.holder, fence=lease.fence, expires_at=lease.expires_at),
         measured_topology=row.measured_topology,
-        layout=cpu_layout.measured(row.measured_topology) if row.measured_topology else None,
+        layout=cpu_layout.measured_layout(row.measured_topology) if row.measured_topology else None,
         health_check=check,
         check_requested_at=row.check_requested_at,
         backend=row.backend,

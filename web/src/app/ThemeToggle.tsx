@@ -4,7 +4,7 @@ import { type ThemeChoice, useThemeChoice } from "./theme";
 const NEXT: Record<ThemeChoice, ThemeChoice> = { auto: "light", light: "dark", dark: "auto" };
 const NAME: Record<ThemeChoice, string> = { auto: "system", light: "light", dark: "dark" };
 
-/** Button that cycles through the three themes; its accessible name tells the current one. */
+/** Button that cycles through the three themes; its accessible name contains the current theme. */
 export function ThemeToggle() {
   const [choice, choose] = useThemeChoice();
   const label = `Theme: ${NAME[choice]}. Switch to ${NAME[NEXT[choice]]}.`;

@@ -163,7 +163,7 @@ export function LogView(props: LogViewProps) {
             label="Copy link"
             name={address.line === null ? "Copy link to this log" : `Copy link to line ${address.line}`}
           />
-          <CopyButton text={() => log.plainText()} label="Copy all" name="Copy the whole log" />
+          <CopyButton text={() => log.plainText()} label="Copy all" name="Copy all lines of the log" />
           <a className={classes.button} href={download.href} download={download.file}>
             Download
           </a>

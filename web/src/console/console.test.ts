@@ -91,7 +91,7 @@ test("a log of 10 MB is read and searched completely", () => {
   expect(log.lineAt(log.bytes - 1)).toBe(many);
 });
 
-/** A fake terminal buffer: for each row, whether it continues a line. */
+/** A fake terminal buffer: for each row, true if it continues the line above. */
 const buffer = (wrapped: boolean[]): Rows => ({
   baseY: wrapped.length - 1,
   cursorY: 0,

@@ -63,7 +63,7 @@ esac
 
 @dataclass
 class DeviceLab:
-    """Everything a session needs, with methods to disturb it."""
+    """Services that a device session needs, with methods to inject faults."""
 
     state: Path
     coordinator: str
@@ -323,7 +323,7 @@ def device_lab(golden: Golden, tmp_path_factory: pytest.TempPathFactory) -> Iter
     )
     with ExitStack() as cleanup:
         cleanup.callback(lab.stop_all)
-        # Asked to end, it takes five seconds.
+        # SIGKILL, because the coordinator takes five seconds to handle SIGTERM.
         cleanup.callback(lambda: lab.kill("coordinator"))
         lab.ssh_key.parent.mkdir()
         lab.command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(lab.ssh_key))

@@ -68,11 +68,11 @@ class LavaLab:
         answer = httpx.post(f"{self.trial.url}/api/v0.2/jobs/validate/", json={"definition": definition})
         return str(answer.json()["message"])
 
-    def given_back(self) -> None:
-        """Check that LAVA has the device back and no job of this lab is left."""
+    def assert_released(self) -> None:
+        """Assert that the device is idle in LAVA and that this lab has no unfinished job."""
         lava = self.rest()
         assert lava.unfinished(lava.user()) == []
         deadline = time.monotonic() + GIVEN_BACK_S
         while next(each for each in lava.devices() if each.hostname == self.device).state != "Idle":
-            assert time.monotonic() < deadline, "the device does not come free"
+            assert time.monotonic() < deadline, "the device is not released"
             time.sleep(0.5)

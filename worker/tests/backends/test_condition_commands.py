@@ -98,7 +98,7 @@ def test_missing_condition_fails_only_if_required(tmp_path: Path) -> None:
     ],
 )
 def test_refused_value_is_read_back(tmp_path: Path, name: str, value: str, found: str, satisfied: bool) -> None:
-    """The kernel accepted the value for all files but one."""
+    """The kernel accepted the value for all files except one."""
     root = tree(tmp_path, RYZEN)
     changes, _ = applied(root, MEASURING)
     last = [change for change in changes if name in change.path or "smp_affinity" in change.path * (name[0] == "i")][-1]

@@ -40,7 +40,7 @@ class Target:
 
     job: Callable[..., RunJob]
     backend: Callable[[], Backend]
-    given_back: Callable[[], None]
+    assert_released: Callable[[], None]
     facts: dict[str, str]
     """Facts that the lab adds to each boot's environment."""
 
@@ -49,7 +49,7 @@ class Target:
             stop = Stop()
             stop.extend(time.monotonic() + 800)
         result = self.backend().execute(job, job.blocks, sink, stop)
-        self.given_back()
+        self.assert_released()
         return result
 
 
@@ -57,16 +57,16 @@ class Target:
 def target(request: pytest.FixtureRequest) -> Iterator[Target]:
     if request.param == "lava":
         lava: LavaLab = request.getfixturevalue("lava_lab")
-        yield Target(lava.job, lava.backend, lava.given_back, {"LAVA": f"2026.10 at {lava.trial.url}"})
+        yield Target(lava.job, lava.backend, lava.assert_released, {"LAVA": f"2026.10 at {lava.trial.url}"})
         return
     lab: DeviceLab = request.getfixturevalue("device_lab")
     lab.faults("tiny-1")
 
-    def given_back() -> None:
+    def assert_released() -> None:
         assert lab.holder("tiny-1") is None, "the place is released"
         assert not lab.powered("tiny-1"), "the device is off"
 
-    yield Target(lab.job, lab.backend, given_back, {"emulator": lab.bench["emulator"]})
+    yield Target(lab.job, lab.backend, assert_released, {"emulator": lab.bench["emulator"]})
 
 
 def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
@@ -78,7 +78,7 @@ def with_arguments(job: RunJob, arguments: str, **boot: object) -> RunJob:
 
 
 @pytest.mark.nightly  # each submission of tests/scenarios is such a run, on both backends
-def test_blocks_of_alternating_boots(target: Target) -> None:
+def test_run_completes_blocks_of_alternating_boots(target: Target) -> None:
     sink = RecordingSink()
     job = target.job([[Arm.BASELINE, Arm.CANDIDATE], [Arm.CANDIDATE]], run_id=201)
     assert target.execute(job, sink) == RunResult(outcome=Outcome.PASSED)
@@ -97,7 +97,7 @@ def test_blocks_of_alternating_boots(target: Target) -> None:
         assert console.count(b"Linux version") == 2, "golden system and variant, from the first line on"
         assert b"wqlab-ready token=" + boot.token.encode() in console
     assert [event.block for event in sink.of(BlockFinished)] == [0, 1]
-    # The script says `cache` whatever it was sink: the other setting was silently replaced.
+    # The script always reads back `cache`, so the other setting counts as replaced by the kernel.
     assert {event.setting for event in sink.of(Unsupported)} == {"scope=system"}
     for finished in sink.of(BootFinished):
         assert finished.workload_s > 0
@@ -105,7 +105,7 @@ def test_blocks_of_alternating_boots(target: Target) -> None:
     assert sum("output-block" in name for name in sink.artifacts) == 3
 
 
-@pytest.mark.nightly  # kernels that die are in tests/scenarios too
+@pytest.mark.nightly  # tests/scenarios also has kernels that panic
 def test_panic_at_boot_is_a_kernel_failure(target: Target) -> None:
     sink = RecordingSink()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=202), "rdinit=/nowhere init=/nowhere")
@@ -114,11 +114,11 @@ def test_panic_at_boot_is_a_kernel_failure(target: Target) -> None:
     assert {finding.kind for finding in sink.of(Finding) if finding.fatal} == {FindingKind.PANIC}
     assert "panic" in result.failure.summary
     assert not sink.of(BootVerified)
-    assert [event.attempt for event in sink.of(BlockDiscarded)] == [0, 1], "once more, and then it is believed"
+    assert [event.attempt for event in sink.of(BlockDiscarded)] == [0, 1], "the failure is confirmed by a second boot"
 
 
 @pytest.mark.nightly  # test_labgrid_device.py tests it without a device
-def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
+def test_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> None:
     sink = RecordingSink()
     job = with_arguments(target.job([[Arm.CANDIDATE]], run_id=203), "rdinit=/bin/sleep -- 9999", variant_timeout_s=15)
     result = target.execute(job, sink)
@@ -127,7 +127,7 @@ def test_a_kernel_that_does_not_come_up_in_time_is_a_hang(target: Target) -> Non
     assert {finding.kind for finding in sink.of(Finding) if finding.fatal} == {FindingKind.HANG}
 
 
-@pytest.mark.nightly  # kernels that die are in tests/scenarios too
+@pytest.mark.nightly  # tests/scenarios also has kernels that panic
 def test_panic_under_load_is_a_kernel_failure(target: Target) -> None:
     sink = RecordingSink()
     job = target.job([[Arm.CANDIDATE]], run_id=204)
@@ -142,7 +142,7 @@ def test_panic_under_load_is_a_kernel_failure(target: Target) -> None:
         assert sink.consoles[panic.boot][panic.console_offset :].startswith(first)
 
 
-@pytest.mark.nightly  # test_swapped_kernel.py has a bench do this at each turn
+@pytest.mark.nightly  # test_swapped_kernel.py tests it at each step, on the bench
 def test_unexpected_kernel_is_an_infrastructure_failure(target: Target) -> None:
     sink = RecordingSink()
     job = target.job([[Arm.CANDIDATE]], run_id=205, build_id="00" * 20)

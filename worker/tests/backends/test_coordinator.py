@@ -1,4 +1,4 @@
-"""Hold a labgrid place among people, dead sessions and coordinator restarts."""
+"""Hold a labgrid place despite other users, dead sessions and coordinator restarts."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _client(lab: DeviceLab, *arguments: str) -> list[str]:
     return ["labgrid-client", "-x", lab.coordinator, "-p", PLACE, *arguments]
 
 
-def test_acquire_and_release(device_lab: DeviceLab) -> None:
+def test_place_is_acquired_and_released(device_lab: DeviceLab) -> None:
     with HeldPlace(device_lab, 1) as held:
         assert device_lab.holder(PLACE) == held.name
         assert {resource.cls for resource in held.hold.resources} >= {
@@ -66,7 +66,7 @@ def test_dead_session_is_released_but_not_a_person(device_lab: DeviceLab) -> Non
         with pytest.raises(DeviceFailure) as caught, HeldPlace(device_lab, 3):
             pass
         assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE
-        assert not caught.value.suspect, "the device is fine, somebody works on it"
+        assert not caught.value.suspect, "a person holds the place; that is no fault of the device"
         assert "labgrid-client" in caught.value.failure.advice
     finally:
         device_lab.command(*_client(device_lab, "release"))
@@ -77,7 +77,7 @@ def test_a_newer_holder_ends_the_older_session(device_lab: DeviceLab) -> None:
         assert older.changed.wait(10)
         assert "taken away" in str(older.hold.lost())
         older.hold.release()
-        assert device_lab.holder(PLACE) == newer.name, "the older one's release does not free it"
+        assert device_lab.holder(PLACE) == newer.name, "releasing the older hold does not free the place"
 
 
 def test_place_is_acquired_again_after_coordinator_restart(device_lab: DeviceLab) -> None:
@@ -85,7 +85,7 @@ def test_place_is_acquired_again_after_coordinator_restart(device_lab: DeviceLab
         _restart(device_lab)
         until(lambda: device_lab.holder(PLACE) == held.name, "the hold")
         assert held.hold.lost() is None
-        # ... and somebody who takes it in spite of that is noticed.
+        # Losing the place to another client is still noticed.
         device_lab.command(*_client(device_lab, "release", "--kick"))
         assert held.changed.wait(10)
         assert held.hold.lost()

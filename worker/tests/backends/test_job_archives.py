@@ -48,7 +48,7 @@ def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path
     (programs := tmp_path / "programs").mkdir()
     shutil.unpack_archive(tmp_path / "overlay.tar", lab)
     for name in ON_DEVICE:
-        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/told\n')
+        (programs / name).write_text(f'#!/bin/sh\necho "{name} $*" >> {tmp_path}/calls\n')
         (programs / name).chmod(0o755)
     for name in ("probe", "conditions"):
         (lab / name).write_text("")
@@ -57,7 +57,7 @@ def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path
     command = ["/bin/sh", "-c", measure, "measure", "b0", "0", "baseline", "http://w"]
     environment = {"PATH": f"{programs}:/usr/bin:/bin"}
     subprocess.run(command, env=environment, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    commands = (tmp_path / "told").read_text().splitlines()
+    commands = (tmp_path / "calls").read_text().splitlines()
     assert ("lava-test-raise b0" in commands) is raised
     assert any(line.startswith("lava-test-case b0.uploaded.") and line.endswith("pass") for line in commands)
     called = [line.split()[1].rpartition(".")[2] for line in commands if line.endswith(" --units s")]

@@ -38,7 +38,7 @@ MEASURING = [
 
 
 class EndedLava:
-    """LAVA whose job has ended with this log."""
+    """Fake LAVA server whose job has ended with the given log."""
 
     def __init__(self, story: list[str], health: str, error: tuple[str, str] | None) -> None:
         self.story, self.health, self.error = story, health, error
@@ -165,7 +165,7 @@ def test_boot_without_results_is_diagnosed(
 
 
 class LavaWithRunningJob(EndedLava):
-    """LAVA that has not noticed that the device failed: the job runs until it is cancelled."""
+    """Fake LAVA server that has not noticed the device's failure: the job runs until it is cancelled."""
 
     def __init__(self, story: list[str]) -> None:
         super().__init__(story, "Canceled", None)

@@ -1,4 +1,4 @@
-"""Progress and log of a LAVA job, with a scripted LAVA."""
+"""Progress and log of a LAVA job, from a fake LAVA server."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .lava_jobs import BOOTS, defined
 
 
 class ScriptedLava:
-    """LAVA with one finished job and this log."""
+    """Fake LAVA server with one finished job, whose log has the given lines."""
 
     def __init__(self, lines: list[tuple[str, str]]) -> None:
         began = datetime(2026, 11, 1, tzinfo=UTC)

@@ -267,7 +267,7 @@ def test_variant_that_does_not_come_up_is_a_hang(scene: Scene, jumped: KexecStra
     assert (finding.kind, finding.fatal, finding.boot.arm) == (FindingKind.HANG, True, Arm.CANDIDATE)
 
 
-def test_hang_after_console_output(scene: Scene, jumped: KexecStrategy) -> None:
+def test_variant_with_console_output_but_no_ssh_is_a_hang(scene: Scene, jumped: KexecStrategy) -> None:
     scene.strategy.console.say(b"[    0.000000] Linux version 6.12.1\r\n")
     scene.ssh.systems = [None] * 100
     assert failure_of(jumped) == (ErrorKind.KERNEL, "hang: the variant did not come up in 0.05 s")

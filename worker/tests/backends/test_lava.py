@@ -1,4 +1,4 @@
-"""LAVA backend with a real LAVA server, and with none."""
+"""LAVA backend with a real LAVA server, and without a server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_unreachable_lava_is_an_infrastructure_failure(golden: Golden) -> None:
     result = backend.execute(job, job.blocks, RecordingSink(), lasting())
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "does not answer" in result.failure.summary
-    assert not result.device_suspect, "nothing is known of the device"
+    assert not result.device_suspect, "the state of the device is unknown"
     assert time.monotonic() - started < 30
 
 
@@ -75,7 +75,7 @@ def test_each_variant_is_deployed_without_kexec(lava_lab: LavaLab) -> None:
     job = with_mapping(lava_lab.job([[Arm.CANDIDATE, Arm.BASELINE]], run_id=305), kexec=False)
     sink = RecordingSink()
     assert lava_lab.backend().execute(job, job.blocks, sink, lasting()).outcome is Outcome.PASSED
-    lava_lab.given_back()
+    lava_lab.assert_released()
     assert [event.block for event in sink.of(BlockFinished)] == [0]
     verified = sink.of(BootVerified)
     assert len({event.kernel_boot_id for event in verified}) == 2
@@ -84,11 +84,11 @@ def test_each_variant_is_deployed_without_kexec(lava_lab: LavaLab) -> None:
 
 @pytest.mark.nightly
 def test_results_go_through_lava_without_a_network_to_the_worker(lava_lab: LavaLab) -> None:
-    # 10.0.2.99 is nobody in QEMU's user network.
+    # No host has the address 10.0.2.99 in QEMU's user network.
     job = with_mapping(lava_lab.job([[Arm.BASELINE]], run_id=303), worker_host="10.0.2.99")
     sink = RecordingSink()
     assert lava_lab.backend().execute(job, job.blocks, sink, lasting()).outcome is Outcome.PASSED
-    lava_lab.given_back()
+    lava_lab.assert_released()
     assert [event.block for event in sink.of(BlockFinished)] == [0]
 
 
@@ -107,4 +107,4 @@ def test_job_with_expired_lease_is_cancelled(lava_lab: LavaLab) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.5)
     assert job_now.health in {"Canceled", "Incomplete"}
-    lava_lab.given_back()
+    lava_lab.assert_released()

@@ -56,7 +56,7 @@ def test_output_of_a_failed_power_command_is_quoted(command: str, says: str) -> 
 
 
 def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
-    """The shell's child keeps the FIFO open for writing as long as it lives."""
+    """The shell's child keeps the FIFO open for writing until it exits."""
     alive = tmp_path / "alive"
     os.mkfifo(alive)
     reader = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
@@ -66,7 +66,7 @@ def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:
     os.set_blocking(reader, True)
     began = time.monotonic()
     assert os.read(reader, 100) == b"started\n"
-    assert os.read(reader, 100) == b"", "nobody is left"
+    assert os.read(reader, 100) == b"", "no process is left"
     assert time.monotonic() - began < 20
 
 

@@ -74,14 +74,14 @@ def test_truncated_probe_output_is_refused(cut: int) -> None:
         probe.parse(whole[:cut] if cut >= 0 else whole[: whole.index(b"==notes==")])
 
 
-def test_notes_without_a_build_id() -> None:
+def test_notes_without_a_build_id_are_refused() -> None:
     with pytest.raises(probe.ProbeError):
         probe.gnu_build_id(note(b"Linux\0", 257, b"\x01"))
     with pytest.raises(probe.ProbeError):
         probe.gnu_build_id(NOTES[:-30])
 
 
-def test_cpu_lists() -> None:
+def test_cpu_list_is_expanded() -> None:
     assert probe.cpu_list("0-2,8,10-11") == [0, 1, 2, 8, 10, 11]
     assert probe.cpu_list("") == []
 
@@ -164,7 +164,7 @@ def test_cluster_or_package_replaces_a_missing_l3() -> None:
 
 
 def arm64(clusters: list[str], cache: str = "") -> dict[str, str]:
-    """sysfs files of a device with no cache but `cache`, and with the given clusters."""
+    """sysfs files of a device whose only cache is `cache`, with the given clusters."""
     files = {f"{CPU}/online": f"0-{len(clusters) - 1}"}
     for cpu, cluster in enumerate(clusters):
         files[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = str(cpu)
@@ -185,7 +185,9 @@ def test_cluster_of_one_core_is_not_a_domain() -> None:
         smt[f"{CPU}/cpu{cpu}/topology/core_cpus_list"] = smt[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"]
     assert probe.topology(smt).l3 == [0, 0, 0, 0]
     big_alone = probe.topology(arm64(["0-2", "0-2", "0-2", "3"]))
-    assert (big_alone.l3, big_alone.last_level) == ([0, 0, 0, 1], "cluster"), "where others are wider it is one"
+    assert (big_alone.l3, big_alone.last_level) == ([0, 0, 0, 1], "cluster"), (
+        "a single core is a cluster if other clusters have several cores"
+    )
 
 
 @pytest.mark.parametrize(
@@ -206,7 +208,7 @@ def test_domain_sizes_are_described_for_the_measured_level() -> None:
     assert probe.topology_differences(measured, two) == ["cluster domains of 3 1 CPUs, declared 2x2"]
 
 
-def test_holder_names() -> None:
+def test_session_holders_are_recognized_by_name() -> None:
     name = holder_name("local", 12, 3)
     assert name.count("/") == 1
     assert is_session_of("local", name)
@@ -226,7 +228,7 @@ def test_invalid_cpu_list_is_refused(text: str) -> None:
         probe.parse(answer({**sysfs(4, 1, 1, 1), f"{CPU}/online": text}))
 
 
-def test_the_largest_list_of_cpus() -> None:
+def test_largest_cpu_list_is_expanded() -> None:
     assert probe.cpu_list("0-8191\n") == list(range(8192))
     assert probe.cpu_list(" 0-1,8 ") == [0, 1, 8]
     assert probe.cpu_list("") == []
@@ -244,7 +246,7 @@ def test_endless_probe_output_is_refused() -> None:
 
 def test_clusters_are_reported_if_neither_cores_nor_l3_domains() -> None:
     files = sysfs(8, 1, 1, 1)
-    assert probe.topology(files).cluster is None, "the kernel tells of none"
+    assert probe.topology(files).cluster is None, "the kernel reports no cluster"
     for cpu in range(8):
         files[f"{CPU}/cpu{cpu}/topology/cluster_cpus_list"] = "0-3" if cpu < 4 else "4-7"
     assert probe.topology(files).cluster == [0, 0, 0, 0, 1, 1, 1, 1]

@@ -32,17 +32,17 @@ def answer(script: str, stdin: bytes | None = None) -> ssh.CommandResult:
         process.kill()
 
 
-def test_both_outputs_and_the_status() -> None:
+def test_both_outputs_and_exit_status_are_returned() -> None:
     assert answer("echo out; echo err >&2; exit 3") == ssh.CommandResult(3, b"out\n", b"err\n")
 
 
-def test_a_large_input_comes_back_whole() -> None:
+def test_large_input_is_passed_completely() -> None:
     data = bytes(range(256)) * 20_000
     assert answer("cat", data).stdout == data
     assert answer("cat", b"").stdout == b""
 
 
-def test_command_that_does_not_read_its_input() -> None:
+def test_command_may_leave_its_input_unread() -> None:
     assert answer("exec <&-; echo done", b"x" * 1_000_000).stdout == b"done\n"
 
 

@@ -1,7 +1,7 @@
 """A swapped kernel image is never measured: swapped in the artifact store, in the worker's cache or between two boots.
 
 Files, bench and labgrid are real; the server's HTTP is served from a folder. The nightly suite also swaps before the
-first boot; `test_swapped_between_two_boots` has the same check before the second.
+first boot; `test_image_swapped_between_two_boots_is_detected` has the same check before the second.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def lab_failure(result: RunResult) -> Failure:
     return result.failure
 
 
-def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
+def test_image_swapped_in_the_artifact_store_is_not_booted(swaps: Swaps) -> None:
     """The image never reaches a device."""
     swaps.swap(swaps.store)
     job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
@@ -123,7 +123,7 @@ def test_swapped_in_the_artifact_store(swaps: Swaps) -> None:
 
 
 @pytest.mark.nightly
-def test_swapped_in_the_cache_before_a_run_is_fetched_again(swaps: Swaps) -> None:
+def test_image_swapped_in_the_cache_is_fetched_again(swaps: Swaps) -> None:
     path = swaps.fetch(swaps.lab.job([[Arm.CANDIDATE]], run_id=202).kernels[Arm.CANDIDATE].image)
     swaps.swap(swaps.cache)
     assert sha256_of(path) != swaps.sha256
@@ -133,7 +133,7 @@ def test_swapped_in_the_cache_before_a_run_is_fetched_again(swaps: Swaps) -> Non
     assert len(sink.of(BootVerified)) == 1
 
 
-def test_swapped_between_two_boots(swaps: Swaps) -> None:
+def test_image_swapped_between_two_boots_is_detected(swaps: Swaps) -> None:
     def intrude(event: RunEvent) -> None:
         if isinstance(event, BlockFinished) and event.block == 0:
             swaps.swap(swaps.cache)
@@ -150,7 +150,7 @@ def test_swapped_between_two_boots(swaps: Swaps) -> None:
 
 
 @pytest.mark.nightly
-def test_swapped_between_fetch_and_boot(swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_image_swapped_between_fetch_and_boot_is_detected(swaps: Swaps, monkeypatch: pytest.MonkeyPatch) -> None:
     fetch = swaps.server.fetch
 
     def fetch_and_intrude(artifact: Artifact, folder: Path) -> Path:

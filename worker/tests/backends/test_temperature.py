@@ -47,7 +47,7 @@ RK3588 = {
     "hwmon/hwmon0/name": "nvme",
     "hwmon/hwmon0/temp1_input": "70850",
 }
-# Its chip's sensor is the cooler one.
+# The sensor of the whole SoC is cooler than that of the cores.
 LS1088A = {
     "thermal/thermal_zone0/type": "core-cluster",
     "thermal/thermal_zone0/temp": "78000",
@@ -56,7 +56,7 @@ LS1088A = {
 }
 UNNAMED = {"hwmon/hwmon0/name": "it8686", "hwmon/hwmon0/temp1_input": "41000", "hwmon/hwmon0/temp2_input": "43000"}
 UNCONNECTED = {"hwmon/hwmon0/name": "k10temp", "hwmon/hwmon0/temp1_input": "-273150"}
-# Its driver answers with an error or with nothing at times.
+# The driver sometimes returns an error or an empty text.
 SILENT = {"hwmon/hwmon0/name": "coretemp", "hwmon/hwmon0/temp1_input": "", "hwmon/hwmon0/temp2_input": "44000"}
 
 
@@ -70,7 +70,7 @@ SILENT = {"hwmon/hwmon0/name": "coretemp", "hwmon/hwmon0/temp1_input": "", "hwmo
         (LS1088A, 78.0),
         (UNNAMED, 43.0),
         (UNCONNECTED, None),
-        # A disk's does not stand in for the CPU's that says nothing: a hot CPU would pass as cool.
+        # A disk's sensor must not replace a missing CPU sensor: a hot CPU would pass as cool.
         (UNCONNECTED | {"hwmon/hwmon1/name": "nvme", "hwmon/hwmon1/temp1_input": "38000"}, None),
         (SILENT, 44.0),
         ({}, None),

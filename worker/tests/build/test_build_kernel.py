@@ -1,4 +1,4 @@
-"""Build the toy kernel: reproducible results, and the right party blamed for a failure."""
+"""Build the toy kernel: reproducible results, and failures attributed to the series or the lab."""
 
 from __future__ import annotations
 

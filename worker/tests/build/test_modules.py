@@ -1,4 +1,4 @@
-"""The lab's own kernel modules: built against each kernel, never its fault, and given to devices that need them."""
+"""The lab's own kernel modules: built for each kernel, not counted against it, and sent to devices that need them."""
 
 from __future__ import annotations
 

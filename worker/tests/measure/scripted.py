@@ -127,7 +127,7 @@ class ScriptedDevice:
     console: str = ""
     restored: dict[str, str] = field(default_factory=dict)
     monitored: list[bool] = field(default_factory=list)
-    """Whether each `measure` was monitored."""
+    """For each `measure` call in order, True if it was monitored."""
 
     def clock(self) -> float:
         return self.time

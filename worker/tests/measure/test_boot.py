@@ -76,7 +76,7 @@ def test_kernel_failure_while_measuring_keeps_its_signature() -> None:
     assert sink.of(BootVerified)
 
 
-def test_failed_setup_is_of_the_variant_and_still_reports_the_boot() -> None:
+def test_failed_setup_is_attributed_to_the_variant_and_the_boot_reported() -> None:
     def fail(_key: BootKey, action: str, _environment: Mapping[str, str]) -> str | None:
         return "fact\tdisk\tnone\nfailed\tinfrastructure\tno disk\n" if action == "setup" else None
 

@@ -278,7 +278,7 @@ def test_ordinary_lines_are_no_report(line: bytes) -> None:
     assert reports(line) == []
 
 
-def test_ready_line() -> None:
+def test_complete_ready_line_is_recognized() -> None:
     line = b"\r\nwqlab-ready token=ab12 boot_id=2c5bd1a6-4dd0-4a0d-8d2e-f6f2f2a6b6a1\r\n"
     assert seen(line) == [Ready("ab12", "2c5bd1a6-4dd0-4a0d-8d2e-f6f2f2a6b6a1")]
     assert seen(line[:-2]) == [], "half a line is no line"

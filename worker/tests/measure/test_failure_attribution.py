@@ -52,7 +52,7 @@ def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> 
     result, sink = run(job(blocks=1), device)
     assert result.outcome is Outcome.PASSED
     (discarded,) = sink.of(BlockDiscarded)
-    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, Arm.CANDIDATE), "whose boot it was is kept"
+    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, Arm.CANDIDATE), "the failed arm is recorded"
     assert device.boots == [
         key(0, 0, Arm.BASELINE, 0),
         key(0, 1, Arm.CANDIDATE, 0),
@@ -152,7 +152,7 @@ def test_failure_of_health_check_script_suspects_the_device() -> None:
     assert result.failure and result.failure.summary == "scratch device is not there"
     assert result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert result.device_suspect
-    assert len(sink.of(BlockDiscarded)) == 2, "once more before it is an answer"
+    assert len(sink.of(BlockDiscarded)) == 2, "the failure is confirmed by a second boot"
 
 
 def test_interrupted_health_check_does_not_suspect_the_device() -> None:
@@ -208,7 +208,7 @@ def test_cell_without_samples_is_reported_and_the_plan_continues(calls: tuple[in
     assert all(figures[(*cell, "share")] == 1 for cell in cells)
 
 
-def test_a_warm_up_without_samples_takes_no_figure() -> None:
+def test_warm_up_without_samples_does_not_affect_other_figures() -> None:
     result, sink = run(job(blocks=1), without("speed", 0))
     assert result.outcome is Outcome.PASSED
     assert len(sink.of(Unsupported)) == 1

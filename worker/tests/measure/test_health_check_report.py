@@ -106,7 +106,7 @@ def test_missing_condition_fails_after_the_topology_step() -> None:
     assert (detectors.outcome, detectors.text) == (
         StepOutcome.SKIPPED,
         "not tried: fitness failed before the script began",
-    ), "nobody looked at them"
+    ), "the check ended before this step"
     failed = reported[DeviceStep.FITNESS]
     assert (failed.outcome, failed.failure and "`required`" in failed.failure.advice) == (StepOutcome.FAILED, True)
     assert "boost off is required, found on" in failed.text
@@ -147,7 +147,7 @@ def test_power_advice_depends_on_the_power_switch() -> None:
     assert "labgrid-client -p unit-0 power cycle" in advice_on_power()
     own = advice_on_power(power=ExternalPower(turn_on="ipmitool -P secret on", turn_off="ipmitool -P secret off"))
     assert "`power:`" in own and "labgrid-client" not in own
-    assert "secret" not in own, "everybody reads it"
+    assert "secret" not in own, "the advice is public"
     assert "LAVA" in advice_on_power(backend="lava") and "labgrid" not in advice_on_power(backend="lava")
 
 

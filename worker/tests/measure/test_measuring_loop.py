@@ -23,10 +23,10 @@ from wqlab_worker.measure.script_calls import cells, repetitions
 
 from .scripted import AB, ScriptedDevice, answer, job, key, run
 
-# --- what a good run looks like ---------------------------------------------------------------------------------------
+# --- a run without failures -------------------------------------------------------------------------------------------
 
 
-def test_blocks_boots_and_samples_in_order() -> None:
+def test_run_sends_blocks_boots_and_samples_in_order() -> None:
     device = ScriptedDevice()
     result, sink = run(job(), device)
     assert result == RunResult(outcome=Outcome.PASSED)
@@ -47,14 +47,14 @@ def test_blocks_boots_and_samples_in_order() -> None:
     assert {sample.metric for _, sample in samples if sample.repetition == 3} == {"share"}
 
 
-def test_time_is_accounted_for() -> None:
+def test_boot_time_is_split_into_workload_and_overhead() -> None:
     _, sink = run(job(blocks=1), ScriptedDevice())
     for finished in sink.of(BootFinished):
         assert finished.workload_s == 2 * (1 + 16 + 1)
         assert finished.overhead_s == pytest.approx(11.5 - 10)
 
 
-def test_environment_of_the_script() -> None:
+def test_script_gets_parameters_and_setting_in_its_environment() -> None:
     device = ScriptedDevice()
     run(job(blocks=1), device)
     _, action, setup = device.scripts[0]
@@ -130,7 +130,7 @@ def test_orders_differ_between_blocks() -> None:
     assert len({tuple(map(str, cells(job(), block))) for block in range(20)}) > 5
 
 
-def test_repetitions_are_counted_through() -> None:
+def test_repetition_numbers_continue_across_kinds() -> None:
     assert [(r.number, r.warmup, r.traced) for r in repetitions(job())] == [
         (0, True, False),
         (1, False, False),

@@ -212,8 +212,8 @@ kw/0:1-12 [001] ..... 13.700000: workqueue_execute_end: work struct 00a2: functi
 
 @pytest.mark.parametrize("awk", ["mawk", "busybox awk"])
 def test_tracepoints_replace_missing_counters(folder: Path, awk: str) -> None:
-    """Files and pipes replace the kernel: as in tracefs, the one that is read has no end, and what is
-    written to the marker comes out of it behind the events."""
+    """Files and pipes replace tracefs: reading trace_pipe never ends, and text written to trace_marker
+    appears in it after the events."""
     for event in ("queue_work", "execute_start", "execute_end"):
         (folder / f"tracing/events/workqueue/workqueue_{event}").mkdir(parents=True)
     instance = folder / "tracing/instances/wqlab-monitor"

@@ -19,7 +19,7 @@ def test_buffer_keeps_its_limit_and_counts_missing_bytes(texts: list[str], limit
     assert raw.text() == kept
 
 
-def test_one_text_larger_than_the_limit() -> None:
+def test_middle_of_an_oversized_text_is_left_out() -> None:
     raw = RawOutput(10)
     raw.add("a" * 5 + "b" * 1_000_000 + "c" * 5)
     assert raw.text() == b"aaaaa\n# 1000000 bytes are left out here\nccccc"

@@ -141,7 +141,7 @@ def test_counters_of_the_writer_are_read(tmp_path: Path) -> None:
     assert dict(found.unsupported).keys() == lacking
 
 
-def test_published_counts_and_times() -> None:
+def test_published_counts_and_times_are_consistent() -> None:
     found = {(each.setting.partition("granularity=")[2], each.metric): each.mean for each in plan(NAME).references}
     assert found["slow", "migrations"] / found["fast", "migrations"] == 10
     assert (found["slow", "stay_min_ms"], found["slow", "stay_max_ms"]) == (0.331, 330.772)

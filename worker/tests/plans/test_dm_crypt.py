@@ -46,7 +46,7 @@ def test_published_figures_are_those_of_the_study() -> None:
     ("cpus", "fraction", "jobs"),
     [(24, "1/1", 24), (24, "1/3", 8), (24, "1/6", 4), (64, "1/3", 21), (2, "1/1", 2), (2, "1/3", 1), (2, "1/6", 1)],
 )
-def test_issuers(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
+def test_issuers_follow_the_fraction_per_cpu(tmp_path: Path, cpus: int, fraction: str, jobs: int) -> None:
     command = f"nproc() {{ echo {cpus}; }}\nrecord value issuers $(issuers)"
     assert call("dm-crypt-affinity", command, tmp_path, ISSUERS_PER_CPU=fraction).values == {"issuers": jobs}
 
@@ -216,7 +216,7 @@ def test_a_disk_without_a_region_for_each_issuer_makes_that_point_unsupported(
         assert (found.unsupported, found.facts.get("fio"), found.facts.get("traced")) == ([("*", said)], None, None)
     elif traced == "1":
         assert (found.unsupported, found.facts["traced"]) == ([], "yes")
-        # Of a kernel that cannot be traced too, what was asked for is what it used.
+        # The setting is also verified on a kernel without tracing.
         assert found.settings == found.settings_after == {"scope": "system", "strict": "0"}
     else:
         assert f"--numjobs=96 --size={region_k} --offset_increment={region_k}" in found.facts["fio"]

@@ -28,7 +28,9 @@ def test_xfs_plan_is_complete_on_hardware() -> None:
         (140, 64, 512, "8 jobs on 1 mounts, 384 KiB each", True),
     ],
 )
-def test_scale(tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expected: str, scaled: bool) -> None:
+def test_workload_is_scaled_to_memory(
+    tmp_path: Path, memory_mib: int, jobs: int, file_kib: int, expected: str, scaled: bool
+) -> None:
     command = f"echo {memory_mib} >$WORK/memory_mib\nscale {file_kib}"
     found = call("xfs-fsync", command, tmp_path, MOUNTS="4", JOBS=str(jobs)).facts["scale"]
     assert found.startswith(expected)

@@ -73,8 +73,8 @@ def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit:
         except GitError:
             raise UserError(
                 f"{series.ref} and tree {job.tree.name} have no commit in common",
-                advice="Choose the tree on which the branch is based, or name the branch's first parent with --base"
-                f" (the files of that commit must be those of a commit of {job.tree.name}).",
+                advice="Choose the tree on which the branch is based, or name the commit below the branch's first patch"
+                f" with --base (its files must be identical to those of a commit in {job.tree.name}).",
             ) from None
     base = git.commit(_source_reference(series.base))
     if base is None:

@@ -322,7 +322,7 @@ async def _redirect_target(client: httpx.AsyncClient, parts: SplitResult, addres
     if status == 401:
         raise UserError(f"{url} asks for a user name and password", advice=_PRIVATE_REPOSITORY_ADVICE)
     if status == 429 or status >= 500:
-        raise InfrastructureError(f"the server of {url} has an error: it answers with status {status}")
+        raise InfrastructureError(f"the server of {url} answers with error status {status}")
     if status >= 400:
         raise UserError(f"there is no git repository to fetch at {url}: status {status}", advice=_ADVICE)
     if status not in (301, 302, 303, 307, 308):

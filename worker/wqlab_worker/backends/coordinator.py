@@ -1,7 +1,7 @@
 """Hold a labgrid place: acquire it, notice its loss, release it. Uses labgrid's own client, in one thread.
 
 The lease in PostgreSQL decides who uses a device; the acquired place keeps users of `labgrid-client` out. A coordinator
-that restarts forgets its locks: a session with a live lease acquires its place again, unless somebody else has it.
+that restarts forgets its locks: a session with a live lease acquires its place again, unless another client holds it.
 """
 
 from __future__ import annotations
@@ -297,7 +297,8 @@ class PlaceHold:
             place = session.places.get(self._place)
             owner = place.acquired if place else None
             if owner != self._holder:
-                self._mark_lost(f"labgrid place {self._place} was taken away: held by {owner or 'nobody'}")
+                holder = f"held by {owner}" if owner else "not held"
+                self._mark_lost(f"labgrid place {self._place} was taken away: {holder}")
                 return
             await session.wait_change(3600)
 

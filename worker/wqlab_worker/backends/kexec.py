@@ -46,7 +46,7 @@ REPORT_GRACE_S = 5.0
 IMAGE_ON_DEVICE = "/lab/variant"
 PLACE_LOST_ADVICE = (
     "No fault of the device was found. If the labgrid coordinator is not running, start it. Otherwise run "
-    "`labgrid-client who` to see who took the place. Quarantine a device before somebody works on it by hand."
+    "`labgrid-client who` to see who took the place. Quarantine a device before anyone works on it manually."
 )
 _VARIANT = "the variant"
 
@@ -203,7 +203,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             up_s = float(uptime.split()[0])
         except (ValueError, IndexError):
             raise infrastructure_failure(
-                "the golden system answers by SSH, but does not say since when it is up",
+                "the golden system answers by SSH, but its uptime is unreadable",
                 excerpt=(answer.text + answer.stderr_text)[-2000:],
                 suspect=True,
             ) from None

@@ -76,7 +76,7 @@ class LabgridBackend:
         result = self._run_session(request, emit, cancel, hard_limit_s(job, remaining))
         if result is not None:
             return result
-        # The session ended without releasing the place; nobody else frees the device before the lease expires.
+        # The session ended without releasing the place; nothing else frees the device before the lease expires.
         clear(
             ClearRequest(
                 coordinator=self._coordinator,

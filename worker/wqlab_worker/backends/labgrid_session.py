@@ -78,7 +78,7 @@ class MessageWriter:
 
 
 def follow_worker(lines: BinaryIO, stop: Stop, wakeup: Wakeup) -> None:
-    """Obey the worker's commands; stop at the end of the lease, by this process's own clock, if none come."""
+    """Execute the worker's commands; stop at the end of the lease, by this process's own clock, if none come."""
     stopper = threading.Thread(target=_stop_at_lease_end, args=(stop, wakeup), daemon=True)
     stopper.start()
     for line in lines:
@@ -189,7 +189,7 @@ async def clear_places(request: ClearRequest) -> list[HeldPlace]:
             return held
         freed = [item for item in request.free if item in held]
         for item in freed:
-            # The dead session still holds the place, so nobody else can be using the device.
+            # The dead session still holds the place, so no other client can be using the device.
             resources = coordinator.acquired_resources(session, session.places[item.place])
             _power_off(item, resources, request.power.get(item.place))
             await coordinator.release(session, item.place, item.holder)

@@ -229,7 +229,7 @@ def topology_differences(measured: MeasuredTopology, declared: Topology) -> list
 
 def _capacity_differences(measured: MeasuredTopology, declared: Topology) -> list[str]:
     """Compare the order of the CPUs' capacities only, since clock speeds scale the kernel's numbers."""
-    declared_capacity = cpu_layout.described(declared).capacity
+    declared_capacity = cpu_layout.declared_layout(declared).capacity
     if declared_capacity is None:
         return []
     if measured.capacity is None:

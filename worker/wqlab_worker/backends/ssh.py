@@ -44,7 +44,7 @@ class CommandResult:
     stdout: bytes
     stderr: bytes
     output_excess: str | None = None
-    """Why the command was killed for printing too much; None if it was not."""
+    """Reason why the command was killed, if it printed too much; otherwise None."""
 
     @property
     def text(self) -> str:
@@ -90,7 +90,7 @@ class Command:
 
 
 def _communicate(process: subprocess.Popen[bytes], stdin: bytes | None) -> CommandResult:
-    """Do as `Popen.communicate`, with output limits and without waiting for other processes that hold the pipes."""
+    """Like `Popen.communicate`, but with output limits, and without waiting for other processes that hold the pipes."""
     assert process.stdout and process.stderr  # noqa: S101 - both are pipes
     output = {process.stdout: bytearray(), process.stderr: bytearray()}
     limits = {process.stdout: STDOUT_LIMIT, process.stderr: STDERR_LIMIT}

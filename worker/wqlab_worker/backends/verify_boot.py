@@ -52,7 +52,7 @@ def verify_variant(
         raise infrastructure_failure("the golden system answers: kexec changed nothing")
     if seen.build_id_gnu != kernel.build_id_gnu:
         raise infrastructure_failure(
-            f"another kernel runs than the one that was built: build-id {seen.build_id_gnu} ({seen.release}), "
+            f"the running kernel is not the one that was built: build-id {seen.build_id_gnu} ({seen.release}), "
             f"expected {kernel.build_id_gnu} ({kernel.release})",
             advice="The image was swapped after the build. Look for the image in the artifact store.",
         )

@@ -30,7 +30,7 @@ _BUILD_TOOLS = ("scripts/", "tools/")
 
 
 def keep(workspace: Workspace, key: str, build: Path) -> None:
-    """Move the build folder of a trusted, passed build into the cache, and remove the least recently used ones."""
+    """Move the folder of a trusted, passed build into the cache, and remove the least recently used folders."""
     size = disk_usage(build)
     if size > KEPT_BYTES:
         log.warning("object files are too large to be kept", build=key, bytes=size)

@@ -106,7 +106,7 @@ class Download:
 
     @contextmanager
     def _locked(self, wait: Wait) -> Iterator[IO[bytes]]:
-        """Open the incomplete file and lock it for this process; the kernel releases the lock if its holder dies."""
+        """Open the incomplete file and lock it for this process; the kernel releases the lock if its holder exits."""
         while True:
             with self._partial.open("a+b") as file:
                 try:

@@ -85,7 +85,7 @@ class Records:
 
     @property
     def void(self) -> str | None:
-        """Why no metric of a traced repetition counts, or None."""
+        """Reason why the metrics of a traced repetition are unusable, or None."""
         if reason := dict(self.unsupported).get(TRACED_METRICS):
             return reason
         return f"{NOT_MEASURED}the trace buffer lost {self.overrun} events" if self.overrun else None

@@ -72,7 +72,7 @@ class DeviceFailure(Exception):
 
 
 class Device(Protocol):
-    """A device. All methods but `off` raise DeviceFailure, also as soon as the run is cancelled."""
+    """A device. All methods except `off` raise DeviceFailure, also as soon as the run is cancelled."""
 
     def boot(self, key: BootKey, kernel: Kernel) -> VerifiedBoot:
         """Power-cycle the device, boot the golden system, kexec into `kernel` and verify it."""

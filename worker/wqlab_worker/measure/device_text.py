@@ -8,7 +8,7 @@ _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udff
 
 
 def printable(text: str) -> str:
-    r"""Replace control characters but \t and \n, and lone surrogates, by U+FFFD; turn \r\n into \n."""
+    r"""Replace control characters (except \t and \n) and lone surrogates with U+FFFD; convert \r\n to \n."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
 
 

@@ -61,7 +61,7 @@ def test_output_cut_off_anywhere_never_gives_another_figure(end: int) -> None:
     found = dm(TRACED[:end])
     assert found.failure is None or found.values == {}
     assert found.failure is not None or found.values == GOOD.values or found.empty == set(GOOD.values)
-    # Between two lines only the exit status tells.
+    # Output that ends at a line boundary looks complete; only the exit status shows that it is not.
     assert not found.empty or TRACED[:end].endswith("\n") or not end
 
 
@@ -103,7 +103,7 @@ def test_implausible_number_is_not_measured(value: str) -> None:
     not_measured(dm(text, traced=False), "cpu_utilisation")
 
 
-def test_lost_events_void_every_traced_metric() -> None:
+def test_lost_events_make_every_traced_metric_unsupported() -> None:
     found = dm("overrun\t12\n" + TRACED)
     assert found.values == {}
     assert found.failure is None
@@ -172,7 +172,7 @@ def test_missing_lock_count_is_unsupported(text: str, reason: str) -> None:
     assert any(metric == "locks_per_flush" and reason in why for metric, why in found.unsupported)
 
 
-def test_histograms_that_contradict_each_other() -> None:
+def test_contradicting_histograms_are_not_measured() -> None:
     not_measured(xfs(histograms("34 10\n", "34 30\n", "34 30\n")), "are not the 30")
 
 
@@ -197,12 +197,12 @@ def test_a_health_check_that_was_cut_off_has_not_passed() -> None:
 
 
 @pytest.mark.parametrize("name", ["fio", "nothing", "../collect", "", "collect"])
-def test_unknown_parser(name: str) -> None:
+def test_unknown_parser_is_rejected(name: str) -> None:
     with pytest.raises(ValueError, match="no parser"):
         parser(name)
 
 
-def test_payloads_that_interrupt_each_other_without_end() -> None:
+def test_interrupted_payloads_are_reported_as_damage() -> None:
     text = "".join(f"begin\tp{number}\n" for number in range(50_000))
     records = read_records(text)
     assert records.frames == {}
@@ -276,7 +276,7 @@ def test_a_broken_fio_result_is_not_measured(name: str, fio: str) -> None:
 
 
 def test_run_with_zero_write_time_is_not_measured() -> None:
-    no_samples(untraced("xfs-fsync", fio_json(write__runtime=0)), "no time")
+    no_samples(untraced("xfs-fsync", fio_json(write__runtime=0)), "time of zero")
 
 
 @BOTH

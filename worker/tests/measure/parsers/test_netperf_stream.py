@@ -37,7 +37,7 @@ def test_output_cut_off_anywhere_never_gives_another_figure(traced: bool) -> Non
         found = stream(text[:end], traced)
         assert found.failure is None or found.values == {}
         assert found.failure is not None or found.empty == set(GOOD[traced]) or found.values == GOOD[traced], text[:end]
-        # Between two lines only the exit status tells.
+        # Output that ends at a line boundary looks complete; only the exit status shows that it is not.
         assert not found.empty or text[:end].endswith("\n") or not end
 
 
@@ -102,12 +102,12 @@ def test_interrupts_missing_in_procfs_are_unsupported() -> None:
     assert found.values.keys() == GOOD[False].keys() - {"reschedule_interrupts"}
 
 
-def test_lost_events_and_a_kernel_without_namespaces() -> None:
+def test_lost_events_or_missing_namespaces_give_no_values() -> None:
     assert stream("overrun\t3\n" + TRACED, True).values == {}
     found = stream("unsupported\t*\tthis kernel has no network namespaces (CONFIG_NET_NS)\n", True)
     assert found.unsupported == [(None, "this kernel has no network namespaces (CONFIG_NET_NS)")]
 
 
-def test_a_netperf_that_failed_says_so() -> None:
+def test_netperf_failure_is_reported_with_its_message() -> None:
     text = "command\tnetperf\nfailed\tinfrastructure\tnetperf ended with exit status 1: Message too long\n"
     not_measured(stream(text, False), "Message too long")

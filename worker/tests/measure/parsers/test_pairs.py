@@ -66,7 +66,7 @@ def test_two_cpus_in_one_l3_are_always_local() -> None:
     assert found["local_cpu_share"] == 25.0
 
 
-def test_weight_of_execution_time() -> None:
+def test_time_share_weights_items_by_execution_time() -> None:
     two_l3 = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 1], node=[0, 0], package=[0, 0])
     found = locality(read_records(text_of([(0, 0, 1, 900), (0, 1, 9, 100)])), two_l3)
     assert (found["local_l3_share"], found["local_l3_time_share"]) == (10.0, 90.0)
@@ -94,7 +94,7 @@ def test_core_numbers_repeat_in_every_package() -> None:
     assert locality(read_records(text_of([(0, 2, 1, 1)])), topology)["local_core_share"] == 0.0
 
 
-def test_a_device_without_l3() -> None:
+def test_l3_shares_are_unsupported_without_l3() -> None:
     topology = MeasuredTopology(cpus=2, core=[0, 1], l3=[-1, -1], node=[0, 0], package=[0, 0])
     found = locality(read_records(text_of([(0, 1, 1, 1)])), topology)
     assert isinstance(found["local_l3_share"], Unsupported)
@@ -103,9 +103,9 @@ def test_a_device_without_l3() -> None:
 
 
 def test_incomplete_topology_is_not_measured() -> None:
-    with pytest.raises(NotMeasured, match="every one of 4 CPUs"):
+    with pytest.raises(NotMeasured, match="all 4 CPUs"):
         locality(read_records(text_of([(0, 2, 1, 1)])), HOLES.model_copy(update={"online": [0, 2]}))
-    with pytest.raises(NotMeasured, match="every one of 2 CPUs"):
+    with pytest.raises(NotMeasured, match="all 2 CPUs"):
         locality(
             read_records(text_of([(0, 1, 1, 1)])), MeasuredTopology(cpus=2, core=[0], l3=[0], node=[0], package=[0])
         )

@@ -55,7 +55,7 @@ def measured(plan_name: str, file: str, topology: MeasuredTopology, traced: bool
         ("dm-24cpu-cache-strict.txt", "scope=cache,strict=1", 100.0, 100 * 230 / 1457),
     ],
 )
-def test_shares_of_dm_crypt(file: str, setting: str, l3: float, cpu: float) -> None:
+def test_dm_crypt_shares_are_read(file: str, setting: str, l3: float, cpu: float) -> None:
     values = measured("dm-crypt-affinity", file, RYZEN, traced=True, setting=setting).values
     assert values["items"] == 1457
     assert values["local_l3_share"] == pytest.approx(l3, abs=1e-9)
@@ -72,7 +72,7 @@ def test_the_same_output_on_another_topology_has_another_share() -> None:
     assert measured("dm-crypt-affinity", text_of, smt_last, traced=True).values["local_l3_share"] < 60
 
 
-def test_untraced_dm_crypt() -> None:
+def test_untraced_dm_crypt_values_are_read() -> None:
     found = measured("dm-crypt-affinity", "dm-24cpu-untraced.txt", RYZEN, traced=False)
     assert found.values["bandwidth"] == pytest.approx((15_728_640 + 8_749_056) / 1_048_576 / 2.19)
     assert found.values["issuers"] == 8
@@ -83,7 +83,7 @@ def test_untraced_dm_crypt() -> None:
     assert found.facts["fio"] == "fio-3.33"
 
 
-def test_lock_counts_of_32_cpus_in_two_pods() -> None:
+def test_xfs_lock_counts_of_32_cpus_are_read() -> None:
     """Linux 6.12: one lock for each CPU, one for the default pool_workqueue, one for the completion."""
     values = measured("xfs-fsync", "xfs-32cpu.txt", XEON, traced=True).values
     assert values["locks_per_flush"] == 34
@@ -94,15 +94,15 @@ def test_lock_counts_of_32_cpus_in_two_pods() -> None:
     assert better["locks_per_fsync"] < values["locks_per_fsync"] / 4
 
 
-def test_untraced_xfs() -> None:
+def test_untraced_xfs_values_are_read() -> None:
     values = measured("xfs-fsync", "xfs-32cpu-untraced.txt", XEON, traced=False).values
     assert values["bandwidth"] == pytest.approx(1.7194, abs=1e-3)
     assert values["iops"] == pytest.approx(440.15, abs=0.01)
     assert values["fsync_mean"] == pytest.approx(2711742.45, abs=0.01)
 
 
-def test_wakeups_of_a_netperf_stream() -> None:
-    """460 messages, of whose 97 wakeups across CPUs 63 were queued."""
+def test_netperf_wakeups_are_read() -> None:
+    """460 messages with 97 wakeups across CPUs, 63 of which were queued."""
     found = measured("netperf-stream", "netperf-2cpu-udp-netns-4096.txt", device(2, 1), traced=True)
     assert found.values["queued_wakeup_share"] == pytest.approx(100 * 63 / 97)
     assert found.values["queued_wakeups"] == pytest.approx(63 / 0.46)
@@ -112,7 +112,7 @@ def test_wakeups_of_a_netperf_stream() -> None:
     assert found.command.startswith("netperf -4 -H 198.51.100.2 -t UDP_STREAM -l 2 -f m -- -m 4096 -M 4096 ")
 
 
-def test_an_untraced_netperf_stream() -> None:
+def test_untraced_netperf_values_are_read() -> None:
     values = measured("netperf-stream", "netperf-2cpu-untraced.txt", device(2, 1), traced=False).values
     assert values == {
         "recv": 8.95,

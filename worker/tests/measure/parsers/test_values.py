@@ -108,7 +108,7 @@ def test_wrong_result_is_a_kernel_failure() -> None:
         ("overrun\t12\nvalue\ta\t3\nvalue\tb\t1\n", "the trace buffer lost 12 events"),
     ],
 )
-def test_unsupported_records_and_lost_events_void_metrics(text: str, reason: str) -> None:
+def test_unsupported_records_and_lost_events_make_metrics_unsupported(text: str, reason: str) -> None:
     found = read(text, metric("a", "traced"), metric("b", "traced"), traced=True)
     assert found.failure is None
     assert "a" not in found.values

@@ -28,7 +28,7 @@ def with_counts(**counts: int) -> str:
     return text
 
 
-def test_load_without_concurrency_deficit() -> None:
+def test_load_result_without_concurrency_deficit_is_read() -> None:
     found = load(LOAD)
     assert found.failure is None
     assert found.unsupported == []
@@ -72,7 +72,7 @@ def test_broken_workqueue_gives_nonzero_counts(counts: dict[str, int], metric: s
     [
         (LOAD.replace("starved 0\n", ""), "the module's result lacks 'starved'"),
         (LOAD.replace("met 26", "met -1"), "the module's result is unreadable"),
-        (LOAD.replace("executed 672", "executed 900"), "900 works executed of 672"),
+        (LOAD.replace("executed 672", "executed 900"), "executed 900 of 672 planned work items"),
         (LOAD.replace("end\tload", "end\tlaod"), "no complete `load`"),
     ],
 )

@@ -30,7 +30,7 @@ class BootLog:
     ended: datetime | None = None
     """Time of the boot's last line."""
     refused: str = ""
-    """Why `onboard/jump` did not jump into the variant; empty if it did."""
+    """Reason why `onboard/jump` did not jump into the variant; empty if it jumped."""
     jumped: bool = False
 
     def seconds(self, since: Phase, until: Phase | None = None) -> float:

@@ -382,7 +382,7 @@ class LavaDevice:
                     return self._results.calls[number]
                 break
         raise infrastructure_failure(
-            f"the results of LAVA job {self._tracker.job_id} lack `{action}`: the device stopped before",
+            f"the results of LAVA job {self._tracker.job_id} lack `{action}`: the device stopped before that call",
             of_variant=True,
         )
 

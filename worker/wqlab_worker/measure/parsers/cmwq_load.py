@@ -36,7 +36,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     if load["planned"] == 0:
         raise NoSamples("the module planned no work")
     if load["executed"] > load["planned"]:
-        raise NotMeasured(f"the module counted {load['executed']} works executed of {load['planned']}")
+        raise NotMeasured(f"the module executed {load['executed']} of {load['planned']} planned work items")
     return {
         "concurrency_deficit": load["queues"] - min(load["met"], load["queues"]) + load["starved"],
         "works_lost": load["planned"] - load["executed"] + load["refused"],

@@ -12,7 +12,7 @@ from ..collect import NoSamples, NotMeasured, Records, Unsupported, count
 
 @dataclass(frozen=True)
 class Pair:
-    """Number of work items that were queued on one CPU and ran on another or the same."""
+    """Number of work items that were queued on one CPU and executed on another or the same."""
 
     queued_on: int
     ran_on: int
@@ -55,7 +55,7 @@ def domains(topology: MeasuredTopology) -> dict[str, list[int] | None]:
 
     def ids(*levels: Sequence[int]) -> list[int] | None:
         if any(len(level) != topology.cpus for level in (topology.numbers, *levels)):
-            raise NotMeasured(f"the topology does not name every one of {topology.cpus} CPUs")
+            raise NotMeasured(f"the topology does not describe all {topology.cpus} CPUs")
         if any(found < 0 for found in levels[-1]):
             return None
         number: dict[tuple[int, ...], int] = {}

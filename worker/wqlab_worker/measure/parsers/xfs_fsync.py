@@ -94,7 +94,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     if fio.sync.mean_us is None or fio.sync.p99_us is None:
         raise NoSamples("fio reports no fsync latency")
     if fio.write.runtime_s <= 0:
-        raise NoSamples("fio wrote for no time")
+        raise NoSamples("fio reports a write time of zero")
     return {
         "bandwidth": bandwidth,
         "iops": fio.write.ios / fio.write.runtime_s,

@@ -51,7 +51,7 @@ export function withChosen(draft: Draft, option: Options, holder: string, values
   return { ...draft, [option]: [...others, ...own] };
 }
 
-/** Return the holder whose values apply to a target: the target itself, or else its plan. */
+/** Return the holder whose values apply to a target: the target itself if it sets the option, otherwise its plan. */
 export function holderOf(draft: Draft, option: Options, pair: Pair): string {
   return optionValues(draft, option, nameOf(pair)) === null ? pair.plan : nameOf(pair);
 }

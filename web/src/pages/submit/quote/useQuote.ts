@@ -51,7 +51,7 @@ export function useQuote(request: SubmissionRequest, mboxKey: string): LiveQuote
   };
 }
 
-/** Known not to be signed in: what only those may ask who are is not debounced. */
+/** Return true if the session is loaded and has no user; then a request that needs sign-in is not debounced. */
 export function useIsSignedOut(): boolean {
   const session = useSession();
   return session !== null && !session.user;
