@@ -12,6 +12,6 @@ for folder in comparison/tests contracts/tests server/tests worker/tests client/
     [ "$folder" != server/tests ] || path=
     # shellcheck disable=SC2086  # a list of files
     MYPYPATH="$path" mypy --config-file lab/mypy-tests.ini \
-        --cache-dir "$WQLAB_CACHE/mypy-tests/$folder" $files || status=1
+        --cache-dir "$WQLAB_CACHE/mypy-tests" $files || status=1
 done
 exit $status

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -20,7 +21,9 @@ _CODE = {
 }
 """Program -> folders of the checkout whose Python files it runs."""
 _STOP_TIMEOUT_S = 5
-"""A program that still runs so long after SIGINT is killed; a run that is cut off is queued again."""
+"""A worker that still runs so long after SIGINT is killed; an interrupted run is queued again."""
+_API_STOP_TIMEOUT_S = 1
+"""The same for the API, whose clients repeat their requests."""
 
 
 def reloading(services: list[Service]) -> list[Service]:
@@ -30,17 +33,18 @@ def reloading(services: list[Service]) -> list[Service]:
 
 def _reloading(service: Service) -> Service:
     folders = [str(web.CHECKOUT / folder) for folder in _CODE[service.name]]
+    stop_timeout_s = _API_STOP_TIMEOUT_S if service.name == "api" else _STOP_TIMEOUT_S
     command = [
         sys.executable, "-m", "watchfiles", "--filter", "python", "--target-type", "command",
-        "--sigint-timeout", str(_STOP_TIMEOUT_S), shlex.join(service.command), *folders,
+        "--sigint-timeout", str(stop_timeout_s), shlex.join(service.command), *folders,
     ]  # fmt: skip
     return replace(service, command=command)
 
 
 def serve_pages(url: str) -> int:
-    """Run Vite's development server until it is interrupted; it forwards API requests to `url`. Return its status.
+    """Run Vite's development server until it is interrupted; it forwards API requests to `url`.
 
-    Raises WebError if web/node_modules is missing.
+    Return its exit status, 0 if it was interrupted. Raises WebError if web/node_modules is missing.
     """
     folder = web.CHECKOUT / "web"
     vite = folder / "node_modules" / "vite" / "bin" / "vite.js"
@@ -48,4 +52,5 @@ def serve_pages(url: str) -> int:
         raise web.WebError("web/node_modules is missing; `make web-packages` makes it")
     environment = {**os.environ, "WQLAB_URL": url}
     command = [str(web.node()), str(vite), "--host", "127.0.0.1", "--clearScreen", "false"]
-    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+    status = subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+    return 0 if status == -signal.SIGINT else status

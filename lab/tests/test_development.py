@@ -1,0 +1,25 @@
+"""Reload on change."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from wqlab_lab.development import reloading
+from wqlab_lab.services import Service
+
+
+def service(name: str) -> Service:
+    return Service(name, ["program", "--option", "two words"], {}, Path("/"))
+
+
+def test_programs_with_own_code_restart_when_it_changes() -> None:
+    (api,) = reloading([service("api")])
+    assert "watchfiles" in api.command
+    assert shlex.split(api.command[-4]) == ["program", "--option", "two words"]
+    assert [Path(folder).name for folder in api.command[-3:]] == ["contracts", "comparison", "server"]
+    assert all(Path(folder).is_dir() for folder in api.command[-3:])
+
+
+def test_programs_of_others_are_left_alone() -> None:
+    assert reloading([service("coordinator")]) == [service("coordinator")]
