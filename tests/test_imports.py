@@ -150,7 +150,7 @@ def test_server_domains_do_not_import_each_other() -> None:
 
 SHARED = {"estimates", "http", "jobs", "models", "storage", "views"}
 """Folders of the server that its domains may import."""
-COMPOSE = {"app", "cli", "pipeline", "public_api", "tasks", "worker_api"}
+COMPOSE = {"app", "cli", "pipeline", "public_api", "serve", "tasks", "worker_api"}
 """Modules that may import several domains: they order the steps, mount the routers or start the processes."""
 
 

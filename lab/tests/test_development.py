@@ -14,11 +14,18 @@ def service(name: str) -> Service:
 
 
 def test_programs_with_own_code_restart_when_it_changes() -> None:
+    (server,) = reloading([service("server")])
+    assert "watchfiles" in server.command
+    assert shlex.split(server.command[-4]) == ["program", "--option", "two words"]
+    assert [Path(folder).name for folder in server.command[-3:]] == ["contracts", "comparison", "server"]
+    assert all(Path(folder).is_dir() for folder in server.command[-3:])
+
+
+def test_api_gets_the_folders_that_it_reloads_from() -> None:
     (api,) = reloading([service("api")])
-    assert "watchfiles" in api.command
-    assert shlex.split(api.command[-4]) == ["program", "--option", "two words"]
-    assert [Path(folder).name for folder in api.command[-3:]] == ["contracts", "comparison", "server"]
-    assert all(Path(folder).is_dir() for folder in api.command[-3:])
+    assert api.command[:3] == ["program", "--option", "two words"]
+    assert [Path(folder).name for folder in api.command[4::2]] == ["contracts", "comparison", "server"]
+    assert set(api.command[3::2]) == {"--reload"}
 
 
 def test_programs_of_others_are_left_alone() -> None:

@@ -17,18 +17,14 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
-from wqlab_contracts import logs
 from wqlab_contracts.api.accounts import UserName
 from wqlab_contracts.enums import Scope, UserRole
 
-from . import migrations
+from . import migrations, serve
 from .http.auth import create_token, keep_worker_token
 from .http.problems import ApiProblem
 from .settings import Settings, settings
 from .storage.db import make_engine, make_factory, transaction
-
-SHUTDOWN_TIMEOUT_S = 3
-"""How long open event and console streams may delay the server's shutdown; their clients resume where they were."""
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run and administer the lab's server.")
 tokens = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
@@ -39,24 +35,25 @@ app.add_typer(users, name="user")
 
 @app.command()
 def api(
+    *,
     host: Annotated[str, typer.Option(help="address to listen on")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="TCP port")] = 8750,
     uds: Annotated[str | None, typer.Option(help="listen on this unix socket instead")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="certificate chain (PEM) to serve https with")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="private key of the certificate (PEM)")] = None,
+    reload: Annotated[
+        list[Path] | None, typer.Option(help="restart when Python code in this folder changes; for development")
+    ] = None,
 ) -> None:
     """Serve the REST API."""
     if (tls_cert is None) != (tls_key is None):
         raise typer.BadParameter("give both --tls-cert and --tls-key, or neither")
-    import uvicorn
-
-    from .app import create_app
-
-    logs.configure()
-    application = create_app()
     listen: dict[str, Any] = {"uds": uds} if uds is not None else {"host": host, "port": port}
     listen |= {"ssl_certfile": tls_cert, "ssl_keyfile": tls_key} if tls_cert is not None else {}
-    uvicorn.run(application, **listen, access_log=False, timeout_graceful_shutdown=SHUTDOWN_TIMEOUT_S)
+    if reload:
+        serve.serve_with_reload(listen, reload)
+    else:
+        serve.serve(listen)
 
 
 @app.command()
