@@ -65,7 +65,7 @@ class DeviceTypeView(ComputedResource):
     name: str
     summary: str
     tested: bool = True
-    """False if the lab has never run on such a machine."""
+    """False if this device type was never tested on hardware."""
     arch: CpuArch
     emulated: bool
     topology: Topology

@@ -97,7 +97,7 @@ class TargetQuote(ComputedResource):
     queue_position: int
     """Position, from 1, among the runs waiting for a device of the type, if queued now."""
     ahead_runs: int
-    """Number of runs that get a device first, including running ones."""
+    """Number of runs ahead in the queue, including those that are running."""
     ahead_boots: int
     device_counts: DeviceCounts
     starts_at: datetime | None

@@ -17,7 +17,7 @@ class SubmissionRequest(Message):
     """Body of POST /submissions."""
 
     series: Series | None
-    """null for a settings study of the tree's own kernel."""
+    """Null if the submission has no series and compares settings only."""
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: int | None = Field(default=None, ge=1, le=100)

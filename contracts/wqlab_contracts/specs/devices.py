@@ -271,7 +271,7 @@ class DeviceType(Strict):
     name: Name
     summary: str
     tested: bool = True
-    """False if the lab has never run on such a machine; shown wherever the type is."""
+    """False if this device type was never tested on hardware; shown with the type."""
     arch: CpuArch
     topology: Topology
     boot: BootMethod = BootMethod()

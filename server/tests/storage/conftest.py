@@ -85,7 +85,7 @@ class S3Server:
         )  # fmt: skip
 
     def kill(self) -> None:
-        """Kill the server: a clean shutdown takes 20 seconds, and a kill is the harder test."""
+        """Kill the server, because a clean shutdown takes 20 seconds."""
         if self.process is not None:
             self.process.kill()
             self.process.wait()
