@@ -21,10 +21,10 @@ help: ## list the targets
 setup: ## install what is missing: Debian packages, the lab's user when root, the Python environment; build the pages
 	@lab/setup.sh
 
-demo: setup ## start a lab here, submit the example series and a settings study, print the reports
+demo: setup-python ## start a lab here, submit the example series and a settings study, print the reports
 	@$(AS_USER) wqlab-lab demo
 
-up: setup ## start the lab (or apply changed device types) and leave it running
+up: setup-python ## start the lab (or apply changed device types) and leave it running
 	@$(AS_USER) wqlab-lab up
 
 restart: setup ## load changed code, pages and documentation into a running lab

@@ -9,9 +9,10 @@ import time
 from collections.abc import Callable
 
 from . import demo, development
+from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
-from .prepare import PrepareError, prepare
+from .prepare import GoldenPreparation, PrepareError, prepare, prepare_pages
 from .web import WebError
 
 
@@ -33,7 +34,7 @@ def main() -> None:
     command = parser.parse_args().command
     try:
         sys.exit(_run(command))
-    except (LabError, LabPathsError, PrepareError, WebError) as error:
+    except (LabError, LabPathsError, PrepareError, WebError, DocumentationError) as error:
         print(f"wqlab-lab: {error}", file=sys.stderr)
         sys.exit(4)
     except subprocess.CalledProcessError as error:
@@ -81,10 +82,10 @@ def _run(command: str) -> int:
             lab.up()
         report("the lab has emulated arm64 devices" if lab.running() else "`make up` starts a lab with arm64 devices")
         return 0
-    if not lab.running():
-        prepare(paths, report)
-        report("starting the lab")
-    lab.up()
+    if lab.complete():
+        lab.up()
+    else:
+        _start(lab, report)
     if command == "up":
         print(_usage_text(paths))
         _print_first_password(lab)
@@ -104,6 +105,13 @@ def _run(command: str) -> int:
     report("done")
     print(_usage_text(paths))
     return worst
+
+
+def _start(lab: Lab, report: Callable[[str], None]) -> None:
+    """Start the lab; its pages and its server are made while the golden kernel compiles."""
+    with GoldenPreparation(lab.paths, report) as golden:
+        prepare_pages(lab.paths)
+        lab.up(golden.wait)
 
 
 def _develop(lab: Lab, report: Callable[[str], None]) -> int:

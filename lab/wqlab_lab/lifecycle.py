@@ -56,26 +56,39 @@ class Lab:
 
     # --- up ---------------------------------------------------------------------------------------------------
 
-    def up(self) -> None:
+    def complete(self) -> bool:
+        """Return True if a start of this lab was finished and it still runs."""
+        return self.running() and self._applied_device_types.exists()
+
+    def up(self, wait_for_golden: Callable[[], None] = lambda: None) -> None:
         """Start what is not running. On a running lab, apply added and changed device types.
 
+        The server starts first; `wait_for_golden` returns when the devices can start, and its exception stops the lab.
         An interrupted start can be repeated: each step skips what exists. Raises LabError.
         """
         paths = self.paths
         paths.create()
-        if self.running() and self._applied_device_types.exists():
+        if self.complete():
+            wait_for_golden()
             self._apply_device_types()
             return
         self._applied_device_types.unlink(missing_ok=True)
         try:
-            self._start_all()
+            self._start_server()
         except PortTakenError as error:
             self.report(f"{error}: starting again on another port")
             self.stop()
             paths.forget_ports()
-            self._start_all()
+            self._start_server()
+        try:
+            wait_for_golden()
+        except BaseException:
+            self.stop()
+            raise
+        self._start_devices()
 
-    def _start_all(self) -> None:
+    def _start_server(self) -> None:
+        """Start the stores and the API, and create the schema, the tokens and the administrator."""
         paths = self.paths
         self._make_database()
         self._make_ssh_key()
@@ -91,14 +104,19 @@ class Lab:
         self._run(["createdb", "-h", str(paths.run), "wqlab"], already="already exists")
         self._run(["wqlab-server", "migrate"])
         self._make_token("worker", "worker")
+        self._make_admin()
         self._write_config([*stores(paths), *self._services(capacity=1)])
+        self._start("api")
+        self._wait("api", lambda: api_answers(paths.url, paths.token("worker")))
+
+    def _start_devices(self) -> None:
+        """Start the bench, labgrid and all remaining programs. The golden systems must exist."""
+        paths = self.paths
         self._start("bench")
         self._wait("bench", paths.bench.exists)
         # The bench determines how many devices this host can run at once, which limits the device sessions.
         programs = self._services(self._capacity())
         self._write_config([*stores(paths), *programs])
-        self._start("api")
-        self._wait("api", lambda: api_answers(paths.url, paths.token("worker")))
         self._start("coordinator")
         self._export_devices()
         for program in programs:
@@ -106,7 +124,6 @@ class Lab:
         if paths.serving:
             self._wait("api-tls", lambda: listens(paths.port("api-tls")))
         self._check_all_run()
-        self._make_admin()
         self._remember_device_types()
 
     def _services(self, capacity: int) -> list[Service]:

@@ -11,7 +11,7 @@ from .paths import LAB, LAVA_LAB, LabPaths
 
 LAVA_CAPACITY = 4
 """LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
-STOP_FIRST = {"devices", "lava", "build", "lookups", "server", "beat"}
+STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "server", "beat"}
 """Programs that are stopped first, because they report their progress to the others."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
@@ -71,6 +71,7 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
             summary="tick",
         ),
         Service("build", celery("wqlab_worker.tasks", "build", 1), worker, state, summary="build worker"),
+        Service("apply", celery("wqlab_worker.tasks", "apply", 1), worker, state, summary="series and base kernels"),
         # One process (pool `solo`) saves memory; its tasks take only seconds.
         Service(
             "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"

@@ -100,6 +100,7 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "exporter",
         "server",
         "beat",
+        "apply",
         "build",
         "lookups",
         "devices",
@@ -118,7 +119,9 @@ def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any]
     assert service["stop_grace_period"] == f"{process.stop_wait_s}s"
 
 
-@pytest.mark.parametrize("name", ["api", "server", "beat", "build", "lookups", "bench", "devices", "lava-devices"])
+@pytest.mark.parametrize(
+    "name", ["api", "server", "beat", "apply", "build", "lookups", "bench", "devices", "lava-devices"]
+)
 def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
     image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
     provided = {*image, *compose["services"][name]["environment"]}
@@ -162,7 +165,7 @@ def test_lava_is_optional_and_confined(compose: dict[str, Any]) -> None:
 
 def test_only_builders_may_create_user_namespaces(compose: dict[str, Any]) -> None:
     loosened = {name for name, service in compose["services"].items() if len(service["security_opt"]) > 1}
-    assert loosened == {"build", "prepare"}
+    assert loosened == {"apply", "build", "prepare"}
     rules = json.loads((ROOT / "deploy/seccomp.json").read_text())["syscalls"]
     assert rules[-1]["names"] == ["clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"]
 

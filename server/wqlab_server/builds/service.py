@@ -9,7 +9,7 @@ from sqlalchemy import or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import APPLY, BUILD, BUILD_QUEUE
+from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, EventKind, JobState, Outcome
 from wqlab_contracts.keys import build_key
 from wqlab_contracts.messages import (
@@ -249,7 +249,7 @@ def end_apply(session: Session, apply: Apply, ended: Retry | Ended) -> None:
         _emit_failed_attempt(
             session, [apply.submission_id], "apply", failure=ended.failure, holder=holder, attempt=attempt
         )
-        claims.nudge(session, apply, APPLY, BUILD_QUEUE, clock(session))
+        claims.nudge(session, apply, APPLY, APPLY_QUEUE, clock(session))
     else:
         claims.finish(session, apply, ended.outcome, ended.failure)
     emit(

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.celery_names import APPLY, BUILD_QUEUE
+from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
@@ -30,12 +30,12 @@ def next_fence(session: Session) -> int:
 
 
 def queue_apply(session: Session, apply: Apply) -> None:
-    """Move an apply from WAITING to QUEUED and notify a build worker.
+    """Move an apply from WAITING to QUEUED and notify an apply worker.
 
     This is the first step of a submission, and of the golden kernel.
     """
     change_state(apply, JobState.QUEUED)
-    nudge(session, apply, APPLY, BUILD_QUEUE, clock(session))
+    nudge(session, apply, APPLY, APPLY_QUEUE, clock(session))
 
 
 def take(session: Session, job: Job, holder: str, seconds: float, fence: int) -> None:

@@ -13,7 +13,7 @@ import structlog
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import load_only
 
-from wqlab_contracts.celery_names import APPLY, BUILD, BUILD_QUEUE, RUN, lab_queue
+from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE, RUN, lab_queue
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.loading import DataError
 
@@ -145,8 +145,8 @@ def _repeat_nudges(factory: SessionFactory, settings: Settings) -> None:
     with transaction(factory) as session:
         now = clock(session)
         queued: list[tuple[type[claims.Job], str, str, int, datetime | None, int]] = [
-            (table, task, BUILD_QUEUE, *row)
-            for table, task in ((Apply, APPLY), (Build, BUILD))
+            (table, task, queue, *row)
+            for table, task, queue in ((Apply, APPLY, APPLY_QUEUE), (Build, BUILD, BUILD_QUEUE))
             for row in session.execute(
                 select(table.id, table.nudged_at, table.nudges).where(table.state == JobState.QUEUED).order_by(table.id)
             )

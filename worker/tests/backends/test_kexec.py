@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -105,8 +106,9 @@ class ScriptedMachine:
 
     actions: list[str] = field(default_factory=list)
     load_status: int = 0
-    upload_digest: str | None = None
-    """Digest that the device reports after the upload; None for the right one."""
+    emulated: bool = True
+    arrived: Callable[[bytes], bytes] = bytes
+    """What the device has of an uploaded file."""
     reboots: bool = False
     """After the jump, the golden system comes up in place of the variant."""
 
@@ -116,7 +118,7 @@ class ScriptedMachine:
         strategy: Any = KexecStrategy.__new__(KexecStrategy)  # without labgrid's drivers
         strategy.status, strategy.stage, strategy.times = Status.unknown, None, BootTimes()
         strategy.token, strategy.golden_boot_id, strategy.public_key = "", "", "key"
-        strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10), emulated=True)
+        strategy.device = SimpleNamespace(boot=BootMethod(power_off_s=0, golden_timeout_s=10), emulated=self.emulated)
         strategy.wakeup, strategy.cancel, strategy.place_lost = Wakeup(), self.stop, lambda: None
         strategy.tap = ConsoleTap(SimpleNamespace(), RecordingSink(), strategy.wakeup)
         strategy.ssh, strategy.power = self, self
@@ -143,7 +145,11 @@ class ScriptedMachine:
         status, output = 0, ""
         if stdin is not None:
             self.actions.append("upload")
-            output = f"{self.upload_digest or hashlib.sha256(stdin).hexdigest()}  /lab/variant\n"
+            content = self.arrived(stdin)
+            output = {
+                "stat -c %s": f"{len(content)}\n",
+                "sha256sum": f"{hashlib.sha256(content).hexdigest()}  /lab/variant\n",
+            }[command.removeprefix("cat > /lab/variant && ").removesuffix(" /lab/variant")]
         elif command.startswith("kexec -l"):
             self.actions.append("load")
             status = self.load_status
@@ -165,8 +171,9 @@ def image(tmp_path: Path) -> VariantImage:
     return VariantImage(tmp_path / "kernel", hashlib.sha256(b"a kernel").hexdigest())
 
 
-def test_variant_is_reached_through_off_and_golden(image: VariantImage) -> None:
-    machine = ScriptedMachine()
+@pytest.mark.parametrize("emulated", [True, False])
+def test_variant_is_reached_through_off_and_golden(image: VariantImage, emulated: bool) -> None:
+    machine = ScriptedMachine(emulated=emulated)
     strategy = machine.strategy
     strategy.transition(Status.variant, key=KEY, image=image)
     assert machine.actions == POWER_CYCLE + KEXEC
@@ -215,8 +222,13 @@ def test_transition_without_its_arguments_touches_nothing(image: VariantImage) -
     assert machine.actions == []
 
 
-def test_damaged_upload_is_an_infrastructure_failure(image: VariantImage) -> None:
-    machine = ScriptedMachine(upload_digest="0" * 64)
+@pytest.mark.parametrize(
+    ("emulated", "arrived"), [(True, lambda data: data[:-1]), (False, lambda data: data[:-1] + b"?")]
+)
+def test_damaged_upload_is_an_infrastructure_failure(
+    image: VariantImage, emulated: bool, arrived: Callable[[bytes], bytes]
+) -> None:
+    machine = ScriptedMachine(emulated=emulated, arrived=arrived)
     with pytest.raises(DeviceFailure, match="did not arrive whole") as caught:
         machine.strategy.transition(Status.variant, key=KEY, image=image)
     assert caught.value.failure.kind is ErrorKind.INFRASTRUCTURE

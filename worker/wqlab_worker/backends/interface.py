@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -17,6 +18,15 @@ def kexec_options(device: DeviceFacts) -> list[str]:
     tenth of its boot.
     """
     return ["--no-checks"] if device.emulated else []
+
+
+def upload_check(device: DeviceFacts, data: bytes) -> tuple[str, str]:
+    """Return a command that checks an uploaded file, whose path is to be appended, and the first word of its output.
+
+    SSH protects the transfer with a MAC. A SHA-256 also finds faulty memory or storage of the device. Emulated devices
+    have neither, and the SHA-256 takes a fifth of the time of an upload.
+    """
+    return ("stat -c %s", str(len(data))) if device.emulated else ("sha256sum", hashlib.sha256(data).hexdigest())
 
 
 class EventSink(Protocol):

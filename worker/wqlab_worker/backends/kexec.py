@@ -25,7 +25,7 @@ from wqlab_contracts.messages import BootKey, DeviceFacts
 from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from .console_tap import ConsoleTap, Wakeup
-from .interface import Cancel, kexec_options
+from .interface import Cancel, kexec_options, upload_check
 from .power import POWER_TIMEOUT_S, power_errors, time_limit
 from .ssh import CommandResult
 from .verify_boot import infrastructure_failure, kernel_failure
@@ -257,7 +257,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return " ".join(word for word in words if word)
 
     def _upload(self, image: VariantImage) -> None:
-        """Copy the kernel image to the device. Raises DeviceFailure if its SHA-256 differs, here or there."""
+        """Copy the kernel image to the device. Raises DeviceFailure if it was changed on this worker or on the way."""
         self.stage = DeviceStep.KEXEC
         started = time.monotonic()
         data = image.path.read_bytes()
@@ -265,11 +265,12 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
             raise infrastructure_failure(
                 f"the kernel image on this worker was changed: sha256 {digest}, not {image.sha256}"
             )
-        answer = self.command(f"cat > {IMAGE_ON_DEVICE} && sha256sum {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
-        copied = answer.text.split(" ")[0]
-        if answer.status or copied != image.sha256:
+        check, expected = upload_check(self.device, data)
+        answer = self.command(f"cat > {IMAGE_ON_DEVICE} && {check} {IMAGE_ON_DEVICE}", UPLOAD_TIMEOUT_S, data)
+        found = "".join(answer.text.split()[:1])
+        if answer.status or found != expected:
             raise infrastructure_failure(
-                f"the kernel image did not arrive whole on the device (sha256 {copied or 'unknown'})",
+                f"the kernel image did not arrive whole on the device: {check} is {found or 'unknown'}, not {expected}",
                 excerpt=answer.stderr_text[-2000:],
             )
         self.times.upload = time.monotonic() - started
