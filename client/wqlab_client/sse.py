@@ -1,6 +1,6 @@
 """Read server-sent events (the `text/event-stream` format of the HTML standard) from chunks of bytes.
 
-httpx-sse parses the format. It does not limit what a server can make it buffer, so the limit is applied here.
+httpx-sse parses the format, but buffers an event of any size. So this module limits the size of an event.
 """
 
 from __future__ import annotations

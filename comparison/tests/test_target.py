@@ -6,6 +6,7 @@ import pytest
 from literal_samples import one, studied
 
 from wqlab_comparison import Stated, compare, conclude, summarise
+from wqlab_comparison.target import BootCount
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Verdict
 from wqlab_contracts.messages import Failure
@@ -85,13 +86,38 @@ def test_summary_covers_all_targets_in_one_sentence():
 
 
 class TestKernelFailures:
-    boots = {Arm.BASELINE: 3, Arm.CANDIDATE: 3}
+    boots = {Arm.BASELINE: BootCount(3, 3), Arm.CANDIDATE: BootCount(3, 2)}
 
     def test_one_panic_in_three_boots_fails_the_candidate(self):
         found = conclude([FEWER], [finding()], boots=self.boots)
         assert found.verdict is Verdict.FAILED
         assert "panic in 1 of 3 boots" in found.headline
+        assert "; the baseline came through 3 of 3 boots" in found.headline
         assert "falls from 33 to 3" in found.headline
+
+    @pytest.mark.parametrize(
+        ("baseline", "control"),
+        [
+            (BootCount(0, 0), "the baseline was not booted in this run"),
+            (BootCount(2, 0), "the baseline came through 0 of 2 boots"),
+        ],
+    )
+    @pytest.mark.parametrize("kind", [FindingKind.PANIC, FindingKind.WARNING, FindingKind.HANG])
+    def test_candidate_is_not_blamed_without_a_boot_of_the_baseline(self, baseline, control, kind):
+        boots = {Arm.BASELINE: baseline, Arm.CANDIDATE: BootCount(2, 0)}
+        findings = [finding(kind=kind, block=block) for block in (0, 1)]
+        failure = Failure(kind=ErrorKind.KERNEL, summary="panic")
+        found = conclude([], findings, failure, boots=boots)
+        assert found.verdict is Verdict.INCONCLUSIVE
+        assert f"can't tell if the candidate is the cause: {control}" in found.headline
+        assert not found.accused
+        assert "did not" not in found.headline
+
+    def test_baseline_that_failed_once_is_named_with_both_numbers(self):
+        boots = {Arm.BASELINE: BootCount(4, 3), Arm.CANDIDATE: BootCount(3, 2)}
+        found = conclude([FEWER], [finding()], boots=boots)
+        assert found.verdict is Verdict.FAILED
+        assert "; the baseline came through 3 of 4 boots" in found.headline
 
     def test_failure_of_both_arms_does_not_count_against_the_candidate(self):
         findings = [finding(), finding(arm=Arm.BASELINE)]

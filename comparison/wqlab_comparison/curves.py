@@ -1,8 +1,8 @@
-"""Compute curves of metrics over an ordered quantity, and the crossings of two settings.
+"""Compute curves of metrics over another metric (the plan's `curve.over`), and the crossings of two settings.
 
-A crossing is claimed only between two points at which the sign of the difference is certain, each with its own 95 %
-interval (effect.py); points in between whose interval contains zero widen the crossing. The intervals are
-not adjusted for the number of points and pairs, because crossings do not affect verdicts.
+A crossing is reported between two points at which the difference of the settings has opposite signs and its 95 %
+interval (effect.py) excludes zero. If the intervals of points in between contain zero, the crossing lies anywhere
+between the two. The intervals are not adjusted for the number of points and pairs: crossings do not affect verdicts.
 """
 
 from __future__ import annotations

@@ -32,6 +32,15 @@ class Accusation:
 
 
 @dataclass(frozen=True)
+class BootCount:
+    """Number of boots of one arm of a run."""
+
+    attempted: int
+    passed: int
+    """Boots that came through: the kernel booted and, if it was measured, so did the workload."""
+
+
+@dataclass(frozen=True)
 class Conclusion:
     """Verdict of one target with its headline."""
 
@@ -97,14 +106,14 @@ def conclude(
     findings: Sequence[FindingView] = (),
     failure: Failure | None = None,
     emulated: bool = False,
-    boots: Mapping[Arm, int] | None = None,
+    boots: Mapping[Arm, BootCount] | None = None,
 ) -> Conclusion:
     """Return the verdict of the primary metric over all scenarios: the most severe significant one.
 
-    A kernel failure that only the candidate showed precedes any figure. Next is a regression in any cell, then an
-    improvement in any cell; `equivalent` needs every primary to be equivalent. Without a second kernel the settings are
-    compared and the best setting gives the verdict: a setting worse than the reference is no regression. `boots` is
-    the number of attempted boots of each planned arm.
+    A kernel failure that only the candidate showed precedes any figure, provided that a boot of the baseline passed:
+    without one, the device or the tree may be at fault. Next is a regression in any cell, then an improvement in any
+    cell; `equivalent` needs every primary to be equivalent. Without a second kernel the settings are compared and the
+    best setting gives the verdict: a setting worse than the reference is no regression. `boots` has each planned arm.
     """
     if boots:
         study = Arm.CANDIDATE not in boots
@@ -119,6 +128,10 @@ def conclude(
         if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
     ]
     figures = _conclude_settings(primaries) if study else _conclude_kernels(primaries)
+    if accused and not study and boots and not boots[Arm.BASELINE].passed:
+        return Conclusion(
+            Verdict.INCONCLUSIVE, _join(_describe_failures(accused, study, boots), _surviving_figures(figures))
+        )
     if failure and failure.kind is ErrorKind.KERNEL and not accused:
         return Conclusion(Verdict.FAILED, _join(failure.summary, _surviving_figures(figures)))
     if accused:
@@ -160,17 +173,26 @@ def _only_baseline(findings: Sequence[FindingView]) -> bool:
     return all(finding.arm is Arm.BASELINE for finding in findings)
 
 
-def _describe_failures(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, int]) -> str:
+def _describe_failures(accused: Sequence[Accusation], study: bool, boots: Mapping[Arm, BootCount]) -> str:
     arm = Arm.BASELINE if study else Arm.CANDIDATE
     name = "the kernel" if study else "the candidate"
-    total = boots.get(arm, 0)
+    total = boots[arm].attempted if arm in boots else 0
     texts = [
         f"{name} showed {one.kind.value.replace('_', ' ')} in {one.boots} of {words.count(total, 'boot')}: {one.title}"
         if total >= one.boots
         else f"{name} showed {one.kind.value.replace('_', ' ')} in {words.count(one.boots, 'boot')}: {one.title}"
         for one in accused
     ]
-    return "; ".join(texts) + ("" if study else "; the baseline did not")
+    if not study and boots:
+        texts.append(_describe_control(boots[Arm.BASELINE]))
+    return "; ".join(texts)
+
+
+def _describe_control(baseline: BootCount) -> str:
+    if not baseline.attempted:
+        return "can't tell if the candidate is the cause: the baseline was not booted in this run"
+    came_through = f"the baseline came through {baseline.passed} of {words.count(baseline.attempted, 'boot')}"
+    return came_through if baseline.passed else f"can't tell if the candidate is the cause: {came_through}"
 
 
 def _conclude_kernels(primaries: Sequence[Comparison]) -> Conclusion:

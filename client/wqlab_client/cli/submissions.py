@@ -161,7 +161,7 @@ def _detail_lines(excerpt: str, advice: str, indent: int) -> list[Text]:
 
 
 def cancel(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
-    """Cancel a submission; builds that other submissions need continue."""
+    """Cancel a submission. Builds that it shares with other submissions are not canceled."""
     session = session_of(context)
     _print_state(session, session.client.cancel(submission_id), as_json)
 

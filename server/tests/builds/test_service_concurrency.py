@@ -68,7 +68,7 @@ def workers(lab: LabUnderTest, settings: Settings, url: str, tmp_path: Path) -> 
             processes.append(
                 subprocess.Popen(
                     [
-                        sys.executable, "-m", "celery", "-A", "buildworker", "worker", "-Q", "build",
+                        sys.executable, "-m", "celery", "-A", "buildworker", "worker", "-Q", "apply,build",
                         "-n", f"{name}@test", "-c", "2", "-l", "INFO", "--without-mingle", "--without-gossip",
                     ],
                     env={**environment, "NAME": name},

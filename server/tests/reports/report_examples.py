@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare, conclude
+from wqlab_comparison.target import BootCount
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetReport, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
@@ -251,8 +252,9 @@ def target(
         blocks_discarded=sum(more.get("discarded", {}).values()),
     )
     comparisons = compare(measured, [facts])
-    tried = Counter({arm: blocks[0] + more.get("discarded", {}).get(arm, 0) for arm in arms})
-    found = conclude(comparisons, findings, failure, True, tried)
+    attempted = blocks[0] + facts.blocks_discarded
+    boots = {arm: BootCount(attempted, attempted - facts.discarded.get(arm, 0)) for arm in arms}
+    found = conclude(comparisons, findings, failure, True, boots)
     environment = Environment(
         device=f"{device_type}-1",
         topology=topology,

@@ -27,7 +27,7 @@ Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 def list_devices(
     session: Db, _: Reader, device_type: Annotated[str | None, Query(max_length=100)] = None
 ) -> list[DeviceView]:
-    """List the devices of the device-types folder."""
+    """List all devices that are not retired, or only those of one device type."""
     if device_type is not None:
         plain_text("device_type", device_type)
     found = queries.devices(session, device_type)

@@ -28,7 +28,10 @@ class Lab(Base):
 
 
 class Device(Base):
-    """A device of the device-types folder. The row outlives its YAML entry, because old runs name their device."""
+    """A device declared in a file under `device-types/`.
+
+    The row is kept after the device is removed from the file, because old runs refer to the device by name.
+    """
 
     __tablename__ = "devices"
 

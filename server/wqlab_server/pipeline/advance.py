@@ -198,7 +198,10 @@ def _queue_when_built(session: Session, run: Run) -> None:
 
 
 def _fail_unschedulable_runs(session: Session, runs: Sequence[Run], settings: Settings) -> None:
-    """Fail the unclaimed runs that no device can become free for; they would wait until a maintainer intervenes."""
+    """Fail each unclaimed run if all devices it could use are quarantined, retired or failing their health checks.
+
+    Otherwise the run would wait until a maintainer intervenes.
+    """
     for run in runs:
         if run.state in {JobState.WAITING, JobState.QUEUED}:
             reason = lab_service.out_of_service_reason(

@@ -229,11 +229,11 @@ def unschedulable_reason(session: Session, run: Run, settings: Settings) -> str 
 def golden_kernel_build(
     session: Session, data: DataFolder, device_type: DeviceType, settings: Settings
 ) -> Build | Failure | None:
-    """Return the build of the golden kernel: the type's recipe at the default tree's base commit.
+    """Return the build of the golden kernel: the device type's recipe at the base commit of the default tree.
 
-    It is made by an apply and a build without a submission. Its content equals that of a usual baseline, so both share
-    one build. Return None while the source is being resolved, and the failure if that failed less than
-    `settings.health_retry_s` ago.
+    An apply job without a submission finds that commit. A baseline with the same content has the same key, so both are
+    one build. Returns None until the apply job has passed, and a Failure if the recipe no longer exists or the apply
+    job failed less than `settings.health_retry_s` ago. A build that failed so recently is returned as it is.
     """
     tree = data.trees[settings.default_tree or data.default_tree]
     recipe = data.recipes.get(device_type.recipe)

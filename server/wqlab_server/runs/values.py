@@ -1,4 +1,4 @@
-"""Read the values behind one cell of a report: each boot's value of a metric and its repetitions."""
+"""Read the values of one metric in one scenario and setting of a run: each boot's value and its repetitions."""
 
 from __future__ import annotations
 

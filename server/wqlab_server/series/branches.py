@@ -131,10 +131,10 @@ def claim(
 
 
 def finish(session: Session, lookup_id: int, fence: int, result: LookupResult) -> None:
-    """Finish a lookup with its result; repeating the request changes nothing.
+    """Store the result of a branch lookup and finish it. Repeating the same request changes nothing.
 
-    Raises StaleFence if the fence is old or the lookup was finished with another result, and ApiProblem 404 if it is
-    unknown.
+    Raises StaleFence if `fence` is no longer that of the lookup or the lookup was finished with another result, and
+    ApiProblem 404 if there is no such lookup.
     """
     lookup = _lock(session, lookup_id)
     if lookup.state is JobState.FINISHED and lookup.fence == fence:

@@ -97,7 +97,7 @@ def _path(text: str, prefix: str) -> str:
 
 
 def _read_extended_header(file: _File, line: str) -> None:
-    """Set what an extended header line of git says about a file."""
+    """Parse an extended header line of a git diff, or a `Binary files` line, and set the matching flag of `file`."""
     if line.startswith("new file mode "):
         file.created = True
     elif line.startswith("deleted file mode "):

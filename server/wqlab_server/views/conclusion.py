@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from wqlab_comparison.target import Conclusion, conclude
+from wqlab_comparison.target import BootCount, Conclusion, conclude
 from wqlab_comparison.words import count
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import ErrorKind, Verdict
+from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
 
 from ..jobs.errors import make_failure
@@ -23,8 +23,9 @@ def findings_of(rows: RunRows) -> list[FindingView]:
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
-    boots = Counter(boot.arm for boot in rows.boots)
-    boots_of_arm = {arm: boots[arm] for arms in rows.run.blocks for arm in arms}
+    attempted = Counter(boot.arm for boot in rows.boots)
+    passed = Counter(boot.arm for boot in rows.boots if boot.outcome is Outcome.PASSED)
+    boots_of_arm = {arm: BootCount(attempted[arm], passed[arm]) for arms in rows.run.blocks for arm in arms}
     conclusion = conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, boots_of_arm)
     if comparisons or conclusion.verdict is not Verdict.INCONCLUSIVE:
         return conclusion

@@ -45,7 +45,7 @@ class _FenceHeaders(BaseModel):
 
 @dataclass(frozen=True)
 class _Claim:
-    """The claim that an uploader states; `_link` checks it."""
+    """Job and fence that a worker sends with an upload. `_link` verifies that the worker holds this job."""
 
     principal: Principal
     table: str

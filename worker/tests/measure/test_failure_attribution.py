@@ -14,6 +14,7 @@ from wqlab_contracts.messages import (
     BootFinished,
     BootKey,
     BootStarted,
+    Failure,
     Finding,
     RunResult,
     Samples,
@@ -23,6 +24,8 @@ from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.device_interface import DeviceFailure, ScriptOutput
 
 from .scripted import AB, ScriptedDevice, answer, job, kernel_failure_error, key, lab_failure, run
+
+BA = [Arm.CANDIDATE, Arm.BASELINE]
 
 
 def failing(*times: int, error: object = None, where: str = "measure", arm: Arm | None = None) -> ScriptedDevice:
@@ -125,6 +128,57 @@ def test_candidate_failure_needs_a_device_where_the_other_arm_boots() -> None:
     assert device.boots[-1] == key(0, 1, Arm.BASELINE, 1), "the control boot"
     assert not [s for s in device.scripts if s[0].arm is Arm.BASELINE], "a control is not measured"
     assert not sink.of(BlockFinished)
+
+
+def panicking(*arms: Arm, error: DeviceFailure | None = None) -> ScriptedDevice:
+    """Return a device on which the workload crashes the kernels of these arms; the other arm raises `error`."""
+
+    def on_script(which: BootKey, action: str, environment: Mapping[str, str]) -> None:
+        if action == "measure" and which.arm in arms:
+            raise kernel_failure_error()
+        if action == "measure" and error:
+            raise error
+
+    return ScriptedDevice(on_script=on_script)
+
+
+@pytest.mark.parametrize("order", [AB, BA])
+def test_candidate_is_blamed_only_after_the_baseline_came_through_the_workload(order: list[Arm]) -> None:
+    device = panicking(Arm.CANDIDATE)
+    result, sink = run(job(arms=[order]), device)
+    assert result.failure and result.failure.kind is ErrorKind.KERNEL
+    passed = [event.boot.arm for event in sink.of(BootFinished) if event.outcome is Outcome.PASSED]
+    assert Arm.BASELINE in passed
+    measured = [which.arm for which, action, _ in device.scripts if action == "measure"]
+    assert Arm.BASELINE in measured, "the control runs the workload"
+
+
+def test_workload_that_crashes_both_kernels_blames_neither() -> None:
+    result, _ = run(job(arms=[BA]), panicking(Arm.CANDIDATE, Arm.BASELINE))
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.failure.summary.startswith("neither kernel comes through the workload on this device")
+    assert result.device_suspect
+
+
+@pytest.mark.parametrize("kind", [ErrorKind.INFRASTRUCTURE, ErrorKind.CANCELED])
+def test_control_boot_that_the_lab_ended_blames_no_kernel(kind: ErrorKind) -> None:
+    error = DeviceFailure(Failure(kind=kind, summary="the control ended"))
+    result, _ = run(job(arms=[BA]), panicking(Arm.CANDIDATE, error=error))
+    assert result.failure and (result.failure.kind, result.failure.summary) == (kind, "the control ended")
+    assert not result.device_suspect
+
+
+def test_candidate_that_boots_only_on_a_device_where_nothing_else_does_is_not_blamed() -> None:
+    """The candidate came up and crashed later; the baseline does not come up at all."""
+
+    def on_boot(which: BootKey) -> None:
+        if which.arm is Arm.BASELINE:
+            raise kernel_failure_error("another")
+
+    device = panicking(Arm.CANDIDATE)
+    device.on_boot = on_boot
+    result, _ = run(job(arms=[BA]), device)
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
 
 
 def test_device_on_which_no_kernel_boots_is_suspect() -> None:
@@ -241,8 +295,6 @@ def test_a_wrong_result_is_a_finding_against_the_kernel() -> None:
 
 
 # --- a workload that breaks -------------------------------------------------------------------------------------------
-
-BA = [Arm.CANDIDATE, Arm.BASELINE]
 
 
 def breaking(*arms: Arm, say: str = "dmsetup refuses the table: error {}", times: int = 99) -> ScriptedDevice:

@@ -62,9 +62,10 @@ class DeviceConditions:
             self._strategy.wait(lambda: False, min(COOLING_POLL_S, self._requested.cool_s - waited))
 
     def restore(self) -> dict[str, str]:
-        """Restore the changed files and return facts about that.
+        """Write the old values back to the files that `apply` changed; return how many were restored, as facts.
 
-        If the device does not answer, its power cycle resets the conditions.
+        Returns no facts if nothing was changed. Raises DeviceFailure if the device does not answer; the power cycle
+        that follows resets the conditions.
         """
         command = condition_commands.restore_command(self._changes)
         if not command:

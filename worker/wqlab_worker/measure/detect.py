@@ -161,7 +161,10 @@ class Detector:
         return events
 
     def flush(self) -> list[ConsoleEvent]:
-        """End the open report. Call it when the console is silent or the boot is over."""
+        """End the kernel report (oops, lockdep and so on) that is still being read; return its event, if there is one.
+
+        Call it when the console is silent or the boot is over.
+        """
         events: list[ConsoleEvent] = []
         self._close(events)
         return events

@@ -158,9 +158,16 @@ class _Run:
         if not enough:
             return None
         other = next((arm for arm in self.job.kernels if arm is not failed_boot.arm), None)
-        if other and not self._came_up and (control := self._control_boot(other, plan, attempt)):
-            return _suspect(control.failure, f"neither kernel comes up on this device: {control.failure.summary}")
-        return _failed(failed_boot)
+        if other is None or other in (self._came_up if failed_boot.at_boot else self._passed):
+            return _failed(failed_boot)
+        # A control: the other kernel has not yet come through this place on this device.
+        control = self._control_boot(other, plan, attempt, measured=not failed_boot.at_boot)
+        if control is None:
+            return _failed(failed_boot)
+        if control.failure.kind is not ErrorKind.KERNEL:
+            return _failed(control)
+        place = "comes up" if failed_boot.at_boot else "comes through the workload"
+        return _suspect(control.failure, f"neither kernel {place} on this device: {control.failure.summary}")
 
     def _attribute_to_candidate(self, failed_boot: BootFailure, plan: BlockPlan, attempt: int) -> RunResult | None:
         """Attribute a failure that looks like the lab's to the candidate; return None if that is not justified.

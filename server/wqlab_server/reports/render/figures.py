@@ -1,7 +1,8 @@
-"""Figures of the HTML page as inline SVG. Pure; 360 units wide, so that they stay readable on a phone.
+"""Render the figures of the HTML report as inline SVG. Pure functions.
 
-Only comparisons with evidence are drawn. Colours come from the page's style sheet by class; a shape and a word always
-carry the same information as the colour.
+Figures are 360 SVG units wide, so that they are readable on a phone. Metrics that are no evidence on the device, such
+as the throughput of an emulated one, are not drawn. Colours come from the page's style sheet by class; a shape and a
+word always carry the same information as the colour.
 """
 
 from __future__ import annotations

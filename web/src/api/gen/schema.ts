@@ -130,7 +130,7 @@ export interface paths {
         };
         /**
          * List Devices
-         * @description List the devices of the device-types folder.
+         * @description List all devices that are not retired, or only those of one device type.
          */
         get: operations["list_devices"];
         put?: never;

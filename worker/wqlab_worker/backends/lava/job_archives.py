@@ -101,9 +101,10 @@ def decode_archive(text: str, digest: str) -> bytes:
 
 
 def archive_from_pieces(name: str, cases: Sequence[str]) -> bytes | None:
-    """Assemble the archive from the names of test cases; None if there are none.
+    """Assemble the results archive of boot `name` from LAVA's test cases, whose names carry its base64 text in pieces.
 
-    Raises ResultsUnreadable if the archive is not complete.
+    Returns None if no name carries a piece. Raises ResultsUnreadable if the pieces do not decode to an archive with the
+    uploaded SHA-256.
     """
     pieces = {int(match[1]): match[2] for case in cases if (match := _PIECE.search(case))}
     if not pieces:
