@@ -13,7 +13,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 else
 
 .PHONY: help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
-    test-unit test-one test-web web-packages bench lock openapi
+    test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,12 +82,16 @@ test-nightly: ## run the nightly suite: series that change what a plan counts, o
 test-unit: setup-python ## run the tests that need no service, without building the pages
 	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not device and not scenario and not nightly"
 
-test-one: ## run one file, folder or test: make test-one T=server/tests/jobs/test_claims.py
+test-one: ## run files, folders or tests: make test-one T=server/tests/jobs/test_claims.py; M=nightly: also nightly tests
 	@lab/setup.sh tests no-pages
-	@$(AS_USER) python -m pytest -p no:cacheprovider $(T)
+	@$(AS_USER) python -m pytest -p no:cacheprovider $(if $(M),,-m "not nightly") $(T)
 
-test-web: setup ## run the unit tests of web/
-	@$(AS_USER) python -m wqlab_lab.web run test
+test-web: setup ## run the unit tests of web/, or only some: make test-web T=src/pages/plans
+	@$(AS_USER) python -m wqlab_lab.web test $(T)
+
+golden: setup-python ## rewrite the expected schemas, REST examples and report texts of tests; read the diff
+	@WQLAB_WRITE_GOLDEN=1 .venv/bin/python -m pytest -q -p no:cacheprovider contracts/tests/test_golden.py
+	@.venv/bin/python server/tests/reports/rewrite.py
 
 bench: setup ## measure the figures of benchmarks/README.md
 	@$(AS_USER) sh benchmarks/run.sh

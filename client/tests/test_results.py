@@ -8,6 +8,7 @@ from pathlib import Path
 from commandline import Wqlab
 from fakelab import APPLIED, VIEWS, FakeLab, Reply, Request, boot, build, run, submission
 
+from wqlab_client.progress import checkpatch_counts
 from wqlab_contracts.enums import Arm, JobState, SubmissionState
 from wqlab_contracts.messages import CompilerWarning
 
@@ -130,3 +131,12 @@ def test_compare_needs_no_server(wqlab: Wqlab, lab: FakeLab, tmp_path: Path) -> 
     assert (ended.code, ended.out) == (2, "")
     assert "none.csv: No such file" in ended.err
     assert lab.requests == []
+
+
+def test_series_that_checkpatch_did_not_see_is_not_clean() -> None:
+    reason = "the series was not applied"
+    unchecked = APPLIED.model_copy(update={"checkpatch": [], "checkpatch_skipped": reason})
+    assert checkpatch_counts(unchecked) == f"not run, because {reason}"
+    partly = APPLIED.model_copy(update={"checkpatch_skipped": reason})
+    assert checkpatch_counts(partly) == f"1 warning; incomplete, because {reason}"
+    assert checkpatch_counts(APPLIED.model_copy(update={"checkpatch": []})) == "clean"

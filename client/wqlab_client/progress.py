@@ -78,13 +78,17 @@ def apply_text(apply: ApplyView) -> str:
 
 
 def checkpatch_counts(apply: ApplyView) -> str:
-    """Format the number of findings by severity, or `clean`."""
+    """Format the number of findings by severity, or `clean`, or why patches were not checked."""
     counts = []
     for severity in ("error", "warning", "check"):
         found = sum(finding.severity == severity for finding in apply.checkpatch)
         if found:
             counts.append(f"{found} {severity}{'s' if found > 1 else ''}")
-    return ", ".join(counts) or "clean"
+    text = ", ".join(counts)
+    if not apply.checkpatch_skipped:
+        return text or "clean"
+    reason = one_line(apply.checkpatch_skipped)
+    return f"{text}; incomplete, because {reason}" if text else f"not run, because {reason}"
 
 
 def build_name(build: BuildView) -> str:

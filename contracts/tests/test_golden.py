@@ -1,6 +1,6 @@
 """Golden JSON schema of each message and resource, to detect changes of the wire format.
 
-After an intended change run WQLAB_WRITE_GOLDEN=1 pytest contracts/tests/test_golden.py and read the diff.
+After an intended change run `make golden` and read the diff.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ Nothing is written to the checkout, which the lab's user may not own: scripts ru
 
     python -m wqlab_lab.web build           build the pages unless they exist; print their folder
     python -m wqlab_lab.web run SCRIPT...   run scripts of web/package.json, one after the other
+    python -m wqlab_lab.web test [PATH...]  run the unit tests below web/, or those of some paths, with their summary
     python -m wqlab_lab.web packages        install the npm packages; print their folder
     python -m wqlab_lab.web types           print the TypeScript types of server/openapi.json
 """
@@ -82,8 +83,8 @@ def _modified_at(file: Path) -> int | None:
     return file.stat().st_mtime_ns if file.exists() else None
 
 
-def npm(arguments: list[str], folder: Path) -> None:
-    """Run npm. Raises WebError with npm's output if it fails."""
+def npm(arguments: list[str], folder: Path) -> str:
+    """Run npm and return its output. Raises WebError with the output if it fails."""
     program = node()
     environment = {
         **os.environ,
@@ -96,6 +97,7 @@ def npm(arguments: list[str], folder: Path) -> None:
     )
     if result.returncode:
         raise WebError(f"npm {' '.join(arguments)} failed with status {result.returncode}:\n{result.stdout}")
+    return result.stdout
 
 
 def node() -> Path:
@@ -161,6 +163,9 @@ def main(arguments: list[str]) -> int:
             with working_copy(cache) as web:
                 for script in scripts:
                     npm(["run", script], web)
+        case ["test", *chosen]:
+            with working_copy(cache) as web:
+                print(npm(["run", "test", "--", *chosen], web))
         case ["packages"]:
             print(packages(cache))
         case ["types"]:

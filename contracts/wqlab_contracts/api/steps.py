@@ -51,6 +51,8 @@ class ApplyStep(JobStep):
     patches: int
     checkpatch_errors: int
     checkpatch_warnings: int
+    checkpatch_skipped: str = ""
+    """Why checkpatch did not check every patch; empty if it did."""
 
 
 class BuildStep(JobStep):

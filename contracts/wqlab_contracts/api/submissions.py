@@ -52,6 +52,8 @@ class ApplyView(Message):
     release: str | None = None
     patches: list[PatchSummary] = Field(default_factory=list)
     checkpatch: list[CheckpatchFinding] = Field(default_factory=list)
+    checkpatch_skipped: str = ""
+    """Why checkpatch did not check every patch; empty if it did, so that only then no findings mean a clean series."""
     series_mbox: Artifact | None = None
 
 

@@ -68,6 +68,8 @@ class ApplyResult(Message):
     """Key common to all versions of a series: its change-id, else its normalised subject."""
     patches: list[PatchSummary] = Field(default_factory=list)
     checkpatch: list[CheckpatchFinding] = Field(default_factory=list)
+    checkpatch_skipped: str = Field(default="", max_length=300)
+    """Why checkpatch did not check every patch; empty if it did."""
     series_mbox: Artifact | None = None
     toolchain: str = ""
     """Exact identity of compiler and linker. It is part of each build key, so that compared kernels always have the

@@ -8,12 +8,15 @@ import pytest
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm, Evidence, Question
+from wqlab_contracts.messages import CheckpatchFinding
 from wqlab_server.reports.render.html import render_html
-from wqlab_server.reports.render.shared_text import published, topology
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.shared_text import checkpatch_summary, published, topology
 from wqlab_server.reports.render.text import render_text
 
 from .report_examples import (
     CRYPT,
+    panic,
     study,
     xeon,
 )
@@ -82,3 +85,19 @@ def test_smt_siblings_follow_from_cpu_numbers():
     assert topology(whole).endswith(", SMT siblings at +16")
     holes = whole.model_copy(update={"online": [*range(16), *range(20, 36)]})
     assert topology(holes).endswith(", SMT siblings at +20")
+
+
+def test_checkpatch_that_did_not_run_is_not_clean() -> None:
+    report = panic()
+    apply = report.submission.apply.model_copy(
+        update={"checkpatch": [], "checkpatch_skipped": "the series was not applied"}
+    )
+    assert checkpatch_summary(apply) == "not run, because the series was not applied"
+    changed = report.model_copy(update={"submission": report.submission.model_copy(update={"apply": apply})})
+    for text in (render_text(changed), render_markdown(changed)):
+        assert "not run, because the series was not applied" in text
+        assert "clean" not in text and "0 findings" not in text
+    finding = CheckpatchFinding(severity="error", text="wrong")
+    partly = apply.model_copy(update={"checkpatch": [finding], "checkpatch_skipped": "it exceeded its limit of time"})
+    assert checkpatch_summary(partly) == "1 error; incomplete, because it exceeded its limit of time"
+    assert checkpatch_summary(apply.model_copy(update={"checkpatch_skipped": ""})) == "clean"

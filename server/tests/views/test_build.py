@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from wqlab_contracts.enums import Verdict
+import pytest
+
+from wqlab_contracts.enums import JobState, Outcome, Verdict
 from wqlab_contracts.messages import CompilerWarning
-from wqlab_server.views.build import count_verdicts, is_reused, new_warnings
+from wqlab_server.views.build import checkpatch_skipped, count_verdicts, is_reused, new_warnings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,3 +39,20 @@ def test_verdicts_are_counted_in_the_order_of_the_enum() -> None:
     found = count_verdicts(pairs)
     assert found == {Verdict.IMPROVEMENT: 2, Verdict.REGRESSION: 1}
     assert list(found) == [verdict for verdict in Verdict if verdict in found]
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome", "result", "reason"),
+    [
+        (JobState.RUNNING, None, None, "the series is not applied yet"),
+        (JobState.FINISHED, Outcome.FAILED, None, "the series was not applied"),
+        (JobState.FINISHED, Outcome.CANCELED, None, "the submission was canceled"),
+        (JobState.FINISHED, Outcome.PASSED, SimpleNamespace(checkpatch_skipped="no script"), "no script"),
+        (JobState.FINISHED, Outcome.PASSED, SimpleNamespace(checkpatch_skipped=""), ""),
+    ],
+)
+def test_series_counts_as_checked_only_if_checkpatch_saw_every_patch(
+    state: JobState, outcome: Outcome | None, result: Any, reason: str
+) -> None:
+    apply: Any = SimpleNamespace(state=state, outcome=outcome, result=result)
+    assert checkpatch_skipped(apply) == reason

@@ -28,7 +28,15 @@ from wqlab_contracts.messages import Failure
 from ..jobs import attempts
 from ..models import Apply, BlockAttempt, Boot, Build, Run, RunAttempt, Submission, SubmissionBuild
 from ..storage.db import clock
-from ..views.build import RunRows, finding_view, is_reused, new_warnings, submission_summary, target_summary
+from ..views.build import (
+    RunRows,
+    checkpatch_skipped,
+    finding_view,
+    is_reused,
+    new_warnings,
+    submission_summary,
+    target_summary,
+)
 from ..views.load import submission_rows
 
 EXCERPT_CHARACTERS = 2_000
@@ -96,6 +104,7 @@ def _apply(apply: Apply) -> ApplyStep:
         patches=len(result.patches) if result else 0,
         checkpatch_errors=found["error"],
         checkpatch_warnings=found["warning"],
+        checkpatch_skipped=checkpatch_skipped(apply),
     )
 
 

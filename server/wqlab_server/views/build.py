@@ -11,7 +11,7 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.devices import DeviceView, LeaseView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
 from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionSummary, SubmissionView, TargetSummary
-from wqlab_contracts.enums import Arm, Verdict
+from wqlab_contracts.enums import Arm, JobState, Outcome, Verdict
 from wqlab_contracts.messages import CompilerWarning
 
 from .. import models
@@ -101,6 +101,17 @@ def target_summary(run: models.Run) -> TargetSummary:
     )
 
 
+def checkpatch_skipped(apply: models.Apply) -> str:
+    """Return why checkpatch did not check every patch of the series; empty if it did."""
+    if apply.state is not JobState.FINISHED:
+        return "the series is not applied yet"
+    if apply.outcome is Outcome.CANCELED:
+        return "the submission was canceled"
+    if apply.outcome is not Outcome.PASSED or apply.result is None:
+        return "the series was not applied"
+    return apply.result.checkpatch_skipped
+
+
 def apply_view(row: models.Apply | None) -> ApplyView:
     if row is None:
         raise ValueError("this submission has no apply row")
@@ -114,6 +125,7 @@ def apply_view(row: models.Apply | None) -> ApplyView:
         release=baseline.release if baseline else None,
         patches=result.patches if result else [],
         checkpatch=result.checkpatch if result else [],
+        checkpatch_skipped=checkpatch_skipped(row),
         series_mbox=result.series_mbox if result else None,
     )
 

@@ -102,6 +102,7 @@ export function makeReport({
         release: "6.12.117",
         patches: [],
         checkpatch: [],
+        checkpatch_skipped: "",
         series_mbox: null,
       },
       builds: [],

@@ -299,7 +299,7 @@ def _result(
         patches = [patch.model_copy(update={"message_id": message_id}) for patch, message_id in pairs]
     progress("checking the patches", 0, len(patches))
     files = _patch_files(git, base, candidate.commit, folder)
-    findings = checkpatch(base_files(mirror.git, base, workspace, progress), files)
+    checked = checkpatch(base_files(mirror.git, base, workspace, progress), files)
     source = Source(
         tree=job.tree,
         base_commit=base,
@@ -315,7 +315,8 @@ def _result(
         title=candidate.title,
         series_key=mbox.change_id(candidate.texts) or normalised_subject(candidate.title),
         patches=patches,
-        checkpatch=findings,
+        checkpatch=checked.findings,
+        checkpatch_skipped=checked.skipped,
         series_mbox=_series_mbox(files, folder, workspace),
         toolchain=toolchain,
     )

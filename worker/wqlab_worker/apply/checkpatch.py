@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from wqlab_contracts.messages import CheckpatchFinding
 
-from ..sandbox import MIB, Limits, Sandbox
+from ..sandbox import MIB, Finished, Limits, Sandbox
 
 SCRIPT = "scripts/checkpatch.pl"
 FINDINGS_LIMIT = 500
@@ -24,18 +25,41 @@ _SEVERITY: dict[str, Literal["error", "warning", "check"]] = {
 }
 
 
-def checkpatch(tree: Path, patches: Sequence[Path]) -> list[CheckpatchFinding]:
-    """Return the findings of all patches in order; empty if the tree has no checkpatch.pl. Findings fail no series."""
+@dataclass(frozen=True)
+class Checked:
+    """Findings of checkpatch, which fail no series."""
+
+    findings: list[CheckpatchFinding]
+    skipped: str = ""
+    """Why not every patch was checked; empty if all were."""
+
+
+def checkpatch(tree: Path, patches: Sequence[Path]) -> Checked:
+    """Check all patches in order with the tree's checkpatch.pl."""
+    if not (tree / SCRIPT).is_file():
+        return Checked([], f"the base tree has no {SCRIPT}")
     findings: list[CheckpatchFinding] = []
-    for patch in patches if (tree / SCRIPT).is_file() else []:
+    skipped = ""
+    for number, patch in enumerate(patches, start=1):
         log = io.BytesIO()
-        Sandbox(read_only={"/src": tree, "/patch": patch}, limits=_LIMITS).run(
+        finished = Sandbox(read_only={"/src": tree, "/patch": patch}, limits=_LIMITS).run(
             ["perl", f"/src/{SCRIPT}", "--root=/src", "--no-summary", "--show-types", "--color=never", "/patch"],
             log=log,
             working_directory="/src",
         )
         findings += parse(log.getvalue().decode(errors="replace"), patch.name)
-    return findings[:FINDINGS_LIMIT]
+        if reason := _incomplete(finished):
+            skipped = skipped or f"{reason} on patch {number} of {len(patches)}"
+    return Checked(findings[:FINDINGS_LIMIT], skipped)
+
+
+def _incomplete(finished: Finished) -> str:
+    """Return why checkpatch did not check a patch to its end; empty if it did. With findings its status is 1."""
+    if finished.stopped:
+        return f"checkpatch exceeded its limit of {finished.stopped.value}"
+    if finished.log_truncated:
+        return "checkpatch printed too much"
+    return "" if finished.exit_code in {0, 1} else f"checkpatch ended with status {finished.exit_code}"
 
 
 def parse(output: str, patch: str) -> list[CheckpatchFinding]:

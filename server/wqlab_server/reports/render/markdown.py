@@ -132,7 +132,7 @@ def _kernels(report: Report) -> list[str]:
     lines += [f"  - `{_code(line)}`" for line in report.config_diff]
     found = report.submission.apply.checkpatch
     if not shared_text.is_study(report):
-        lines.append(f"- checkpatch: {words.count(len(found), 'finding')}")
+        lines.append(f"- checkpatch: {_safe(shared_text.checkpatch_summary(report.submission.apply))}")
         lines += [f"  - {one.severity}: {_safe(one.text)}" for one in found[:CHECKPATCH_LINES]]
         more = len(found) - CHECKPATCH_LINES
         lines += [f"  - and {more} more, which the other formats list"] if more > 0 else []

@@ -13,6 +13,7 @@ from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Comparison, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Reference, Topology
@@ -235,6 +236,19 @@ def describe_build(build: BuildView) -> str:
         seconds = round(build.duration_s)
         result = f"built in {f'{round(seconds / 60)} min' if seconds >= 120 else f'{seconds} s'}"
     return joined([build.release or "unknown release", build.arch, f"recipe {build.recipe}", result])
+
+
+def checkpatch_summary(apply: ApplyView) -> str:
+    """Return the number of findings by severity, `clean`, or why checkpatch did not check every patch."""
+    totals = Counter(one.severity for one in apply.checkpatch)
+    found = ", ".join(count(totals[kind], kind) for kind in ("error", "warning", "check") if totals[kind])
+    if not apply.checkpatch_skipped:
+        return found or "clean"
+    return (
+        f"{found}; incomplete, because {apply.checkpatch_skipped}"
+        if found
+        else (f"not run, because {apply.checkpatch_skipped}")
+    )
 
 
 def compilers(builds: Sequence[BuildView]) -> list[str]:

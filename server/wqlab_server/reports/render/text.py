@@ -191,9 +191,8 @@ def _checkpatch(report: Report) -> list[str]:
     if shared_text.is_study(report):
         return []
     found = report.submission.apply.checkpatch
-    totals = {kind: sum(one.severity == kind for one in found) for kind in ("error", "warning", "check")}
-    summary = ", ".join(words.count(number, kind) for kind, number in totals.items() if number) or "clean"
-    lines = [*_heading("checkpatch (script of the base tree)"), summary]
+    summary = shared_text.checkpatch_summary(report.submission.apply)
+    lines = [*_heading("checkpatch (script of the base tree)"), *tables.wrapped(summary)]
     for one in found[:CHECKPATCH_LINES]:
         lines += tables.wrapped(f"{one.severity.upper()}: {one.text}" + (f" ({one.where})" if one.where else ""), "* ")
     if len(found) > CHECKPATCH_LINES:

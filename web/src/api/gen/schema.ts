@@ -1161,6 +1161,11 @@ export interface components {
             base_commit: string | null;
             /** Checkpatch Errors */
             checkpatch_errors: number;
+            /**
+             * Checkpatch Skipped
+             * @default
+             */
+            checkpatch_skipped: string;
             /** Checkpatch Warnings */
             checkpatch_warnings: number;
             /**
@@ -1197,6 +1202,11 @@ export interface components {
             base_commit: string | null;
             /** Checkpatch */
             checkpatch: components["schemas"]["CheckpatchFinding"][];
+            /**
+             * Checkpatch Skipped
+             * @default
+             */
+            checkpatch_skipped: string;
             failure: components["schemas"]["Failure"] | null;
             outcome: components["schemas"]["Outcome"] | null;
             /** Patches */

@@ -152,12 +152,17 @@ function Warnings({ build }: { build: BuildView }) {
 }
 
 function Checkpatch({ report }: { report: Report }) {
-  const found = report.submission.apply.checkpatch;
+  const { checkpatch: found, checkpatch_skipped: skipped } = report.submission.apply;
   return (
     <div>
       <h3>checkpatch (from the base tree)</h3>
+      {skipped && (
+        <p className={classes.small}>
+          {found.length > 0 ? "Incomplete" : "Not run"}, because {oneLine(skipped)}.
+        </p>
+      )}
       {found.length === 0 ? (
-        <p className={classes.small}>No findings.</p>
+        !skipped && <p className={classes.small}>No findings.</p>
       ) : (
         <ul className={classes.small}>
           {found.map(each => (

@@ -105,7 +105,7 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
       </dl>
       {!series && <p className="muted">Settings study: the tree's kernel under several settings.</p>}
       {series && apply.state === "finished" && apply.outcome === "passed" && (
-        <Checkpatch findings={apply.checkpatch} />
+        <Checkpatch findings={apply.checkpatch} skipped={apply.checkpatch_skipped} />
       )}
       {apply.patches.length > 0 && <Patches id={id} patches={apply.patches} />}
     </>
@@ -114,12 +114,17 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
 
 const SEVERITIES = ["error", "warning", "check"] as const;
 
-function Checkpatch({ findings }: { findings: readonly CheckpatchFinding[] }) {
+function Checkpatch({ findings, skipped }: { findings: readonly CheckpatchFinding[]; skipped: string }) {
   return (
     <section className={classes.listed}>
       <h3>checkpatch</h3>
+      {skipped && (
+        <p>
+          {findings.length > 0 ? "Incomplete" : "Not run"}, because {oneLine(skipped)}.
+        </p>
+      )}
       {findings.length === 0 ? (
-        <p className="muted">No findings.</p>
+        !skipped && <p className="muted">No findings.</p>
       ) : (
         <ul>
           {SEVERITIES.flatMap(severity => findings.filter(each => each.severity === severity)).map(

@@ -83,6 +83,11 @@ test("step texts describe progress, result and failure", () => {
   expect(applyText({ ...apply, checkpatch_errors: 1, checkpatch_warnings: 2 }, true)).toContain(
     "1 error, 2 warnings",
   );
+  const skipped = { ...apply, checkpatch_skipped: "the base tree has no scripts/checkpatch.pl" };
+  expect(applyText(skipped, true)).toContain(
+    "checkpatch: not run, because the base tree has no scripts/checkpatch.pl",
+  );
+  expect(applyText({ ...skipped, checkpatch_errors: 1 }, true)).toContain("1 error; incomplete, because the");
   expect(applyText(apply, false)).toBe("1a2b3c4d5e6f (6.12.1)");
   expect(applyText({ ...apply, failure: { ...failure, summary: "patch 2 does\nnot apply" } }, true)).toBe(
     "patch 2 does not apply",

@@ -17,6 +17,12 @@ export function hasSeries(runs: readonly RunStep[]): boolean {
   return runs.some(run => run.blocks.some(block => block.arms.includes("candidate")));
 }
 
+/** Describe checkpatch's result: the findings, `clean`, or why not every patch was checked. */
+export function checkpatchText(found: string, skipped = ""): string {
+  if (!skipped) return found || "clean";
+  return found ? `${found}; incomplete, because ${oneLine(skipped)}` : `not run, because ${oneLine(skipped)}`;
+}
+
 /** Describe the state or result of the apply step. */
 export function applyText(apply: ApplyStep, series: boolean): string {
   if (apply.failure) return oneLine(apply.failure.summary);
@@ -30,7 +36,8 @@ export function applyText(apply: ApplyStep, series: boolean): string {
     apply.checkpatch_errors > 0 && count(apply.checkpatch_errors, "error"),
     apply.checkpatch_warnings > 0 && count(apply.checkpatch_warnings, "warning"),
   ].filter(Boolean);
-  return `${count(apply.patches, "patch", "patches")} on ${base}; checkpatch: ${found.join(", ") || "clean"}`;
+  const checked = checkpatchText(found.join(", "), apply.checkpatch_skipped);
+  return `${count(apply.patches, "patch", "patches")} on ${base}; checkpatch: ${checked}`;
 }
 
 /** Describe the state or result of a build. */

@@ -112,6 +112,7 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
       patches: 2,
       checkpatch_errors: 0,
       checkpatch_warnings: 0,
+      checkpatch_skipped: "",
     },
     builds: [buildOf(11, "baseline"), buildOf(12, "candidate")],
     runs: [runOf(21)],
