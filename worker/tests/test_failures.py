@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.messages import EXCERPT_LIMIT
-from wqlab_worker.failures import InfrastructureError, JobError, UserError, shorten
+from wqlab_worker.failures import InfrastructureError, JobError, UserError
 
 
 def test_each_exception_has_its_kind() -> None:
@@ -22,4 +22,3 @@ def test_long_excerpt_keeps_beginning_and_end() -> None:
     assert len(excerpt) <= EXCERPT_LIMIT
     assert excerpt.startswith("startx") and excerpt.endswith("xend")
     assert "characters left out" in excerpt
-    assert shorten("short") == "short"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wqlab_contracts.enums import ErrorKind
-from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
+from wqlab_contracts.excerpts import shorten
+from wqlab_contracts.messages import Failure
 
 
 class JobError(Exception):
@@ -26,11 +27,3 @@ class InfrastructureError(JobError):
     """The lab is at fault; the same job may succeed later or on another machine."""
 
     kind = ErrorKind.INFRASTRUCTURE
-
-
-def shorten(text: str, limit: int = EXCERPT_LIMIT) -> str:
-    """Return `text`. If it is longer than `limit`, replace the middle by a line that says how much is left out."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2 - 40
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"

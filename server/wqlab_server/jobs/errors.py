@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from wqlab_contracts.enums import ErrorKind
-from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
+from wqlab_contracts.excerpts import shorten
+from wqlab_contracts.messages import Failure
 
 from ..http.problems import ApiProblem
 
@@ -27,8 +28,8 @@ class NotClaimable(ApiProblem):
 
 
 def make_failure(kind: ErrorKind, summary: str, *, excerpt: str = "", advice: str = "") -> Failure:
-    """Return a failure; `excerpt` is cut to its last EXCERPT_LIMIT characters."""
-    return Failure(kind=kind, summary=summary, excerpt=excerpt[-EXCERPT_LIMIT:], advice=advice)
+    """Return a failure; the middle of a long `excerpt` is left out."""
+    return Failure(kind=kind, summary=summary, excerpt=shorten(excerpt), advice=advice)
 
 
 def infrastructure_failure(summary: str, *, excerpt: str = "", advice: str = "") -> Failure:

@@ -23,6 +23,7 @@ from wqlab_contracts.api.steps import (
 )
 from wqlab_contracts.api.submissions import Eta
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState
+from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import Failure
 
 from ..jobs import attempts
@@ -40,7 +41,7 @@ from ..views.build import (
 from ..views.load import submission_rows
 
 EXCERPT_CHARACTERS = 2_000
-"""Length to which the excerpt of a failed attempt is shortened; its end is kept."""
+"""Length to which the excerpt of a failed attempt is shortened; its middle is left out."""
 
 
 def steps(session: Session, submission: Submission) -> SubmissionSteps:
@@ -79,7 +80,7 @@ def steps(session: Session, submission: Submission) -> SubmissionSteps:
 
 
 def _shortened(view: api_report.AttemptView) -> api_report.AttemptView:
-    excerpt = view.failure.excerpt[-EXCERPT_CHARACTERS:]
+    excerpt = shorten(view.failure.excerpt, EXCERPT_CHARACTERS)
     return view.model_copy(update={"failure": view.failure.model_copy(update={"excerpt": excerpt})})
 
 

@@ -10,7 +10,7 @@ from wqlab_comparison.words import count
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
-from wqlab_contracts.messages import EXCERPT_LIMIT, Failure
+from wqlab_contracts.messages import Failure
 
 from ..jobs.errors import make_failure
 from .build import RunRows, finding_view
@@ -53,4 +53,4 @@ def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:
     if run_failure is not None and not conclusion.accused:
         return None
     excerpt = "\n\n".join(each.excerpt for each in conclusion.accused if each.excerpt)
-    return make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt[:EXCERPT_LIMIT])
+    return make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt)

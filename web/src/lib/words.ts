@@ -117,16 +117,19 @@ export const FAILURE_KINDS: Record<ErrorKind, { word: string; cause: string; ton
   },
 };
 
+/** Number of characters at the beginning of an excerpt that no list leaves out. */
+const COMPARED_CHARACTERS = 500;
+
 /**
  * Return true if `failure` is the same as `main`. A submission's failure is that of one of its parts, prefixed with the
- * name of the part, and lists truncate the beginning of excerpts.
+ * name of the part, and lists leave out the middle of excerpts.
  */
 export function isSameFailure(failure: FailureLike, main: Failure | null | undefined): boolean {
   return (
     main != null &&
     failure.kind === main.kind &&
     main.summary.endsWith(failure.summary) &&
-    (main.excerpt ?? "").endsWith(failure.excerpt ?? "")
+    (main.excerpt ?? "").startsWith((failure.excerpt ?? "").slice(0, COMPARED_CHARACTERS))
   );
 }
 

@@ -62,10 +62,11 @@ test("a repeated failure is a link to the main failure", async () => {
   const main: Failure = {
     kind: "user",
     summary: "candidate kernel: it does not compile",
-    excerpt: "CC a.o\nerror: b",
+    excerpt: `${"CC a.o\n".repeat(200)}error: b`,
     advice: "",
   };
-  const repeated: Failure = { ...main, summary: "it does not compile", excerpt: "error: b" };
+  const shortened = `${main.excerpt.slice(0, 600)}\n[... 700 characters left out ...]\nerror: b`;
+  const repeated: Failure = { ...main, summary: "it does not compile", excerpt: shortened };
   const other: Failure = { ...main, excerpt: "error: c" };
   const { container } = await renderPart(
     <>

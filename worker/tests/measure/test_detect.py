@@ -306,9 +306,13 @@ def test_unfinished_report_is_returned_by_flush() -> None:
 
 
 def test_excerpts_and_memory_are_bounded() -> None:
-    endless = STALL + b"[   91.000000]   pending: something\n" * 20_000
+    endless = STALL + b"[   91.000000]   pending: something\n" * 2_000 + b"[   91.000000]   the last line\n"
     (report,) = reports(endless)
     assert len(report.excerpt) <= EXCERPT_LIMIT
+    lines = report.excerpt.split("\n")
+    assert lines[0] in STALL.decode(), "a report begins with its first line"
+    assert lines[-1].endswith("the last line")
+    assert any(line.endswith(" lines omitted]") for line in lines)
     detector = Detector()
     detector.feed(b"\x55" * (10 * LINE_LIMIT + 5))
     assert len(detector._partial) < LINE_LIMIT

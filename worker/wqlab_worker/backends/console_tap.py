@@ -13,7 +13,8 @@ from pexpect import TIMEOUT  # type: ignore[import-untyped]
 from serial import SerialException  # type: ignore[import-untyped]
 
 from wqlab_contracts.enums import FindingKind
-from wqlab_contracts.messages import EXCERPT_LIMIT, BootKey, Finding
+from wqlab_contracts.excerpts import shorten
+from wqlab_contracts.messages import BootKey, Finding
 
 from ..measure.detect import Detector, Ready, Report
 from .interface import EventSink
@@ -212,7 +213,7 @@ class ConsoleTap:
                 boot=self._key,
                 kind=report.kind,
                 title=report.title,
-                excerpt=report.excerpt[:EXCERPT_LIMIT],
+                excerpt=shorten(report.excerpt),
                 console_offset=report.offset,
                 fatal=report.fatal,
             )

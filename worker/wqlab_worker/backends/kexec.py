@@ -20,6 +20,7 @@ from labgrid import target_factory
 from labgrid.strategy import Strategy
 
 from wqlab_contracts.enums import DeviceStep, FindingKind
+from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, DeviceFacts
 
 from ..measure.detect import Report
@@ -339,7 +340,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         return False
 
     def _report_excerpts(self) -> str:
-        return "\n".join(report.excerpt for report in self.tap.reports)[-8000:]
+        return shorten("\n".join(report.excerpt for report in self.tap.reports), 8000)
 
     # --- waiting ------------------------------------------------------------------------------------------------
 

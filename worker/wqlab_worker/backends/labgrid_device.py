@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import structlog
 
 from wqlab_contracts.enums import STALLS, Arm, DeviceStep, FindingKind
+from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import BootKey, Kernel, RunJob
 
 from ..measure import monitor
@@ -235,7 +236,7 @@ class LabgridDevice:
         text = blocked.stdout.decode(errors="replace")
         if "state:D" in text:
             title = f"tasks are blocked: `{action}` did not end in {timeout_s:.0f} s"
-            return kernel_failure(tap.add_finding(FindingKind.HUNG_TASK, title, text[-8000:]))
+            return kernel_failure(tap.add_finding(FindingKind.HUNG_TASK, title, shorten(text, 8000)))
         ended = infrastructure_failure(
             f"`{action}` did not end in {timeout_s:.0f} s, though the device answers", of_variant=True
         )

@@ -9,8 +9,8 @@ from typing import NoReturn
 
 from wqlab_contracts import workqueue_series
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, FindingKind, Outcome, TraceMode
+from wqlab_contracts.excerpts import shorten
 from wqlab_contracts.messages import (
-    EXCERPT_LIMIT,
     BootFinished,
     BootKey,
     BootStarted,
@@ -300,7 +300,7 @@ class BootRunner:
                 boot=boot.key,
                 kind=FindingKind.WRONG_RESULT,
                 title=failure.summary[:300],
-                excerpt=failure.excerpt[-EXCERPT_LIMIT:],
+                excerpt=shorten(failure.excerpt),
                 console_offset=0,
                 fatal=True,
             )

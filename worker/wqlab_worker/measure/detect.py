@@ -9,6 +9,7 @@ kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.
 from __future__ import annotations
 
 import re
+from collections import deque
 from dataclasses import dataclass, field
 
 from wqlab_contracts.enums import FindingKind
@@ -113,24 +114,40 @@ ConsoleEvent = Report | Ready
 @dataclass
 class _OpenReport:
     offset: int
-    lines: list[str] = field(default_factory=list)
+    first: list[str] = field(default_factory=list)
+    """Lines of the first half of EXCERPT_LIMIT."""
+    last: deque[str] = field(default_factory=deque)
+    """Newest lines after them, within the other half."""
     kind: FindingKind | None = None
     """None after a separator, until the line that names the kind."""
     title: str = ""
     fatal: bool = False
     count: int = 0
-    size: int = 0
+    first_size: int = 0
+    last_size: int = 0
 
     def add(self, text: str) -> None:
         self.count += 1
-        if self.size + len(text) + 1 <= EXCERPT_LIMIT:
-            self.lines.append(text)
-            self.size += len(text) + 1
+        half = EXCERPT_LIMIT // 2 - 40
+        if not self.last and self.first_size + len(text) + 1 <= half:
+            self.first.append(text)
+            self.first_size += len(text) + 1
+            return
+        self.last.append(text)
+        self.last_size += len(text) + 1
+        while self.last_size > half:
+            self.last_size -= len(self.last.popleft()) + 1
+
+    @property
+    def excerpt(self) -> str:
+        omitted = self.count - len(self.first) - len(self.last)
+        note = [f"[{omitted} lines omitted]"] if omitted else []
+        return "\n".join([*self.first, *note, *self.last])
 
     def report(self) -> Report | None:
         if self.kind is None:
             return None
-        return Report(self.kind, self.title[:300], "\n".join(self.lines), self.offset, self.fatal)
+        return Report(self.kind, self.title[:300], self.excerpt, self.offset, self.fatal)
 
 
 class Detector:

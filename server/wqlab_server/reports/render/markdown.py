@@ -9,6 +9,7 @@ from wqlab_comparison.reasons import reasons
 from wqlab_comparison.tables import NOTHING, printable
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Question, Role, SubmissionState
+from wqlab_contracts.excerpts import shorten_lines
 
 from . import curve_tables, shared_text
 from .shell import shell_lines
@@ -172,6 +173,6 @@ def _code(text: str) -> str:
 
 def _fenced(text: str) -> list[str]:
     """Return a code block with a fence that is longer than any run of backticks in the text."""
-    body = [printable(line) for line in shared_text.last_lines(text, EXCERPT_LINES)]
+    body = [printable(line) for line in shorten_lines(text.splitlines(), EXCERPT_LINES)]
     fence = "`" * max(3, 1 + max((len(run) for line in body for run in re.findall("`+", line)), default=0))
     return [fence, *body, fence, ""] if body else []

@@ -378,11 +378,5 @@ def _sizes(text: str) -> list[str]:
     return text.split(", ")[:3]
 
 
-def last_lines(text: str, limit: int) -> list[str]:
-    """Return the last `limit` lines of an excerpt, preceded by the number of omitted lines, if any."""
-    lines = text.splitlines()
-    return lines if len(lines) <= limit else [f"[{len(lines) - limit} lines omitted]", *lines[-limit:]]
-
-
 def joined(parts: Iterable[str]) -> str:
     return ", ".join(part for part in parts if part)

@@ -7,6 +7,7 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import SubmissionState, Verdict
+from wqlab_contracts.excerpts import shorten_lines
 
 from . import curve_tables, shared_text
 from .shell import shell_lines
@@ -232,4 +233,4 @@ def _failure(what: str, kind: str, summary: str) -> list[str]:
 
 
 def _quoted(excerpt: str) -> list[str]:
-    return [f"| {line}" for line in shared_text.last_lines(excerpt, EXCERPT_LINES)]
+    return [f"| {line}" for line in shorten_lines(excerpt.splitlines(), EXCERPT_LINES)]
