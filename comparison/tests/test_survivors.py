@@ -170,18 +170,24 @@ class TestSettings:
 
 
 def simulate_run(
-    rng: np.random.Generator, blocks: int, fails: dict[Arm, float], slow_boots_fail: bool = False
+    rng: np.random.Generator,
+    blocks: int,
+    fails: dict[Arm, float],
+    slow_boots_fail: bool = False,
+    lab_fails: float = 0.0,
 ) -> tuple[Samples, dict[Arm, int]]:
     """Return the samples of a run, in which failed blocks are repeated until all are complete, and its discards by arm.
 
     Both arms have the same distribution. A boot of an arm fails with probability `fails[arm]`; with `slow_boots_fail`
-    the slowest boots fail.
+    the slowest boots fail. The lab interrupts a block with probability `lab_fails`; such a discard counts for no arm.
     """
     values: dict[Arm, list[float]] = {arm: [] for arm in Arm}
     lost = dict.fromkeys(Arm, 0)
     while len(values[Arm.BASELINE]) < blocks:
         drawn = dict(zip(Arm, rng.normal(size=2).tolist(), strict=True))
         chance = dict(zip(Arm, rng.random(2).tolist(), strict=True))
+        if rng.random() < lab_fails:
+            continue
         order = list(Arm) if rng.random() < 0.5 else list(Arm)[::-1]
         failed = [
             arm for arm in order if (drawn[arm] < ndtri(fails[arm]) if slow_boots_fail else chance[arm] < fails[arm])
@@ -223,3 +229,20 @@ def test_chance_withholds_few_verdicts(fails: float, expected: float) -> None:
     runs = [simulate_run(rng, 10, dict.fromkeys(Arm, fails)) for _ in range(3000)]
     share = sum(is_imbalanced(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)
     assert share == pytest.approx(expected, abs=0.013)
+
+
+@pytest.mark.parametrize("lab_fails", [0.0, 0.3])
+def test_fault_of_one_arm_is_detected_also_in_a_failing_lab(lab_fails: float) -> None:
+    """Every third boot of the candidate fails; docs/comparison.md gives the share of runs in which this is detected."""
+    rng = np.random.default_rng(33)
+    fails = {Arm.BASELINE: 0.0, Arm.CANDIDATE: 1 / 3}
+    runs = [simulate_run(rng, 10, fails, lab_fails=lab_fails) for _ in range(2000)]
+    share = sum(is_imbalanced(lost[Arm.CANDIDATE], lost[Arm.BASELINE]) for _, lost in runs) / len(runs)
+    assert share == pytest.approx(0.93, abs=0.02)
+
+
+def test_failures_of_the_lab_withhold_no_verdict() -> None:
+    """The lab interrupts a third of the blocks; the verdicts are those of the same figures without interruptions."""
+    rng = np.random.default_rng(34)
+    runs = [simulate_run(rng, 8, dict.fromkeys(Arm, 0.0), lab_fails=1 / 3) for _ in range(60)]
+    assert [verdict_of(samples, lost) for samples, lost in runs] == [verdict_of(samples, {}) for samples, _ in runs]

@@ -73,7 +73,7 @@ async def _boots(golden: Golden, firmware: Firmware) -> bool:
 
     machine = Machine(command(_PROBE, golden, 0, "kvm", firmware))
     try:
-        await machine.start(output, lambda _: ended.set())
+        await machine.start(output, lambda _status, _error_output: ended.set())
         await asyncio.wait_for(ended.wait(), _PROBE_TIMEOUT_S)
     except (MachineError, TimeoutError) as error:
         log.info("KVM probe: %s", str(error) or f"the guest did not boot within {_PROBE_TIMEOUT_S:g} s")

@@ -58,12 +58,16 @@ class Console:
             else:
                 client.write(data)
 
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
+    def disconnect(self) -> None:
+        """Close the connections of all clients after what was written. They can connect again."""
         for client in list(self._clients):
             client.close()
         self._clients.clear()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        self.disconnect()
         self._close_log()
 
     def _close_log(self) -> None:

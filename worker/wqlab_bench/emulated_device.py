@@ -24,7 +24,7 @@ _CONSOLE_FAULTS = {FaultKind.MUTE, FaultKind.GARBLED_CONSOLE}
 class MachineLike(Protocol):
     """The interface of `Machine` that a device uses."""
 
-    async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None: ...
+    async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[int, str], None]) -> None: ...
     async def command(self, execute: str, /, **arguments: Any) -> Any: ...
     def type(self, data: bytes) -> None: ...
     async def kill(self) -> None: ...
@@ -183,11 +183,16 @@ class EmulatedDevice:
             if trigger.seen(data):
                 self._in_background(self._start_fault(fault))
 
-    def _on_exit(self, message: str) -> None:
-        """Note that the guest switched itself off or QEMU ended. The outlet stays on, as with a real device."""
-        log.warning("%s: %s", self.name, message)
-        self._machine, self._detail = None, message
+    def _on_exit(self, status: int, error_output: str) -> None:
+        """Note that the guest switched itself off (status 0) or that QEMU failed. The outlet stays on.
+
+        If QEMU failed, the console's clients are disconnected: they must not take the silence for a hang of the guest.
+        """
+        self._machine, self._detail = None, f"QEMU ended with status {status}: {error_output}".rstrip(": ")
+        log.warning("%s: %s", self.name, self._detail)
         self._slots.release(self.name)
+        if status:
+            self.console.disconnect()
 
     def _type(self, data: bytes) -> None:
         if self._machine is not None:

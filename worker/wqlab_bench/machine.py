@@ -33,11 +33,11 @@ class Machine:
         self._killed = False
         self._stderr = b""
 
-    async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[str], None]) -> None:
+    async def start(self, on_output: Callable[[bytes], None], on_exit: Callable[[int, str], None]) -> None:
         """Start QEMU and wait until its monitor answers. Raises MachineError.
 
-        `on_output` is called with each chunk of console output. `on_exit` is called with the end of stderr if the
-        process ends without `kill()`.
+        `on_output` is called with each chunk of console output. `on_exit` is called with the exit status (negative: the
+        signal) and the end of stderr if the process ends without `kill()`.
         """
         console, console_end = socket.socketpair()
         monitor, monitor_end = socket.socketpair()
@@ -98,7 +98,7 @@ class Machine:
         process: asyncio.subprocess.Process,
         console: asyncio.StreamReader,
         on_output: Callable[[bytes], None],
-        on_exit: Callable[[str], None],
+        on_exit: Callable[[int, str], None],
     ) -> None:
         """Pass on output from the start of the process until its end and its last byte."""
         await asyncio.gather(_pump(console, on_output), self._keep(process.stderr))
@@ -108,7 +108,7 @@ class Machine:
                 stream.close()
         self._console = self._monitor = None
         if not self._killed:
-            on_exit(f"QEMU ended with status {status}: {self.error_output}".rstrip(": "))
+            on_exit(status, self.error_output)
 
     async def _keep(self, stderr: asyncio.StreamReader | None) -> None:
         while stderr and (data := await stderr.read(4096)):

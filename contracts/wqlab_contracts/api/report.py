@@ -167,6 +167,9 @@ class TargetReport(Message):
     blocks_planned: int
     blocks_completed: int
     discarded: dict[Arm, int]
+    """Discarded blocks by the arm that they count against."""
+    discarded_by_lab: int = 0
+    """Blocks discarded for a failure of the lab. They count against no arm."""
     overhead_s: float | None
 
 

@@ -58,3 +58,11 @@ class Failure(Message):
     summary: str
     excerpt: str = ""
     advice: str = ""
+    of_variant: bool = False
+    """True for an infrastructure failure that the kernel under test may have caused: it was seen through the device,
+    for example as a broken SSH connection. False for failures that the lab knows to be its own."""
+
+    @property
+    def counts_against_arm(self) -> bool:
+        """Whether a block that this failure ended is counted as lost by the arm of the boot, and not by the lab."""
+        return self.kind is ErrorKind.KERNEL or self.of_variant

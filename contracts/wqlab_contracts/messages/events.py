@@ -156,7 +156,8 @@ class BlockDiscarded(Message):
     block: int
     attempt: int
     arm: Arm | None
-    """Arm whose boot failed; None if no boot failed because the run was stopped."""
+    """Arm that the discard counts against: a boot of it failed, and the failure was seen through the device. None if
+    the lab is at fault or the run was stopped."""
     failure: Failure
 
 

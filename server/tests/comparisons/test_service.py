@@ -64,7 +64,8 @@ def test_imbalanced_discards_withhold_the_verdict(lab: LabUnderTest, loser: Arm,
 
     def fail_each_block_once(run: RunSession) -> RunResult:
         for number, plan in enumerate(run.remaining):
-            run.send_failed_boot(plan, loser, failed(ErrorKind.INFRASTRUCTURE, f"the connection broke, way {number}"))
+            broken = failed(ErrorKind.INFRASTRUCTURE, f"the connection broke, way {number}")
+            run.send_failed_boot(plan, loser, broken.model_copy(update={"of_variant": True}))
             run.send_block(plan.model_copy(update={"first_attempt": 1}))
         return RunResult(outcome=Outcome.PASSED)
 

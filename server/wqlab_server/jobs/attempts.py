@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.report import AttemptView
-from wqlab_contracts.enums import EventKind, Outcome
+from wqlab_contracts.enums import Arm, EventKind, Outcome
 from wqlab_contracts.messages import Failure
 
 from ..models import Apply, BlockAttempt, Boot, Build, Event, Run, RunAttempt, SubmissionBuild
@@ -88,26 +88,24 @@ def failed_run_attempts(
     A boot whose failure its discarded block already gives is left out.
     """
     failures: list[AttemptView] = []
-    listed = set()
+    failed_boots = {(boot.block, boot.attempt, boot.failure): boot for boot in boots if boot.failure is not None}
     for block in blocks:
         if not block.finished and block.failure is not None:
-            failures.append(_run_view(run, block, block.failure))
-            listed.add((block.block, block.attempt, block.failure))
-    for boot in boots:
-        if boot.failure is not None and (boot.block, boot.attempt, boot.failure) not in listed:
-            failures.append(_run_view(run, boot, boot.failure))
-    failures += [_run_view(run, attempt, attempt.failure) for attempt in attempts if attempt.failure is not None]
+            boot = failed_boots.pop((block.block, block.attempt, block.failure), None)
+            failures.append(_run_view(run, block, block.failure, boot.arm if boot else block.arm))
+    failures += [_run_view(run, boot, failure, boot.arm) for (_, _, failure), boot in failed_boots.items() if failure]
+    failures += [_run_view(run, attempt, attempt.failure, None) for attempt in attempts if attempt.failure is not None]
     return sorted(failures, key=lambda view: view.at or run.created_at)
 
 
-def _run_view(run: Run, failed: BlockAttempt | Boot | RunAttempt, failure: Failure) -> AttemptView:
+def _run_view(run: Run, failed: BlockAttempt | Boot | RunAttempt, failure: Failure, arm: Arm | None) -> AttemptView:
     return AttemptView(
         run_id=run.id,
         plan=run.plan_name,
         device_type=run.device_type,
         device=failed.device_name,
         block=None if isinstance(failed, RunAttempt) else failed.block,
-        arm=None if isinstance(failed, RunAttempt) else failed.arm,
+        arm=arm,
         attempt=failed.number if isinstance(failed, RunAttempt) else failed.attempt,
         failure=failure,
         at=failed.at if isinstance(failed, BlockAttempt) else failed.finished_at or failed.started_at,

@@ -110,7 +110,7 @@ class BlockAttempt(Base):
     """False: discarded."""
     device_name: Mapped[str] = mapped_column(ForeignKey("devices.name"))
     arm: Mapped[Arm | None]
-    """The arm whose boot failed, for any reason; null if no boot failed."""
+    """Arm that a discard counts against; null if the lab is at fault or the run was canceled."""
     failure: Mapped[Failure | None]
     at: Mapped[datetime] = mapped_column(server_default=func.now())
 

@@ -14,7 +14,7 @@ from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.workqueues import WorkqueueCell
-from wqlab_contracts.enums import Arm, ArtifactKind, RunPurpose
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 from wqlab_contracts.workqueue_series import file_name
 
@@ -159,7 +159,18 @@ def _target(rows: RunRows, parts: _Parts) -> api_report.TargetReport:
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
         discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),
+        discarded_by_lab=sum(_is_lab_discard(block) for block in parts.blocks[run.id]),
         overhead_s=sum(overheads) / len(overheads) if overheads else None,
+    )
+
+
+def _is_lab_discard(block: BlockAttempt) -> bool:
+    """Return True if the attempt was discarded for a failure of the lab, which counts against no arm."""
+    return (
+        not block.finished
+        and block.arm is None
+        and block.failure is not None
+        and block.failure.kind is not ErrorKind.CANCELED
     )
 
 

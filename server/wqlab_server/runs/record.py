@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import insert
@@ -28,10 +28,11 @@ from wqlab_contracts.messages import (
 from ..http.problems import ApiProblem
 from ..jobs import claims
 from ..jobs.errors import infrastructure_failure
-from ..models import BlockAttempt, Boot, Build, Run, Sample
+from ..models import Boot, Build, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
 from ..storage.events import emit, notify_checks
+from .block_attempts import record_block_attempt
 from .service import find_boot, lock_run, update_boots_done
 
 
@@ -172,74 +173,42 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
     if fatal is not None:  # found after the boot's last script, too late for the worker to act on
         arm = next(boot.arm for boot in boots if boot.id == fatal.boot_id)
         failure = Failure(kind=ErrorKind.KERNEL, summary=f"{fatal.kind}: {fatal.title}", excerpt=fatal.excerpt)
-        _record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
+        record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
         return
-    if mismatch := _verify_block(session, run, run.blocks[event.block], boots):
-        failure = infrastructure_failure(mismatch.reason)
-        _record_block_attempt(
-            session, run, event.block, event.attempt, finished=False, arm=mismatch.arm, failure=failure
-        )
+    if mismatch := _mismatch(session, run, run.blocks[event.block], boots):
+        failure = infrastructure_failure(mismatch)
+        record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=None, failure=failure)
         return
-    if _record_block_attempt(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
+    if record_block_attempt(session, run, event.block, event.attempt, finished=True, arm=None, failure=None):
         for boot in boots:
             boot.valid = True
         session.flush()
         update_boots_done(session, run.id)
 
 
-class _Mismatch(NamedTuple):
-    """A difference between the recorded boots and the planned block."""
-
-    arm: Arm | None
-    """The arm of the boot that is not verified; None if the block as a whole is wrong."""
-    reason: str
-
-
-def _verify_block(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> _Mismatch | None:
+def _mismatch(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[Boot]) -> str | None:
     """Return why these boots are not the planned block, or None if they are.
 
     The worker has verified all of this on the device. The record is verified here again, so that every figure shown
     comes from a boot with a recorded proof of which kernel it ran.
     """
     if sorted((boot.position, boot.arm) for boot in boots) != list(enumerate(arms)):
-        return _Mismatch(None, f"{len(boots)} boots are not the {len(arms)} of this block")
+        return f"{len(boots)} boots are not the {len(arms)} of this block"
     builds = {Arm.BASELINE: run.baseline_build_id, Arm.CANDIDATE: run.candidate_build_id}
     for boot in boots:
         build = session.get(Build, builds[boot.arm])
         expected = build.result.build_id_gnu if build and build.result else None
         if boot.verified_at is None or boot.build_id_gnu != expected:
-            return _Mismatch(boot.arm, f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}")
+            return f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}"
         if not (boot.kernel_boot_id and boot.token):
-            return _Mismatch(boot.arm, f"a {boot.arm} boot has no boot id or token of its own")
+            return f"a {boot.arm} boot has no boot id or token of its own"
     if len({boot.kernel_boot_id for boot in boots}) != len(boots):
-        return _Mismatch(None, "two boots carry the same kernel boot id")
+        return "two boots carry the same kernel boot id"
     return None
 
 
 def _block_discarded(session: Session, run: Run, event: BlockDiscarded) -> None:
-    _record_block_attempt(
-        session, run, event.block, event.attempt, finished=False, arm=event.arm, failure=event.failure
-    )
-
-
-def _record_block_attempt(
-    session: Session, run: Run, block: int, attempt: int, *, finished: bool, arm: Arm | None, failure: Failure | None
-) -> bool:
-    """Record how an attempt of a block ended; return False if it was recorded before."""
-    new = session.scalar(
-        insert(BlockAttempt)
-        .values(
-            run_id=run.id, block=block, attempt=attempt, finished=finished, device_name=run.device_name,
-            arm=arm, failure=failure,
-        )
-        .on_conflict_do_nothing()
-        .returning(BlockAttempt.block)
-    )  # fmt: skip
-    if new is None:
-        return False
-    kind = EventKind.BLOCK_FINISHED if finished else EventKind.BLOCK_DISCARDED
-    _emit(session, run, kind, None, block=block, attempt=attempt, arm=arm, failure=_dump(failure))
-    return True
+    record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=event.arm, failure=event.failure)
 
 
 def _progress(session: Session, run: Run, event: Progress) -> None:

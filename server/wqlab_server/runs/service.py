@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, EventKind, JobState, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, BootState, ErrorKind, JobState, Outcome
 from wqlab_contracts.messages import (
     Artifact,
     BlockPlan,
@@ -31,7 +31,8 @@ from ..models import BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submiss
 from ..models import ConsoleChunk as ConsoleRow
 from ..settings import Settings
 from ..storage.db import fetch_dict
-from ..storage.events import RUN_CHANNEL, emit, notify
+from ..storage.events import RUN_CHANNEL, notify
+from .block_attempts import record_block_attempt
 
 _DEFER_SNAPSHOT = [
     defer(column, raiseload=True)
@@ -213,7 +214,8 @@ def baseline_failures(session: Session, run_id: int) -> list[Failure]:
 def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) -> None:
     """Finish the open boots of an ended attempt and discard their blocks with `reason`.
 
-    A discarded block names the arm whose boot failed or was unfinished, unless the run was canceled.
+    A boot that had failed by itself gives its block's failure and the arm that the discard may count against. An
+    unfinished boot counts against no arm: the lab ended it.
     """
     closed = {
         (block, attempt)
@@ -221,32 +223,19 @@ def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) ->
             select(BlockAttempt.block, BlockAttempt.attempt).where(BlockAttempt.run_id == run.id)
         )
     }
-    open_attempts: dict[tuple[int, int], list[Boot]] = {}
+    open_attempts: dict[tuple[int, int], Boot | None] = {}
     for boot in session.scalars(select(Boot).where(Boot.run_id == run.id, Boot.fence == run.fence).order_by(Boot.id)):
         if (boot.block, boot.attempt) not in closed:
-            open_attempts.setdefault((boot.block, boot.attempt), []).append(boot)
+            failed = boot if boot.outcome is Outcome.FAILED else None
+            open_attempts[boot.block, boot.attempt] = open_attempts.get((boot.block, boot.attempt)) or failed
         if boot.state is not BootState.FINISHED:
             boot.state, boot.outcome, boot.failure, boot.finished_at = BootState.FINISHED, Outcome.FAILED, reason, now
             if reason.kind is ErrorKind.CANCELED:
                 boot.outcome = Outcome.CANCELED
-    for (block, number), boots in open_attempts.items():
-        failed = next((boot.arm for boot in boots if boot.outcome is Outcome.FAILED), None)
-        session.add(
-            BlockAttempt(
-                run_id=run.id, block=block, attempt=number, finished=False, device_name=boots[0].device_name,
-                arm=failed, failure=reason,
-            )
-        )  # fmt: skip
-        emit(
-            session,
-            run.submission_id,
-            EventKind.BLOCK_DISCARDED,
-            run_id=run.id,
-            block=block,
-            attempt=number,
-            arm=failed,
-            failure=reason.model_dump(mode="json"),
-        )
+    for (block, number), failed in open_attempts.items():
+        failure = failed.failure if failed and failed.failure else reason
+        arm = failed.arm if failed else None
+        record_block_attempt(session, run, block, number, finished=False, arm=arm, failure=failure)
 
 
 def update_boots_done(session: Session, run_id: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -28,6 +28,8 @@ class RunRows:
     findings: Sequence[models.Finding] = ()
     blocks_completed: int = 0
     queue_position: int | None = None
+    lab_discards: Collection[tuple[int, int]] = ()
+    """(block, attempt) of each block that was discarded without counting against an arm."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ from wqlab_comparison.target import BootCount, Conclusion, conclude
 from wqlab_comparison.words import count
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
+from wqlab_contracts.enums import ErrorKind, FindingKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
 
 from ..jobs.errors import make_failure
@@ -26,7 +26,8 @@ def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -
     attempted = Counter(boot.arm for boot in rows.boots)
     passed = Counter(boot.arm for boot in rows.boots if boot.outcome is Outcome.PASSED)
     boots_of_arm = {arm: BootCount(attempted[arm], passed[arm]) for arms in rows.run.blocks for arm in arms}
-    conclusion = conclude(comparisons, findings_of(rows), rows.run.failure, rows.run.device_spec.emulated, boots_of_arm)
+    findings = [each for each in findings_of(rows) if not _is_hang_of_lab(each, rows)]
+    conclusion = conclude(comparisons, findings, rows.run.failure, rows.run.device_spec.emulated, boots_of_arm)
     if comparisons or conclusion.verdict is not Verdict.INCONCLUSIVE:
         return conclusion
     if rows.run.compared_at is None:
@@ -40,6 +41,11 @@ def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -
             Verdict.NO_EVIDENCE, f"no problem found in {counted}; the recipe {rows.run.recipe.name} gives no figures"
         )
     return conclusion
+
+
+def _is_hang_of_lab(finding: FindingView, rows: RunRows) -> bool:
+    """Return True for a silent device in a boot whose block the lab discarded for a failure of its own."""
+    return finding.kind is FindingKind.HANG and (finding.block, finding.attempt) in rows.lab_discards
 
 
 def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:

@@ -90,9 +90,21 @@ def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True
         .group_by(BlockAttempt.run_id)
     )
     blocks = dict(finished.all())
+    lab_discards: dict[int, set[tuple[int, int]]] = defaultdict(set)
+    for run_id, block, attempt in session.execute(
+        select(BlockAttempt.run_id, BlockAttempt.block, BlockAttempt.attempt).where(
+            BlockAttempt.run_id.in_(ids), BlockAttempt.finished.is_(False), BlockAttempt.arm.is_(None)
+        )
+    ):
+        lab_discards[run_id].add((block, attempt))
     queued = {run.device_type for run in runs if run.state is JobState.QUEUED}
     positions = _queue_positions(session, queued) if queued else {}
-    return [RunRows(run, boots[run.id], findings[run.id], blocks.get(run.id, 0), positions.get(run.id)) for run in runs]
+    return [
+        RunRows(
+            run, boots[run.id], findings[run.id], blocks.get(run.id, 0), positions.get(run.id), lab_discards[run.id]
+        )
+        for run in runs
+    ]
 
 
 def primary_verdicts(session: Session, submission_ids: Collection[int]) -> dict[int, dict[Verdict, int]]:

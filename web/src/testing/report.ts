@@ -242,6 +242,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
     blocks_planned: blocks,
     blocks_completed: blocks,
     discarded: {},
+    discarded_by_lab: 0,
     overhead_s: null,
   };
 }

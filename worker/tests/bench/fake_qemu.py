@@ -1,15 +1,17 @@
 """A small program in place of QEMU, with a serial line and a monitor on inherited sockets.
 
 It prints `wqlab-ready token=- boot_id=fake` on the serial line at start and echoes its input. The input `exit` ends the
-program, `flood N` prints N numbered lines. Every monitor command is printed on the serial line. With `--refuse` it ends
-at once.
+program, `crash` kills it, `flood N` prints N numbered lines. Every monitor command is printed on the serial line. With
+`--refuse` it ends at once.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import selectors
+import signal
 import socket
 import sys
 
@@ -44,7 +46,10 @@ def main() -> None:
                     if command["execute"] != "qmp_capabilities":
                         console.sendall(f"monitor: {command['execute']} {arguments}\n".encode())
             elif data == b"exit":
-                sys.exit("guest switched itself off")
+                print("guest switched itself off", file=sys.stderr)
+                return
+            elif data == b"crash":
+                os.kill(os.getpid(), signal.SIGKILL)
             elif data.startswith(b"flood "):
                 for number in range(int(data.split()[1])):
                     console.sendall(f"line {number}\n".encode())

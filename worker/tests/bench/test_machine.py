@@ -22,7 +22,7 @@ def test_machine_passes_console_and_monitor_commands() -> None:
 
     async def scenario() -> None:
         machine = Machine(FAKE_QEMU)
-        await machine.start(output.extend, exits.append)
+        await machine.start(output.extend, lambda *ended: exits.append(ended))
         machine.type(b"hello")
         await wait_for(output, b"got hello\n")
         assert await machine.command("set_link", name="net0", up=False) == {}
@@ -38,7 +38,7 @@ def test_exit_of_the_guest_is_reported() -> None:
 
     async def scenario() -> None:
         machine = Machine(FAKE_QEMU)
-        await machine.start(output.extend, exits.append)
+        await machine.start(output.extend, lambda *ended: exits.append(ended))
         machine.type(b"exit")
         async with asyncio.timeout(10):
             while not exits:  # noqa: ASYNC110
@@ -47,7 +47,7 @@ def test_exit_of_the_guest_is_reported() -> None:
             await machine.command("stop")
 
     asyncio.run(scenario())
-    assert exits == ["QEMU ended with status 1: guest switched itself off"]
+    assert exits == [(0, "guest switched itself off")]
 
 
 @pytest.mark.parametrize("command", [[*FAKE_QEMU, "--refuse"], ["/nonexistent/qemu"]])

@@ -54,6 +54,21 @@ def test_console_connection_survives_power_cycles(make_device: MakeDevice) -> No
     assert device.status()["power_ons"] == 3
 
 
+def test_failed_emulator_closes_the_console_connections(make_device: MakeDevice) -> None:
+    """Silence of a console that stays connected means that the guest hangs."""
+    device = make_device()
+
+    async def scenario(client: Client) -> None:
+        await device.switch(True)
+        await client.until(READY)
+        client.send(b"crash")
+        with pytest.raises(EOFError):
+            await client.until(b"more output")
+        assert device.status()["detail"].startswith("QEMU ended with status -9")
+
+    with_console(device, scenario)
+
+
 def test_output_before_power_off_is_logged(make_device: MakeDevice, tmp_path: Path) -> None:
     device = make_device()
 

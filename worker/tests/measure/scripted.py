@@ -100,8 +100,11 @@ def kernel_failure_error(signature: str = "oops: same") -> DeviceFailure:
     return DeviceFailure(Failure(kind=ErrorKind.KERNEL, summary=f"died: {signature}"), signature=signature)
 
 
-def lab_failure(summary: str = "the console went away", suspect: bool = False) -> DeviceFailure:
-    return DeviceFailure(Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary), suspect=suspect)
+def lab_failure(
+    summary: str = "the console went away", suspect: bool = False, of_variant: bool = False
+) -> DeviceFailure:
+    failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, of_variant=of_variant)
+    return DeviceFailure(failure, suspect=suspect)
 
 
 def answer(environment: Mapping[str, str]) -> str:

@@ -57,7 +57,7 @@ def test_failure_before_verification_is_at_boot() -> None:
 
     failure, sink = run_boot(ScriptedDevice(on_boot=fail))
     assert failure is not None
-    assert (failure.at_boot, failure.suspect, failure.of_variant) == (True, True, False)
+    assert (failure.at_boot, failure.suspect, failure.failure.of_variant) == (True, True, False)
     assert not sink.of(BootVerified)
     assert finished(sink).outcome is Outcome.FAILED
     assert finished(sink).failure == failure.failure
@@ -82,7 +82,7 @@ def test_failed_setup_is_attributed_to_the_variant_and_the_boot_reported() -> No
 
     failure, sink = run_boot(ScriptedDevice(on_script=fail))
     assert failure is not None
-    assert (failure.failure.summary, failure.of_variant, failure.suspect) == ("no disk", True, False)
+    assert (failure.failure.summary, failure.failure.of_variant, failure.suspect) == ("no disk", True, False)
     assert len(sink.of(BootVerified)) == 1
 
 

@@ -55,7 +55,7 @@ def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> 
     result, sink = run(job(blocks=1), device)
     assert result.outcome is Outcome.PASSED
     (discarded,) = sink.of(BlockDiscarded)
-    assert (discarded.block, discarded.attempt, discarded.arm) == (0, 0, Arm.CANDIDATE), "the failed arm is recorded"
+    assert (discarded.block, discarded.attempt) == (0, 0)
     assert device.boots == [
         key(0, 0, Arm.BASELINE, 0),
         key(0, 1, Arm.CANDIDATE, 0),
@@ -63,6 +63,22 @@ def test_an_infrastructure_failure_discards_the_block_and_is_retried_whole() -> 
         key(0, 1, Arm.CANDIDATE, 1),
     ]
     assert [(event.block, event.attempt) for event in sink.of(BlockFinished)] == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("error", "counts_against"),
+    [
+        (lab_failure("the console server closed the connection"), None),
+        (lab_failure("the device answers, but the script did not end", of_variant=True), Arm.CANDIDATE),
+        (kernel_failure_error(), Arm.CANDIDATE),
+    ],
+)
+def test_discard_counts_against_an_arm_only_if_seen_through_the_device(
+    error: DeviceFailure, counts_against: Arm | None
+) -> None:
+    result, sink = run(job(blocks=1), failing(2, error=error))
+    assert result.outcome is Outcome.PASSED
+    assert [discarded.arm for discarded in sink.of(BlockDiscarded)] == [counts_against]
 
 
 def test_second_infrastructure_failure_is_returned_to_the_server() -> None:
@@ -352,8 +368,7 @@ def test_two_different_failures_are_not_attributed_to_the_candidate() -> None:
 def test_candidate_without_network_is_the_kernels_failure() -> None:
     def mute(which: BootKey) -> None:
         if which.arm is Arm.CANDIDATE:
-            no_ssh = lab_failure("the variant is up, but does not answer by SSH", suspect=True).failure
-            raise DeviceFailure(no_ssh, suspect=True, of_variant=True)
+            raise lab_failure("the variant is up, but does not answer by SSH", suspect=True, of_variant=True)
 
     result, _ = run(job(), ScriptedDevice(on_boot=mute))
     assert result.failure and result.failure.kind is ErrorKind.KERNEL

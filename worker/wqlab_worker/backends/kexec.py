@@ -102,6 +102,8 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         self.times = BootTimes()
         self.token = ""
         self.golden_boot_id = ""
+        self.jumped = False
+        """True once the golden system was told to start the kernel under test in this boot."""
         self.stage = DeviceStep.POWER
         """Step of the boot in progress; names the step that failed in a health check."""
 
@@ -146,6 +148,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
     def _start_boot(self) -> float:
         """Reset times and stage; return the start time (monotonic seconds)."""
         self.times = BootTimes()
+        self.jumped = False
         self.stage = DeviceStep.POWER
         return time.monotonic()
 
@@ -240,6 +243,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 f"kexec did not load the image (exit status {answer.status})",
                 excerpt=(answer.stderr_text + answer.text)[-4000:],
                 suspect=answer.transport_lost,
+                of_variant=not answer.transport_lost,
             )
         self._jump()
         self._await_variant(boot.variant_timeout_s)
@@ -283,6 +287,7 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
         kernel's memory.
         """
         self.tap.begin_variant()
+        self.jumped = True
         self.ssh.start(
             "setsid sh -c 'for n in /sys/class/net/*; do ip link set ${n##*/} down; done; exec kexec -e' "
             "< /dev/null > /dev/null 2>&1 &",
@@ -357,12 +362,16 @@ class KexecStrategy(Strategy):  # type: ignore[misc]
                 running.kill()
         if running.answer is None:
             raise infrastructure_failure(
-                f"the device did not answer `{command[:60]}` in {timeout_s:.0f} s", suspect=True
+                f"the device did not answer `{command[:60]}` in {timeout_s:.0f} s",
+                suspect=True,
+                of_variant=self.jumped,
             )
         answer: CommandResult = running.answer
         if answer.output_excess:
             raise infrastructure_failure(
-                f"the device answered `{command[:60]}` with {answer.output_excess}", suspect=True
+                f"the device answered `{command[:60]}` with {answer.output_excess}",
+                suspect=True,
+                of_variant=self.jumped,
             )
         return answer
 

@@ -145,6 +145,7 @@ class LabgridDevice:
             raise infrastructure_failure(
                 f"`{action}` was stopped: it printed {answer.output_excess}",
                 excerpt=answer.stderr_text[-2000:] or answer.text[-2000:],
+                of_variant=True,
             )
         return ScriptOutput(
             stdout=answer.text,
@@ -229,7 +230,7 @@ class LabgridDevice:
             return kernel_failure(stall)
         if disconnected:
             return infrastructure_failure(
-                f"the SSH connection broke during `{action}`, though the device answers again"
+                f"the SSH connection broke during `{action}`, though the device answers again", of_variant=True
             )
         command = "dmesg -c > /dev/null; echo w > /proc/sysrq-trigger; dmesg | tail -n 200"
         blocked = self._strategy.command(command, ANSWER_S)

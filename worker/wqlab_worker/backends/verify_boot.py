@@ -22,8 +22,10 @@ def infrastructure_failure(
     of_variant: bool = False,
     stage: DeviceStep | None = None,
 ) -> DeviceFailure:
-    failure = Failure(kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice)
-    return DeviceFailure(failure, suspect=suspect, of_variant=of_variant, stage=stage)
+    failure = Failure(
+        kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice, of_variant=of_variant
+    )
+    return DeviceFailure(failure, suspect=suspect, stage=stage)
 
 
 def kernel_failure(report: Report) -> DeviceFailure:

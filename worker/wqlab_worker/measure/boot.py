@@ -42,7 +42,6 @@ class BootFailure:
     at_boot: bool
     """True if the boot failed before the kernel under test was verified."""
     suspect: bool
-    of_variant: bool
 
 
 @dataclass
@@ -122,7 +121,7 @@ class BootRunner:
         )
         if failed is None:
             return None
-        return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.of_variant)
+        return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect)
 
     def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> str | None:
         """Run the plan's setup and send BootVerified with its facts.
@@ -285,15 +284,16 @@ class BootRunner:
                     kind=ErrorKind.INFRASTRUCTURE,
                     summary=f"the plan's script did not measure: `{what}` ended with exit status {output.status}",
                     excerpt=(output.stderr or output.stdout)[-4000:],
+                    of_variant=True,
                 ),
                 suspect=checks_health(self.job),
-                of_variant=True,
             )
 
     def _fail(self, boot: _Boot, failure: Failure) -> NoReturn:
         """Raise DeviceFailure. A failed verification by the workload itself becomes a finding against the kernel."""
         if failure.kind is not ErrorKind.KERNEL:
-            raise DeviceFailure(failure, suspect=checks_health(self.job), of_variant=True)
+            failure = failure.model_copy(update={"of_variant": True})
+            raise DeviceFailure(failure, suspect=checks_health(self.job))
         self.emit.event(
             Finding(
                 at=self.now(),

@@ -50,7 +50,6 @@ class DeviceFailure(Exception):
     """Failure of a boot or command; `failure.kind` says whose fault it is.
 
     `signature` is equal for two failures of the same kind. `suspect` is true if the device itself may be broken.
-    `of_variant` is true if the kernel under test was running and may have caused what looks like a failure of the lab.
     `stage` is the step of a health check at which the boot failed.
     """
 
@@ -60,14 +59,12 @@ class DeviceFailure(Exception):
         *,
         signature: str = "",
         suspect: bool = False,
-        of_variant: bool = False,
         stage: DeviceStep | None = None,
     ) -> None:
         super().__init__(failure.summary)
         self.failure = failure
         self.signature = signature or defect_key(failure.summary)
         self.suspect = suspect
-        self.of_variant = of_variant
         self.stage = stage
 
 

@@ -101,8 +101,8 @@ class _Run:
             if failed_boot is None:
                 self.emit.event(BlockFinished(at=self.now(), block=plan.block, attempt=attempt))
                 return None
-            # For any kind of failure: boots that fail more often on one arm are a result in themselves.
-            failed = None if failed_boot.failure.kind is ErrorKind.CANCELED else failed_boot.arm
+            # Boots that fail more often on one arm are a result in themselves, unless the lab failed.
+            failed = failed_boot.arm if failed_boot.failure.counts_against_arm else None
             self.emit.event(
                 BlockDiscarded(
                     at=self.now(), block=plan.block, attempt=attempt, arm=failed, failure=failed_boot.failure
@@ -174,7 +174,7 @@ class _Run:
 
         It is if the failure occurred twice with the same signature and the baseline passes on the same device.
         """
-        if not failed_boot.of_variant:
+        if not failed_boot.failure.of_variant:
             return None
         self._broken[failed_boot.arm, failed_boot.signature] += 1
         if failed_boot.arm is not Arm.CANDIDATE or Arm.BASELINE not in self.job.kernels:

@@ -135,12 +135,14 @@ def _per_arm(values: dict[Arm, str]) -> str:
 
 
 def block_counts(target: TargetReport) -> str:
-    """Return the numbers of completed and discarded blocks: `3 of 3 blocks completed; discarded: candidate 1`.
+    """Return the numbers of completed and discarded blocks.
 
-    Discarded blocks are counted by the arm that failed.
+    Example: `3 of 3 blocks completed; discarded: candidate 1, for failures of the lab 2 (counted against no kernel)`.
     """
-    arms = ", ".join(f"{arm} {number_of}" for arm, number_of in sorted(target.discarded.items()) if number_of)
-    rest = f"; discarded: {arms}" if arms else ", none discarded"
+    parts = [f"{arm} {number_of}" for arm, number_of in sorted(target.discarded.items()) if number_of]
+    if target.discarded_by_lab:
+        parts.append(f"for failures of the lab {target.discarded_by_lab} (counted against no kernel)")
+    rest = f"; discarded: {', '.join(parts)}" if parts else ", none discarded"
     return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{rest}"
 
 

@@ -2201,6 +2201,11 @@ export interface components {
              */
             excerpt: string;
             kind: components["schemas"]["ErrorKind"];
+            /**
+             * Of Variant
+             * @default false
+             */
+            of_variant: boolean;
             /** Summary */
             summary: string;
         };
@@ -3731,6 +3736,11 @@ export interface components {
             discarded: {
                 [key: string]: number;
             };
+            /**
+             * Discarded By Lab
+             * @default 0
+             */
+            discarded_by_lab: number;
             /** Emulated */
             emulated: boolean;
             environment: components["schemas"]["Environment"] | null;

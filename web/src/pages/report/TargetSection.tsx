@@ -104,7 +104,11 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
 }
 
 function blocksText(target: TargetReport): string {
-  const discarded = Object.entries(target.discarded).filter(([, many]) => many > 0);
+  const discarded = Object.entries(target.discarded)
+    .filter(([, many]) => many > 0)
+    .map(([arm, many]) => `${arm} ${many}`);
+  if (target.discarded_by_lab > 0)
+    discarded.push(`for failures of the lab ${target.discarded_by_lab} (counted against no kernel)`);
   const {
     warmup = 1,
     untraced = 5,
@@ -113,7 +117,7 @@ function blocksText(target: TargetReport): string {
   return [
     `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed`,
     discarded.length > 0
-      ? `discarded and repeated: ${discarded.map(([arm, many]) => `${arm} ${many}`).join(", ")}`
+      ? `discarded and repeated: ${discarded.join(", ")}`
       : "none discarded",
     `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
     ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),

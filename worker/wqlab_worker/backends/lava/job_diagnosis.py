@@ -52,7 +52,7 @@ def diagnose_boot(
             f"{where}: the golden system did not start the variant: {lava_error}", suspect=True
         )
     if lava_error.startswith(LAVA_ERROR_TYPES):
-        return infrastructure_failure(f"{where} broke off: {lava_error}", suspect=True, of_variant=True)
+        return infrastructure_failure(f"{where} broke off: {lava_error}", suspect=True)
     restarted = tap.ready is not None and tap.ready.token != tracker.tokens[number]
     hang = ""
     if here and tracker.phase == "kexec":
