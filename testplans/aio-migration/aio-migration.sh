@@ -65,7 +65,7 @@ choose() { # KNOB VALUE: set it and read it back, or report why not
 			record unsupported '*' "kernel $(uname -r) has no $name: $(missing "$name")"
 			return 1
 		fi
-		echo "$ns" >"$file" 2>/dev/null
+		[ "$(cat "$file")" = "$ns" ] || echo "$ns" >"$file" 2>/dev/null # nothing is written for a default
 		if [ "$(cat "$file")" != "$ns" ]; then
 			record unsupported '*' "kernel $(uname -r) uses $name $(cat "$file") when $ns is requested"
 			return 1

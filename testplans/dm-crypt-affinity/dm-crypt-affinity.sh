@@ -11,6 +11,7 @@ set -u
 PROC=${PROC:-/proc}
 NAME=wqlab-crypt
 DEVICE=/dev/mapper/$NAME
+INITIAL=${INITIAL:-$WORK/initial} # prefix of the files with the knobs as the kernel set them
 
 knob_folder() { # print the sysfs folder of this device's kcryptd (not kcryptd_io); older kernels name it kcryptd!MAJ:MIN
 	for folder in /sys/devices/virtual/workqueue/kcryptd[-!]*; do
@@ -61,6 +62,10 @@ setup() {
 	[ -b "$DEVICE" ] || dmsetup mknodes
 	[ -b "$DEVICE" ] || fail infrastructure "no device node $DEVICE"
 	record fact dm_table "$table <key> 0 $scratch 0 (no flags)"
+	folder=$(knob_folder) || return 0
+	for file in affinity_scope affinity_strict; do
+		[ ! -r "$folder/$file" ] || cat "$folder/$file" >"$INITIAL.$file"
+	done
 }
 
 describe() { # record facts about the environment
@@ -88,6 +93,37 @@ choose() { # FOLDER KNOB VALUE SYSFS_NAME: set it, read it back, and report if t
 		record unsupported '*' "kernel $(uname -r) silently uses $4 $now when $3 is requested"
 	fi
 	return 1
+}
+
+leave() { # FOLDER KNOB SYSFS_NAME: the knob as the kernel set it; written only if an earlier setting of this boot changed it
+	initial=$(cat "$INITIAL.$3")
+	if [ "$(cat "$1/$3")" != "$initial" ]; then
+		echo "${initial%% (*}" >"$1/$3"
+	fi
+	now=$(cat "$1/$3")
+	record fact "$3 by default" "$now"
+	if [ "$now" = "$initial" ]; then
+		record setting "$2" default
+		return 0
+	fi
+	record setting "$2" "$now"
+	record unsupported '*' "kernel $(uname -r) does not return $3 from a setting to its default, $initial: it is $now"
+	return 1
+}
+
+apply() { # FOLDER KNOB VALUE SYSFS_NAME: apply the setting of a knob; false, with a record, if the kernel does not
+	case $3 in
+	default) leave "$1" "$2" "$4" ;;
+	*) choose "$1" "$2" "$3" "$4" ;;
+	esac
+}
+
+after() { # FOLDER KNOB VALUE SYSFS_NAME: report the knob after the workload
+	if [ "$3" = default ] && [ "$(cat "$1/$4")" = "$(cat "$INITIAL.$4")" ]; then
+		record setting_after "$2" default
+	else
+		record setting_after "$2" "$(read_knob "$1/$4")"
+	fi
 }
 
 # The CPUs of each pod, as its workers are allowed them while the scope is strict: "0-3 4-7". Pools that are shared with
@@ -215,24 +251,32 @@ localize() { # FOLDER: workers moved to the CPU that issued the work; posted wit
 	choose "$1" local "$SETTING_LOCAL" localize
 }
 
+settings() { # FOLDER: apply the settings; false, with a record, if the kernel does not
+	describe "$1"
+	for knob in scope strict; do
+		if [ ! -w "$1/affinity_$knob" ]; then
+			record unsupported '*' "kernel $(uname -r) has no affinity_$knob for $(basename "$1")"
+			return 1
+		fi
+	done
+	localize "$1" && apply "$1" scope "$SETTING_SCOPE" affinity_scope && apply "$1" strict "$SETTING_STRICT" affinity_strict
+}
+
 measure() {
 	[ -b "$DEVICE" ] || fail infrastructure "the dm-crypt device $DEVICE does not exist"
-	if ! folder=$(knob_folder); then # before 6.10 kcryptd has no folder; before 6.5 none has scopes
+	if folder=$(knob_folder); then
+		settings "$folder" || return 0
+	elif [ "$SETTING_SCOPE,$SETTING_STRICT" = default,default ]; then
+		record setting scope default # nothing to write, so this needs no sysfs
+		record setting strict default
+	else # before 6.10 kcryptd has no folder; before 6.5 none has scopes
 		record unsupported '*' "kernel $(uname -r) has no affinity_scope for kcryptd: that workqueue is not in sysfs"
 		return 0
 	fi
-	describe "$folder"
-	for knob in scope strict; do
-		if [ ! -w "$folder/affinity_$knob" ]; then
-			record unsupported '*' "kernel $(uname -r) has no affinity_$knob for $(basename "$folder")"
-			return 0
-		fi
-	done
-	localize "$folder" || return 0
-	choose "$folder" scope "$SETTING_SCOPE" affinity_scope || return 0
-	choose "$folder" strict "$SETTING_STRICT" affinity_strict || return 0
 	regions || return 0
-	if [ "${TRACE:-0}" = 1 ]; then
+	if [ "${TRACE:-0}" = 1 ] && [ -z "$folder" ]; then
+		record unsupported traced "kernel $(uname -r) does not name kcryptd in sysfs, so that its works cannot be told apart"
+	elif [ "${TRACE:-0}" = 1 ]; then
 		if trace_start "$(basename "$folder" | tr '!' '/')"; then
 			workload "$TRACED_IOS"
 			trace_write tracing_on 0
@@ -248,8 +292,13 @@ measure() {
 		cpu_records "$before" "$(cpu_times)"
 	fi
 	[ "$SETTING_STRICT" != 1 ] || record fact "${SETTING_SCOPE}_pods" "$(pods)"
-	record setting_after scope "$(read_knob "$folder/affinity_scope")"
-	record setting_after strict "$(read_knob "$folder/affinity_strict")"
+	if [ -z "$folder" ]; then
+		record setting_after scope default
+		record setting_after strict default
+		return 0
+	fi
+	after "$folder" scope "$SETTING_SCOPE" affinity_scope
+	after "$folder" strict "$SETTING_STRICT" affinity_strict
 	[ ! -e "$folder/localize" ] || record setting_after local "$(read_knob "$folder/localize")"
 }
 

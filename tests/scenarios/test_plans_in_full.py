@@ -13,6 +13,7 @@ from .conftest import ROOT, Lab, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
+SCOPES = ROOT / "tests/series/default-scope-system.mbox"
 UNBINDS = ROOT / "kernels/examples/dio-done-unbound.mbox"
 DEFAULT_SLICE = "base_slice=default,granularity=default"
 
@@ -24,6 +25,10 @@ def submissions(lab: Lab) -> dict[str, int]:
 
     return {
         "aio-migration": submit("aio-migration", "--scenario", "rand-overwrite", "--setting", DEFAULT_SLICE),
+        "dm-crypt-affinity": lab.submit(
+            *("--mbox", str(SCOPES), "--target", "dm-crypt-affinity@ryzen-3900x", "--blocks", "1", "--scenario", "LOW"),
+            *("--setting", "scope=default,strict=default", "--setting", "scope=cache,strict=0"),
+        ),
         "netperf-stream": submit("netperf-stream"),
         "cmwq-load": submit("cmwq-load", "--scenario", "wl0-S", "--scenario", "wl5-L"),
     }
@@ -38,6 +43,22 @@ def test_unbound_completions_change_the_migrations(lab: Lab, submissions: dict[s
     assert means(report, "completions_unbound") == [(0, 100)]
     [(bound, unbound)] = means(report, "completions_local")
     assert bound == 100 > unbound
+
+
+def test_series_that_changes_the_default_scope_is_measured(lab: Lab, submissions: dict[str, int]) -> None:
+    """Both defaults are shown; only the setting that writes no scope shows the effect."""
+    report = lab.finish(submissions["dm-crypt-affinity"])
+    (target,) = report["targets"]
+    differences = {each["name"]: (each["baseline"], each["candidate"]) for each in target["environment"]["differences"]}
+    assert differences["default affinity scope"] == ("cache", "system")
+    assert differences["affinity_scope by default"] == ("default (cache)", "default (system)")
+    shares = {
+        cell["setting"]: (cell["baseline"]["mean"], cell["candidate"]["mean"])
+        for cell in comparisons(report, metric="local_l3_share", question="kernel")
+    }
+    default, written = shares["scope=default,strict=default"], shares["scope=cache,strict=0"]
+    assert default[0] - default[1] > 20, "the default of the candidate spreads work over all L3 domains"
+    assert abs(written[0] - written[1]) < 20
 
 
 def test_load_executes_all_work(lab: Lab, submissions: dict[str, int]) -> None:

@@ -114,6 +114,15 @@ class UnsupportedView(Message):
     reason: str
 
 
+class EnvironmentDifference(Message):
+    """A fact of the environment that differs between the arms."""
+
+    name: str
+    """Name of the fact, `kernel arguments`, or a configuration option."""
+    baseline: str
+    candidate: str
+
+
 class Environment(Message):
     """Environment as reported by a run's boots."""
 
@@ -125,6 +134,7 @@ class Environment(Message):
     facts: dict[str, str]
     commands: dict[str, str]
     """Scenario -> workload command line."""
+    differences: list[EnvironmentDifference] = Field(default_factory=list)
 
 
 class BootValue(Message):
@@ -184,7 +194,9 @@ class Report(Message):
     targets: list[TargetReport]
     attempts: list[AttemptView]
     config_diff: list[str]
-    """Lines of the kernel configuration that differ between baseline and candidate."""
+    """Options of the kernel configuration that differ between baseline and candidate, as `CONFIG_X y -> n`."""
+    config_compared: bool = True
+    """False if a kernel's configuration was not available: then an empty `config_diff` says nothing."""
     config_sha256: str
     method: str = ""
     """Description of the statistical method, stored with the report in case the method changes."""

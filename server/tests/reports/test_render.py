@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wqlab_contracts.api.report import Report
+from wqlab_contracts.api.report import EnvironmentDifference, Report
 from wqlab_contracts.enums import ErrorKind, Evidence
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.formats import render_json
@@ -19,6 +19,7 @@ from wqlab_server.reports.render.html import render_html
 from wqlab_server.reports.render.junit import render_junit
 from wqlab_server.reports.render.markdown import render_markdown
 from wqlab_server.reports.render.mmtests import render_mmtests
+from wqlab_server.reports.render.shared_text import MAX_OPTIONS
 from wqlab_server.reports.render.text import render_text
 
 from .report_examples import EXAMPLES, SSH_KEY, improvement, study
@@ -121,6 +122,28 @@ def test_shared_command_line_is_shown_once(render):
     assert "apply the series" in html.unescape(document)
     assert "reused" not in document
     assert "built in 9 min" in document
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html])
+def test_environment_differences_are_above_the_figures(render):
+    differences = [
+        EnvironmentDifference(name="default affinity scope", baseline="cache", candidate="numa"),
+        *(EnvironmentDifference(name=f"CONFIG_X{n}", baseline="n", candidate="y") for n in range(MAX_OPTIONS + 3)),
+    ]
+    before = improvement()
+    targets = [
+        target.model_copy(update={"environment": target.environment.model_copy(update={"differences": differences})})
+        for target in before.targets[:1]
+    ]
+    text = render(before.model_copy(update={"targets": targets})).replace("\\", "")
+    place = text.index("default affinity scope")
+    line = text[place : text.index("CONFIG_X0")]
+    assert line.index("cache") < line.index("numa")
+    assert place < text.index("locks_per_flush", text.index("blocks completed")), "above the figures"
+    assert "CONFIG_X11" in text
+    assert "CONFIG_X12" not in text
+    assert "3 more configuration options" in " ".join(text.split())
+    assert "wq scope" not in text, "the fact is not repeated with one value"
 
 
 @pytest.mark.parametrize("render", [render_text, render_markdown, render_html])

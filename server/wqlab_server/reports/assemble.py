@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from sqlalchemy import select
@@ -26,10 +27,14 @@ from ..views.build import RunRows, SubmissionRows, submission_view
 from ..views.conclusion import conclusion_of, findings_of
 from ..views.load import submission_rows
 from .config_diff import config_difference
+from .environment import environment_of
 from .render.shared_text import METHOD
 from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
+
+_KernelKey = tuple[str, str, bool]
+"""Recipe, architecture, and True for emulated devices: one kernel of each arm."""
 
 ReadText = Callable[[Artifact], str | None]
 """Function that returns the text of an artifact, or None if the store no longer has it."""
@@ -40,8 +45,8 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     rows = submission_rows(session, submission, snapshots=True)
     measured = [each for each in rows.runs if each.run.purpose is RunPurpose.MEASURE]
     parts = _Parts(session, [each.run.id for each in measured], store)
-    targets = [_target(each, parts) for each in measured]
-    difference, config_sha256 = _configuration(rows, lambda artifact: _text(store, artifact.sha256))
+    configurations = _configurations(rows, lambda artifact: _text(store, artifact.sha256))
+    targets = [_target(each, parts, configurations) for each in measured]
     return api_report.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
@@ -52,8 +57,9 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
             *attempts.failed_job_attempts(session, submission.id),
             *(each for run in measured for each in parts.failed_attempts(run)),
         ],
-        config_diff=difference,
-        config_sha256=config_sha256,
+        config_diff=configurations.all_differing,
+        config_compared=bool(configurations.differing),
+        config_sha256=configurations.sha256,
         method=METHOD,
     )
 
@@ -131,10 +137,11 @@ def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
 # --- one target -------------------------------------------------------------------------------------------------
 
 
-def _target(rows: RunRows, parts: _Parts) -> api_report.TargetReport:
+def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> api_report.TargetReport:
     run = rows.run
     comparisons = [row.data for row in parts.comparisons[run.id]]
     conclusion = conclusion_of(rows, comparisons)
+    kernel = (run.recipe.name, run.device_spec.arch, run.device_spec.emulated)
     overheads = [boot.overhead_s for boot in rows.boots if boot.valid and boot.overhead_s is not None]
     return api_report.TargetReport(
         run_id=run.id,
@@ -149,7 +156,7 @@ def _target(rows: RunRows, parts: _Parts) -> api_report.TargetReport:
         headline=conclusion.headline,
         reasons=reasons(comparisons),
         comparisons=comparisons,
-        environment=_environment(rows.boots),
+        environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
@@ -180,31 +187,6 @@ def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
     )
 
 
-def _environment(boots: Sequence[Boot]) -> api_report.Environment | None:
-    """Return the environment of the valid boots; while there are none, of all boots that reported one."""
-    verified = [boot for boot in boots if boot.topology is not None]
-    shown = [boot for boot in verified if boot.valid] or verified
-    if not shown:
-        return None
-    arms = {boot.arm for boot in shown}
-    first = {arm: next(boot for boot in shown if boot.arm is arm) for arm in Arm if arm in arms}
-    facts: dict[str, str] = {}
-    commands: dict[str, str] = {}
-    for boot in shown:
-        facts = boot.environment | facts
-        commands = boot.commands | commands
-    devices = sorted({boot.device_name for boot in shown})
-    return api_report.Environment(
-        device=", ".join(devices),
-        topology=shown[0].topology,
-        cmdline={arm: boot.cmdline or "" for arm, boot in first.items()},
-        release={arm: boot.release or "" for arm, boot in first.items()},
-        build_id_gnu={arm: boot.build_id_gnu or "" for arm, boot in first.items()},
-        facts=facts,
-        commands=commands,
-    )
-
-
 def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api_report.UnsupportedView]:
     """Return each unsupported scenario, setting or metric once per arm.
 
@@ -231,24 +213,37 @@ def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api
 # --- the kernels' configuration ---------------------------------------------------------------------------------
 
 
-def _configuration(rows: SubmissionRows, read: ReadText) -> tuple[list[str], str]:
-    """Return the options that differ between baseline and candidate, and the hash of the baseline's configuration.
+@dataclass(frozen=True)
+class _Configurations:
+    """Configurations of a submission's kernels. Options can differ because a series may change Kconfig."""
 
-    Options can differ because a series may change Kconfig. With several recipes, the hash is that of the first.
-    """
-    pairs: dict[tuple[str, str, bool], dict[Arm, Artifact]] = defaultdict(dict)
+    differing: Mapping[_KernelKey, Sequence[str]]
+    """Options that differ, for each pair of kernels whose configurations could be compared."""
+    sha256: str
+    """Hash of the baseline's configuration; with several recipes, of the first. Empty if there is none."""
+
+    @property
+    def all_differing(self) -> list[str]:
+        return list(dict.fromkeys(line for lines in self.differing.values() for line in lines))
+
+
+def _configurations(rows: SubmissionRows, read: ReadText) -> _Configurations:
+    pairs: dict[_KernelKey, dict[Arm, Artifact]] = defaultdict(dict)
     for part, build in rows.builds:
         if (config := _config_of(build)) is not None:
             pairs[part.recipe, part.arch, part.emulated][part.arm] = config
-    lines: dict[str, None] = {}
-    for pair in pairs.values():
-        if len(pair) < len(Arm) or pair[Arm.BASELINE].sha256 == pair[Arm.CANDIDATE].sha256:
+    differing: dict[_KernelKey, Sequence[str]] = {}
+    for key, pair in pairs.items():
+        if len(pair) < len(Arm):
+            continue
+        if pair[Arm.BASELINE].sha256 == pair[Arm.CANDIDATE].sha256:
+            differing[key] = []
             continue
         before, after = read(pair[Arm.BASELINE]), read(pair[Arm.CANDIDATE])
         if before is not None and after is not None:
-            lines |= dict.fromkeys(config_difference(before, after))
+            differing[key] = config_difference(before, after)
     hashes = [pair[Arm.BASELINE].sha256 for pair in pairs.values() if Arm.BASELINE in pair]
-    return list(lines), hashes[0] if hashes else ""
+    return _Configurations(differing, hashes[0] if hashes else "")
 
 
 def _config_of(build: Build) -> Artifact | None:

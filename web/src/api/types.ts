@@ -37,6 +37,7 @@ export type DeviceTypeView = Schemas["DeviceTypeView"];
 export type DeviceView = Schemas["DeviceView"];
 export type Direction = Schemas["Direction"];
 export type Environment = Schemas["Environment"];
+export type EnvironmentDifference = Schemas["EnvironmentDifference"];
 export type ErrorKind = Schemas["ErrorKind"];
 export type Eta = Schemas["Eta"];
 export type Event = Schemas["Event"];

@@ -116,6 +116,7 @@ export function makeReport({
     targets,
     attempts: [],
     config_diff: [],
+    config_compared: true,
     config_sha256: "",
     method: "n counts boots.",
   };

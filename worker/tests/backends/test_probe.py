@@ -67,6 +67,31 @@ def test_all_record_types_are_read() -> None:
     assert seen.environment["cpu model"] == "Intel Xeon Processor (Skylake)"
 
 
+def test_tunables_are_facts() -> None:
+    """A series may change their defaults."""
+    files = {
+        "/proc/sys/vm/dirty_ratio": "20",
+        "/proc/sys/kernel/numa_balancing_promote_rate_limit_MBps": "65536",
+        "/sys/module/workqueue/parameters/power_efficient": "N",
+        "/sys/module/workqueue/parameters/default_affinity_scope": "numa",
+        "/sys/devices/virtual/workqueue/cpumask": "f",
+        "/sys/devices/virtual/workqueue/cpumask_isolated": "",
+        "/sys/kernel/debug/sched/features": "PLACE_LAG NO_HRTICK",
+        "/sys/kernel/debug/sched/base_slice_ns": "3000000",
+    }
+    seen = probe.parse(answer({**sysfs(2, 1, 1, 1), **files})).environment
+    assert {name: value for name, value in seen.items() if name.startswith(("sysctl", "workqueue", "scheduler"))} == {
+        "sysctl vm.dirty_ratio": "20",
+        "sysctl kernel.numa_balancing_promote_rate_limit_MBps": "65536",
+        "workqueue parameter power_efficient": "N",
+        "workqueue cpumask": "f",
+        "scheduler features": "PLACE_LAG NO_HRTICK",
+        "scheduler base_slice_ns": "3000000",
+    }
+    assert seen["default affinity scope"] == "numa"
+    assert seen["preemption"] == "voluntary (dynamic)"
+
+
 @pytest.mark.parametrize("cut", [0, 100, -1])
 def test_truncated_probe_output_is_refused(cut: int) -> None:
     whole = answer(sysfs(2, 1, 1, 1))

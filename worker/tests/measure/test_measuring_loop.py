@@ -18,6 +18,7 @@ from wqlab_contracts.messages import (
     Samples,
     Unsupported,
 )
+from wqlab_contracts.specs import Axis
 from wqlab_worker.measure.raw_output import RAW_OUTPUT_LIMIT
 from wqlab_worker.measure.script_calls import cells, repetitions
 
@@ -172,3 +173,16 @@ def test_unsupported_metric_is_reported_once_and_the_rest_measured() -> None:
     assert result.outcome is Outcome.PASSED
     assert {(event.metric, event.reason) for event in sink.of(Unsupported)} == {("share", "no function_graph")}
     assert {s.metric for event in sink.of(Samples) for s in event.samples} == {"speed"}
+
+
+def test_cells_that_write_nothing_come_first() -> None:
+    chosen = job(blocks=8)
+    plan = chosen.plan.model_copy(
+        update={"axes": [Axis(name="scope", values=["default", "cache", "system"])], "reference_setting": "scope=cache"}
+    )
+    settings = ["scope=cache", "scope=default", "scope=system"]
+    profile = chosen.profile.model_copy(update={"settings": settings})
+    chosen = chosen.model_copy(update={"plan": plan, "profile": profile})
+    orders = [[cell.setting for cell in cells(chosen, block)] for block in range(8)]
+    assert all(order[:2] == ["scope=default"] * 2 for order in orders)
+    assert len({tuple(order[2:]) for order in orders}) > 1, "the others are shuffled"

@@ -18,8 +18,8 @@ from .scripts import AWKS, call, plan, trace
 def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
     axes = {axis.name: axis.values for axis in plan("dm-crypt-affinity").axes}
     assert axes == {
-        "scope": ["cpu", "smt", "cache", "cache_shard", "numa", "system"],
-        "strict": ["0", "1"],
+        "scope": ["default", "cpu", "smt", "cache", "cache_shard", "numa", "system"],
+        "strict": ["default", "0", "1"],
         "local": ["0", "1"],
     }
     assert plan("dm-crypt-affinity").knobs("scope=cache,strict=1") == {"scope": "cache", "strict": "1", "local": "0"}
@@ -28,7 +28,8 @@ def test_dm_crypt_can_select_every_scope_with_and_without_strictness() -> None:
 def test_hardware_has_the_five_published_configurations() -> None:
     chosen = plan("dm-crypt-affinity")
     published = {reference.setting for reference in chosen.references}
-    assert set(chosen.hardware.settings) == published
+    assert chosen.hardware.settings == ["scope=default,strict=default", *chosen.hardware.settings[1:]]
+    assert set(chosen.hardware.settings[1:]) == published
     assert len(published) == 5
     assert (chosen.hardware.parameters["runtime_s"], chosen.hardware.repetitions.untraced) == (60, 5)
     assert {chosen.knobs(setting)["local"] for setting in chosen.emulated.settings} == {"0"}
@@ -89,6 +90,57 @@ def test_localization_is_read_back_or_unsupported(tmp_path: Path) -> None:
         assert (found.settings, found.unsupported) == ({"local": value}, [])
 
 
+@pytest.mark.parametrize("name", ["dm-crypt-affinity", "fan-out", "aio-migration"])
+def test_plans_with_knobs_measure_the_kernels_defaults_first(name: str) -> None:
+    for profile in (plan(name).hardware, plan(name).emulated):
+        assert plan(name).is_default(profile.settings[0])
+
+
+@pytest.fixture
+def knobs(tmp_path: Path) -> Path:
+    """sysfs folder of kcryptd as the kernel shows it; the script has seen it in setup."""
+    folder = tmp_path / "kcryptd"
+    folder.mkdir()
+    for name, value in (("affinity_scope", "default (cache)"), ("affinity_strict", "0")):
+        (folder / name).write_text(f"{value}\n")
+        (tmp_path / f"initial.{name}").write_text(f"{value}\n")
+    return folder
+
+
+def test_default_setting_writes_nothing(tmp_path: Path, knobs: Path) -> None:
+    for file in knobs.iterdir():
+        file.chmod(0o444)
+    times = {file: file.stat().st_mtime_ns for file in knobs.iterdir()}
+    command = f"apply {knobs} scope default affinity_scope && after {knobs} scope default affinity_scope"
+    found = call("dm-crypt-affinity", command, tmp_path, INITIAL=str(tmp_path / "initial"))
+    assert (found.settings, found.settings_after, found.unsupported) == ({"scope": "default"},) * 2 + ([],)
+    assert found.facts == {"affinity_scope by default": "default (cache)"}
+    assert {file: file.stat().st_mtime_ns for file in knobs.iterdir()} == times
+
+
+def test_default_setting_after_another_returns_to_the_kernels_value(tmp_path: Path, knobs: Path) -> None:
+    (knobs / "affinity_strict").write_text("1\n")
+    command = f"apply {knobs} strict default affinity_strict"
+    found = call("dm-crypt-affinity", command, tmp_path, INITIAL=str(tmp_path / "initial"))
+    assert (found.settings, found.unsupported) == ({"strict": "default"}, [])
+    assert (knobs / "affinity_strict").read_text() == "0\n"
+
+
+def test_default_that_the_kernel_does_not_return_to_is_unsupported(tmp_path: Path, knobs: Path) -> None:
+    (knobs / "affinity_scope").write_text("numa\n")  # this file does not show "default (cache)" when written
+    command = f"apply {knobs} scope default affinity_scope || record fact left yes"
+    found = call("dm-crypt-affinity", command, tmp_path, INITIAL=str(tmp_path / "initial"))
+    assert "does not return affinity_scope from a setting to its default" in dict(found.unsupported)["*"]
+    assert found.facts["left"] == "yes"
+
+
+def test_setting_that_changed_during_the_default_workload_is_reported(tmp_path: Path, knobs: Path) -> None:
+    (knobs / "affinity_scope").write_text("numa\n")
+    command = f"after {knobs} scope default affinity_scope"
+    found = call("dm-crypt-affinity", command, tmp_path, INITIAL=str(tmp_path / "initial"))
+    assert found.settings_after == {"scope": "numa"}
+
+
 def workers(folder: Path, *lists: str, name: str = "kworker/u98:{}-kcryptd-253:0-1") -> None:
     for cpus in lists:
         pid = len(list(folder.iterdir())) + 1
@@ -127,7 +179,7 @@ def test_scope_is_unsupported_without_kcryptd_in_sysfs(tmp_path: Path) -> None:
     """Linux 6.1 is such a kernel."""
     device = next(path for path in Path("/dev").iterdir() if path.is_block_device())
     command = f"DEVICE={device}\nknob_folder() {{ return 1; }}\nmeasure"
-    found = call("dm-crypt-affinity", command, tmp_path)
+    found = call("dm-crypt-affinity", command, tmp_path, SETTING_SCOPE="cache", SETTING_STRICT="0")
     assert dict(found.unsupported)["*"].endswith("has no affinity_scope for kcryptd: that workqueue is not in sysfs")
     assert found.values == {}
     with pytest.raises(AssertionError, match=r"the dm-crypt device .* does not exist"):

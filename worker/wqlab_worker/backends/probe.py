@@ -20,10 +20,37 @@ from .condition_commands import NOT_AVAILABLE
 from .cpu_model import CPUINFO_PATTERN, cpu_models
 
 _CPU = "/sys/devices/system/cpu"
+_SCHEDULER = "/sys/kernel/debug/sched/"
+_IDENTITY = ("/proc/cmdline", "/proc/sys/kernel/random/boot_id", "/proc/sys/kernel/osrelease")
+"""Files that every kernel has."""
+_REPORTED_ELSEWHERE = (f"{_SCHEDULER}preempt", "/sys/module/workqueue/parameters/default_affinity_scope")
+"""Tunables with a fact of another name."""
+_SYSCTLS = (
+    "/proc/sys/kernel/sched_*",
+    "/proc/sys/kernel/numa_balancing*",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/watchdog*",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/hung_task_timeout_secs",
+    "/proc/sys/vm/dirty_*",
+    "/proc/sys/vm/overcommit_memory",
+    "/proc/sys/vm/stat_interval",
+    "/proc/sys/vm/swappiness",
+    "/proc/sys/vm/vfs_cache_pressure",
+    "/proc/sys/vm/watermark_scale_factor",
+    "/proc/sys/vm/zone_reclaim_mode",
+    "/proc/sys/net/core/[rw]mem_default",
+    "/proc/sys/net/core/rps_default_mask",
+)
+"""Tunables of the scheduler, of memory write-back and of the network: a series may change their defaults."""
+_SCHEDULER_FILES = (
+    f"{_SCHEDULER}features",
+    f"{_SCHEDULER}*_ns",
+    f"{_SCHEDULER}nr_migrate",
+    f"{_SCHEDULER}tunable_scaling",
+)
 _FILES = (
-    "/proc/cmdline",
-    "/proc/sys/kernel/random/boot_id",
-    "/proc/sys/kernel/osrelease",
+    *_IDENTITY,
     "/proc/version",
     f"{_CPU}/online",
     f"{_CPU}/cpu[0-9]*/topology/core_cpus_list",
@@ -41,7 +68,10 @@ _FILES = (
     f"{_CPU}/smt/control",
     "/sys/devices/system/clocksource/clocksource0/current_clocksource",
     "/sys/kernel/debug/sched/preempt",
-    "/sys/module/workqueue/parameters/default_affinity_scope",
+    "/sys/module/workqueue/parameters/*",
+    "/sys/devices/virtual/workqueue/cpumask*",
+    *_SCHEDULER_FILES,
+    *_SYSCTLS,
     "/sys/kernel/mm/transparent_hugepage/enabled",
 )
 _CONFIG = (
@@ -104,7 +134,7 @@ def parse(answer: bytes) -> Probe:
             config[name.removeprefix("CONFIG_")] = value
         elif ":" in line:
             cpuinfo.append(line)
-    for name in _FILES[:3]:
+    for name in _IDENTITY:
         if not files.get(name):
             raise ProbeError(f"{name} is empty or missing")
     return Probe(
@@ -273,10 +303,28 @@ def _environment(files: Mapping[str, str], config: Mapping[str, str], model: str
         "transparent hugepages": _chosen(files.get("/sys/kernel/mm/transparent_hugepage/enabled", "")),
         "mitigations": _mitigations(files),
     }
+    facts |= _tunables(files)
     for option in ("KASAN", "PROVE_LOCKING"):
         if config.get(option) == "y":
             facts[option.lower()] = "y"
     return {name: value for name, value in facts.items() if value}
+
+
+def _tunables(files: Mapping[str, str]) -> dict[str, str]:
+    """Return the tunables whose defaults a series may change: `sysctl vm.dirty_ratio`, `workqueue cpumask`, ..."""
+    names = {
+        "/proc/sys/": "sysctl ",
+        _SCHEDULER: "scheduler ",
+        "/sys/module/workqueue/parameters/": "workqueue parameter ",
+        "/sys/devices/virtual/workqueue/": "workqueue ",
+    }
+    facts = {}
+    for path, value in files.items():
+        for folder, prefix in names.items():
+            if path.startswith(folder) and path not in _IDENTITY and path not in _REPORTED_ELSEWHERE:
+                name = path.removeprefix(folder)
+                facts[prefix + (name.replace("/", ".") if folder == "/proc/sys/" else name)] = value
+    return facts
 
 
 def _boost(files: Mapping[str, str]) -> str:

@@ -37,10 +37,13 @@ class Repetition(NamedTuple):
 
 
 def cells(job: RunJob, block: int) -> list[Cell]:
-    """Return the cells in the order of this block: shuffled by the run's seed, the same for both arms."""
+    """Return the cells in the order of this block: shuffled by the run's seed, the same for both arms.
+
+    Cells that leave all knobs at their defaults come first, so that nothing has been written before them.
+    """
     order = [Cell(setting, scenario) for setting in job.profile.settings for scenario in job.plan.scenarios]
     random.Random(f"{job.seed}/{block}").shuffle(order)  # noqa: S311 - an order, not a secret
-    return order
+    return sorted(order, key=lambda cell: not job.plan.is_default(cell.setting))
 
 
 def repetitions(job: RunJob) -> Iterator[Repetition]:

@@ -48,6 +48,7 @@ def _target(target: TargetReport) -> list[str]:
     device = shared_text.platform(target)
     lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {shared_text.block_counts(target)}"]
     lines[-1] += f"; per boot: {shared_text.repetitions(target)}"
+    lines += _differences(target)
     system = [f"{name} {value}" for name, value in shared_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []
     judged = [cell for cell in target.comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
@@ -88,6 +89,15 @@ def _target(target: TargetReport) -> list[str]:
     for title, cmdline in shared_text.cmdlines(target).items():
         lines += ["", f"{title}:", "", *_fenced(cmdline)]
     return lines
+
+
+def _differences(target: TargetReport) -> list[str]:
+    found = shared_text.differences(target)
+    if not found:
+        return []
+    rows = [_row(*map(_safe, (each.name, each.baseline, each.candidate))) for each in found]
+    more = shared_text.differences_left_out(target)
+    return ["", "| environment differs | baseline | candidate |", "|---|---|---|", *rows, *(["", more] if more else [])]
 
 
 def _curves(target: TargetReport) -> list[str]:
@@ -131,6 +141,8 @@ def _kernels(report: Report) -> list[str]:
     if report.config_sha256:
         lines.append(f"- configuration sha256 `{_code(report.config_sha256)}`")
     lines += [f"  - `{_code(line)}`" for line in report.config_diff]
+    if len(builds) > 1 and (note := shared_text.configuration_note(report)):
+        lines.append(f"  - {note}")
     found = report.submission.apply.checkpatch
     if not shared_text.is_study(report):
         lines.append(f"- checkpatch: {_safe(shared_text.checkpatch_summary(report.submission.apply))}")

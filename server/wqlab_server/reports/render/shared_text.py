@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.report import AttemptView, Comparison, Report, TargetReport
+from wqlab_contracts.api.report import AttemptView, Comparison, EnvironmentDifference, Report, TargetReport
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import Reference, Topology
+
+from ..environment import LAB_ARGUMENT_PREFIX
 
 NOT_EVIDENCE = (
     "Throughput, latency and utilisation from this emulated device are not evidence, because its clock is not that of "
@@ -32,6 +34,9 @@ METHOD = (
     "are counts and need no test."
 )
 
+
+MAX_OPTIONS = 12
+"""Most configuration options listed above the figures."""
 
 _SYSTEM_FACTS = {
     "cpu model": "CPU model",
@@ -54,7 +59,6 @@ _SYSTEM_FACTS = {
     "prove_locking": "lockdep",
 }
 """Facts about the system that a reader needs to judge a figure, with their names in the report; plans record more."""
-_LAB_ARGUMENT_PREFIX = "wqlab."
 """Prefix of the kernel arguments by which the lab identifies and reaches its boot; reproducing does not need them."""
 
 
@@ -102,13 +106,45 @@ def _range(sizes: Sequence[int]) -> str:
 
 
 def system(target: TargetReport) -> list[tuple[str, str]]:
-    """Return name and value of the facts that decide whether two systems are comparable, most important first."""
+    """Return name and value of the facts that decide whether two systems are comparable, most important first.
+
+    Facts that differ between the arms are left out: `differences` has them.
+    """
     if target.environment is None:
         return []
+    differing = {each.name for each in target.environment.differences}
+    facts = {name: value for name, value in target.environment.facts.items() if name not in differing}
     known = {"kernel": _per_arm(target.environment.release)}
-    known |= {shown: target.environment.facts.get(name, "") for name, shown in _SYSTEM_FACTS.items()}
+    known |= {shown: facts.get(name, "") for name, shown in _SYSTEM_FACTS.items()}
     known["fio"] = known["fio"].removeprefix("fio-")
     return [(name, value) for name, value in known.items() if value]
+
+
+def differences(target: TargetReport) -> list[EnvironmentDifference]:
+    """Return the facts that differ between the arms, with the configuration options last and cut to MAX_OPTIONS."""
+    found = target.environment.differences if target.environment else []
+    options = [each for each in found if each.name.startswith("CONFIG_")]
+    others = [each for each in found if each not in options]
+    return [*others, *options[:MAX_OPTIONS]]
+
+
+def differences_left_out(target: TargetReport) -> str:
+    """Return `and 12 more configuration options, listed under Kernels`, or an empty text."""
+    left_out = len(target.environment.differences if target.environment else []) - len(differences(target))
+    return f"and {count(left_out, 'more configuration option')}, listed under Kernels" if left_out else ""
+
+
+def per_arm(difference: EnvironmentDifference) -> str:
+    return f"baseline {difference.baseline}, candidate {difference.candidate}"
+
+
+def configuration_note(report: Report) -> str:
+    """Return that both kernels have the same options, or that this was not compared; empty if they differ."""
+    if report.config_diff:
+        return ""
+    if report.config_compared:
+        return "both kernels have the same options"
+    return "configurations not compared: not both are available"
 
 
 def cmdlines(target: TargetReport) -> dict[str, str]:
@@ -124,7 +160,7 @@ def cmdlines(target: TargetReport) -> dict[str, str]:
 
 
 def _is_lab_argument(argument: str) -> bool:
-    return argument.startswith(_LAB_ARGUMENT_PREFIX)
+    return argument.startswith(LAB_ARGUMENT_PREFIX)
 
 
 def _per_arm(values: dict[Arm, str]) -> str:

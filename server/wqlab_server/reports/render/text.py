@@ -66,6 +66,7 @@ def _target(index: int, target: TargetReport) -> list[str]:
     lines += _field("", platform.mismatch) if platform.mismatch else []
     lines += _field("blocks", shared_text.block_counts(target))
     lines += _field("per boot", shared_text.repetitions(target))
+    lines += _differences(target)
     lines += [line for name, value in shared_text.system(target) for line in _field(name, value)]
     scenarios = {scenario.name: scenario.summary for scenario in target.plan.scenarios}
     parts = [tables.kernel_tables(target.comparisons), tables.setting_tables(target.comparisons, scenarios)]
@@ -84,6 +85,19 @@ def _target(index: int, target: TargetReport) -> list[str]:
     lines += _published(target)
     lines += _commands(target)
     return [*lines, ""]
+
+
+def _differences(target: TargetReport) -> list[str]:
+    """Return the environment's differences between the arms, one field each."""
+    found = shared_text.differences(target)
+    names = ["DIFFERS", *[""] * (len(found) - 1)]
+    lines = [
+        line
+        for name, each in zip(names, found, strict=False)
+        for line in _field(name, f"{each.name}: {shared_text.per_arm(each)}")
+    ]
+    more = shared_text.differences_left_out(target)
+    return [*lines, *(_field("", more) if more else [])]
 
 
 def _curves(target: TargetReport) -> list[str]:
@@ -166,7 +180,7 @@ def _kernels(report: Report) -> list[str]:
         lines += ["  configuration options that differ, baseline -> candidate:"]
         lines += [line for option in report.config_diff for line in tables.wrapped(option, INDENT)]
     elif len(builds) > 1:
-        lines += _field("", "both kernels have the same options")
+        lines += _field("", shared_text.configuration_note(report))
     for reproducer in shared_text.reproducers(report):
         lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
     return [*lines, ""]

@@ -2110,6 +2110,8 @@ export interface components {
             };
             /** Device */
             device: string;
+            /** Differences */
+            differences: components["schemas"]["EnvironmentDifference"][];
             /** Facts */
             facts: {
                 [key: string]: string;
@@ -2119,6 +2121,18 @@ export interface components {
                 [key: string]: string;
             };
             topology: components["schemas"]["MeasuredTopology"] | null;
+        };
+        /**
+         * EnvironmentDifference
+         * @description A fact of the environment that differs between the arms.
+         */
+        EnvironmentDifference: {
+            /** Baseline */
+            baseline: string;
+            /** Candidate */
+            candidate: string;
+            /** Name */
+            name: string;
         };
         /**
          * ErrorKind
@@ -3030,6 +3044,11 @@ export interface components {
         Report: {
             /** Attempts */
             attempts: components["schemas"]["AttemptView"][];
+            /**
+             * Config Compared
+             * @default true
+             */
+            config_compared: boolean;
             /** Config Diff */
             config_diff: string[];
             /** Config Sha256 */

@@ -87,7 +87,10 @@ function factsOf({ environment, device_summary, device_type, overhead_s }: Targe
   if (!environment) return facts;
   facts.push(...perArm("release", environment.release), ...perArm("build-id", environment.build_id_gnu));
   // Long values go last; short ones decide whether two systems are comparable.
-  const reported = Object.entries(environment.facts).filter(([, value]) => value !== "");
+  const differing = new Set(environment.differences?.map(each => each.name));
+  const reported = Object.entries(environment.facts).filter(
+    ([name, value]) => value !== "" && !differing.has(name),
+  );
   facts.push(...reported.toSorted((a, b) => Number(a[1].length > LONG) - Number(b[1].length > LONG)));
   if (overhead_s !== null)
     facts.push(["lab overhead", `${overhead_s.toFixed(1)} s per boot, excluding boot and workload`]);

@@ -13,7 +13,7 @@ import { Scroll } from "@/parts/Scroll";
 import classes from "./Kernels.module.css";
 
 export const Kernels = memo(function Kernels({ report }: { report: Report }) {
-  const { submission, config_diff, config_sha256 } = report;
+  const { submission, config_compared, config_diff, config_sha256 } = report;
   const { apply } = submission;
   const reproducers = [...Map.groupBy(submission.builds, build => build.reproducer)].filter(([text]) => text);
   const study = submission.request.series === null;
@@ -81,7 +81,11 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
           </>
         ) : (
           <p className={classes.small}>
-            {study ? "Only one kernel was built." : "Both kernels have the same options."}
+            {study
+              ? "Only one kernel was built."
+              : config_compared
+                ? "Both kernels have the same options."
+                : "Not compared: the configurations of both kernels are not available."}
           </p>
         )}
       </div>

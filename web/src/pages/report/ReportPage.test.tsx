@@ -56,6 +56,26 @@ test("the verdict comes first, in the server's words", async () => {
   expect(verdict.compareDocumentPosition(matrix)).toBe(Node.DOCUMENT_POSITION_FOLLOWING);
 });
 
+test("differences between the kernels' environments are shown above the figures", async () => {
+  const report = makeReport();
+  const [first, ...rest] = report.targets;
+  const environment = {
+    device: "xeon-2s-1",
+    topology: null,
+    cmdline: {},
+    release: {},
+    build_id_gnu: {},
+    facts: { "default affinity scope": "cache", HZ: "250" },
+    commands: {},
+    differences: [{ name: "default affinity scope", baseline: "cache", candidate: "numa" }],
+  };
+  await show({ ...report, targets: [{ ...first!, environment }, ...rest] });
+  const table = screen.getByRole("table", { name: "Differences between the kernels' environments" });
+  expect(within(table).getAllByRole("row").at(1)?.textContent).toBe("default affinity scopecachenuma");
+  expect(screen.getByText("HZ")).toBeTruthy();
+  expect(screen.getAllByText("default affinity scope"), "not repeated with one value").toHaveLength(1);
+});
+
 test("only visible rows of 2,000 comparisons are rendered; aria-rowcount has all", async () => {
   const report = makeReport(LARGE);
   const many = report.targets.flatMap(target => target.comparisons).length;

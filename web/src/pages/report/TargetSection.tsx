@@ -7,6 +7,7 @@ import { FailureCard, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { Curves } from "./Curves";
+import { Differences } from "./Differences";
 import { Environment } from "./Environment";
 import { Findings } from "./Findings";
 import type { Cell } from "./model";
@@ -51,6 +52,7 @@ export const TargetSection = memo(function TargetSection({
             mainFailure={mainFailure}
           />
         )}
+        <Differences target={target} />
         <Studies target={target} cells={cells} />
         <Curves target={target} />
         <Workqueues target={target} />
