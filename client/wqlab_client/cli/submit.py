@@ -223,6 +223,7 @@ def submit(  # noqa: PLR0917 - the options of a command
     ] = None,
     blocks: Annotated[int | None, typer.Option(min=1, max=100, help="Blocks of boots per target")] = None,
     priority: Annotated[int, typer.Option(min=0, max=100, help="Higher priority runs first")] = 50,
+    force: Annotated[bool, typer.Option("--force", help="Measure even if the two kernels are byte-identical")] = False,
     wait: Annotated[
         bool, typer.Option("--wait", help="Watch until the submission is finished, then print the report")
     ] = False,
@@ -254,6 +255,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             priority=priority,
             recipe=recipe,
             backend=backend,
+            force=force,
         )
     except ValidationError as error:
         raise _usage_error("the request", error) from None

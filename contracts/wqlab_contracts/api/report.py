@@ -174,6 +174,8 @@ class TargetReport(Message):
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]
+    byte_identical: bool = False
+    """True if both kernels are byte-identical: nothing was booted, and the verdict needs no figures."""
     blocks_planned: int
     blocks_completed: int
     discarded: dict[Arm, int]

@@ -26,6 +26,8 @@ class SubmissionRequest(Message):
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""
     backend: Backend | None = None
     """Backend of the devices; null: the pool of the type with the shortest queue."""
+    force: bool = False
+    """Measure even if the two kernels are byte-identical."""
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         """Return the recipe of the kernels for a device type."""

@@ -47,6 +47,8 @@ class BuildResult(Message):
     reused: bool = False
     """True if the worker's cache had the same key and nothing was compiled."""
     build_id_gnu: str = ""
+    content_sha256: str = ""
+    """SHA-256 over the image and all modules: equal for byte-identical kernels. Empty if it is not known."""
     release: str = ""
     """Kernel release, as printed by `uname -r`."""
     compiler: str = ""

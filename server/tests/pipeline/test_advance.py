@@ -6,9 +6,14 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm, EventKind, Outcome, Question, SubmissionState, Verdict
-from wqlab_server.models import Boot, BootValue, Comparison, SubmissionBuild
+from wqlab_contracts.messages import BuildJob, BuildResult
+from wqlab_server.models import Boot, BootValue, Comparison, RunAttempt, SubmissionBuild
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.junit import render_junit
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.text import render_text
 
-from ..support.lab import LabUnderTest
+from ..support.lab import LabUnderTest, ScriptedWorker, passing_build
 
 pytestmark = pytest.mark.integration
 
@@ -31,6 +36,46 @@ def test_series_is_applied_built_measured_and_compared(lab: LabUnderTest) -> Non
         values = session.scalars(select(BootValue).where(BootValue.metric == "locks_per_flush")).all()
         assert sorted(value.value for value in values) == [5.0, 5.0, 33.0, 33.0]
     assert lab.runs(submission_id)[0].boots_done == 4
+
+
+def identical_build(job: BuildJob, worker: ScriptedWorker) -> BuildResult:
+    """A build whose kernel does not depend on the source: a series that changes a comment."""
+    passed = passing_build(job, worker)
+    return passed.model_copy(update={"content_sha256": "c" * 64})
+
+
+def test_byte_identical_kernels_use_no_device(lab: LabUnderTest) -> None:
+    lab.worker.on_build = identical_build
+    submission_id = lab.submit("locks@device")
+    submission = lab.finished(submission_id)
+    assert (submission.outcome, submission.exit_code) == (Outcome.PASSED, 0)
+    with lab.transaction() as session:
+        run_id = lab.runs(submission_id)[0].id
+        assert session.scalars(select(Boot).where(Boot.run_id == run_id)).all() == []
+        assert session.scalars(select(RunAttempt).where(RunAttempt.run_id == run_id)).all() == []
+    report = lab.report(submission_id)
+    (target,) = report.targets
+    assert (target.byte_identical, target.verdict) == (True, Verdict.EQUIVALENT)
+    assert target.headline == "the kernels are byte-identical: nothing to measure"
+    assert target.comparisons == []
+    for render in (render_text, render_markdown, render_html):
+        assert "byte-identical" in render(report)
+        assert "0 of" not in render(report), "no block was to be completed"
+    assert '<skipped message="the kernels are byte-identical: nothing to measure"' in render_junit(report)
+
+
+def test_byte_identical_kernels_are_measured_if_the_submitter_asks(lab: LabUnderTest) -> None:
+    lab.worker.on_build = identical_build
+    submission_id = lab.submit("locks@device", force=True)
+    assert lab.finished(submission_id).outcome is Outcome.PASSED
+    (target,) = lab.report(submission_id).targets
+    assert (target.byte_identical, target.blocks_completed) == (False, 2)
+
+
+def test_build_without_a_digest_is_equal_to_no_other(lab: LabUnderTest) -> None:
+    submission_id = lab.submit("locks@device")
+    assert lab.finished(submission_id).outcome is Outcome.PASSED
+    assert lab.report(submission_id).targets[0].blocks_completed == 2
 
 
 def test_half_of_the_blocks_boot_the_baseline_first(lab: LabUnderTest) -> None:

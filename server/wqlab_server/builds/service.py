@@ -401,3 +401,12 @@ def failure_for_arm(build: Build, arm_is_baseline: bool) -> Failure:
     if kind is ErrorKind.USER and arm_is_baseline and build.trusted:
         kind = ErrorKind.INFRASTRUCTURE
     return found.model_copy(update={"kind": kind, "summary": f"{arm} kernel: {found.summary}"})
+
+
+def are_byte_identical(builds: Sequence[Build]) -> bool:
+    """Return True for two passed builds of which a device would load the same bytes."""
+    if len(builds) != 2:
+        return False
+    first, second = builds
+    digests = {build.result.content_sha256 if build.result else "" for build in builds}
+    return first.id == second.id or (len(digests) == 1 and digests != {""})

@@ -21,15 +21,16 @@ _BATCH = 5_000
 def store(session: Session, submission_id: int) -> list[Comparison]:
     """Compare all targets of the submission together, because they share the families of tests, and store the result.
 
-    Runs of recipes with `figures: false` (debug kernels) are left out: their boots give findings only. Rows stored
-    before are replaced. Raises SamplesError if the samples are inconsistent.
+    Runs of recipes with `figures: false` (debug kernels) are left out, because their boots give findings only, and runs
+    of byte-identical kernels, which have no boots. Rows stored before are replaced. Raises SamplesError if the samples
+    are inconsistent.
     """
     runs = session.scalars(
         select(Run)
         .where(Run.submission_id == submission_id, Run.purpose == RunPurpose.MEASURE)
         .order_by(Run.target, Run.id)
     ).all()
-    measured = [run for run in runs if run.recipe.figures]
+    measured = [run for run in runs if run.recipe.figures and not run.byte_identical]
     run_ids = [run.id for run in runs]
     session.execute(delete(Comparison).where(Comparison.run_id.in_(run_ids)))
     session.execute(delete(BootValue).where(BootValue.run_id.in_(run_ids)))

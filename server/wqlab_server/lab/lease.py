@@ -75,7 +75,7 @@ def take(session: Session, run: Run, holder: str, lab: str | None, settings: Set
     return device, was_dirty
 
 
-def finish_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure) -> None:
+def finish_unclaimed(session: Session, run: Run, outcome: Outcome, failure: Failure | None) -> None:
     """Finish a run that no worker holds; do nothing for any other run. An offered device is returned unchanged.
 
     The caller holds the row locks of the run and its submission.

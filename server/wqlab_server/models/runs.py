@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, func
+from sqlalchemy import BigInteger, ForeignKey, Index, Text, UniqueConstraint, false, func
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
@@ -47,6 +47,8 @@ class Run(Job, Base):
     """The recipe's modules: name -> file -> text."""
     baseline_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
     candidate_build_id: Mapped[int | None] = mapped_column(ForeignKey("builds.id"))
+    byte_identical: Mapped[bool] = mapped_column(server_default=false())
+    """True if both kernels are byte-identical, so that the run passed without a boot."""
     seed: Mapped[int] = mapped_column(BigInteger)
     blocks: Mapped[list[list[Arm]]]
     """Arms of each block in boot order."""

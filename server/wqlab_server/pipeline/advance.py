@@ -94,7 +94,7 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         _copy_series_facts(submission, apply.result)
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
-            _queue_when_built(session, run)
+            _queue_when_built(session, run, force=submission.request.force)
     _fail_unschedulable_runs(session, runs, settings)
     _enter_next_state(session, submission, runs, settings)
 
@@ -178,8 +178,11 @@ def _ensure_builds(session: Session, submission: Submission, applied: ApplyResul
                 run.candidate_build_id = build.id
 
 
-def _queue_when_built(session: Session, run: Run) -> None:
-    """Queue a waiting run when its builds have passed; finish it when one has failed."""
+def _queue_when_built(session: Session, run: Run, *, force: bool) -> None:
+    """Queue a waiting run when its builds have passed; finish it when one has failed.
+
+    A run whose kernels are byte-identical passes at once, unless `force` is set: it has nothing to measure.
+    """
     if run.state is not JobState.WAITING:
         return
     build_ids = [
@@ -193,6 +196,10 @@ def _queue_when_built(session: Session, run: Run) -> None:
             lease.finish_unclaimed(session, run, Outcome.FAILED, builds.failure_for_arm(build, is_baseline))
             return
     if all(build.outcome is Outcome.PASSED for build, _ in run_builds):
+        if not force and builds.are_byte_identical([build for build, _ in run_builds]):
+            run.byte_identical = True
+            lease.finish_unclaimed(session, run, Outcome.PASSED, None)
+            return
         change_state(run, JobState.QUEUED)
         emit_run_state(session, run)
 

@@ -163,6 +163,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id], rows.boots),
         findings=findings_of(rows),
+        byte_identical=run.byte_identical,
         blocks_planned=len(run.blocks),
         blocks_completed=rows.blocks_completed,
         discarded=Counter(block.arm for block in parts.blocks[run.id] if not block.finished and block.arm is not None),

@@ -15,6 +15,8 @@ from wqlab_contracts.messages import Failure
 from ..jobs.errors import make_failure
 from .build import RunRows, finding_view
 
+BYTE_IDENTICAL = "the kernels are byte-identical: nothing to measure"
+
 
 def findings_of(rows: RunRows) -> list[FindingView]:
     boots = {boot.id: boot for boot in rows.boots}
@@ -23,6 +25,8 @@ def findings_of(rows: RunRows) -> list[FindingView]:
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
+    if rows.run.byte_identical:
+        return Conclusion(Verdict.EQUIVALENT, BYTE_IDENTICAL)
     attempted = Counter(boot.arm for boot in rows.boots)
     passed = Counter(boot.arm for boot in rows.boots if boot.outcome is Outcome.PASSED)
     boots_of_arm = {arm: BootCount(attempted[arm], passed[arm]) for arms in rows.run.blocks for arm in arms}

@@ -240,6 +240,7 @@ function target({ name, emulated = false }: Device, run: number, parts: Parts): 
     references: [],
     unsupported: [],
     findings: [],
+    byte_identical: false,
     blocks_planned: blocks,
     blocks_completed: blocks,
     discarded: {},

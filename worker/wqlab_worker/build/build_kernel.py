@@ -19,7 +19,8 @@ from ..sandbox import GIB, TOOLS, Finished, Limits, Sandbox, Stop, interpreter
 from ..workspace import Progress, Workspace, collect, free_bytes, no_progress
 from . import build_log, kconfig, objects, workqueue_offsets
 from .build_id import read_build_id
-from .kept_builds import add_layout, build_folder, finished_build, products
+from .content_digest import content_digest
+from .kept_builds import add_missing_parts, build_folder, finished_build, products
 from .modules import MODULES, BuiltModules, build_modules
 from .reproduce import BUILD, IDENTITY, OUT, reproducer
 from .steps import expected_steps, remember_steps
@@ -47,7 +48,7 @@ def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress)
         ):
             if (found := finished_build(workspace, job.key)) is not None:
                 # Write the command again: an older release may have made the result with another command.
-                return add_layout(found, workspace, job.key).model_copy(update={"reproducer": reproducer(job)})
+                return add_missing_parts(found, workspace, job.key).model_copy(update={"reproducer": reproducer(job)})
             return _Build(job, workspace, progress).run()
     except JobError as error:
         return BuildResult(outcome=Outcome.FAILED, failure=error.failure, reproducer=reproducer(job))
@@ -253,6 +254,11 @@ class _Build:
         return BuildResult(
             outcome=Outcome.PASSED,
             build_id_gnu=build_id,
+            content_sha256=content_digest(
+                result / "kernel",
+                result / "modules.tar" if (ArtifactKind.MODULES, "modules.tar") in artifacts else None,
+                [result / name for name in modules.files],
+            ),
             release=_short_text(inside[BUILD], "include/config/kernel.release"),
             compiler=kconfig.parse_options(config).get("CC_VERSION_TEXT", "").strip('"') or self.job.toolchain,
             reproducer=reproducer(self.job),

@@ -14,6 +14,7 @@ from wqlab_contracts.specs import CpuArch
 from ..sandbox import GIB
 from ..workspace import Workspace, has_hash
 from . import workqueue_offsets
+from .content_digest import content_digest
 from .reproduce import BUILD, OUT
 
 log = structlog.get_logger()
@@ -79,19 +80,27 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
     return None if damaged else result.model_copy(update={"reused": True})
 
 
-def add_layout(found: BuildResult, workspace: Workspace, key: str) -> BuildResult:
-    """Add the workqueue layout to a build of an older release that lacks it, without building again.
+def add_missing_parts(found: BuildResult, workspace: Workspace, key: str) -> BuildResult:
+    """Add what a build of an older release lacks, without building again: workqueue layout and content digest.
 
     The key does not change.
     """
-    if any(artifact.kind is ArtifactKind.WORKQUEUE_LAYOUT for artifact in found.artifacts):
-        return found
     folder = build_folder(workspace, key)
+    kinds = {artifact.kind for artifact in found.artifacts}
+    result = found
+    if not found.content_sha256:
+        modules = [folder / artifact.name for artifact in found.artifacts if artifact.kind is ArtifactKind.MODULE]
+        own_modules = folder / "modules.tar" if ArtifactKind.MODULES in kinds else None
+        digest = content_digest(folder / "kernel", own_modules, modules)
+        result = result.model_copy(update={"content_sha256": digest})
     with workspace.temporary("layout") as scratch:
-        (scratch / workqueue_offsets.NAME).write_text(workqueue_offsets.read_layout(folder / "vmlinux"))
-        (scratch / workqueue_offsets.NAME).replace(folder / workqueue_offsets.NAME)
-        kept = workspace.keep(folder / workqueue_offsets.NAME, ArtifactKind.WORKQUEUE_LAYOUT, workqueue_offsets.NAME)
-        result = found.model_copy(update={"artifacts": [*found.artifacts, kept]})
-        (scratch / "result.json").write_text(result.model_copy(update={"reused": False}).model_dump_json(indent=1))
-        (scratch / "result.json").replace(folder / "result.json")
+        if ArtifactKind.WORKQUEUE_LAYOUT not in kinds:
+            (scratch / workqueue_offsets.NAME).write_text(workqueue_offsets.read_layout(folder / "vmlinux"))
+            (scratch / workqueue_offsets.NAME).replace(folder / workqueue_offsets.NAME)
+            layout = folder / workqueue_offsets.NAME
+            kept = workspace.keep(layout, ArtifactKind.WORKQUEUE_LAYOUT, workqueue_offsets.NAME)
+            result = result.model_copy(update={"artifacts": [*result.artifacts, kept]})
+        if result != found:
+            (scratch / "result.json").write_text(result.model_copy(update={"reused": False}).model_dump_json(indent=1))
+            (scratch / "result.json").replace(folder / "result.json")
     return result

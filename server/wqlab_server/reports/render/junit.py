@@ -52,6 +52,9 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
         _add_failure(boots, target.failure)
     elif target.verdict is Verdict.FAILED:
         _add(boots, "failure", target.headline, "failed", "\n".join(finding.excerpt for finding in target.findings))
+    elif not target.blocks_completed:
+        reason = target.headline if target.byte_identical else "no block is completed"
+        _add(boots, "skipped", reason, "not booted", "")
     _count(suite)
     out = xml.SubElement(suite, "system-out")
     out.text = _text(f"{VERDICT[target.verdict]}: {target.headline}")

@@ -47,7 +47,7 @@ def render_markdown(report: Report) -> str:
 def _target(target: TargetReport) -> list[str]:
     device = shared_text.platform(target)
     lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {shared_text.block_counts(target)}"]
-    lines[-1] += f"; per boot: {shared_text.repetitions(target)}"
+    lines[-1] += "" if target.byte_identical else f"; per boot: {shared_text.repetitions(target)}"
     lines += _differences(target)
     system = [f"{name} {value}" for name, value in shared_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []

@@ -65,7 +65,7 @@ def _target(index: int, target: TargetReport) -> list[str]:
     lines += _field("topology", platform.topology)
     lines += _field("", platform.mismatch) if platform.mismatch else []
     lines += _field("blocks", shared_text.block_counts(target))
-    lines += _field("per boot", shared_text.repetitions(target))
+    lines += [] if target.byte_identical else _field("per boot", shared_text.repetitions(target))
     lines += _differences(target)
     lines += [line for name, value in shared_text.system(target) for line in _field(name, value)]
     scenarios = {scenario.name: scenario.summary for scenario in target.plan.scenarios}

@@ -3439,6 +3439,11 @@ export interface components {
             /** Blocks */
             blocks?: number | null;
             /**
+             * Force
+             * @default false
+             */
+            force?: boolean;
+            /**
              * Priority
              * @default 50
              */
@@ -3742,6 +3747,11 @@ export interface components {
             blocks_completed: number;
             /** Blocks Planned */
             blocks_planned: number;
+            /**
+             * Byte Identical
+             * @default false
+             */
+            byte_identical: boolean;
             /** Comparisons */
             comparisons: components["schemas"]["Comparison"][];
             /** Curves */

@@ -25,4 +25,6 @@ export const submitSearch = searchParams({
   /** Empty: the default recipe of each device type. */
   recipe: text(64),
   backend: text(64),
+  /** Whether byte-identical kernels are measured too. */
+  identical: oneOf(["skip", "measure"] as const, "skip"),
 });

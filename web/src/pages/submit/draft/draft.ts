@@ -88,6 +88,7 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     ...(draft.recipe ? { recipe: draft.recipe } : {}),
     // Pass on an unknown backend from the URL; the server reports the error.
     ...(draft.backend ? { backend: draft.backend as Backend } : {}),
+    ...(draft.identical === "measure" ? { force: true } : {}),
   };
 }
 

@@ -41,6 +41,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
         : ["--priority", String(request.priority)]),
       ...(request.recipe ? ["--recipe", request.recipe] : []),
       ...(request.backend ? ["--backend", request.backend] : []),
+      ...(request.force ? ["--force"] : []),
       "--wait",
     ],
   ];

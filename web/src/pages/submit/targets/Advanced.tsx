@@ -71,6 +71,17 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
           />
           <RecipeField recipes={recipes} value={draft.recipe} error={recipeError} change={change} />
           <BackendField value={draft.backend} error={backendError} change={change} />
+          <NativeSelect
+            id={fieldId("identical")}
+            label="Byte-identical kernels"
+            description="A series may change no byte of the kernel, for example only a comment."
+            value={draft.identical}
+            onChange={event => change({ identical: event.currentTarget.value as Draft["identical"] })}
+            data={[
+              { value: "skip", label: "Report as no change, without a boot" },
+              { value: "measure", label: "Measure all the same" },
+            ]}
+          />
         </div>
         {chosenPlans.length === 0 ? (
           <p className="muted">Select a plan to see its scenarios, settings and parameters.</p>
@@ -142,5 +153,5 @@ function countChanges(draft: Draft): number {
   const typed = [draft.blocks, draft.priority, draft.recipe, draft.backend].filter(
     value => value.trim() !== "",
   );
-  return holders.size + draft.param.length + typed.length;
+  return holders.size + draft.param.length + typed.length + Number(draft.identical !== "skip");
 }
