@@ -13,6 +13,7 @@ from .conftest import ROOT, Lab, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.nightly, pytest.mark.timeout(3600)]
 
+SAME_BYTES = ROOT / "tests/series/changes-a-comment.mbox"
 SCOPES = ROOT / "tests/series/default-scope-system.mbox"
 UNBINDS = ROOT / "kernels/examples/dio-done-unbound.mbox"
 DEFAULT_SLICE = "base_slice=default,granularity=default"
@@ -29,6 +30,7 @@ def submissions(lab: Lab) -> dict[str, int]:
             *("--mbox", str(SCOPES), "--target", "dm-crypt-affinity@ryzen-3900x", "--blocks", "1", "--scenario", "LOW"),
             *("--setting", "scope=default,strict=default", "--setting", "scope=cache,strict=0"),
         ),
+        "identical": lab.submit("--mbox", str(SAME_BYTES), "--target", "xfs-fsync@tiny"),
         "netperf-stream": submit("netperf-stream"),
         "cmwq-load": submit("cmwq-load", "--scenario", "wl0-S", "--scenario", "wl5-L"),
     }
@@ -59,6 +61,13 @@ def test_series_that_changes_the_default_scope_is_measured(lab: Lab, submissions
     default, written = shares["scope=default,strict=default"], shares["scope=cache,strict=0"]
     assert default[0] - default[1] > 20, "the default of the candidate spreads work over all L3 domains"
     assert abs(written[0] - written[1]) < 20
+
+
+def test_series_that_changes_a_comment_needs_no_device(lab: Lab, submissions: dict[str, int]) -> None:
+    report = lab.finish(submissions["identical"])
+    (target,) = report["targets"]
+    assert (target["byte_identical"], target["verdict"], target["blocks_completed"]) == (True, "equivalent", 0)
+    assert report["submission"]["exit_code"] == 0
 
 
 def test_load_executes_all_work(lab: Lab, submissions: dict[str, int]) -> None:
