@@ -147,6 +147,16 @@ def test_environment_differences_are_above_the_figures(render):
 
 
 @pytest.mark.parametrize("render", [render_text, render_markdown, render_html])
+def test_checkpatch_that_did_not_run_is_not_called_clean(render):
+    before = improvement()
+    skipped = before.submission.apply.model_copy(update={"checkpatch": [], "checkpatch_skipped": "no patch applied"})
+    submission = before.submission.model_copy(update={"apply": skipped})
+    text = render(before.model_copy(update={"submission": submission}))
+    assert "not run, because no patch applied" in text
+    assert "clean" not in text
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html])
 def test_lab_arguments_are_not_shown(render):
     document = render(improvement())
     assert "-token" not in document

@@ -81,9 +81,7 @@ export function ReportPage() {
         </>
       ) : (
         <EmptyState title="No comparisons">
-          {finished
-            ? "No run of this submission produced figures. See the failures on this page."
-            : "Figures appear once a run has completed blocks."}
+          {whyNoComparisons(report, finished)}
         </EmptyState>
       )}
       {report.targets.map(target => (
@@ -95,6 +93,13 @@ export function ReportPage() {
       <Method report={report} />
     </Page>
   );
+}
+
+function whyNoComparisons(report: Report, finished: boolean): string {
+  if (!finished) return "Figures appear once a run has completed blocks.";
+  if (report.targets.length > 0 && report.targets.every(target => target.byte_identical))
+    return "The kernels are byte-identical: there is nothing to measure.";
+  return "No run of this submission produced figures. See the failures on this page.";
 }
 
 function Lead({ report: { submission, generated_at } }: { report: Report }) {
