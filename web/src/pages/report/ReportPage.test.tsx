@@ -169,11 +169,14 @@ test("every failed attempt is listed with its cause", async () => {
   await show({
     ...report,
     attempts: [
-      { ...attempt, failure: { kind: "kernel", summary: "panic", excerpt: "", advice: "" } },
+      {
+        ...attempt,
+        failure: { kind: "kernel", summary: "panic", excerpt: "", advice: "", of_variant: false },
+      },
       {
         ...attempt,
         block: 1,
-        failure: { kind: "infrastructure", summary: "no power", excerpt: "", advice: "" },
+        failure: { kind: "infrastructure", summary: "no power", excerpt: "", advice: "", of_variant: false },
       },
     ],
   });
@@ -200,7 +203,13 @@ test("a submission without figures shows its failure", async () => {
     submission: {
       ...makeReport().submission,
       outcome: "failed",
-      failure: { kind: "user", summary: "the series does not apply", excerpt: "", advice: "rebase it" },
+      failure: {
+        kind: "user",
+        summary: "the series does not apply",
+        excerpt: "",
+        advice: "rebase it",
+        of_variant: false,
+      },
     },
   });
   expect(screen.getByText("No comparisons")).toBeTruthy();

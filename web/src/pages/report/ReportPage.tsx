@@ -80,9 +80,7 @@ export function ReportPage() {
           <Numbers cells={cells} search={search} />
         </>
       ) : (
-        <EmptyState title="No comparisons">
-          {whyNoComparisons(report, finished)}
-        </EmptyState>
+        <EmptyState title="No comparisons">{whyNoComparisons(report, finished)}</EmptyState>
       )}
       {report.targets.map(target => (
         <TargetSection key={target.run_id} target={target} cells={cells} mainFailure={submission.failure} />

@@ -119,9 +119,7 @@ function blocksText(target: TargetReport): string {
   } = (target.emulated ? target.plan.emulated : target.plan.hardware).repetitions ?? {};
   return [
     `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed`,
-    discarded.length > 0
-      ? `discarded and repeated: ${discarded.join(", ")}`
-      : "none discarded",
+    discarded.length > 0 ? `discarded and repeated: ${discarded.join(", ")}` : "none discarded",
     `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
     ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),
   ].join("; ");

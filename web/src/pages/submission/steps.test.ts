@@ -17,7 +17,7 @@ import {
 import { blockOf, bootOf, buildOf, runOf, stepsOf } from "./testing";
 
 const nothing = submissionSearch.defaults;
-const failure = { kind: "kernel", summary: "panic", excerpt: "", advice: "" } as const;
+const failure = { kind: "kernel", summary: "panic", excerpt: "", advice: "", of_variant: false } as const;
 const finished = { ...stepsOf().submission, state: "finished", outcome: "failed" } as const;
 const boots = [bootOf(31, 0, "baseline"), bootOf(32, 0, "candidate")];
 
