@@ -58,7 +58,6 @@ test("the verdict comes first, in the server's words", async () => {
 
 test("differences between the kernels' environments are shown above the figures", async () => {
   const report = makeReport();
-  const [first, ...rest] = report.targets;
   const environment = {
     device: "xeon-2s-1",
     topology: null,
@@ -69,7 +68,8 @@ test("differences between the kernels' environments are shown above the figures"
     commands: {},
     differences: [{ name: "default affinity scope", baseline: "cache", candidate: "numa" }],
   };
-  await show({ ...report, targets: [{ ...first!, environment }, ...rest] });
+  const targets = report.targets.map((target, at) => (at === 0 ? { ...target, environment } : target));
+  await show({ ...report, targets });
   const table = screen.getByRole("table", { name: "Differences between the kernels' environments" });
   expect(within(table).getAllByRole("row").at(1)?.textContent).toBe("default affinity scopecachenuma");
   expect(screen.getByText("HZ")).toBeTruthy();
