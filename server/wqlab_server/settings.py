@@ -65,7 +65,7 @@ class Settings(BaseSettings):
     job_attempts: int = Field(default=3, ge=1)
     """Attempts at an apply or a build before an infrastructure failure is final."""
     run_attempts: int = Field(default=4, ge=1)
-    """Attempts at a run before an infrastructure failure is final."""
+    """Attempts at a run since its last finished block before an infrastructure failure is final."""
     lab_capacity: int = Field(default=0, ge=0)
     """Devices that a lab runs at once if its worker has published no number; 0: no limit."""
     idle_check_after_s: float = Field(default=900.0, ge=0)

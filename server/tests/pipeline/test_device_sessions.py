@@ -38,6 +38,20 @@ def test_run_retries_are_bounded(lab: LabUnderTest) -> None:
     assert lab.runs(submission_id)[0].attempts == lab.settings.run_attempts
 
 
+def test_run_that_advances_is_not_given_up(lab: LabUnderTest) -> None:
+    """The lab fails after each block, in more attempts than are allowed without progress."""
+    lab.mark_all_good()
+
+    def one_block(run: RunSession) -> RunResult:
+        run.send_block(run.remaining[0])
+        return infrastructure_result()
+
+    lab.worker.on_run = results(one_block)
+    submission_id = lab.submit("locks@device", blocks=lab.settings.run_attempts + 2)
+    assert lab.finished(submission_id).outcome is Outcome.PASSED
+    assert lab.runs(submission_id)[0].attempts > lab.settings.run_attempts
+
+
 def test_expired_lease_keeps_blocks_and_marks_the_device_dirty(lab: LabUnderTest) -> None:
     lab.mark_all_good()
     with lab.transaction() as session:

@@ -88,7 +88,7 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
         run.purpose,
         runs.baseline_failures(session, run.id),
         has_candidate=run.candidate_build_id is not None,
-        attempts=run.attempts,
+        attempts=runs.attempts_without_progress(session, run.id),
         bound=bound,
         cancel_requested=run.cancel_requested_at is not None,
     )

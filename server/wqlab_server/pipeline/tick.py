@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 
 import structlog
-from sqlalchemy import func, select, update
+from sqlalchemy import Table, func, select, update
 from sqlalchemy.orm import load_only
 
 from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE, RUN, lab_queue
@@ -21,12 +21,14 @@ from ..builds import service as builds
 from ..jobs import claims
 from ..lab import hosts
 from ..lab import service as lab_service
-from ..models import Apply, Build, Device, Lease, Run
+from ..models import Apply, Build, Device, Lease, Run, Submission
+from ..models.base import Base
 from ..runs.service import lock_run
 from ..settings import Settings
 from ..storage import broker
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.live_data import LiveData
+from ..storage.sequences import close_gaps
 from . import assign_devices, device_check, device_sessions, health_checks
 from .advance import advance
 from .due import due_submissions
@@ -49,7 +51,13 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         assign_devices.assign_devices(factory, settings)
         _repeat_nudges(factory, settings)
         _sync_broker_users(factory, settings)
+        with isolate_errors(factory, "ids", "gaps"), transaction(factory) as session:
+            close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
     return True
+
+
+def _table(model: type[Base]) -> Table:
+    return cast("Table", model.__table__)
 
 
 def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:

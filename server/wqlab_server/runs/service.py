@@ -211,6 +211,25 @@ def baseline_failures(session: Session, run_id: int) -> list[Failure]:
     return [failure for failure in failures if failure is not None]
 
 
+def attempts_without_progress(session: Session, run_id: int) -> int:
+    """Return the number of ended attempts since the run's last finished block, including that of the block.
+
+    A long run may meet many failures of the lab; only a run that does not advance is given up.
+    """
+    last_block = (
+        select(func.max(BlockAttempt.at)).where(BlockAttempt.run_id == run_id, BlockAttempt.finished).scalar_subquery()
+    )
+    return (
+        session.scalar(
+            select(func.count())
+            .select_from(RunAttempt)
+            .where(RunAttempt.run_id == run_id)
+            .where(RunAttempt.finished_at > func.coalesce(last_block, RunAttempt.started_at))
+        )
+        or 0
+    )
+
+
 def abandon_boots(session: Session, run: Run, reason: Failure, now: datetime) -> None:
     """Finish the open boots of an ended attempt and discard their blocks with `reason`.
 

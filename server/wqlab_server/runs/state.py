@@ -26,7 +26,7 @@ def decide_run(
 
     `baseline_failures`: failures of the run's baseline boots in all attempts. A kernel failure that the baseline shows
     too is not the candidate's, so it becomes an infrastructure failure; a different baseline failure changes nothing.
-    An infrastructure failure is retried while `attempts` is below `bound`.
+    An infrastructure failure is retried while `attempts`, those since the last finished block, are below `bound`.
     """
     failure = result.failure
     if result.outcome is Outcome.PASSED:
