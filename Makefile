@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+.PHONY: chaos help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
     test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
@@ -78,6 +78,11 @@ test-nightly: ## run the nightly suite: series that change what a plan counts, o
 	@lab/setup.sh arm64
 	@$(AS_USER) lab/test-nightly.sh
 	@lab/test-images.sh
+
+chaos: ## disturb a lab at random while it measures: STRIKES=500 SEED=1 (one to two hours)
+	@lab/setup.sh tests
+	@WQLAB_CHAOS_STRIKES=$(or $(STRIKES),500) WQLAB_CHAOS_SEED=$(or $(SEED),1) $(AS_USER) \
+	    python -u -m pytest -p no:cacheprovider tests/scenarios/test_chaos.py -m nightly
 
 test-unit: setup-python ## run the tests that need no service, without building the pages
 	@$(AS_USER) python -m pytest -p no:cacheprovider -m "not integration and not device and not scenario and not nightly"

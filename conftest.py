@@ -10,7 +10,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
 
-OUTAGE_TESTS = {"tests/scenarios/test_outages.py", "tests/scenarios/test_pages_run.py", "tests/scenarios/test_lava.py"}
+OUTAGE_TESTS = {f"tests/scenarios/{name}.py" for name in ("test_chaos", "test_lava", "test_outages", "test_pages_run")}
 """Tests that make devices and services fail, and mostly wait."""
 
 

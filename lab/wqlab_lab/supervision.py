@@ -44,6 +44,10 @@ class Supervisor:
         """Return program -> supervisord's state name (RUNNING, STARTING, STOPPED, BACKOFF, FATAL ...)."""
         return {program["name"]: program["statename"] for program in self._rpc.getAllProcessInfo()}
 
+    def pids(self) -> dict[str, int]:
+        """Return program -> process id; 0 for a program that does not run."""
+        return {program["name"]: int(program["pid"]) for program in self._rpc.getAllProcessInfo()}
+
     def start(self, name: str) -> None:
         """Start a program, unless it runs, without waiting for it. Raises SupervisorError."""
         _call_ignoring_fault(Faults.ALREADY_STARTED, name, lambda: self._rpc.startProcess(name, False))

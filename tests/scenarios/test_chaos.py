@@ -1,0 +1,90 @@
+"""Random disturbances with a seed: every submission ends as its undisturbed twin, and nothing is lost or repeated.
+
+The default suite has a short part. `make chaos` runs the campaign of docs/reliability.md.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import pytest
+
+from wqlab_contracts.enums import Verdict
+
+from .chaos import Chaos, Ending, missing_or_repeated
+from .conftest import EXAMPLE, NOOP, SERIES, Lab
+
+pytestmark = [pytest.mark.scenario]
+
+DEVICES = ("fragile-1", "fragile-2")
+EQUAL, WORSE = Ending("passed", 0, (Verdict.EQUIVALENT,)), Ending("passed", 1, (Verdict.REGRESSION,))
+LEASES_END_S = 120.0
+SEED = int(os.environ.get("WQLAB_CHAOS_SEED", "1"))
+STRIKES = int(os.environ.get("WQLAB_CHAOS_STRIKES", "500"))
+
+
+def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
+    return lab.submit("--mbox", series, "--target", f"{plan}@fragile", "--blocks", "2")
+
+
+def wait_for_free_devices(lab: Lab) -> None:
+    """Wait until no device is leased; a health check after the last strike may still run."""
+    deadline = time.monotonic() + LEASES_END_S
+    while held := [device.name for device in lab.client().devices() if device.lease is not None]:
+        assert time.monotonic() < deadline, f"devices are still leased: {held}"
+        time.sleep(0.5)  # the end of a health check has no event for clients
+
+
+@pytest.mark.timeout(1200)
+def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
+    chaos = Chaos(lab, SEED, DEVICES)
+    equal, worse = submit(lab, str(NOOP)), submit(lab, str(SERIES / "inverted.mbox"))
+    chaos.disturb([equal, worse], strikes=10)
+    client = lab.client()
+    reports = [client.report(submission) for submission in (equal, worse)]
+    assert [Ending.of(report) for report in reports] == [EQUAL, WORSE], chaos.struck
+    assert [missing_or_repeated(client, report) for report in reports] == [{}, {}]
+    assert worse == equal + 1, "ids have no gap"
+    wait_for_free_devices(lab)
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(6 * 3600)
+def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    kinds: dict[str, Callable[[], int]] = {
+        "no change": lambda: submit(lab, str(NOOP)),
+        "regression": lambda: submit(lab, str(SERIES / "inverted.mbox")),
+        "improvement or none": lambda: submit(lab, str(EXAMPLE)),
+        "settings study": lambda: lab.submit(
+            *("--settings-only", "--target", "dm-crypt-affinity@fragile", "--scenario", "LOW", "--blocks", "2"),
+            *("--setting", "scope=system,strict=0", "--setting", "scope=cache,strict=1"),
+        ),
+    }
+    client = lab.client()
+    twins = {}
+    for kind, start in kinds.items():
+        lab.wqlab("watch", str(submission := start()), codes=(0, 1))
+        twins[kind] = Ending.of(client.report(submission))
+    chaos = Chaos(lab, SEED, DEVICES, stop_s=float(os.environ.get("WQLAB_CHAOS_STOP_S", "5")))
+    ended: dict[int, tuple[str, Ending, dict[str, int]]] = {}
+    while chaos.struck.total() < STRIKES:
+        started = {start(): kind for kind, start in kinds.items()}
+        chaos.disturb(started, STRIKES)
+        for submission, kind in started.items():
+            report = client.report(submission)
+            ended[submission] = kind, Ending.of(report), missing_or_repeated(client, report)
+    wait_for_free_devices(lab)
+    with capsys.disabled():
+        print(f"\nseed {SEED}, {chaos.struck.total()} strikes, {len(ended)} submissions")
+        for name, number in sorted(chaos.struck.items()):
+            print(f"| {name} | {number} |")
+        for submission, (kind, ending, damage) in ended.items():
+            if ending != twins[kind] or damage:
+                print(f"submission {submission} ({kind}): {ending}, its twin {twins[kind]}; {damage}")
+    assert {submission: ending for submission, (_, ending, _) in ended.items()} == {
+        submission: twins[kind] for submission, (kind, _, _) in ended.items()
+    }
+    assert not any(damage for _, _, damage in ended.values())
+    assert sorted(ended) == list(range(min(ended), max(ended) + 1)), "ids have no gap"
