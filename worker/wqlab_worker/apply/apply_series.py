@@ -26,7 +26,7 @@ from wqlab_contracts.messages import (
 
 from ..build.toolchain import toolchain_identity
 from ..failures import InfrastructureError, JobError, UserError
-from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter
+from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter, limit_error
 from ..workspace import Progress, Workspace, collect, no_progress
 from .branch import fetch_branch
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
@@ -208,11 +208,9 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
         environment,
         "/work",
     )
-    if finished.exit_code == 0 and finished.stopped is None:
+    if finished.exit_code == 0:
         return
     output = "\n".join(line for line in output.splitlines() if not line.startswith("hint: "))
-    if finished.stopped is not None:
-        raise UserError(f"applying the series exceeded the {finished.stopped} limit", excerpt=output)
     raise _conflict_error(output, folder, patches, advice)
 
 
@@ -273,11 +271,17 @@ def _run_sandboxed(
     environment: dict[str, str],
     working_directory: str = "/out",
 ) -> tuple[Finished, str]:
-    """Run `command` in a sandbox and return how it ended and what it printed."""
+    """Run `command` in a sandbox and return how it ended and what it printed.
+
+    Raises UserError if it exceeds a limit.
+    """
     log = io.BytesIO()
     sandbox = Sandbox(read_only=read_only, writable=writable, environment=environment, limits=_LIMITS)
     finished = sandbox.run(command, log=log, working_directory=working_directory)
-    return finished, log.getvalue().decode(errors="replace")
+    output = log.getvalue().decode(errors="replace")
+    if finished.stopped is not None:
+        raise limit_error(finished.stopped, "applying the series", output)
+    return finished, output
 
 
 # --- the result -------------------------------------------------------------------------------------------------

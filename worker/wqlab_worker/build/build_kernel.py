@@ -15,23 +15,27 @@ from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 
 from ..apply.checkout import checked_out
 from ..failures import InfrastructureError, JobError, UserError
-from ..sandbox import GIB, TOOLS, Finished, Limits, Sandbox, Stop, interpreter
+from ..limits import GIB, Limits, Stop
+from ..sandbox import TOOLS, Finished, Sandbox, interpreter
+from ..volume import Volume, file_limit, open_volume_unless_watched
 from ..workspace import Progress, Workspace, collect, free_bytes, no_progress
 from . import build_log, kconfig, objects, workqueue_offsets
 from .build_id import read_build_id
 from .content_digest import content_digest
 from .kept_builds import add_missing_parts, build_folder, finished_build, products
-from .modules import MODULES, BuiltModules, build_modules
+from .modules import MODULES, BuiltModules, build_modules, write_sources
 from .reproduce import BUILD, IDENTITY, OUT, reproducer
 from .steps import expected_steps, remember_steps
 from .toolchain import cross_prefix, toolchain_identity, write_compilers
 
 CONFIG, CCACHE, COMPILERS = "/config", "/ccache", "/compilers"
-LIMITS = Limits(wall_s=2 * 3600.0, disk_bytes=12 * GIB)
+LIMITS = Limits(wall_s=2 * 3600.0, disk_bytes=3 * GIB)
 SPACE_NEEDED = 4 * GIB
 SPACE_EXHAUSTED = 64 << 20
 CCACHE_SIZE = "5G"
 TOP_LEVEL_LIMIT = 500
+_WRITABLE = {build_log.SOURCE: "source", BUILD: "build", OUT: "out", MODULES: "modules"}
+"""Path inside the sandbox -> name of each folder in which a build writes."""
 
 
 def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress) -> BuildResult:
@@ -88,6 +92,8 @@ class _Build:
         self.steps = 0
         self.expected = expected_steps(workspace, job)
         self.file = ""
+        self.places: dict[str, Path] = {}
+        """Path inside the sandbox -> folder of this machine, for all that the build writes."""
 
     def run(self) -> BuildResult:
         started = time.monotonic()
@@ -100,26 +106,31 @@ class _Build:
         with (
             self.workspace.temporary("build") as folder,
             checked_out(self.job.source, self.workspace, self.progress) as source,
+            open_volume_unless_watched(LIMITS) as volume,
         ):
-            for name in ("source", "build", "out", "config", "modules", "compilers", "result"):
+            for name in ("config", "compilers", "result"):
                 (folder / name).mkdir()
+            self.places = {inside: self._writable(name, folder, volume) for inside, name in _WRITABLE.items()}
             write_compilers(folder / "compilers", self.job.arch, self.job.recipe.toolchain)
             for name, text in self._fragment_files():
                 (folder / "config" / name).write_text(text)
-            if base_key := objects.restore_base(self.workspace, self.job, source, folder / "build"):
+            write_sources(self.job, self.places[MODULES])
+            if base_key := objects.restore_base(self.workspace, self.job, source, self.places[BUILD]):
                 self.expected = 0  # unknown: make compiles only what the series changes
-            sandbox = self._sandbox(source.files, folder)
+            sandbox = self._sandbox(source.files, folder, volume)
             finished = self._compile(sandbox, folder)
             lines = (folder / "result" / "build.log").read_text(errors="replace").splitlines()
             try:
                 self._check_finished(finished, lines)
                 self._report_modules()
-                modules = build_modules(self.job, sandbox, folder / "modules", folder / "result", self._report_modules)
+                modules = build_modules(
+                    self.job, sandbox, self.places[MODULES], folder / "result", self._report_modules
+                )
                 result = self._collect(folder, lines, modules, time.monotonic() - started)
             except JobError as error:
                 return self._failed(folder, lines, error.failure, time.monotonic() - started)
             if self.trusted:
-                objects.keep(self.workspace, self.job.key, folder / "build")
+                objects.keep(self.workspace, self.job.key, self.places[BUILD])
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
             target = build_folder(self.workspace, self.job.key)
             if target.exists():  # damaged; see finished_build
@@ -129,7 +140,14 @@ class _Build:
             remember_steps(self.workspace, self.job, self.steps)
         return result
 
-    def _sandbox(self, source: Path, folder: Path) -> Sandbox:
+    def _writable(self, name: str, folder: Path, volume: Volume | None) -> Path:
+        """Make a folder in which the build writes: in the volume, or on disk if there is none."""
+        if volume is not None:
+            return volume.folder(name)
+        (folder / name).mkdir()
+        return folder / name
+
+    def _sandbox(self, source: Path, folder: Path, volume: Volume | None) -> Sandbox:
         ccache = self.workspace.ccache
         environment = {
             # The wrappers have the compilers' own names, so tuxmake and make need no setting for ccache.
@@ -147,21 +165,17 @@ class _Build:
         }
         return Sandbox(
             read_only={
-                **_top_level(source, folder / "source"),
+                **_top_level(source, self.places[build_log.SOURCE]),
                 CONFIG: folder / "config",
                 COMPILERS: folder / "compilers",
                 **interpreter(),
                 **({} if self.trusted else {CCACHE: ccache}),
             },
-            writable={
-                build_log.SOURCE: folder / "source",
-                BUILD: folder / "build",
-                OUT: folder / "out",
-                MODULES: folder / "modules",
-            },
+            writable=self.places,
             shared={CCACHE: ccache} if self.trusted else {},
             environment=environment,
             limits=LIMITS,
+            volume=volume,
         )
 
     def _compile(self, sandbox: Sandbox, folder: Path) -> Finished:
@@ -207,8 +221,10 @@ class _Build:
             raise InfrastructureError("the disk is full", excerpt=tail, advice="Free space under WQLAB_CACHE.")
         if finished.stopped is not None:
             # For a trusted tree, the lab's limits are too low; for a series, the series is at fault.
-            kind = InfrastructureError if self.trusted else UserError
-            raise kind(_STOPPED[finished.stopped].format(limits=LIMITS), excerpt=tail)
+            at_fault = self.trusted or finished.stopped is Stop.MACHINE
+            kind = InfrastructureError if at_fault else UserError
+            files = file_limit(LIMITS.disk_bytes)
+            raise kind(_STOPPED[finished.stopped].format(limits=LIMITS, files=files), excerpt=tail)
         if finished.out_of_memory_kills:
             raise InfrastructureError("the machine ran out of memory during the compilation", excerpt=tail)
         first, excerpt = build_log.first_errors(lines)
@@ -227,11 +243,11 @@ class _Build:
         )
 
     def _collect(self, folder: Path, lines: list[str], modules: BuiltModules, duration_s: float) -> BuildResult:
-        result, inside = folder / "result", {BUILD: folder / "build", OUT: folder / "out"}
+        result = folder / "result"
         artifacts = []
         for product in products(self.job.arch):
             try:
-                collect(inside[product.folder], product.path, result / product.name, product.limit)
+                collect(self.places[product.folder], product.path, result / product.name, product.limit)
             except OSError as error:
                 if product.required or not isinstance(error, FileNotFoundError):
                     raise UserError(f"the build left no usable {product.path}: {error}") from error
@@ -259,11 +275,11 @@ class _Build:
                 result / "modules.tar" if (ArtifactKind.MODULES, "modules.tar") in artifacts else None,
                 [result / name for name in modules.files],
             ),
-            release=_short_text(inside[BUILD], "include/config/kernel.release"),
+            release=_short_text(self.places[BUILD], "include/config/kernel.release", folder),
             compiler=kconfig.parse_options(config).get("CC_VERSION_TEXT", "").strip('"') or self.job.toolchain,
             reproducer=reproducer(self.job),
             duration_s=round(duration_s, 1),
-            ccache=_ccache_counts(inside[OUT]),
+            ccache=_ccache_counts(self.places[OUT], folder),
             warnings=build_log.warnings(lines),
             unmet_options=unmet,
             failed_modules=modules.failed,
@@ -274,8 +290,10 @@ class _Build:
 _STOPPED = {
     Stop.TIME: "the build did not finish within {limits.wall_s:.0f} s",
     Stop.DISK: "the build wrote more than {limits.disk_bytes} bytes",
+    Stop.FILES: "the build made more than {files} files",
     Stop.MEMORY: "the build used more than {limits.memory_bytes} bytes of memory",
     Stop.PROCESSES: "the build started more than {limits.processes} processes",
+    Stop.MACHINE: "the machine ran out of memory during the compilation",
 }
 
 
@@ -297,10 +315,9 @@ def _top_level(source: Path, root: Path) -> dict[str, Path]:
     return binds
 
 
-def _short_text(root: Path, relative: str) -> str:
+def _short_text(root: Path, relative: str, folder: Path) -> str:
     """Return the text of a small file that the build made, as one line; empty if there is none."""
-    copy = root.parent / "short-text"
-    copy.unlink(missing_ok=True)
+    copy = folder / "short-text"
     with suppress(OSError):
         collect(root, relative, copy, 4096)
         return _one_line(copy.read_text(errors="replace"))
@@ -311,9 +328,9 @@ def _one_line(text: str) -> str:
     return re.sub(r"[^\x20-\x7e]+", " ", text).strip()[:200]
 
 
-def _ccache_counts(out: Path) -> dict[str, int]:
+def _ccache_counts(out: Path, folder: Path) -> dict[str, int]:
     """Return the numbers of ccache's hits and misses, from its log in the sandbox."""
-    copy = out.parent / "ccache.log"
+    copy = folder / "ccache.log"
     with suppress(OSError):
         collect(out, "ccache.log", copy, 64 << 20)
         counts = Counter(copy.read_text(errors="replace").split("\n"))

@@ -41,18 +41,27 @@ class BuiltModules:
     """
 
 
+def write_sources(job: BuildJob, folder: Path) -> None:
+    """Write the sources of the job's modules into `folder`.
+
+    Call it before any command of the build: one could replace a folder by a link to a folder of this machine.
+    """
+    for name, files in job.modules.items():
+        for file, text in files.items():
+            (folder / name / file).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / file).write_text(text)
+
+
 def build_modules(
     job: BuildJob, sandbox: Sandbox, sources: Path, target: Path, on_tick: Callable[[], None]
 ) -> BuiltModules:
     """Build each module of the job in the `sandbox` that has built the kernel, into `target`/NAME.ko.
 
-    `sources` is the folder bound as MODULES. Raises InfrastructureError if the sandbox cannot be set up.
+    `sources` is the folder bound as MODULES, in which `write_sources` has written. Raises InfrastructureError if the
+    sandbox cannot be set up.
     """
     built = BuiltModules()
     for name in sorted(job.modules):
-        for file, text in job.modules[name].items():
-            (sources / name / file).parent.mkdir(parents=True, exist_ok=True)
-            (sources / name / file).write_text(text)
         output = target / f"{name}.log"
         with output.open("wb") as log:
             finished = sandbox.run(_make_command(job, name), log=log, on_tick=on_tick)

@@ -18,7 +18,8 @@ from wqlab_contracts.keys import build_key
 from wqlab_contracts.messages import BuildJob
 
 from ..apply.checkout import Change, CheckedOut
-from ..sandbox import GIB, disk_usage
+from ..limits import GIB
+from ..watch import disk_usage
 from ..workspace import Workspace, remove_tree
 
 log = structlog.get_logger()
@@ -30,23 +31,32 @@ _BUILD_TOOLS = ("scripts/", "tools/")
 
 
 def keep(workspace: Workspace, key: str, build: Path) -> None:
-    """Move the folder of a trusted, passed build into the cache, and remove the least recently used folders."""
+    """Copy the folder of a trusted, passed build into the cache, and remove the least recently used folders.
+
+    The modification times are copied too, which make compares.
+    """
     size = disk_usage(build)
     if size > KEPT_BYTES:
         log.warning("object files are too large to be kept", build=key, bytes=size)
         return
     target = workspace.objects / key
-    with workspace.lock("objects"), workspace.temporary("objects") as old:
-        with suppress(FileNotFoundError):
-            target.rename(old / key)
-        build.rename(target)
-        os.utime(target)
-        kept = sorted(workspace.objects.iterdir(), key=lambda tree: tree.stat().st_mtime, reverse=True)
-        total = 0
-        for tree in kept:
-            total += disk_usage(tree)
-            if total > KEPT_BYTES:
-                tree.rename(old / tree.name)
+    with workspace.temporary("objects") as old:
+        command = ["cp", "-a", "--reflink=auto", "--", str(build), str(old / "new")]
+        copied = subprocess.run(command, capture_output=True, text=True, check=False)
+        if copied.returncode != 0:
+            log.warning("object files cannot be kept", build=key, error=copied.stderr[-500:])
+            return
+        with workspace.lock("objects"):
+            with suppress(FileNotFoundError):
+                target.rename(old / key)
+            (old / "new").rename(target)
+            os.utime(target)
+            kept = sorted(workspace.objects.iterdir(), key=lambda tree: tree.stat().st_mtime, reverse=True)
+            total = 0
+            for tree in kept:
+                total += disk_usage(tree)
+                if total > KEPT_BYTES:
+                    tree.rename(old / tree.name)
 
 
 def restore_base(workspace: Workspace, job: BuildJob, source: CheckedOut, build: Path) -> str:
