@@ -167,7 +167,7 @@ def test_only_builders_may_create_user_namespaces(compose: dict[str, Any]) -> No
     loosened = {name for name, service in compose["services"].items() if len(service["security_opt"]) > 1}
     assert loosened == {"apply", "build", "prepare"}
     rules = json.loads((ROOT / "deploy/seccomp.json").read_text())["syscalls"]
-    assert rules[-1]["names"] == ["clone", "unshare", "mount", "umount2", "pivot_root", "sethostname"]
+    assert rules[-1]["names"] == ["clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "setns"]
 
 
 def test_services_wait_for_completion_or_health(compose: dict[str, Any]) -> None:

@@ -78,7 +78,7 @@ def test_stored_bytes_are_bounded_by_the_kernel(out: Path, code: str) -> None:
 
 def test_unlinked_file_in_tmp_is_bounded(out: Path) -> None:
     finished, output = attack(out, "f = os.open('/tmp/f', 66); os.unlink('/tmp/f'); fill(f)")
-    assert finished.stopped is Stop.DISK, output
+    assert finished.stopped is Stop.TMP, output
     assert 0 < stored_mib(output) <= LIMITS.tmp_bytes / MIB
 
 

@@ -18,6 +18,7 @@ class Stop(StrEnum):
 
     TIME = "time"
     DISK = "disk"
+    TMP = "size of /tmp"
     FILES = "number of files"
     MEMORY = "memory"
     PROCESSES = "processes"

@@ -90,11 +90,11 @@ class Volume:
 
     def exceeded(self) -> Stop | None:
         """Return the limit that is used up; None if there is room."""
-        for path in (self.path, self.path / _SCRATCH):
+        for path, full in ((self.path, Stop.DISK), (self.path / _SCRATCH, Stop.TMP)):
             with suppress(OSError):
                 status = os.statvfs(path)
                 if status.f_bavail == 0:
-                    return Stop.DISK
+                    return full
                 if status.f_ffree == 0:
                     return Stop.FILES
         return None

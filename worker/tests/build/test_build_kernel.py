@@ -10,11 +10,14 @@ import pytest
 from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.keys import build_key
 from wqlab_contracts.messages import BuildJob, BuildResult, Source
+from wqlab_worker import volume
 from wqlab_worker.build import build_kernel
 from wqlab_worker.build.build_id import read_build_id
 from wqlab_worker.build.build_kernel import build
 from wqlab_worker.build.kept_builds import build_folder
 from wqlab_worker.build.reproduce import reproducer
+from wqlab_worker.limits import GIB, MIB, Limits
+from wqlab_worker.watch import disk_usage
 from wqlab_worker.workspace import Workspace
 
 
@@ -193,4 +196,74 @@ def test_canceled_build_leaves_no_files(base: Source, workspace: Workspace, buil
         build(build_job(base), workspace, cancel)
     assert list((workspace.cache / "scratch").iterdir()) == []
     assert not build_folder(workspace, build_job(base).key).exists()
+    passed(build(build_job(base), workspace))
+
+
+SMALL = Limits(wall_s=30, disk_bytes=64 * MIB, memory_bytes=GIB, processes=64, tmp_bytes=8 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("hook", "summary"),
+    [
+        ("exec 3> $(O)/f; rm $(O)/f; head -c 200M /dev/zero >&3; sleep 9", "the build wrote more than 67108864 bytes"),
+        (
+            "mkdir $(O)/d; exec 3> $(O)/d/f; chmod 0 $(O)/d; head -c 200M /dev/zero >&3; sleep 9",
+            "the build wrote more than 67108864 bytes",
+        ),
+        (
+            "exec 3> /tmp/f; rm /tmp/f; head -c 200M /dev/zero >&3; sleep 9",
+            "the build wrote more than 8388608 bytes to /tmp",
+        ),
+        (
+            "mkdir $(O)/d; cd $(O)/d; chmod 300 .; seq 50000 | xargs touch; sleep 9",
+            "the build made more than 4096 files",
+        ),
+        ("for n in $$(seq 99); do sleep 9 & done; wait", "the build started more than 64 processes"),
+        (
+            "for n in 1 2 3 4; do python3 -c 'import time; b = bytearray(400 << 20); time.sleep(9)' & done; wait",
+            "the build used more than 1073741824 bytes of memory",
+        ),
+        ("python3 -c 'import os; os.write(os.memfd_create(str()), bytes(1))'", "the kernel does not compile"),
+        ("echo > /dev/shm/f", "the kernel does not compile"),
+    ],
+    ids=["unlinked file", "unreadable folder", "/tmp", "files", "fork bomb", "memory", "memfd", "/dev/shm"],
+)
+def test_series_that_exceeds_a_limit_is_blamed(
+    workspace: Workspace, build_job, repository, candidate, monkeypatch: pytest.MonkeyPatch, hook: str, summary: str
+) -> None:
+    monkeypatch.setattr(build_kernel, "LIMITS", SMALL)
+    repository.write({"hooks.mk": f"modules_install: evil\nevil:\n\t{hook}\n"})
+    repository.commit("hooks: be evil")
+    before = disk_usage(workspace.cache)
+    result = build(build_job(candidate(), trusted=False), workspace)
+    assert result.failure and result.failure.kind is ErrorKind.USER, result.failure
+    assert result.failure.summary.startswith(summary)
+    assert disk_usage(workspace.cache) - before < 16 * MIB
+    assert list((workspace.cache / "scratch").iterdir()) == []
+
+
+def test_sources_of_modules_are_not_written_through_planted_links(
+    workspace: Workspace, build_job, repository, candidate, tmp_path: Path
+) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    repository.write(
+        {"hooks.mk": f"modules_install: evil\nevil:\n\t@rm -rf /modules/load; ln -s {victim} /modules/load\n"}
+    )
+    repository.commit("hooks: plant a link")
+    modules = {"load": {"Kbuild": "obj-m := load.o\n", "load.c": "int load;\n"}}
+    result = passed(build(build_job(candidate(), trusted=False, modules=modules), workspace))
+    assert list(victim.iterdir()) == []
+    assert list(result.failed_modules) == ["load"]
+
+
+def test_build_without_bounded_files_is_refused_unless_accepted(
+    base: Source, workspace: Workspace, build_job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(volume, "physical_memory", lambda: 4 * GIB)
+    result = build(build_job(base), workspace)
+    assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
+    assert result.failure.summary == "the sandbox needs up to 4096 MiB of memory for files; this machine has 4096 MiB"
+    assert "WQLAB_SANDBOX_WATCHED" in result.failure.advice
+    monkeypatch.setenv("WQLAB_SANDBOX_WATCHED", "1")
     passed(build(build_job(base), workspace))

@@ -290,6 +290,7 @@ class _Build:
 _STOPPED = {
     Stop.TIME: "the build did not finish within {limits.wall_s:.0f} s",
     Stop.DISK: "the build wrote more than {limits.disk_bytes} bytes",
+    Stop.TMP: "the build wrote more than {limits.tmp_bytes} bytes to /tmp",
     Stop.FILES: "the build made more than {files} files",
     Stop.MEMORY: "the build used more than {limits.memory_bytes} bytes of memory",
     Stop.PROCESSES: "the build started more than {limits.processes} processes",
