@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from . import reaper
+from . import protection, reaper
 from .claims import jobs
 from .measure.detect import Detector, Report
 from .settings import settings
@@ -30,6 +30,16 @@ def reap() -> None:
 def run(id: Annotated[int, typer.Argument(help="Id of a queued run.")]) -> None:
     """Claim and run one run in the foreground, without a broker."""
     jobs.run(id, settings())
+
+
+@app.command()
+def limits() -> None:
+    """Show which limits on submitted code the kernel enforces here. The exit status is 1 if jobs are refused."""
+    found = protection.find_protection()
+    typer.echo(f"files: {found.files}: {found.files_reason}")
+    typer.echo(f"memory: {found.memory}: {found.memory_reason}")
+    typer.echo(f"system calls: {'filtered' if found.filtered else 'not filtered on this architecture'}")
+    raise typer.Exit(1 if found.files == "refused" else 0)
 
 
 @app.command()

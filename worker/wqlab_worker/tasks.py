@@ -11,7 +11,7 @@ from kombu import Queue  # type: ignore[attr-defined]
 
 from wqlab_contracts import celery_names, logs
 
-from . import reaper
+from . import protection, reaper
 from .claims import jobs
 from .settings import settings
 
@@ -57,6 +57,13 @@ def lookup(id: int) -> None:
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     jobs.run(id, settings())
+
+
+@worker_ready.connect  # type: ignore[untyped-decorator]
+def start_protection(sender: Any, **_: Any) -> None:
+    """Prepare and log the limits on submitted code in a worker that applies series or builds kernels."""
+    if {celery_names.APPLY_QUEUE, celery_names.BUILD_QUEUE} & set(sender.app.amqp.queues.consume_from):
+        protection.start()
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
