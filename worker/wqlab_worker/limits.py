@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -26,9 +28,16 @@ class Stop(StrEnum):
     """The machine ran out of memory, and the command did not hold most of it: the lab is at fault."""
 
 
+_CONTAINER_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
+
 def physical_memory() -> int:
-    """Return the machine's memory in bytes."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """Return the bytes of memory of this machine, or of the container in which this process runs."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    for file in _CONTAINER_LIMITS:
+        with suppress(OSError, ValueError):  # absent, or "max"
+            physical = min(physical, int(file.read_text()))
+    return physical
 
 
 def _process_limit() -> int:

@@ -34,7 +34,8 @@ def read_layout(vmlinux: Path) -> str:
     script = Path(__file__).with_name("read_vmlinux.py")
     sandbox = Sandbox(
         read_only={"/resolve.py": script, "/vmlinux": vmlinux, **interpreter()},
-        environment={"PYTHONDONTWRITEBYTECODE": "1"},
+        # drgn starts a thread for each CPU unless told otherwise, and threads count as processes.
+        environment={"PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "4"},
         limits=LIMITS,
     )
     output = io.BytesIO()
