@@ -8,20 +8,24 @@ child of it.
 from __future__ import annotations
 
 import secrets
+import select
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from .limits import Limits, Stop
+
+log = structlog.get_logger()
 
 WORKERS = "wqlab-workers"
 """Name of the child cgroup to which the processes of a delegated cgroup move."""
 _NEEDED = {"memory", "pids"}
 _MOVE_ATTEMPTS = 5
 _REMOVE_S = 5.0
-_RETRY_S = 0.01
 _ENTER = 'echo 0 > "$0/cgroup.procs" && exec "$@"'
 
 
@@ -117,18 +121,20 @@ def open_group(limits: Limits) -> Iterator[Group | None]:
 
 
 def _remove(folder: Path) -> None:
-    with suppress(OSError):
+    """Kill all processes of a cgroup, wait until they have left it, and remove it."""
+    with suppress(FileNotFoundError):  # absent before Linux 5.14; the PID namespace has killed them already
         (folder / "cgroup.kill").write_text("1")
-    deadline = time.monotonic() + _REMOVE_S
-    while time.monotonic() < deadline:
-        try:
-            folder.rmdir()
-        except FileNotFoundError:
-            return
-        except OSError:
-            time.sleep(_RETRY_S)  # a killed process leaves its cgroup some time after its parent has seen its end
-        else:
-            return
+    try:
+        with (folder / "cgroup.events").open() as events:
+            changed = select.poll()
+            changed.register(events, select.POLLPRI)
+            deadline = time.monotonic() + _REMOVE_S
+            while "populated 1" in events.read() and (left := deadline - time.monotonic()) > 0:
+                changed.poll(left * 1000)
+                events.seek(0)
+        folder.rmdir()
+    except OSError as error:
+        log.warning("a cgroup cannot be removed", folder=str(folder), error=str(error))
 
 
 def _event(file: Path, name: str) -> int:
