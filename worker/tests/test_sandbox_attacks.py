@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -214,10 +215,18 @@ def test_volume_ends_with_its_worker(tmp_path: Path) -> None:
 
 
 def test_machine_without_memory_blames_only_who_holds_it(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "memory_reserve", lambda: sys.maxsize)
     limits = replace(LIMITS, memory_bytes=1200 * MIB)
-    finished, output = attack(out, "time.sleep(20)", limits)
-    assert finished.stopped is Stop.MACHINE, output
-    assert limit_error(finished.stopped, "the build").failure.kind.value == "infrastructure"
-    finished, output = attack(out, "b = b'x' * (900 << 20); print('stored', 900, flush=True); time.sleep(20)", limits)
-    assert finished.stopped is Stop.MEMORY, output
+
+    def run_out(code: str) -> Stop | None:
+        """Let the machine seem to run out of memory when the command says so."""
+        ready = threading.Event()
+        monkeypatch.setattr(watch, "memory_reserve", lambda: sys.maxsize if ready.is_set() else 0)
+        (out / "attack.py").write_text(code + "; print('ready', flush=True); import time; time.sleep(30)")
+        sandbox = Sandbox(writable={"/out": out}, limits=limits)
+        command = ["/usr/bin/python3", "/out/attack.py"]
+        return sandbox.run(command, log=io.BytesIO(), on_line=lambda line: ready.set()).stopped
+
+    assert run_out("b = b'x' * (900 << 20)") is Stop.MEMORY
+    stopped = run_out("b = b'x'")
+    assert stopped is Stop.MACHINE
+    assert limit_error(stopped, "the build").failure.kind.value == "infrastructure"

@@ -274,6 +274,8 @@ class _Monitor:
         self.process = process
         self.volume = bounds.volume
         self.group = bounds.group
+        self.most_held = 0
+        """The most memory, in bytes, that the command was seen to hold."""
         self.logged = 0
         self.truncated = False
         self.partial = b""
@@ -294,19 +296,21 @@ class _Monitor:
         finally:
             occupied = watch.occupied_memory()
             self._kill()
-        if stopped is Stop.MACHINE and occupied - watch.occupied_memory() > self.sandbox.limits.memory_bytes // 2:
-            stopped = Stop.MEMORY
+        self.most_held = max(self.most_held, occupied - watch.occupied_memory())
+        kills = watch.out_of_memory_kills() - kills
         status = self.process.wait()
         if status != 0 and stopped is None:
             # The command may end by itself when the kernel refuses it more.
-            stopped = self._used_up()
+            stopped = self._used_up() or (Stop.MACHINE if kills else None)
+        if stopped is Stop.MACHINE and self.most_held > self.sandbox.limits.memory_bytes // 2:
+            stopped = Stop.MEMORY
         self._add_output(b"\n" if self.partial else b"")
         return Finished(
             exit_code=status if status >= 0 else 128 - status,
             stopped=stopped,
             duration_s=time.monotonic() - self.started,
             log_truncated=self.truncated,
-            out_of_memory_kills=watch.out_of_memory_kills() - kills,
+            out_of_memory_kills=kills,
         )
 
     def _read_output(self) -> Stop | None:
@@ -350,8 +354,9 @@ class _Monitor:
             self.on_line(line[:LINE_LIMIT].decode(errors="replace"))
 
     def _used_up(self) -> Stop | None:
-        """Return the limit at which the kernel has refused more; None if there is none."""
-        return (self.volume and self.volume.exceeded()) or (self.group and self.group.exceeded()) or None
+        """Return the limit at which the kernel has refused more, or soon will; None if there is none."""
+        stopped = (self.volume and self.volume.exceeded()) or (self.group and self.group.exceeded())
+        return stopped or (Stop.MACHINE if watch.available_memory() < watch.memory_reserve() else None)
 
     def _exceeded_limit(self) -> Stop | None:
         """Return the limit that is exceeded by what this machine measures; None if there is none."""
@@ -364,11 +369,10 @@ class _Monitor:
         elif sum(watch.disk_usage(folder) for folder in self.sandbox.writable.values()) > limits.disk_bytes:
             return Stop.DISK
         usage = watch.usage_of(self.process.pid)
+        self.most_held = max(self.most_held, usage.resident_bytes + written)
         if usage.resident_bytes + written > limits.memory_bytes:
             return Stop.MEMORY
-        if usage.tasks >= limits.processes:
-            return Stop.PROCESSES
-        return Stop.MACHINE if watch.available_memory() < watch.memory_reserve() else None
+        return Stop.PROCESSES if usage.tasks >= limits.processes else None
 
     def _kill(self) -> None:
         """Kill the first process of the PID namespace, and with it all others, and wait until they are reaped."""

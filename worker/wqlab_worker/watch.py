@@ -79,7 +79,7 @@ def _memory(*names: str) -> int:
 
 def memory_reserve() -> int:
     """Return the bytes of available memory below which no command may go on."""
-    return min(256 << 20, physical_memory() // 16)
+    return min(512 << 20, physical_memory() // 16)
 
 
 def out_of_memory_kills() -> int:

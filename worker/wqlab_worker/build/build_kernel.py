@@ -225,8 +225,6 @@ class _Build:
             kind = InfrastructureError if at_fault else UserError
             files = file_limit(LIMITS.disk_bytes)
             raise kind(_STOPPED[finished.stopped].format(limits=LIMITS, files=files), excerpt=tail)
-        if finished.out_of_memory_kills:
-            raise InfrastructureError("the machine ran out of memory during the compilation", excerpt=tail)
         first, excerpt = build_log.first_errors(lines)
         summary = f"the kernel does not compile: {first}" if first else "the kernel does not compile"
         raise UserError(summary[:500], excerpt=excerpt)
