@@ -29,12 +29,21 @@ def test_port_is_stored_and_used_ports_are_avoided(paths: LabPaths) -> None:
         assert free_port(taken.getsockname()[1]) != taken.getsockname()[1]
 
 
-def test_public_reading_is_on_by_default(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_public_reading_is_on_if_only_this_machine_reaches_the_api(
+    paths: LabPaths, served: LabPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("WQLAB_PUBLIC_READING", raising=False)
+    monkeypatch.delenv("WQLAB_PUBLIC_URL", raising=False)
     assert paths.server_environment()["WQLAB_PUBLIC_READING"] == "true"
     monkeypatch.setenv("WQLAB_PUBLIC_READING", "false")
     assert paths.server_environment()["WQLAB_PUBLIC_READING"] == "false"
     assert "WQLAB_PUBLIC_READING" not in paths.worker_environment()
+    monkeypatch.delenv("WQLAB_PUBLIC_READING")
+    assert served.server_environment()["WQLAB_PUBLIC_READING"] == "false", "other machines reach this API"
+    monkeypatch.setenv("WQLAB_PUBLIC_URL", "https://lab.example.org")
+    assert paths.server_environment()["WQLAB_PUBLIC_READING"] == "false", "a proxy passes requests on"
+    monkeypatch.setenv("WQLAB_PUBLIC_READING", "true")
+    assert served.server_environment()["WQLAB_PUBLIC_READING"] == "true", "the operator decides"
 
 
 def test_added_architecture_is_stored_and_can_be_overridden(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> None:

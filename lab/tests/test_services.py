@@ -48,6 +48,16 @@ def test_broker_password_is_on_no_command_line(served: LabPaths) -> None:
     assert (served.run / "redis.conf").stat().st_mode & 0o777 == 0o600
 
 
+def test_api_for_remote_labs_has_an_https_url_and_no_public_reading(
+    served: LabPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("WQLAB_PUBLIC_READING", raising=False)
+    environments = {service.name: service.environment for service in services(served, 1)}
+    assert environments["api-tls"]["WQLAB_PUBLIC_READING"] == "false"
+    assert environments["api-tls"]["WQLAB_PUBLIC_URL"] == f"https://lab.test:{served.port('api-tls')}"
+    assert environments["api"]["WQLAB_PUBLIC_URL"] == served.url
+
+
 def test_operator_variables_reach_workers_and_loopback_bypasses_proxies(
     paths: LabPaths, monkeypatch: pytest.MonkeyPatch
 ) -> None:

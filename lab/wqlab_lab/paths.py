@@ -7,6 +7,7 @@ import secrets
 import socket
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from . import documentation, web
 
@@ -175,6 +176,16 @@ class LabPaths:
     def _broker_user(self) -> str:
         return f":{self.broker_password()}@" if self.serving else ""
 
+    def _default_public_reading(self) -> str:
+        """Return "true" if only this machine reaches the API; an operator who opens it to others decides."""
+        host = urlsplit(os.environ.get("WQLAB_PUBLIC_URL") or self.url).hostname
+        return "true" if self.serving is None and host in LOOPBACK.split(",") else "false"
+
+    def remote_server_environment(self) -> dict[str, str]:
+        """Return the environment of the API that remote labs and their users reach by HTTPS."""
+        environment = self.server_environment()
+        return {**environment, "WQLAB_PUBLIC_URL": os.environ.get("WQLAB_PUBLIC_URL") or environment["WQLAB_LAB_URL"]}
+
     def server_environment(self) -> dict[str, str]:
         served = self.serving
         return {
@@ -190,9 +201,8 @@ class LabPaths:
             ),
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
-            "WQLAB_PUBLIC_URL": self.url,
-            # The server listens on loopback only; an operator who opens it to others decides on public reading.
-            "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or "true",
+            "WQLAB_PUBLIC_URL": os.environ.get("WQLAB_PUBLIC_URL") or self.url,
+            "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or self._default_public_reading(),
             "WQLAB_WEB_DIR": str(web.pages(self.cache)),
             "WQLAB_DOCS_DIR": str(documentation.site(self.cache)),
         }

@@ -98,7 +98,7 @@ def _remote_lab_services(paths: LabPaths) -> list[Service]:
         return []
     tls = ["--tls-cert", str(paths.serving.tls / "server.crt"), "--tls-key", str(paths.serving.tls / "server.key")]
     command = ["wqlab-server", "api", "--host", "0.0.0.0", "--port", str(paths.port("api-tls")), *tls]  # noqa: S104
-    return [Service("api-tls", command, paths.server_environment(), paths.state, summary="REST API for labs")]
+    return [Service("api-tls", command, paths.remote_server_environment(), paths.state, summary="REST API for labs")]
 
 
 def _redis_tls_options(paths: LabPaths) -> list[str]:

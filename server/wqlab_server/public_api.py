@@ -71,7 +71,7 @@ def install(app: FastAPI) -> None:
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.add_middleware(BodyLimit)
     app.add_middleware(RateLimit)
-    app.add_middleware(SecurityHeaders)
+    app.add_middleware(SecurityHeaders, https=app.state.settings.https)
     app.add_middleware(RequestLatency, metrics=app.state.metrics)
     app.openapi = lambda: openapi(app)  # type: ignore[method-assign]
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from wqlab_server.app import create_app
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory
+
 from ..support.live_server import Live
+from ..support.problem_app import request, run
 
 pytestmark = pytest.mark.integration
 URL = "/api/v1/session"
@@ -20,3 +25,13 @@ def test_responses_forbid_foreign_scripts_and_framing(live: Live) -> None:
             if url.startswith("/api/"):
                 assert headers["cache-control"] == "no-store", url
                 assert headers["content-security-policy"].startswith("default-src 'none'"), url
+
+
+@pytest.mark.parametrize(("url", "expected"), [("https://lab.test", "max-age=31536000"), ("http://lab.test", None)])
+def test_browsers_are_told_to_use_https_only_if_the_public_url_is_https(
+    sessions: SessionFactory, settings: Settings, url: str, expected: str | None
+) -> None:
+    app = create_app(settings.model_copy(update={"public_url": url}), sessions)
+    for path in ("/", "/healthz", "/api/v1/session", "/api/v1/nothing"):
+        answer = run(request("GET", path, app=app))
+        assert answer.headers.get("strict-transport-security") == expected, path
