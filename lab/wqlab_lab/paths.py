@@ -20,7 +20,7 @@ DEFAULT_TREE = "linux-6.12"
 PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tls": 6380}
 PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
-    *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS"),
+    *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that are passed to the lab's processes."""

@@ -69,7 +69,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
     channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, artifact_limit=app.state.settings.artifact_limit)
     app.add_middleware(RateLimit)
     app.add_middleware(SecurityHeaders, https=app.state.settings.https)
     app.add_middleware(RequestLatency, metrics=app.state.metrics)

@@ -207,6 +207,17 @@ def test_only_the_server_reaches_the_database(compose: dict[str, Any]) -> None:
     assert published == {"api": ["127.0.0.1:8750:8750"]}, "only the API, and by default only on loopback"
 
 
+def test_proxy_on_the_machine_may_name_the_client(compose: dict[str, Any]) -> None:
+    """Otherwise every user has the proxy's address, and one who fails to sign in locks out all."""
+    network = compose["networks"]["default"]["ipam"]["config"][0]
+    trusted = compose["services"]["api"]["environment"]["FORWARDED_ALLOW_IPS"].split(",")
+    assert network["gateway"] in trusted
+    assert "*" not in trusted, "any client could choose its address"
+    other = load({"WQLAB_SECRETS": "x", "WQLAB_NETWORK": "10.1.2", "WQLAB_PROXY": "10.9.9.9"})
+    assert other["services"]["api"]["environment"]["FORWARDED_ALLOW_IPS"] == "10.1.2.1,10.9.9.9"
+    assert other["networks"]["default"]["ipam"]["config"] == [{"subnet": "10.1.2.0/24", "gateway": "10.1.2.1"}]
+
+
 def test_no_secret_is_in_the_file(compose: dict[str, Any]) -> None:
     for secret in compose["secrets"].values():
         assert set(secret) == {"file"}

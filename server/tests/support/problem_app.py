@@ -41,7 +41,7 @@ def small_app() -> FastAPI:
             raise ApiProblem(409, "already finished", slug="finished")
         raise RuntimeError("secret")
 
-    app.add_middleware(BodyLimit, limit=100)
+    app.add_middleware(BodyLimit, artifact_limit=100, anonymous=100)
     return app
 
 

@@ -7,7 +7,6 @@ Unknown user names are counted as well, so that a refusal does not reveal whethe
 
 from __future__ import annotations
 
-import ipaddress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +14,7 @@ from sqlalchemy import case, delete, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
+from ..http.limits import client_network
 from ..models import SignInThrottle
 
 WINDOW = timedelta(minutes=15)
@@ -36,7 +36,7 @@ def attempt_of(account: str, address: str | None) -> Attempt:
     """Return an attempt at `account`. `address` is None where a proxy passes none on; then only the account counts."""
     limits = {f"account {account}": PER_ACCOUNT}
     if address is not None:
-        network = _network(address)
+        network = client_network(address)
         limits = {
             f"address {network}": PER_ADDRESS,
             f"account {account} from {network}": PER_ACCOUNT_AND_ADDRESS,
@@ -94,14 +94,3 @@ def _delete_expired(session: Session) -> None:
         .where(SignInThrottle.key.in_(old.with_for_update(skip_locked=True)))
         .execution_options(synchronize_session=False)
     )
-
-
-def _network(address: str) -> str:
-    """Return the address, or its /64 network for IPv6: one host may use every address of its /64."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if parsed.version == 6:
-        return str(ipaddress.ip_network((parsed, 64), strict=False))
-    return str(parsed)

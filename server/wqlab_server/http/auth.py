@@ -41,6 +41,8 @@ _RANK = {scope: rank for rank, scope in enumerate(SCOPE_OF_ROLE.values())}
 _MIN_SECRET_LENGTH = 40
 """Minimum length, without the prefix, of a token that was made elsewhere: 30 random bytes in base 64."""
 _USE_RESOLUTION = timedelta(minutes=1)
+_AUTHENTICATION = "authentication"
+"""Key of a request's state."""
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _bearer = HTTPBearer(
     auto_error=False,
@@ -88,6 +90,16 @@ class Principal:
     def all_scopes(self) -> list[Scope]:
         """Return every scope the principal has, included ones too, lowest first."""
         return [scope for scope in Scope if self.may(scope)]
+
+
+@dataclass(frozen=True)
+class Authentication:
+    """Result of checking a request's credentials."""
+
+    principal: Principal | None
+    """None without credentials, with invalid ones, or with an expired session."""
+    problem: ApiProblem | None = None
+    """Refusal of an invalid token."""
 
 
 VISITOR = Principal(owner="", scopes=frozenset({Scope.READ}))
@@ -209,29 +221,53 @@ def _limit_to_role(scopes: frozenset[Scope], role: UserRole) -> frozenset[Scope]
 # --- requests ---------------------------------------------------------------------------------------------------
 
 
+def bearer_token(request: Request) -> str | None:
+    """Return the token in the request's Authorization header, if there is one."""
+    scheme, token = get_authorization_scheme_param(request.headers.get("Authorization"))
+    return token if scheme.lower() == "bearer" and token else None
+
+
+def authenticate(request: Request) -> Authentication:
+    """Check the token or session of a request in the database."""
+    factory: SessionFactory = request.app.state.sessions
+    settings: Settings = request.app.state.settings
+    if token := bearer_token(request):
+        with transaction(factory) as session:
+            found = by_token(session, token)
+        if found is None:
+            detail = "the token is unknown, revoked or expired; make a new one on the account page"
+            return Authentication(None, ApiProblem(401, detail))
+        return Authentication(found)
+    secret = request.cookies.get(browser_sessions.cookie_name(settings))
+    if not secret:
+        return Authentication(None)
+    with transaction(factory) as session:
+        return Authentication(by_cookie(session, settings, secret))
+
+
+def remember(request: Request, found: Authentication) -> None:
+    """Keep the result for the rest of this request."""
+    request.scope.setdefault("state", {})[_AUTHENTICATION] = found
+
+
+def remembered(request: Request) -> Authentication | None:
+    """Return the result that was kept for this request; None if its credentials were not checked yet."""
+    found: Authentication | None = request.scope.get("state", {}).get(_AUTHENTICATION)
+    return found
+
+
 def identify(request: Request) -> Principal | None:
     """Return the principal of a request, or None if the request has no credentials or an expired session.
 
     Raises ApiProblem 401 if the token is unknown, revoked or expired, and 403 if a request that changes something by
     cookie lacks the session's CSRF token.
     """
-    factory: SessionFactory = request.app.state.sessions
-    settings: Settings = request.app.state.settings
-    scheme, token = get_authorization_scheme_param(request.headers.get("Authorization"))
-    if scheme.lower() == "bearer" and token:
-        with transaction(factory) as session:
-            found = by_token(session, token)
-        if found is None:
-            raise ApiProblem(401, "the token is unknown, revoked or expired; make a new one on the account page")
-        return found
-    secret = request.cookies.get(browser_sessions.cookie_name(settings))
-    if not secret:
-        return None
-    with transaction(factory) as session:
-        found = by_cookie(session, settings, secret)
-    if found is not None and request.method not in _SAFE_METHODS:
-        _check_csrf(found, request.headers.get(CSRF_HEADER, ""))
-    return found
+    found = remembered(request) or authenticate(request)
+    if found.problem is not None:
+        raise found.problem
+    if found.principal is not None and found.principal.csrf is not None and request.method not in _SAFE_METHODS:
+        _check_csrf(found.principal, request.headers.get(CSRF_HEADER, ""))
+    return found.principal
 
 
 def _check_csrf(principal: Principal, header: str) -> None:
@@ -270,11 +306,10 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
 def may_read(request: Request) -> bool:
     """Return True if the request would still be authorized now. Long-lived streams check this repeatedly."""
     settings: Settings = request.app.state.settings
-    try:
-        found = identify(request)
-    except ApiProblem:
+    found = authenticate(request)
+    if found.problem is not None:
         return False
-    return settings.public_reading if found is None else found.may(Scope.READ)
+    return settings.public_reading if found.principal is None else found.principal.may(Scope.READ)
 
 
 Reader = Annotated[Principal, Depends(require(Scope.READ, visitors=True))]

@@ -11,7 +11,7 @@ DOCUMENT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:;
 DOCUMENT_POLICY += "frame-ancestors 'none'; sandbox"
 """Content-Security-Policy of a self-contained page without scripts, which may show output of submitted code."""
 STRICT_TRANSPORT = "max-age=31536000"
-"""Strict-Transport-Security (RFC 6797): for a year, browsers use https only. Without subdomains, which others may run."""
+"""Strict-Transport-Security (RFC 6797): browsers use https only, for a year. Subdomains may be run by others."""
 _DEFAULTS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "X-Frame-Options": "DENY"}
 
 

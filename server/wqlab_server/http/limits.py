@@ -1,40 +1,91 @@
-"""Limits of the public API per client: bytes per request, requests per second."""
+"""Limits per client: bytes per request and requests per second. They apply before a body is read.
+
+A client is a verified token or session, else an address. An unverified token is not a client of its own: otherwise an
+attacker could get a new limit with each invented token.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fastapi import HTTPException
+from fastapi import HTTPException, Request
+from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wqlab_contracts.enums import Scope as TokenScope
+
+from .auth import authenticate, bearer_token, remember, remembered
+from .browser_sessions import COOKIE
 from .problems import ApiProblem, response
 
 BODY_LIMIT = 24_000_000
-"""Bytes; a series mailbox may have 20 million characters (contracts MboxSeries), and JSON escapes need some more."""
+"""Bytes; a series mailbox may have 20 million characters (contracts MboxSeries), and JSON escapes need some more. 200
+findings of a run, which a worker sends at once, fit too."""
+ANONYMOUS_BODY_LIMIT = 64_000
+"""Bytes without a valid token or session: enough to sign in or to join as a lab."""
 REQUESTS_PER_S = 50.0
 BURST = 300
-PUBLIC_PREFIX = "/api/v1"
-REPORT_PREFIX = "/r/"
+BYTES_PER_REQUEST = 100_000
+"""Body bytes that count as one more request: reading a large body costs memory and time."""
+LIMITED_PREFIXES = ("/api/", "/r/", "/readyz", "/metrics")
+ARTIFACT_PREFIX = "/api/worker/v1/artifacts/"
+_CLIENT = "client"
+"""Key of a request's state."""
+
+
+def client_network(address: str) -> str:
+    """Return the address, or its /64 network for IPv6: one host may use every address of its /64."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if parsed.version == 6:
+        return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return str(parsed)
+
+
+def client_of(request: Request) -> str:
+    """Return the key of the request's client: of its verified token or session, else of its address."""
+    found: str | None = request.scope.get("state", {}).get(_CLIENT)
+    return _address_key(request) if found is None else found
+
+
+def _address_key(request: Request) -> str:
+    return "address " + (client_network(request.client.host) if request.client is not None else "unknown")
+
+
+def _credential_key(request: Request) -> str | None:
+    """Return the key of the request's token or session, verified or not; None without one."""
+    secret = bearer_token(request) or request.cookies.get(COOKIE) or request.cookies.get(f"__Host-{COOKIE}")
+    return "credential " + hashlib.sha256(secret.encode()).hexdigest() if secret else None
 
 
 class BodyLimit:
-    """ASGI middleware that refuses bodies above `limit` bytes with 413: by declared length, or while receiving."""
+    """ASGI middleware that refuses a body above its sender's limit: by declared length, or while receiving.
 
-    def __init__(self, app: ASGIApp, limit: int = BODY_LIMIT, prefix: str = PUBLIC_PREFIX) -> None:
-        self.app, self.limit, self.prefix = app, limit, prefix
+    `limit` is that of a sender with a valid token or session, who gets 413; without one the limit is `anonymous` and
+    the refusal 401. An artifact of a worker may have `artifact_limit` bytes. `RateLimit` must run before.
+    """
+
+    def __init__(
+        self, app: ASGIApp, artifact_limit: int, limit: int = BODY_LIMIT, anonymous: int = ANONYMOUS_BODY_LIMIT
+    ) -> None:
+        self.app, self.artifact_limit, self.limit, self.anonymous = app, artifact_limit, limit, anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not scope["path"].startswith(self.prefix):
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        limit, problem = self._limit_of(Request(scope))
         declared = dict(scope["headers"]).get(b"content-length", b"")
-        if declared.isdigit() and int(declared) > self.limit:
-            await response(self._problem())(scope, receive, send)
+        if declared.isdigit() and int(declared) > limit:
+            await response(problem)(scope, receive, send)
             return
         received = 0
 
@@ -42,18 +93,27 @@ class BodyLimit:
             nonlocal received
             message = await receive()
             received += len(message.get("body", b""))
-            if received > self.limit:
-                problem = self._problem()
+            if received > limit:
                 raise HTTPException(problem.status, problem.detail)  # the only exception that body readers pass on
             return message
 
         await self.app(scope, receive_limited, send)
 
-    def _problem(self) -> ApiProblem:
+    def _limit_of(self, request: Request) -> tuple[int, ApiProblem]:
+        """Return the limit of a request's body in bytes, and the refusal of a larger one."""
+        found = remembered(request)
+        if found is None or found.principal is None:
+            detail = (
+                f"without a valid token or session, a request body may have at most {self.anonymous // 1000} kB; "
+                "sign in, or send a token: Authorization: Bearer <token>"
+            )
+            return self.anonymous, (found.problem if found else None) or ApiProblem(401, detail)
+        if request.url.path.startswith(ARTIFACT_PREFIX) and found.principal.may(TokenScope.WORKER):
+            detail = f"an artifact may have at most {self.artifact_limit} bytes"
+            return self.artifact_limit, ApiProblem(413, detail)
         megabytes = self.limit // 1_000_000
-        return ApiProblem(
-            413, f"a request body may have at most {megabytes} MB; give a large series as a git URL and branch"
-        )
+        detail = f"a request body may have at most {megabytes} MB; give a large series as a git URL and branch"
+        return self.limit, ApiProblem(413, detail)
 
 
 @dataclass
@@ -63,7 +123,10 @@ class _Bucket:
 
 
 class RateLimit:
-    """ASGI middleware with a token bucket per bearer token (per address without one), kept in this process."""
+    """ASGI middleware with a token bucket per client, kept in this process. It checks the request's credentials.
+
+    A worker is not limited: the server has given it its jobs.
+    """
 
     _MAX_CLIENTS = 10_000
 
@@ -72,15 +135,18 @@ class RateLimit:
         app: ASGIApp,
         per_s: float = REQUESTS_PER_S,
         burst: int = BURST,
-        prefix: tuple[str, ...] = (PUBLIC_PREFIX, REPORT_PREFIX),
+        prefix: tuple[str, ...] = LIMITED_PREFIXES,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.app, self.per_s, self.burst, self.prefix, self.clock = app, per_s, burst, prefix, clock
-        self._buckets: OrderedDict[bytes, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._verified: OrderedDict[str, bool] = OrderedDict()
+        """Key of each credential that was valid at its last request -> is a worker's."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["path"].startswith(self.prefix):
-            wait_s = self.take(self._client(scope))
+            request = Request(scope)
+            wait_s = await self._admit(request)
             if wait_s > 0:
                 problem = ApiProblem(
                     429,
@@ -91,24 +157,54 @@ class RateLimit:
                 return
         await self.app(scope, receive, send)
 
-    def take(self, client: bytes) -> float:
-        """Count one request of `client`. Return 0.0 if it is allowed, else the seconds to wait."""
+    async def _admit(self, request: Request) -> float:
+        """Count the request and check its credentials. Return 0.0 if it is allowed, else the seconds to wait."""
+        credential = _credential_key(request)
+        is_worker = self._verified.get(credential) if credential is not None else None
+        key = _address_key(request) if is_worker is None or credential is None else credential
+        cost = _cost(request)
+        if not is_worker and (wait_s := self.take(key, cost)) > 0:
+            return wait_s
+        if credential is None:
+            return 0.0
+        found = await run_in_threadpool(authenticate, request)
+        remember(request, found)
+        if found.principal is None:
+            self._verified.pop(credential, None)
+            return 0.0
+        request.scope["state"][_CLIENT] = credential
+        self._verified[credential] = found.principal.may(TokenScope.WORKER)
+        self._verified.move_to_end(credential)
+        while len(self._verified) > self._MAX_CLIENTS:
+            self._verified.popitem(last=False)
+        if key != credential:  # the address must not run out for the other users of a shared one
+            self._give_back(key, cost)
+        return 0.0
+
+    def take(self, client: str, cost: float = 1.0) -> float:
+        """Count a request of `client` as `cost` requests. Return 0.0 if it is allowed, else the seconds to wait."""
         now = self.clock()
+        cost = min(cost, self.burst)
         bucket = self._buckets.pop(client, None) or _Bucket(float(self.burst), now)
         bucket.tokens = min(self.burst, bucket.tokens + (now - bucket.filled_at) * self.per_s)
         bucket.filled_at = now
         self._buckets[client] = bucket
         while len(self._buckets) > self._MAX_CLIENTS:
             self._buckets.popitem(last=False)
-        if bucket.tokens < 1:
-            return (1 - bucket.tokens) / self.per_s
-        bucket.tokens -= 1
+        if bucket.tokens < cost:
+            return (cost - bucket.tokens) / self.per_s
+        bucket.tokens -= cost
         return 0.0
 
-    @staticmethod
-    def _client(scope: Scope) -> bytes:
-        authorization = dict(scope["headers"]).get(b"authorization")
-        if authorization:
-            return hashlib.sha256(authorization).digest()
-        address = scope.get("client")
-        return str(address[0] if address else "").encode()
+    def _give_back(self, client: str, cost: float) -> None:
+        if (bucket := self._buckets.get(client)) is not None:
+            bucket.tokens = min(self.burst, bucket.tokens + cost)
+
+
+def _cost(request: Request) -> float:
+    """Return the number of requests that this one counts as. A body without a declared length counts as the largest."""
+    declared = request.headers.get("content-length", "")
+    if "chunked" in request.headers.get("transfer-encoding", "").lower():
+        return 1 + BODY_LIMIT / BYTES_PER_REQUEST
+    size = int(declared) if declared.isdigit() and len(declared) < 16 else 0
+    return 1 + min(size, BODY_LIMIT) / BYTES_PER_REQUEST
