@@ -20,7 +20,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
-from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionRequest, SubmissionView
+from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionView, SubmittedRequest, SubmittedSeries
 from wqlab_contracts.enums import (
     Arm,
     BootState,
@@ -33,7 +33,7 @@ from wqlab_contracts.enums import (
     SubmissionState,
     Verdict,
 )
-from wqlab_contracts.messages import CheckpatchFinding, Event, Failure, GitSeries, PatchSummary, Series, Target
+from wqlab_contracts.messages import CheckpatchFinding, Event, Failure, GitSeries, PatchSummary, Target
 
 START = datetime(2026, 1, 2, 10, 0, tzinfo=UTC)
 
@@ -286,8 +286,8 @@ def _dumped(value: Any) -> bytes:
 
 # --- builders ---------------------------------------------------------------------------------------------------
 
-SERIES_REQUEST = SubmissionRequest(
-    series=Series(git=GitSeries(url="https://git.example.org/linux.git", ref="wq-flush")),
+SERIES_REQUEST = SubmittedRequest(
+    series=SubmittedSeries(git=GitSeries(url="https://git.example.org/linux.git", ref="wq-flush")),
     tree="linux-6.12",
     targets=[Target(plan="xfs-fsync", device_type="xeon-2s")],
 )

@@ -293,6 +293,12 @@ class Client:
         )
         return response.content.decode("utf-8", errors="surrogateescape")
 
+    def mbox(self, submission_id: int) -> str:
+        """Return the mbox of a submission as it was submitted."""
+        path, what = _submission(submission_id)
+        response = self._transport.call("GET", f"{path}/mbox", what=f"mbox of {what}", headers={"Accept": "text/plain"})
+        return response.content.decode("utf-8", errors="surrogateescape")
+
     def download(self, build_id: int, artifact: Artifact, target: Path) -> None:
         """Save a build's artifact as `target`, which is created only when size and SHA-256 match.
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from pydantic import Field
+from pydantic import Field, computed_field, field_validator
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
-from ..messages import Artifact, CheckpatchFinding, Failure, Message, PatchSummary, Series, Target
+from ..messages import Artifact, CheckpatchFinding, Failure, GitSeries, Message, PatchSummary, Series, Target
 from ..specs import Backend, DeviceType, Name
+from .base import DEPRECATED, ComputedResource
 from .builds import BuildView
 from .runs import RunView
 
 
-class SubmissionRequest(Message):
-    """Body of POST /submissions."""
+class RequestOptions(Message):
+    """Everything in a request except the series."""
 
-    series: Series | None
-    """Null if the submission has no series and compares settings only."""
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
     blocks: int | None = Field(default=None, ge=1, le=100)
@@ -32,6 +32,48 @@ class SubmissionRequest(Message):
     def recipe_for(self, device_type: DeviceType) -> Name:
         """Return the recipe of the kernels for a device type."""
         return self.recipe or device_type.recipe
+
+
+class SubmissionRequest(RequestOptions):
+    """Body of POST /submissions."""
+
+    series: Series | None
+    """Null if the submission has no series and compares settings only."""
+
+
+class SubmittedMbox(ComputedResource):
+    """An mbox that was submitted, without its text: `GET /submissions/ID/mbox` returns that."""
+
+    size: int = Field(ge=0)
+    """Bytes in UTF-8."""
+
+    @computed_field(json_schema_extra=DEPRECATED)  # type: ignore[prop-decorator]
+    @property
+    def text(self) -> str:
+        """Always empty. Deprecated."""
+        return ""
+
+
+class SubmittedSeries(Message):
+    """The series of a submission: exactly one of `git` and `mbox`."""
+
+    git: GitSeries | None = None
+    mbox: SubmittedMbox | None = None
+
+    @field_validator("mbox", mode="before")
+    @classmethod
+    def _leave_out_the_text(cls, mbox: Any) -> Any:
+        """Convert an mbox with its text, as in a request and in the reports of 0.1."""
+        if isinstance(mbox, dict) and "size" not in mbox and isinstance(text := mbox.get("text"), str):
+            return {"size": len(text.encode("utf-8", "surrogatepass"))}
+        return mbox
+
+
+class SubmittedRequest(RequestOptions):
+    """The request of a submission. An mbox is named by its size only, since it may have 20 MB."""
+
+    series: SubmittedSeries | None
+    """Null if the submission has no series and compares settings only."""
 
 
 class Eta(Message):
@@ -107,7 +149,7 @@ class SubmissionSummary(Message):
 class SubmissionView(SubmissionSummary):
     """A submission with its builds and runs."""
 
-    request: SubmissionRequest
+    request: SubmittedRequest
     apply: ApplyView
     builds: list[BuildView]
     runs: list[RunView]

@@ -14,7 +14,7 @@ from wqlab_comparison.target import BootCount
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetReport, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionRequest, SubmissionView
+from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionView, SubmittedRequest, SubmittedSeries
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import (
     CheckpatchFinding,
@@ -23,7 +23,6 @@ from wqlab_contracts.messages import (
     GitSeries,
     MeasuredTopology,
     PatchSummary,
-    Series,
     Target,
 )
 from wqlab_contracts.specs import TestPlan, Topology
@@ -338,8 +337,10 @@ def report(
             verdicts=dict(Counter(c.verdict for t in targets for c in t.comparisons if isinstance(c.verdict, Verdict))),
             created_at=NOW,
             finished_at=NOW,
-            request=SubmissionRequest(
-                series=Series(git=GitSeries(url="https://git.example.org/linux.git", ref="flush")) if series else None,
+            request=SubmittedRequest(
+                series=SubmittedSeries(git=GitSeries(url="https://git.example.org/linux.git", ref="flush"))
+                if series
+                else None,
                 tree="linux-6.12",
                 targets=[Target(plan=one.plan.name, device_type=one.device_type) for one in targets]
                 or [Target(plan="xfs-fsync", device_type="xeon-2s")],

@@ -43,6 +43,27 @@ def test_submission_is_created_and_shown(client: httpx.Client, scene: Scene) -> 
     assert SubmissionView.model_validate_json(expect(client.get(f"{URL}/{made.id}")).content).request == made.request
 
 
+def test_submission_is_shown_without_its_mbox_which_is_a_separate_download(live: Live, scene: Scene) -> None:
+    mbox = MBOX + "+wörk\n" * 300_000
+    with live.client(Scope.SUBMIT) as client:
+        made = expect(client.post(URL, json=REQUEST | {"series": {"mbox": {"text": mbox}}}), 201)
+        number = made.json()["id"]
+        shown = expect(client.get(f"{URL}/{number}"))
+        report = expect(client.get(f"{URL}/{number}/report"))
+        for answer in (made, shown, report):
+            assert len(answer.content) < 20_000
+        series = SubmissionView.model_validate_json(shown.content).request.series
+        assert series is not None
+        assert series.mbox is not None
+        assert series.mbox.size == len(mbox.encode())
+        assert expect(client.get(f"{URL}/{number}/mbox")).content == mbox.encode()
+    study = scene.submission(request={**REQUEST, "series": None})
+    with live.client(Scope.READ) as client:
+        assert "it has no series" in expect(client.get(f"{URL}/{study}/mbox"), 404).json()["detail"]
+    with live.client(None) as stranger:
+        expect(stranger.get(f"{URL}/{number}/mbox"), 401)
+
+
 def test_refusal_lists_every_mistake(client: httpx.Client) -> None:
     wrong = {"series": None, "tree": "tt", "targets": [{"plan": "flsh", "device_type": "tiny"}]}
     problem = Problem.model_validate_json(expect(client.post(URL, json=wrong), 422).content)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
-from fastapi.responses import JSONResponse, StreamingResponse
+from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
 from sqlalchemy.exc import IntegrityError
 
 from wqlab_contracts.api.base import Page
@@ -37,6 +37,10 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
         },
     },
     204: {"description": "The submission is finished and has no later event: do not reconnect"},
+}
+
+_MBOX: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The mbox", "content": {"text/plain": {"schema": {"type": "string"}}}}
 }
 
 
@@ -150,6 +154,18 @@ def get_submission(submission_id: Id, session: Db, _: Reader) -> SubmissionView:
 def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """The series under test as an mbox, which applies to the base commit in the submission's `apply`."""
     return send(store, queries.series_of(session, queries.get(session, submission_id)))
+
+
+@router.get("/{submission_id}/mbox", response_class=PlainTextResponse, responses={**_MBOX, **documented(404)})
+def get_submission_mbox(submission_id: Id, session: Db, _: Reader) -> Response:
+    """The mbox as it was submitted, whether or not it applied."""
+    return PlainTextResponse(
+        queries.submitted_mbox(session, queries.get(session, submission_id)),
+        headers={
+            "Content-Disposition": f'attachment; filename="submission-{submission_id}.mbox"',
+            "X-Content-Type-Options": "nosniff",
+        },
+    )
 
 
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))

@@ -63,8 +63,8 @@ class Filter:
 
 
 def get(session: Session, submission_id: int) -> Submission:
-    """Return a submission. Raises ApiProblem 404 if there is none of this id."""
-    row = session.get(Submission, submission_id)
+    """Return a submission; its `request` is loaded only when it is used. Raises ApiProblem 404 if there is none."""
+    row = session.get(Submission, submission_id, options=[defer(Submission.request)])
     if row is None:
         raise not_found("submission", submission_id)
     return row
@@ -183,6 +183,15 @@ def series_of(session: Session, submission: Submission) -> messages.Artifact:
     else:
         hint = "the series has not been applied yet"
     raise not_found("series of submission", submission.id, hint)
+
+
+def submitted_mbox(session: Session, submission: Submission) -> str:
+    """Return the mbox as it was submitted. Raises ApiProblem 404 if the series is a branch or there is none."""
+    series = submission.request.series
+    if series is None or series.mbox is None:
+        reason = "it has no series" if series is None else "its series is a branch"
+        raise not_found("mbox of submission", submission.id, reason)
+    return series.mbox.text
 
 
 def is_finished(session: Session, submission_id: int) -> bool:

@@ -10,7 +10,14 @@ from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.devices import DeviceView, LeaseView
 from wqlab_contracts.api.runs import BootView, FindingView, RunView
-from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionSummary, SubmissionView, TargetSummary
+from wqlab_contracts.api.submissions import (
+    ApplyView,
+    Eta,
+    SubmissionSummary,
+    SubmissionView,
+    SubmittedRequest,
+    TargetSummary,
+)
 from wqlab_contracts.enums import Arm, JobState, Outcome, Verdict
 from wqlab_contracts.messages import CompilerWarning
 
@@ -37,6 +44,7 @@ class SubmissionRows:
     """A submission and the rows that its view needs."""
 
     submission: models.Submission
+    request: SubmittedRequest
     apply: models.Apply | None
     builds: Sequence[tuple[models.SubmissionBuild, models.Build]]
     runs: Sequence[RunRows]
@@ -73,7 +81,7 @@ def submission_view(rows: SubmissionRows) -> SubmissionView:
     summary = submission_summary(rows.submission, rows.verdicts, [target_summary(each.run) for each in rows.runs])
     return SubmissionView(
         **{name: getattr(summary, name) for name in SubmissionSummary.model_fields},
-        request=rows.submission.request,
+        request=rows.request,
         apply=apply_view(rows.apply),
         builds=_submission_builds(rows),
         runs=[run_view(each) for each in rows.runs],

@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from datetime import datetime
 
-from sqlalchemy import case, cast, func, select, type_coerce
-from sqlalchemy.dialects.postgresql import JSONB, JSONPATH
+from sqlalchemy import Text, case, cast, func, select, type_coerce
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, JSONPATH, array
 from sqlalchemy.orm import Session, defer
 
-from wqlab_contracts.api.submissions import TargetSummary
+from wqlab_contracts.api.submissions import SubmittedRequest, TargetSummary
 from wqlab_contracts.enums import BootState, DeviceHealth, JobState, Role, RunPurpose, Verdict
 
 from ..estimates import timings
@@ -68,8 +68,23 @@ def submission_rows(
     runs = session.scalars(query if snapshots else query.options(*_SNAPSHOT_COLUMNS)).all()
     rows = run_rows(session, runs, environments=environments)
     verdicts = primary_verdicts(session, [submission.id]).get(submission.id, {})
-    eta = _eta(session, submission, apply, builds, rows)
-    return SubmissionRows(submission, apply, builds, rows, verdicts, eta)
+    request = submitted_request(session, submission.id)
+    eta = _eta(session, submission, apply, builds, rows, planned_targets=len(request.targets))
+    return SubmissionRows(submission, request, apply, builds, rows, verdicts, eta)
+
+
+def submitted_request(session: Session, submission_id: int) -> SubmittedRequest:
+    """Return the request of a submission. The database leaves out the text of an mbox, which may have 20 MB."""
+    request = type_coerce(Submission.request, JSONB)
+    text = ("series", "mbox", "text")
+    content, size = session.execute(
+        select(request.op("#-")(cast(array(text), ARRAY(Text))), func.octet_length(request[text].astext)).where(
+            Submission.id == submission_id
+        )
+    ).one()
+    if size is not None:
+        content["series"]["mbox"] = {"size": size}
+    return SubmittedRequest.model_validate(content)
 
 
 def run_rows(session: Session, runs: Sequence[Run], *, environments: bool = True) -> list[RunRows]:
@@ -191,6 +206,8 @@ def _eta(
     apply: Apply | None,
     parts: Sequence[tuple[SubmissionBuild, Build]],
     runs: Sequence[RunRows],
+    *,
+    planned_targets: int,
 ) -> Estimate:
     now = clock(session)
     unfinished = submission.finished_at is None
@@ -235,7 +252,7 @@ def _eta(
             )
             for rows in runs
         ],
-        planned_targets=len(submission.request.targets),
+        planned_targets=planned_targets,
         apply_progress=apply.progress if apply else "",
     )
 

@@ -847,6 +847,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/submissions/{submission_id}/mbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Submission Mbox
+         * @description The mbox as it was submitted, whether or not it applied.
+         */
+        get: operations["get_submission_mbox"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/submissions/{submission_id}/report": {
         parameters: {
             query?: never;
@@ -3634,7 +3654,7 @@ export interface components {
             owner: string;
             /** Priority */
             priority: number;
-            request: components["schemas"]["SubmissionRequest"];
+            request: components["schemas"]["SubmittedRequest"];
             /** Retry Of */
             retry_of: number | null;
             /** Runs */
@@ -3659,6 +3679,50 @@ export interface components {
             };
             /** Version */
             version: number | null;
+        };
+        /**
+         * SubmittedMbox
+         * @description An mbox that was submitted, without its text: `GET /submissions/ID/mbox` returns that.
+         */
+        SubmittedMbox: {
+            /** Size */
+            size: number;
+            /**
+             * Text
+             * @deprecated
+             * @description Always empty. Deprecated.
+             */
+            readonly text?: string;
+        };
+        /**
+         * SubmittedRequest
+         * @description The request of a submission. An mbox is named by its size only, since it may have 20 MB.
+         */
+        SubmittedRequest: {
+            /** Backend */
+            backend: ("labgrid" | "lava") | null;
+            /** Blocks */
+            blocks: number | null;
+            /**
+             * Priority
+             * @default 50
+             */
+            priority: number;
+            /** Recipe */
+            recipe: string | null;
+            series: components["schemas"]["SubmittedSeries"] | null;
+            /** Targets */
+            targets: components["schemas"]["Target"][];
+            /** Tree */
+            tree: string;
+        };
+        /**
+         * SubmittedSeries
+         * @description The series of a submission: exactly one of `git` and `mbox`.
+         */
+        SubmittedSeries: {
+            git: components["schemas"]["GitSeries"] | null;
+            mbox: components["schemas"]["SubmittedMbox"] | null;
         };
         /**
          * Target
@@ -7276,6 +7340,73 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_submission_mbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                submission_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The mbox */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
             };
             /** @description Unauthorized */
             401: {

@@ -8,7 +8,7 @@ import type {
   CheckpatchFinding,
   Failure,
   PatchSummary,
-  SubmissionRequest,
+  SubmissionView,
 } from "@/api/types";
 import { fileQuery, seriesUrl } from "@/console/files";
 import { count } from "@/lib/numbers";
@@ -67,7 +67,7 @@ export function SeriesPanel({ apply, series, mainFailure }: SeriesPanelProps) {
 
 interface SeriesDetailsProps {
   id: number;
-  request: SubmissionRequest;
+  request: SubmissionView["request"];
   apply: ApplyView;
   series: boolean;
 }
@@ -84,6 +84,16 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
             <dt>Branch</dt>
             <dd>
               <code>{clean(git.ref)}</code> of <code className={classes.long}>{clean(git.url)}</code>
+            </dd>
+          </>
+        )}
+        {request.series?.mbox && (
+          <>
+            <dt>Mails</dt>
+            <dd>
+              <a href={`/api/v1/submissions/${id}/mbox`} download>
+                as submitted
+              </a>
             </dd>
           </>
         )}
