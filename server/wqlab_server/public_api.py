@@ -17,7 +17,7 @@ from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as build_endpoints
 from .http import health_endpoints
 from .http.headers import SecurityHeaders
-from .http.limits import BodyLimit, RateLimit
+from .http.limits import BodyLimit, RateLimit, SlowResponses
 from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
@@ -69,6 +69,7 @@ def install(app: FastAPI) -> None:
     app.state.metrics.registry.register(LabCollector(app.state.sessions))
     channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
+    app.state.slow_responses = SlowResponses()
     app.add_middleware(BodyLimit, artifact_limit=app.state.settings.artifact_limit)
     app.add_middleware(RateLimit)
     app.add_middleware(SecurityHeaders, https=app.state.settings.https)

@@ -6,10 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_contracts.enums import Scope
+
 from ..support.live_server import Live, expect
 from ..support.scene import TINY
 
 pytestmark = pytest.mark.integration
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/readyz"])
+def test_metrics_and_readiness_from_another_machine_need_a_token(live: Live, path: str) -> None:
+    elsewhere = {"X-Forwarded-For": "203.0.113.5"}
+    live.allow_public_reading()
+    with live.client(None) as visitor:
+        assert visitor.get(path).status_code != 401
+        expect(visitor.get(path, headers=elsewhere), 401)
+        assert expect(visitor.get("/healthz", headers=elsewhere)).json() == {"status": "ok"}
+    with live.client(Scope.READ) as prometheus:
+        assert prometheus.get(path, headers=elsewhere).status_code in {200, 503}
 
 
 def test_readiness_names_failed_checks(live: Live, scene_data_dir: Path) -> None:

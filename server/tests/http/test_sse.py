@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from contextlib import ExitStack
+
+import httpx
 import pytest
 
 from wqlab_contracts.enums import Scope
@@ -21,6 +25,29 @@ pytestmark = pytest.mark.integration
 
 
 SUBMISSIONS = "/api/v1/submissions"
+
+
+def test_open_streams_are_limited_for_each_client(live: Live, scene: Scene) -> None:
+    number = scene.submission()
+    with ExitStack() as stack:
+        reader, admin = (stack.enter_context(live.client(scope)) for scope in (Scope.READ, Scope.ADMIN))
+
+        def opened(client: httpx.Client) -> httpx.Response:
+            return stack.enter_context(client.stream("GET", f"{SUBMISSIONS}/{number}/events"))
+
+        streams = [opened(reader) for _ in range(30)]
+        assert {stream.status_code for stream in streams} == {200}
+        refused = opened(reader)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert "30 event and console streams" in json.loads(refused.read())["detail"]
+        assert opened(admin).status_code == 200, "one client leaves streams for the others"
+        scene.finish(number)  # ends every stream
+        for stream in streams:
+            stream.read()
+    with live.client(Scope.READ) as reader:
+        another = scene.submission()
+        with reader.stream("GET", f"{SUBMISSIONS}/{another}/events") as stream:
+            assert stream.status_code == 200
 
 
 def test_stream_by_cookie_ends_when_the_user_is_disabled(

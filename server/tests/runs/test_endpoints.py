@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 
 from wqlab_comparison.csvfile import read_csv
 from wqlab_contracts.api.runs import BootView, RunView, SampleRow
@@ -75,6 +76,32 @@ def test_json_samples_are_of_valid_boots_by_default(client: httpx.Client, scene:
     everything = expect(client.get(url, params={"discarded": True})).json()
     assert lost in {row["boot_id"] for row in everything}
     assert client.get(url, params={"format": "csv", "discarded": True}).status_code == 422
+
+
+def test_samples_are_streamed_and_slow_readers_leave_threads_for_others(live: Live, scene: Scene, run_id: int) -> None:
+    with transaction(scene.sessions) as session:
+        session.execute(
+            text(
+                "INSERT INTO samples (run_id, boot_id, scenario, setting, repetition, metric, value, warmup) SELECT"
+                " :run, first.boot_id, 'fsync', 'scope=system', number, 'locks', number, false"
+                " FROM (SELECT min(boot_id) AS boot_id FROM samples WHERE run_id = :run) first,"
+                " generate_series(1000, 120999) number"
+            ),
+            {"run": run_id},
+        )
+    url = f"/api/v1/runs/{run_id}/samples"
+    with ExitStack() as stack:
+        slow, other = (stack.enter_context(live.client(scope)) for scope in (Scope.READ, Scope.ADMIN))
+        for format_ in ("json", "csv", "json"):
+            unread = stack.enter_context(slow.stream("GET", url, params={"format": format_}))
+            assert (unread.status_code, unread.headers["transfer-encoding"]) == (200, "chunked")
+        refused = slow.get(url)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert "3 reports and exports in progress" in refused.json()["detail"]
+        assert len(expect(other.get(url)).json()) >= 120_000
+        lines = expect(other.get(url, params={"format": "csv"})).text.splitlines()
+    assert len(lines) >= 120_000
+    assert [number for number, line in enumerate(lines) if line.startswith("device_type,")] == [0]
 
 
 def test_csv_samples_can_be_compared(client: httpx.Client, run_id: int, tmp_path: Path) -> None:

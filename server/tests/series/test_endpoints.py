@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import httpx
 import pytest
 
 from wqlab_contracts.api.series import SeriesInspection
+from wqlab_contracts.enums import Scope
+from wqlab_server.series import inspection_process
 
+from ..support.live_server import Live
 from ..support.scene import MBOX
 
 pytestmark = pytest.mark.integration
@@ -18,6 +23,28 @@ def test_mbox_is_inspected(client: httpx.Client) -> None:
     assert answer.status_code == 200, answer.text
     found = SeriesInspection.model_validate_json(answer.content)
     assert (found.subject, found.usable) == ("wq: faster", True)
+
+
+def test_inspections_of_one_client_are_limited(live: Live) -> None:
+    mail = MBOX.replace("Subject: [PATCH]", "Subject: [PATCH 1/1]") + "+x\n" * 200
+    body = {"text": mail * 4_000}
+    with live.client(Scope.READ) as reader, live.client(Scope.ADMIN) as other, ThreadPoolExecutor(10) as threads:
+        posted = [threads.submit(reader.post, INSPECT, json=body) for _ in range(8)]
+        assert other.post(INSPECT, json={"text": MBOX}).status_code == 200
+        assert other.get("/api/v1/plans").status_code == 200
+        answers = [each.result() for each in posted]
+    assert {answer.status_code for answer in answers} == {200, 429}
+    refused = next(answer for answer in answers if answer.status_code == 429)
+    assert "3 inspections in progress" in refused.json()["detail"]
+
+
+def test_inspection_that_takes_too_long_is_stopped(client: httpx.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inspection_process, "TIMEOUT_S", 0.001)
+    refused = client.post(INSPECT, json={"text": MBOX * 1000})
+    assert refused.status_code == 422
+    assert "give the series as a git URL and branch" in refused.json()["detail"]
+    monkeypatch.undo()
+    assert client.post(INSPECT, json={"text": MBOX}).status_code == 200
 
 
 def test_text_that_is_not_an_mbox_is_reported_as_a_problem(client: httpx.Client) -> None:

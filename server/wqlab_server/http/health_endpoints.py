@@ -1,13 +1,19 @@
-"""Liveness, readiness and Prometheus metrics. They need no token and contain no secrets."""
+"""Liveness, readiness and Prometheus metrics.
+
+Readiness and metrics read the database and the stores at each request, and count what the lab does. They are for this
+machine and for tokens.
+"""
 
 from __future__ import annotations
 
+import ipaddress
 from functools import lru_cache
 from pathlib import Path
+from typing import Annotated
 
 from alembic.config import Config
 from alembic.script import ScriptDirectory
-from fastapi import APIRouter, Request, Response, status
+from fastapi import APIRouter, Depends, Request, Response, status
 from fastapi.responses import JSONResponse, PlainTextResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel, Field
@@ -19,9 +25,28 @@ from wqlab_contracts.loading import DataError
 from ..storage import broker
 from ..storage.artifacts import ArtifactStore, StoreUnavailable
 from ..storage.db import SessionFactory
+from .auth import identify
 from .deps import AppSettings, Data, Store
+from .limits import slow_responses
+from .problems import ApiProblem
 
 router = APIRouter(tags=["health"])
+
+
+def _check_local_or_known(request: Request) -> None:
+    """Raise ApiProblem 401 unless the request comes from this machine or has a valid token or session."""
+    if identify(request) is None and not _is_loopback(request):
+        raise ApiProblem(401, "from another machine this needs a token of any scope: Authorization: Bearer <token>")
+
+
+def _is_loopback(request: Request) -> bool:
+    try:
+        return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+    except ValueError:
+        return False
+
+
+LocalOrKnown = Annotated[None, Depends(_check_local_or_known)]
 
 
 class Health(BaseModel):
@@ -48,25 +73,27 @@ async def healthz() -> Health:
 
 
 @router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness, "description": "Not ready"}})
-def readyz(request: Request, settings: AppSettings, data: Data, store: Store) -> Response:
+def readyz(request: Request, settings: AppSettings, data: Data, store: Store, _: LocalOrKnown) -> Response:
     """Report whether the process can serve requests: database reachable and migrated, broker and artifact store
-    reachable, data folder loaded."""
-    checks = {
-        "database": _database(request.app.state.sessions),
-        "migrations": _migrations(request.app.state.sessions),
-        "broker": _broker(settings.broker_url),
-        "data_folder": _data_folder(data),
-        "artifacts": _artifacts(store),
-    }
+    reachable, data folder loaded. From another machine it needs a token."""
+    with slow_responses(request).scrapes.use(request):
+        checks = {
+            "database": _database(request.app.state.sessions),
+            "migrations": _migrations(request.app.state.sessions),
+            "broker": _broker(settings.broker_url),
+            "data_folder": _data_folder(data),
+            "artifacts": _artifacts(store),
+        }
     ready = all(check.ok for check in checks.values())
     body = Readiness(ready=ready, checks=checks).model_dump()
     return JSONResponse(body, status.HTTP_200_OK if ready else status.HTTP_503_SERVICE_UNAVAILABLE)
 
 
 @router.get("/metrics", response_class=PlainTextResponse)
-def metrics(request: Request) -> Response:
-    """Metrics in the Prometheus exposition format."""
-    return Response(request.app.state.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+def metrics(request: Request, _: LocalOrKnown) -> Response:
+    """Metrics in the Prometheus exposition format. From another machine it needs a token."""
+    with slow_responses(request).scrapes.use(request):
+        return Response(request.app.state.metrics.text(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
 
 def _database(sessions: SessionFactory) -> Check:

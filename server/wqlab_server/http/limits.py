@@ -9,12 +9,15 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import math
+import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 
 from fastapi import HTTPException, Request
+from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -31,7 +34,7 @@ ANONYMOUS_BODY_LIMIT = 64_000
 """Bytes without a valid token or session: enough to sign in or to join as a lab."""
 REQUESTS_PER_S = 50.0
 BURST = 300
-BYTES_PER_REQUEST = 100_000
+BYTES_PER_REQUEST = 200_000
 """Body bytes that count as one more request: reading a large body costs memory and time."""
 LIMITED_PREFIXES = ("/api/", "/r/", "/readyz", "/metrics")
 ARTIFACT_PREFIX = "/api/worker/v1/artifacts/"
@@ -207,4 +210,80 @@ def _cost(request: Request) -> float:
     if "chunked" in request.headers.get("transfer-encoding", "").lower():
         return 1 + BODY_LIMIT / BYTES_PER_REQUEST
     size = int(declared) if declared.isdigit() and len(declared) < 16 else 0
-    return 1 + min(size, BODY_LIMIT) / BYTES_PER_REQUEST
+    return 1 + (size / BYTES_PER_REQUEST if size <= BODY_LIMIT else 0)  # a larger body is refused unread
+
+
+class Slots:
+    """Limit of requests in progress at once, per client and in all, for responses that take long. Thread-safe."""
+
+    def __init__(self, what: str, *, per_client: int, total: int, retry_after_s: int = 5) -> None:
+        """`what` names the responses in refusals: "event streams"."""
+        self.what, self.per_client, self.total, self.retry_after_s = what, per_client, total, retry_after_s
+        self._lock = threading.Lock()
+        self._used: Counter[str] = Counter()
+
+    @contextmanager
+    def use(self, request: Request) -> Iterator[None]:
+        """Hold a slot. Raises ApiProblem 429 if the client has all of its slots in use, and 503 if all are in use."""
+        client = client_of(request)
+        headers = {"Retry-After": str(self.retry_after_s)}
+        with self._lock:
+            if self._used[client] >= self.per_client:
+                detail = f"you have {self.per_client} {self.what} in progress, the most that one client may have"
+                raise ApiProblem(429, f"{detail}; wait until one has ended", headers=headers)
+            if self._used.total() >= self.total:
+                detail = f"the lab has {self.total} {self.what} in progress, the most that it serves at once"
+                raise ApiProblem(503, f"{detail}; try again later", headers=headers)
+            self._used[client] += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._used[client] -= 1
+                if not self._used[client]:
+                    del self._used[client]
+
+
+class SlotStream(StreamingResponse):
+    """Streamed response that holds a slot until its end, or is replaced by the refusal."""
+
+    def __init__(
+        self,
+        request: Request,
+        slots: Slots,
+        content: AsyncIterable[bytes] | Iterable[bytes],
+        *,
+        media_type: str,
+        headers: Mapping[str, str],
+    ) -> None:
+        super().__init__(content, media_type=media_type, headers=headers)
+        self._request, self._slots = request, slots
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._slots.use(self._request))
+            except ApiProblem as problem:
+                await response(problem)(scope, receive, send)
+                return
+            await super().__call__(scope, receive, send)
+
+
+@dataclass(frozen=True)
+class SlowResponses:
+    """Slots of one application."""
+
+    streams: Slots = field(default_factory=lambda: Slots("event and console streams", per_client=30, total=300))
+    """Streams cost memory and a query for each event."""
+    reports: Slots = field(
+        default_factory=lambda: Slots("reports and exports", per_client=3, total=10, retry_after_s=1)
+    )
+    """Each holds a thread of 40 and a database connection of 30."""
+    inspections: Slots = field(default_factory=lambda: Slots("inspections", per_client=3, total=20, retry_after_s=2))
+    scrapes: Slots = field(default_factory=lambda: Slots("health reports", per_client=2, total=4, retry_after_s=1))
+
+
+def slow_responses(request: Request) -> SlowResponses:
+    """Return the slots of the request's application."""
+    found: SlowResponses = request.app.state.slow_responses
+    return found

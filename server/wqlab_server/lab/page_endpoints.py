@@ -15,6 +15,7 @@ from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Tim
 from ..estimates import lab_snapshot
 from ..http.auth import Maintainer, Reader
 from ..http.deps import AppSettings, Db
+from ..http.limits import slow_responses
 from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..http.problems import documented, invalid
 from ..http.sse import notifications_of
@@ -116,7 +117,10 @@ async def get_device_check(
             return checks.read(session, name, check_id)
 
     deadline = time.monotonic() + wait_s
-    with notifications_of(request).subscribe((CHECK_CHANNEL, str(check_id))) as subscription:
+    with (
+        slow_responses(request).streams.use(request),
+        notifications_of(request).subscribe((CHECK_CHANNEL, str(check_id))) as subscription,
+    ):
         while True:
             check = await run_in_threadpool(read)
             remaining_s = deadline - time.monotonic()

@@ -10,6 +10,7 @@ from wqlab_contracts.api.report import Report
 
 from ..http.auth import Reader
 from ..http.deps import AppSettings, Db, Store
+from ..http.limits import slow_responses
 from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
@@ -48,4 +49,5 @@ def get_report(
     submission = session.get(Submission, submission_id)
     if submission is None:
         raise not_found("submission", submission_id)
-    return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format)
+    with slow_responses(request).reports.use(request):
+        return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format)

@@ -16,6 +16,7 @@ from wqlab_contracts.enums import Scope
 from ..http.auth import VISITOR, Principal, identify
 from ..http.deps import AppSettings, Db, Store
 from ..http.headers import DOCUMENT_POLICY
+from ..http.limits import slow_responses
 from ..http.paging import MAX_ID
 from ..http.problems import ApiProblem, not_found, response
 from ..models import Submission
@@ -60,7 +61,8 @@ def get_linked_report(
         refusal = not_found("report", name)
         link = ("/submissions", "All submissions")
         return _refusal_response(request, format_, refusal, "There is no such report", link)
-    return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format_)
+    with slow_responses(request).reports.use(request):
+        return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format_)
 
 
 def _refusal_response(

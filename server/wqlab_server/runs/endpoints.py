@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from enum import StrEnum
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from wqlab_comparison.csvfile import COLUMNS, write_csv
 from wqlab_contracts.api.runs import BootView, RunView, SampleRow
 from wqlab_contracts.api.steps import CellValues
 from wqlab_contracts.enums import JobState
@@ -18,14 +16,13 @@ from wqlab_contracts.messages import Artifact
 from ..http.auth import Reader
 from ..http.deps import Db, Store
 from ..http.downloads import BINARY, StoredBytes, send
+from ..http.limits import SlotStream, slow_responses
 from ..http.paging import MAX_ID, Id, plain_text
 from ..http.problems import ApiProblem, documented
 from ..http.sse import guarded, notifications_of
-from ..models import Run
 from ..views.build import boot_view, run_view
 from ..views.load import run_rows
-from ..views.samples_table import samples_of
-from . import queries, values
+from . import export, queries, values
 from .console import console
 
 router = APIRouter(prefix="/runs", tags=["runs"], responses=documented(401, 403, 404, 422, 429))
@@ -84,7 +81,9 @@ def get_run_console(
     run = queries.get(session, run_id)
     row = queries.boot(session, run, boot)
     state = request.app.state
-    return StreamingResponse(
+    return SlotStream(
+        request,
+        slow_responses(request).streams,
         guarded(
             request,
             console(
@@ -128,32 +127,28 @@ def get_cell_values(
 def get_samples_of(
     *,
     run_id: Id,
+    request: Request,
     session: Db,
     _: Reader,
     format: Annotated[
         SampleFormat, Query(description="`csv` is the input format of `wqlab compare`")
     ] = SampleFormat.JSON,
     discarded: Annotated[bool, Query(description="JSON only: include boots of discarded blocks")] = False,
-) -> Response | list[SampleRow]:
+) -> Response:
     """Return every repetition of every valid boot."""
     run = queries.get(session, run_id)
+    sessions, slots = request.app.state.sessions, slow_responses(request).reports
     if format is SampleFormat.JSON:
-        return queries.sample_rows(session, run.id, discarded)
+        rows = export.samples_json(sessions, run.id, discarded=discarded)
+        return SlotStream(request, slots, rows, media_type="application/json", headers={})
     if discarded:
         detail = "CSV is the input of comparisons, which leave discarded boots out; request format=json"
         raise ApiProblem(422, detail, errors=[{"parameter": "discarded", "in": "query", "detail": detail}])
     name = f"run-{run.id}-{run.plan_name}-{run.device_type}{'' if run.state is JobState.FINISHED else '-so-far'}.csv"
-    return Response(
-        _csv(session, run),
+    return SlotStream(
+        request,
+        slots,
+        export.samples_csv(sessions, run),
         media_type="text/csv",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
-
-
-def _csv(session: Db, run: Run) -> str:
-    samples = samples_of(session, run)
-    if samples is None:
-        return ",".join(COLUMNS) + "\n"
-    text = io.StringIO()
-    write_csv(samples, text)
-    return text.getvalue()

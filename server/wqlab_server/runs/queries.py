@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session, joinedload
 
 from wqlab_contracts import messages
-from wqlab_contracts.api.runs import SampleRow
 from wqlab_contracts.enums import BootState, JobState
 
 from ..http.problems import ApiProblem, not_found
 from ..models import ArtifactLink, Boot, ConsoleChunk, Run, Sample
 
 CHUNKS_PER_READ = 32
+SAMPLES_PER_READ = 5_000
 
 
 def get(session: Session, run_id: int) -> Run:
@@ -44,8 +45,9 @@ def boot(session: Session, run: Run, boot_id: int | None) -> Boot:
     return row
 
 
-def sample_rows(session: Session, run_id: int, discarded: bool) -> list[SampleRow]:
-    """Return every repetition of every valid boot, in boot order; with `discarded`, also boots of discarded blocks."""
+def sample_rows(session: Session, run_id: int, discarded: bool) -> Iterator[list[dict[str, Any]]]:
+    """Yield every repetition of every valid boot, in boot order, SAMPLES_PER_READ at a time; with `discarded`, also
+    boots of discarded blocks. A row has the fields of SampleRow, which were validated when they were stored."""
     query = (
         select(
             Sample.boot_id,
@@ -65,7 +67,8 @@ def sample_rows(session: Session, run_id: int, discarded: bool) -> list[SampleRo
     )
     if not discarded:
         query = query.where(Boot.valid)
-    return [SampleRow(**row._mapping) for row in session.execute(query)]
+    for rows in session.execute(query.execution_options(yield_per=SAMPLES_PER_READ)).partitions():
+        yield [dict(row._mapping) for row in rows]
 
 
 def artifacts(session: Session, run: Run) -> list[messages.Artifact]:

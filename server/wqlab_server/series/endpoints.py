@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from typing import Annotated
 
@@ -15,34 +14,29 @@ from wqlab_contracts.messages import MboxSeries
 
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings
+from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
 from ..http.sse import notifications_of
 from ..storage.db import SessionFactory, transaction
 from ..storage.events import LOOKUP_CHANNEL
 from . import branches
-from .inspect import inspect
+from .inspection_process import InspectionFailed, inspect_in_process
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 
 WAIT_DEFAULT_S = 10.0
 WAIT_MAX_S = 20.0
-_concurrent_inspections = threading.BoundedSemaphore(2)
-"""Limits concurrent inspections: a mailbox of the maximum size takes seconds and some hundred MB."""
-_QUEUE_TIMEOUT_S = 5.0
 
 
 @router.post("/series/inspect", responses=documented(400, 413, 503))
-def inspect_series(body: MboxSeries, _: Reader) -> SeriesInspection:
+async def inspect_series(body: MboxSeries, request: Request, _: Reader) -> SeriesInspection:
     """Inspect an mbox: its patches and its problems. The mbox is not stored, and no code in it is run."""
-    if not _concurrent_inspections.acquire(timeout=_QUEUE_TIMEOUT_S):
-        raise ApiProblem(
-            503, "other mailboxes are being inspected; try again in a few seconds", headers={"Retry-After": "2"}
-        )
-    try:
-        return inspect(body.text)
-    finally:
-        _concurrent_inspections.release()
+    with slow_responses(request).inspections.use(request):
+        try:
+            return await inspect_in_process(body.text)
+        except InspectionFailed as error:
+            raise ApiProblem(422, str(error)) from error
 
 
 @router.get("/git/branches")
@@ -71,7 +65,10 @@ async def list_git_branches(
 
     lookup_id = await run_in_threadpool(request_lookup)
     deadline = time.monotonic() + wait_s
-    with notifications_of(request).subscribe((LOOKUP_CHANNEL, str(lookup_id))) as subscription:
+    with (
+        slow_responses(request).streams.use(request),
+        notifications_of(request).subscribe((LOOKUP_CHANNEL, str(lookup_id))) as subscription,
+    ):
         while True:
             found = await run_in_threadpool(read)
             left_s = deadline - time.monotonic()

@@ -17,6 +17,7 @@ from wqlab_contracts.messages import Event
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data, Db, Store
 from ..http.downloads import TEXT, StoredBytes, send
+from ..http.limits import SlotStream, slow_responses
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import ApiProblem, documented
 from ..http.sse import guarded, notifications_of
@@ -203,11 +204,14 @@ def stream_submission_events(
     row = queries.get(session, submission_id)
     seen = max(after, _parse_event_id(last_event_id))
     if "application/json" in accept and "text/event-stream" not in accept:
-        return JSONResponse([event.model_dump(mode="json") for event in _all_events(session, row.id, seen)])
+        with slow_responses(request).reports.use(request):
+            return JSONResponse([event.model_dump(mode="json") for event in _all_events(session, row.id, seen)])
     if row.state is SubmissionState.FINISHED and seen >= row.event_seq:
         return Response(status_code=status.HTTP_204_NO_CONTENT)
     state = request.app.state
-    return StreamingResponse(
+    return SlotStream(
+        request,
+        slow_responses(request).streams,
         guarded(request, events(state.sessions, notifications_of(request), row.id, seen)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples
+from wqlab_contracts.enums import Arm
 from wqlab_contracts.specs import Metric
 
 from ..models import Boot, Run, Sample
+
+ROWS_PER_READ = 50_000
+_Boots = dict[int, tuple[int, int, Arm, str]]
+"""Id of a valid boot -> block, position, arm, device."""
 
 
 def samples_of(session: Session, run: Run) -> Samples | None:
@@ -20,8 +26,22 @@ def samples_of(session: Session, run: Run) -> Samples | None:
     Metrics are described as in the run's own copy of its plan; samples of metrics that the plan does not define are
     left out. Columns are read in batches, since a run may have a million samples.
     """
-    emulated = run.device_spec.emulated
-    boots = {
+    columns: list[list[Any]] = [[] for _ in range(7)]
+    for rows in _read(session, run):
+        for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+            column.extend(values)
+    return _table(run, _valid_boots(session, run), columns) if columns[0] else None
+
+
+def sample_tables(session: Session, run: Run) -> Iterator[Samples]:
+    """Yield the same samples in the same order, as tables of at most ROWS_PER_READ rows."""
+    boots = _valid_boots(session, run)
+    for rows in _read(session, run):
+        yield _table(run, boots, list(zip(*rows, strict=True)))
+
+
+def _valid_boots(session: Session, run: Run) -> _Boots:
+    return {
         boot_id: (block, position, arm, device)
         for boot_id, block, position, arm, device in session.execute(
             select(Boot.id, Boot.block, Boot.position, Boot.arm, Boot.device_name).where(
@@ -29,8 +49,11 @@ def samples_of(session: Session, run: Run) -> Samples | None:
             )
         )
     }
-    metrics = {metric.name: metric for metric in run.plan.metrics}
-    rows = session.execute(
+
+
+def _read(session: Session, run: Run) -> Iterator[Sequence[Sequence[Any]]]:
+    """Yield the rows of samples, without empty sequences."""
+    query = (
         select(
             Sample.boot_id,
             Sample.scenario,
@@ -41,20 +64,19 @@ def samples_of(session: Session, run: Run) -> Samples | None:
             Sample.warmup,
         )
         .join(Boot, Boot.id == Sample.boot_id)
-        .where(Sample.run_id == run.id, Boot.valid, Sample.metric.in_(metrics))
+        .where(Sample.run_id == run.id, Boot.valid, Sample.metric.in_([metric.name for metric in run.plan.metrics]))
         .order_by(Sample.boot_id, Sample.scenario, Sample.setting, Sample.metric, Sample.repetition)
-        .execution_options(yield_per=50_000)
+        .execution_options(yield_per=ROWS_PER_READ)
     )
-    columns: list[list[object]] = [[] for _ in range(7)]
-    iterator = iter(rows)
-    while batch := list(islice(iterator, 50_000)):
-        for column, values in zip(columns, zip(*batch, strict=True), strict=True):
-            column.extend(values)
+    yield from session.execute(query).partitions()
+
+
+def _table(run: Run, boots: _Boots, columns: Sequence[Sequence[Any]]) -> Samples:
+    emulated = run.device_spec.emulated
+    metrics = {metric.name: metric for metric in run.plan.metrics}
     boot_ids, scenario, setting, repetition, metric, value, warmup = columns
-    if not value:
-        return None
-    boot_of_sample = [boots[boot_id] for boot_id in boot_ids]  # type: ignore[index]
-    specs = [metrics[name] for name in metric]  # type: ignore[index]
+    boot_of_sample = [boots[boot_id] for boot_id in boot_ids]
+    specs = [metrics[name] for name in metric]
     return Samples.from_columns(
         device_type=run.device_type,
         device=[device for _, _, _, device in boot_of_sample],

@@ -1134,7 +1134,7 @@ export interface paths {
         };
         /**
          * Metrics
-         * @description Metrics in the Prometheus exposition format.
+         * @description Metrics in the Prometheus exposition format. From another machine it needs a token.
          */
         get: operations["metrics"];
         put?: never;
@@ -1155,7 +1155,7 @@ export interface paths {
         /**
          * Readyz
          * @description Report whether the process can serve requests: database reachable and migrated, broker and artifact store
-         *     reachable, data folder loaded.
+         *     reachable, data folder loaded. From another machine it needs a token.
          */
         get: operations["readyz"];
         put?: never;

@@ -1,0 +1,48 @@
+"""Inspect an mbox in a process of its own, with limits of time and memory.
+
+Parsing a mailbox of the maximum size takes seconds, during which regular expressions hold the interpreter's lock; in a
+thread, it would stop every other request.
+"""
+
+from __future__ import annotations
+
+import resource
+
+import anyio
+from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
+from anyio.lowlevel import RunVar
+
+from wqlab_contracts.api.series import SeriesInspection
+
+from .inspect import inspect
+
+TIMEOUT_S = 30.0
+MEMORY_BYTES = 2 << 30
+"""Address space: an mbox of 20 million characters needs 0.5 GB."""
+_PROCESSES = 2
+_limiter: RunVar[CapacityLimiter] = RunVar("inspections")
+
+
+class InspectionFailed(Exception):
+    """The inspection took too long or too much memory; the text names the fix."""
+
+
+async def inspect_in_process(text: str) -> SeriesInspection:
+    """Inspect an mbox as `inspect` does; waits while _PROCESSES others are inspected. Raises InspectionFailed."""
+    limiter = _limiter.get(None)
+    if limiter is None:
+        _limiter.set(limiter := CapacityLimiter(_PROCESSES))
+    advice = "give the series as a git URL and branch, or save only the mails of this version"
+    async with limiter:
+        try:
+            with anyio.fail_after(TIMEOUT_S):
+                return await to_process.run_sync(_inspect, text, cancellable=True)
+        except TimeoutError:
+            raise InspectionFailed(f"the mbox could not be inspected within {TIMEOUT_S:.0f} s: {advice}") from None
+        except (BrokenWorkerProcess, MemoryError):
+            raise InspectionFailed(f"the mbox needs too much memory to inspect: {advice}") from None
+
+
+def _inspect(text: str) -> SeriesInspection:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    return inspect(text)
