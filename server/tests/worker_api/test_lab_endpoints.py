@@ -36,3 +36,19 @@ def test_published_capacity_limits_devices_in_use(lab: LabUnderTest) -> None:
     lab.worker.post("labs/local/capacity", {"capacity": 2}, 204)
     lab.tick()
     assert all(lab.runs(i)[0].device_name is not None for i in (first, second))
+
+
+@pytest.mark.parametrize("url", ["http://[", "http://a:port/", "https://user@[::1/", "http://?x"])
+def test_address_that_is_not_a_url_is_refused(lab: LabUnderTest, url: str) -> None:
+    """The Lab page links to it."""
+    refused = lab.worker.post("labs/local/capacity", {"capacity": 1, "pool": {"url": url}}, 422)
+    assert "is not the URL of a LAVA server" in refused.text
+    lab.worker.post("labs/local/capacity", {"capacity": 1, "pool": {"url": "https://[::1]:8000/lava"}}, 204)
+
+
+def test_published_state_is_limited(lab: LabUnderTest) -> None:
+    device = {"device_type": "qemu", "state": "Idle", "health": "Good" * 100}
+    pool = {"url": "https://lava.example.org", "devices": {f"qemu-{number}": device for number in range(3000)}}
+    lab.worker.post("labs/local/capacity", {"capacity": 1, "pool": pool}, 422)
+    refused = {f"type-{number}": "no" for number in range(1001)}
+    lab.worker.post("labs/local/capacity", {"capacity": 1, "refused": refused}, 422)

@@ -32,6 +32,7 @@ from ..models import Boot, Build, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
 from ..storage.events import emit, notify_checks
+from . import limits
 from .block_attempts import record_block_attempt
 from .service import find_boot, lock_run, update_boots_done
 
@@ -39,18 +40,18 @@ from .service import find_boot, lock_run, update_boots_done
 def record(session: Session, run_id: int, fence: int, events: Sequence[RunEvent]) -> None:
     """Record all events, or none on an error.
 
-    Raises StaleFence, ApiProblem 404 for an unknown run or boot, 422 for an invalid block.
+    Raises StaleFence, ApiProblem 404 for an unknown run or boot, 422 for more than the run declares (`limits`).
     """
     run = lock_run(session, run_id)
     claims.check_fence(session, run, fence)
     for event in events:
+        limits.check_event(event)
         _RECORDERS[type(event)](session, run, event)
 
 
 def _boot_started(session: Session, run: Run, event: BootStarted) -> None:
     key = event.boot
-    if not 0 <= key.block < len(run.blocks):
-        raise ApiProblem(422, f"run {run.id} has blocks 0 to {len(run.blocks) - 1}, not {key.block}")
+    limits.check_new_boot(session, run, key)
     boot_id = session.scalar(
         insert(Boot)
         .values(
@@ -90,6 +91,8 @@ def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
 
 def _samples(session: Session, run: Run, event: Samples) -> None:
     boot = find_boot(session, run, event.boot)
+    limits.check_samples(session, run, event)
+    limits.check_facts(run, event.commands | boot.commands, event.facts | boot.environment)
     if event.commands.keys() - boot.commands.keys():
         boot.commands = event.commands | boot.commands
     if event.facts.keys() - boot.environment.keys():
@@ -109,6 +112,7 @@ def _samples(session: Session, run: Run, event: Samples) -> None:
 
 def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
     boot = find_boot(session, run, event.boot)
+    limits.check_unsupported(session, run, boot, event.scenario, event.setting)
     cell = {"scenario": event.scenario, "setting": event.setting, "metric": event.metric, "reason": event.reason}
     new = session.scalar(
         insert(UnsupportedRow)
@@ -122,6 +126,8 @@ def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
 
 def _finding(session: Session, run: Run, event: Finding) -> None:
     boot = find_boot(session, run, event.boot)
+    if not limits.may_add_finding(session, boot):
+        return
     new = session.scalar(
         insert(FindingRow)
         .values(
@@ -215,6 +221,8 @@ def _progress(session: Session, run: Run, event: Progress) -> None:
     new = (event.text, event.done, event.total)
     if new != (run.progress, run.progress_done, run.progress_total):
         run.progress, run.progress_done, run.progress_total = new
+        if not limits.may_add_progress(session, run):
+            return
         _emit(session, run, EventKind.RUN_PROGRESS, None, text=event.text, done=event.done, total=event.total)
         notify_checks(session, run)
 

@@ -25,6 +25,7 @@ from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..models import Artifact as ArtifactRow
 from ..models import ArtifactLink, Device, Run
+from ..runs import limits as run_limits
 from ..runs import service as runs
 from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
 from ..storage.db import SessionFactory, clock, transaction
@@ -78,8 +79,8 @@ async def put_artifact(
     and an upload for a job whose claim the worker does not hold."""
     _check_sha256(sha256)
     factory: SessionFactory = request.app.state.sessions
-    await to_thread.run_sync(_link, factory, claim, None)
-    size = await _receive(store, sha256, request)
+    limit = await to_thread.run_sync(_size_limit, factory, claim, label.kind)
+    size = await _receive(store, sha256, request, limit)
     artifact = Artifact(sha256=sha256, size=size, kind=label.kind, name=label.name)
     await to_thread.run_sync(_link, factory, claim, artifact)
     return artifact
@@ -118,14 +119,18 @@ def _check_sha256(sha256: str) -> None:
         raise ApiProblem(422, f"{sha256[:80]!r} is not a SHA-256 in lower-case hexadecimal")
 
 
-async def _receive(store: ArtifactStore, sha256: str, request: Request) -> int:
-    """Store the request's body and return its size in bytes.
+async def _receive(store: ArtifactStore, sha256: str, request: Request, limit: int | None) -> int:
+    """Store the request's body, of at most `limit` bytes, and return its size in bytes.
 
     Raises ApiProblem 413 if it is too large and 422 if its hash is not `sha256`; nothing is stored then.
     """
+    received = 0
     try:
         with store.writer(sha256) as writer:
             async for chunk in _chunks(request):
+                received += len(chunk)
+                if limit is not None and received > limit:
+                    raise ApiProblem(413, f"this artifact of a run may have at most {limit} bytes")
                 await to_thread.run_sync(writer.write, chunk)
             return await to_thread.run_sync(writer.commit)
     except ArtifactTooLarge as error:
@@ -146,32 +151,42 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
         yield bytes(buffer)
 
 
-def _link(factory: SessionFactory, claim: _Claim, artifact: Artifact | None) -> None:
-    """Check lab and fence of the claim and, if `artifact` is given, link the artifact to the job.
+def _check_claim(session: Session, claim: _Claim) -> claims.Job:
+    """Lock and return the claimed job. Raises ApiProblem 403 for another lab's run, StaleFence for a claim not held."""
+    if claim.table == "applies":
+        job: claims.Job = builds.lock_apply(session, claim.job_id)
+    elif claim.table == "builds":
+        job, _users = builds.lock_build(session, claim.job_id)
+    else:
+        check_lab_of_run(session, claim.principal, claim.job_id)
+        job = runs.lock_run(session, claim.job_id)
+    claims.check_fence(session, job, claim.fence)
+    return job
 
-    Raises ApiProblem 403 for another lab's run, and StaleFence if the claim is not held.
+
+def _size_limit(factory: SessionFactory, claim: _Claim, kind: ArtifactKind) -> int | None:
+    """Check the claim and return the largest size of its artifact in bytes; None: that of any artifact.
+
+    Raises ApiProblem 403, 409 or 422 if the claim is not held or its job may not have another such artifact.
     """
-    table, job_id = claim.table, claim.job_id
     with transaction(factory) as session:
-        if table == "applies":
-            job: claims.Job = builds.lock_apply(session, job_id)
-        elif table == "builds":
-            job, _users = builds.lock_build(session, job_id)
-        else:
-            check_lab_of_run(session, claim.principal, job_id)
-            job = runs.lock_run(session, job_id)
-        claims.check_fence(session, job, claim.fence)
-        if artifact is None:
-            return
+        job = _check_claim(session, claim)
+        return run_limits.artifact_limit(session, job, kind) if isinstance(job, Run) else None
+
+
+def _link(factory: SessionFactory, claim: _Claim, artifact: Artifact) -> None:
+    """Check the claim again, as `_check_claim` does, and link the artifact to its job."""
+    with transaction(factory) as session:
+        _check_claim(session, claim)
         session.execute(
             insert(ArtifactRow)
             .values(sha256=artifact.sha256, size=artifact.size, created_at=clock(session))
             .on_conflict_do_nothing()
         )
-        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[table]
+        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[claim.table]
         session.execute(
             insert(ArtifactLink)
-            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: job_id})
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: claim.job_id})
             .on_conflict_do_update(
                 index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
             )

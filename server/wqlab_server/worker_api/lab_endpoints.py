@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wqlab_contracts.messages import LavaPool
 from wqlab_contracts.specs import ExternalPower
@@ -16,6 +17,9 @@ from ..lab import service as lab_service
 from .lab_scope import check_lab
 
 router = APIRouter()
+
+POOL_BYTES = 1 << 20
+"""State of a LAVA server as JSON: some thousand devices."""
 
 
 class Capacity(BaseModel):
@@ -29,6 +33,29 @@ class Capacity(BaseModel):
     """Device types that the lab's bench cannot provide, with the reason; null if the bench is not available now."""
     pool: LavaPool | None = None
     """State of the devices that a LAVA lab's server reports."""
+
+    @field_validator("refused")
+    @classmethod
+    def _limit_refused(cls, refused: dict[str, str] | None) -> dict[str, str] | None:
+        if refused and (len(refused) > 1000 or any(len(name) + len(why) > 2000 for name, why in refused.items())):
+            raise ValueError("at most 1000 device types, each with at most 2000 characters")
+        return refused
+
+    @field_validator("pool")
+    @classmethod
+    def _check_pool(cls, pool: LavaPool | None) -> LavaPool | None:
+        """Raise ValueError for an address that is not a URL, which a page could not link to, and for a huge pool."""
+        if pool is not None:
+            try:
+                parts = urlsplit(pool.url)
+                valid = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+            except ValueError:
+                valid = False
+            if not valid:
+                raise ValueError(f"{pool.url[:200]!r} is not the URL of a LAVA server; write https://HOST")
+            if len(pool.model_dump_json()) > POOL_BYTES:
+                raise ValueError(f"the state of a LAVA server may have at most {POOL_BYTES} bytes")
+        return pool
 
 
 @router.get("/labs/{lab}/leases")

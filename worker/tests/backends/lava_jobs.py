@@ -17,7 +17,13 @@ SOURCES = Sources(
     overlay="http://w/overlay.tar",
     images={"kernel": "http://w/kernel", "ramdisk": "http://w/ramdisk"},
     variants={"baseline": "http://w/kernel-baseline", "candidate": "http://w/kernel-candidate"},
-    results="http://10.0.2.2:1/s",
+    results={
+        f"b{block}-{position}-{arm.value}-{attempt}": f"http://10.0.2.2:1/s{position}"
+        for block in range(3)
+        for position in range(3)
+        for arm in Arm
+        for attempt in range(3)
+    },
     callback="http://w/callback",
 )
 

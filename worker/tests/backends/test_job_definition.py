@@ -28,7 +28,7 @@ def test_one_job_makes_every_boot_through_the_golden_system(job: RunJob) -> None
     limits = [next(iter(a.values()))["timeout"]["seconds"] for a in document["actions"]]
     assert document["timeouts"]["job"]["seconds"] >= sum(limits)
     [step] = document["actions"][3]["test"]["definitions"][0]["repository"]["run"]["steps"]
-    assert step == f"/lab/measure b0-0-baseline-0 0 baseline {SOURCES.results}"
+    assert step == "/lab/measure b0-0-baseline-0 0 baseline http://10.0.2.2:1/s0"
 
 
 @pytest.mark.parametrize(("emulated", "options"), [(True, ["--no-checks"]), (False, [])])
@@ -75,6 +75,6 @@ def test_a_broken_template_is_named(job: RunJob, template: str, words: str) -> N
 def test_missing_image_is_named(job: RunJob) -> None:
     lava = job.device.lava
     assert lava is not None
-    nothing = Sources(overlay="o", images={}, variants={}, results="r", callback="c")
+    nothing = Sources(overlay="o", images={}, variants={}, results={}, callback="c")
     with pytest.raises(TemplateError, match=r"lava\.images"):
         define(job, BOOTS, ["t0", "t1"], nothing, "name")

@@ -79,7 +79,10 @@ class NoResults:
         return None
 
     def url(self, host: str | None = None) -> str:
-        return f"http://{host}:1/secret"
+        return f"http://{host}:1"
+
+    def close_job(self) -> None:
+        pass
 
 
 def device_of(tmp_path: Path, server: Any, arms: list[Arm]) -> tuple[LavaDevice, RunJob, RecordingSink]:

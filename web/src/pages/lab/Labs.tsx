@@ -47,15 +47,33 @@ function Backend({ lab }: { lab: LabView }) {
   return (
     <>
       {pool ? (
-        <a href={pool.url}>
-          LAVA{pool.version && ` ${pool.version}`} at {new URL(pool.url).host}
-        </a>
+        <LavaLink url={pool.url} version={pool.version ?? ""} />
       ) : (
         backendName(lab)
       )}
       <span className={classes.note}>{lab.problem ? oneLine(lab.problem) : pool && devicesOf(pool)}</span>
     </>
   );
+}
+
+/** Link to a LAVA server. Its worker sent the address, which may not be a URL. */
+function LavaLink({ url, version }: { url: string; version: string }) {
+  const parsed = parseUrl(url);
+  const name = `LAVA${version && ` ${oneLine(version)}`}`;
+  if (!parsed || !/^https?:$/.test(parsed.protocol)) return `${name} at an invalid address`;
+  return (
+    <a href={parsed.href}>
+      {name} at {parsed.host}
+    </a>
+  );
+}
+
+function parseUrl(url: string): URL | null {
+  try {
+    return new URL(url);
+  } catch {
+    return null;
+  }
 }
 
 function backendName(lab: LabView): string {

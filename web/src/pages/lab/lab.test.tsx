@@ -1,8 +1,9 @@
 import { fireEvent, screen, waitFor } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
-import type { DeviceView } from "@/api/types";
+import type { DeviceView, LabView } from "@/api/types";
 import { renderPart } from "@/testing/render";
 import { DeviceActions } from "./DeviceActions";
+import { Labs } from "./Labs";
 import { points } from "./Queue";
 
 const DEVICE: DeviceView = {
@@ -43,6 +44,32 @@ function labWith(scopes: string[]) {
 test("a score is shown as a sum of its terms", () => {
   expect(points({ priority: 50, aging: 12.57, share: -25 })).toBe("50 + 12.6 \u2212 25.0");
   expect(points({ priority: 50, aging: 0, share: 0 })).toBe("50");
+});
+
+test.each([
+  ["https://lava.example.org/x", "LAVA 2025.10 at lava.example.org", 1],
+  ["http://[", "LAVA 2025.10 at an invalid address", 0],
+  ["javascript:alert(1)", "LAVA 2025.10 at an invalid address", 0],
+])("the address %s of a LAVA server is shown as %s", async (url, text, links) => {
+  const pool = { url, version: "2025.10", problem: "", devices: {}, queued: {} };
+  const lab: LabView = {
+    name: "far",
+    backend: "lava",
+    away: 0,
+    busy: 0,
+    capacity: 1,
+    devices: 1,
+    free: 1,
+    invited_by: null,
+    joined_at: null,
+    last_seen_at: null,
+    problem: "",
+    removed_at: null,
+    pool,
+  };
+  await renderPart(<Labs labs={[lab]} />);
+  expect(await screen.findAllByText(text)).not.toHaveLength(0);
+  expect(screen.queryAllByRole("link")).toHaveLength(links);
 });
 
 test("only maintainers see device actions", async () => {

@@ -19,7 +19,7 @@ from .job_definition import Definition, Sources, define
 from .job_names import job_name, parse_job_holder
 from .lava_client import Lava, LavaError
 from .lava_device import LavaDevice
-from .receiver import Receiver
+from .receiver import JobAddresses, Receiver
 
 log = structlog.get_logger()
 
@@ -66,9 +66,11 @@ class LavaBackend:
                 TemporaryDirectory(prefix=f"lava-{job.run_id}-", dir=self._scratch) as folder,
                 Receiver(self._listen, self._host, wakeup.notify) as receiver,
             ):
-                sources = self._offer(job, remaining, receiver, Path(folder))
+                self._offer(job, remaining, receiver, Path(folder))
 
                 def definition(boots: Sequence[BootKey], tokens: Sequence[str]) -> Definition:
+                    addresses = receiver.open_job([job_archives.boot_name(key) for key in boots])
+                    sources = self._sources(job, receiver, addresses)
                     return define(job, boots, tokens, sources, job_name(job, self._fence))
 
                 device = LavaDevice(
@@ -97,18 +99,25 @@ class LavaBackend:
                 log.warning("cancelling an orphaned LAVA job", job=orphan.id, description=orphan.description)
                 lava.cancel(orphan.id)
 
-    def _offer(self, job: RunJob, remaining: Sequence[BlockPlan], receiver: Receiver, folder: Path) -> Sources:
-        """Offer the files that LAVA fetches at the receiver, and return their URLs."""
+    def _offer(self, job: RunJob, remaining: Sequence[BlockPlan], receiver: Receiver, folder: Path) -> None:
+        """Offer the files that LAVA fetches at the receiver."""
         images: dict[Arm, Path] = {arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()}
         modules = {arm: self._files_of(job, kernel) for arm, kernel in job.kernels.items()}
         overlay = folder / "overlay.tar"
         job_archives.overlay(job, images, modules, [plan.block for plan in remaining], overlay)
+        receiver.offer("overlay.tar", overlay)
+        for name, path in self._golden().items():
+            receiver.offer(name, path)
+        for arm, path in images.items():
+            receiver.offer(f"kernel-{arm.value}", path)
+
+    def _sources(self, job: RunJob, receiver: Receiver, addresses: JobAddresses) -> Sources:
+        """Return the URLs of one LAVA job."""
         lava = job.device.lava
-        mapping = lava.mapping if lava else None
         return Sources(
-            overlay=receiver.offer("overlay.tar", overlay),
-            images={name: receiver.offer(name, path) for name, path in self._golden().items()},
-            variants={arm.value: receiver.offer(f"kernel-{arm.value}", path) for arm, path in images.items()},
-            results=receiver.url(mapping.worker_host if mapping else None),
-            callback=receiver.callback,
+            overlay=addresses.file("overlay.tar"),
+            images={name: addresses.file(name) for name in self._golden()},
+            variants={arm.value: addresses.file(f"kernel-{arm.value}") for arm in job.kernels},
+            results=addresses.results(receiver.url(lava.mapping.worker_host if lava else None)),
+            callback=addresses.callback,
         )

@@ -42,8 +42,8 @@ class Sources:
     """URLs of the images that the device type does not name itself."""
     variants: Mapping[str, str]
     """Arm -> URL of its kernel image, for devices that cannot kexec."""
-    results: str
-    """URL for results, as the device reaches it."""
+    results: Mapping[str, str]
+    """Name of each boot -> URL for its results, as the device reaches it."""
     callback: str
 
 
@@ -75,7 +75,7 @@ def define(job: RunJob, boots: Sequence[BootKey], tokens: Sequence[str], sources
             limit_s = boot.variant_timeout_s * SLOW_BOOT_FACTOR
             actions.append(_kexec(key, variant_arguments(job, token), kexec_options(job.device), limit_s))
             stages.append((number, "kexec"))
-        actions.append(_test(job, key, sources.results))
+        actions.append(_test(job, key, sources.results[boot_name(key)]))
         stages.append((number, "test"))
     limits = [_limit(action) for action in actions]
     definition = {

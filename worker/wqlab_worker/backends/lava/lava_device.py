@@ -19,6 +19,7 @@ from wqlab_contracts.enums import ArtifactKind, DeviceStep, FindingKind
 from wqlab_contracts.messages import BlockPlan, BootKey, Kernel, Progress, RunJob
 
 from ...measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
+from ...measure.raw_output import RawOutput
 from ...measure.script_calls import calls
 from .. import condition_commands
 from ..console_tap import ConsoleTap, Wakeup
@@ -126,6 +127,7 @@ class LavaDevice:
         """End the job if it still runs, and wait until LAVA has the device back."""
         if self._tracker is not None:
             self._end(self._tracker)
+            self._receiver.close_job()
             self._keep_log(self._tracker)
             self._tracker = None
 
@@ -246,8 +248,10 @@ class LavaDevice:
         except LavaError as error:
             log.warning("LAVA's log not kept", job=tracker.job_id, error=str(error))
             return
-        text = "".join(f"{line.dt.isoformat()} {line.lvl:8} {line.text}\n" for line in lines)
-        self._emit.artifact(ArtifactKind.RAW_OUTPUT, f"lava-job-{tracker.job_id}.txt", text.encode())
+        kept = RawOutput()  # limits the size, as for the output of the plan's script
+        for line in lines:
+            kept.add(f"{line.dt.isoformat()} {line.lvl:8} {line.text}\n")
+        self._emit.artifact(ArtifactKind.RAW_OUTPUT, f"lava-job-{tracker.job_id}.txt", kept.text())
 
     def _feed_console(self, tracker: JobTracker, number: int) -> None:
         """Feed the console lines of the job's log to the tap."""
@@ -331,7 +335,7 @@ class LavaDevice:
             self._tap,
             lava_error=self._lava_error(tracker),
             silent=self._is_silent(tracker, number),
-            results_at=self._receiver.url("HOST").rpartition("/")[0],
+            results_at=self._receiver.url("HOST"),
         )
 
     def _lava_error(self, tracker: JobTracker) -> str:

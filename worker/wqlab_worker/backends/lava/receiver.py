@@ -1,14 +1,18 @@
 """Web server of one run for its LAVA lab: LAVA fetches images and calls back when a job ends, devices send results.
 
-Every path begins with a secret of this run. Only offered files are served.
+Every path begins with a secret of one job, or of one boot of it, which the job's text contains. The secrets are valid
+until the job ends: whoever reads the text later gets and sends nothing. A boot's secret takes the results of that boot
+only, and only once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hmac
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -22,13 +26,37 @@ RESULT_LIMIT = 64 << 20
 START_TIMEOUT_S = 10.0
 
 
+@dataclass(frozen=True)
+class JobAddresses:
+    """Addresses that are in the text of one LAVA job, valid until it ends."""
+
+    server: str
+    """URL of the receiver, as LAVA reaches it."""
+    secret: str
+    boots: Mapping[str, str]
+    """Name of each boot -> secret for its results."""
+
+    def file(self, name: str) -> str:
+        """Return the URL at which LAVA's dispatcher fetches an offered file."""
+        return f"{self.server}/{self.secret}/files/{name}"
+
+    @property
+    def callback(self) -> str:
+        """URL that LAVA calls when the job ends."""
+        return f"{self.server}/{self.secret}/callback"
+
+    def results(self, server: str) -> dict[str, str]:
+        """Return the URL for each boot's results, below the receiver's URL as the device reaches it."""
+        return {boot: f"{server}/{secret}" for boot, secret in self.boots.items()}
+
+
 class Receiver:
     """Context manager that runs the web server. `notify` is called for each result and callback."""
 
     def __init__(self, listen: str, host: str, notify: Callable[[], None]) -> None:
         self._listen, self._host, self._notify = listen, host, notify
-        self._secret = secrets.token_hex(16)
         self._files: dict[str, Path] = {}
+        self._job: JobAddresses | None = None
         self._results: dict[str, bytes] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="receiver", daemon=True)
@@ -49,19 +77,23 @@ class Receiver:
         self._thread.join()
         self._loop.close()
 
-    def offer(self, name: str, path: Path) -> str:
-        """Serve the file and return the URL at which LAVA's dispatcher fetches it."""
+    def offer(self, name: str, path: Path) -> None:
+        """Serve the file to each job that is open."""
         self._files[name] = path
-        return f"{self.url(self._host)}/files/{name}"
+
+    def open_job(self, boots: Iterable[str]) -> JobAddresses:
+        """Return new addresses for a job that makes `boots`; those of an earlier job become invalid."""
+        self._results.clear()
+        self._job = JobAddresses(self.url(), secrets.token_hex(16), {boot: secrets.token_hex(16) for boot in boots})
+        return self._job
+
+    def close_job(self) -> None:
+        """Serve and take nothing until the next job is opened."""
+        self._job = None
 
     def url(self, host: str | None = None) -> str:
-        """Return the base URL. Devices may reach this machine under another name (`host`) than LAVA does."""
-        return f"http://{host or self._host}:{self.port}/{self._secret}"
-
-    @property
-    def callback(self) -> str:
-        """URL that LAVA calls when the job ends."""
-        return f"{self.url()}/callback"
+        """Return the server's URL. Devices may reach this machine under another name (`host`) than LAVA does."""
+        return f"http://{host or self._host}:{self.port}"
 
     def result(self, boot: str) -> bytes | None:
         """Return the results archive of a boot; None until the device has sent it."""
@@ -74,9 +106,9 @@ class Receiver:
 
     async def _start(self) -> None:
         app = web.Application(client_max_size=RESULT_LIMIT)
-        app.router.add_get(f"/{self._secret}/files/{{name}}", self._get_file)
-        app.router.add_post(f"/{self._secret}/results/{{boot}}", self._receive_result)
-        app.router.add_post(f"/{self._secret}/callback", self._receive_callback)
+        app.router.add_get("/{secret}/files/{name}", self._get_file)
+        app.router.add_post("/{secret}/results/{boot}", self._receive_result)
+        app.router.add_post("/{secret}/callback", self._receive_callback)
         self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
         await self._runner.setup()
         site = web.TCPSite(self._runner, self._listen, 0)
@@ -85,21 +117,34 @@ class Receiver:
 
     async def _get_file(self, request: web.Request) -> web.StreamResponse:
         path = self._files.get(request.match_info["name"])
-        if path is None:
+        if path is None or not self._is_of_job(request):
             raise web.HTTPNotFound
         return web.FileResponse(path)
 
     async def _receive_result(self, request: web.Request) -> web.Response:
-        # The first upload counts: a later one is not from the device that was to send it.
-        boot = request.match_info["boot"]
+        boot, job = request.match_info["boot"], self._job
+        if job is None or not _is_secret(request, job.boots.get(boot, "")):
+            raise web.HTTPNotFound
         try:
             data = job_archives.decode_archive(await request.text(), request.headers.get("X-Sha256", ""))
         except job_archives.ResultsUnreadable as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
-        self._results.setdefault(boot, data)
+        # The first upload counts: a different one is not from the device that was to send it.
+        if self._results.setdefault(boot, data) != data:
+            raise web.HTTPConflict(text="the results of this boot have arrived already\n")
         self._notify()
         return web.Response(text="taken\n")
 
     async def _receive_callback(self, request: web.Request) -> web.Response:
+        if not self._is_of_job(request):
+            raise web.HTTPNotFound
         self._notify()
         return web.Response(text="thanks\n")
+
+    def _is_of_job(self, request: web.Request) -> bool:
+        return self._job is not None and _is_secret(request, self._job.secret)
+
+
+def _is_secret(request: web.Request, secret: str) -> bool:
+    """Return True if the request's path begins with `secret`; an empty one matches nothing."""
+    return bool(secret) and hmac.compare_digest(request.match_info["secret"].encode(), secret.encode())
