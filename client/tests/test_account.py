@@ -1,8 +1,9 @@
-"""`wqlab login` and `wqlab config`."""
+"""`wqlab login`, `wqlab config` and `wqlab quota`."""
 
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from fakelab import FakeLab, problem
 
 from wqlab_client.config import resolve
 from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.quotes import Quota, QuotaName
 from wqlab_contracts.api.submissions import SubmissionSummary
 
 
@@ -54,3 +56,22 @@ def test_config_hides_the_token(wqlab: Wqlab, lab: FakeLab) -> None:
     found = json.loads(wqlab("config", "--json").out)
     assert found["url"] == {"value": lab.url, "origin": "WQLAB_URL"}
     assert TOKEN not in json.dumps(found)
+
+
+def test_quota_shows_what_is_left(wqlab: Wqlab, lab: FakeLab) -> None:
+    quotas = [
+        Quota(name=QuotaName.SUBMISSIONS_WAITING, limit=20, used=3, left=17),
+        Quota(
+            name=QuotaName.DEVICE_MINUTES, limit=1440, used=1500, left=0,
+            available_at=datetime.now(UTC) + timedelta(hours=3, minutes=1),
+        ),
+    ]  # fmt: skip
+    lab.serve("/quota", quotas)
+    assert wqlab("quota").out.splitlines() == [
+        "QUOTA                   USED  LEFT  LIMIT  AVAILABLE AGAIN",
+        "unfinished submissions  3     17    20",
+        "device minutes in 24 h  1500  0     1440   in 3 h",
+    ]
+    assert [Quota.model_validate(each) for each in json.loads(wqlab("quota", "--json").out)] == quotas
+    lab.serve("/quota", [])
+    assert wqlab("quota").err == "you have no quotas\n"

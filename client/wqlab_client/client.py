@@ -25,6 +25,7 @@ from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRe
 from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabView
 from wqlab_contracts.api.plans import PlanView, TreeView
 from wqlab_contracts.api.queue import DeviceCheck
+from wqlab_contracts.api.quotes import Quota
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.runs import RunView, SampleRow
 from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
@@ -292,6 +293,10 @@ class Client:
             "GET", f"{path}/series", what=f"series of {what}", headers={"Accept": "text/plain"}
         )
         return response.content.decode("utf-8", errors="surrogateescape")
+
+    def quotas(self) -> list[Quota]:
+        """Return one's quotas with what is left; empty for maintainers and administrators."""
+        return self._get(list[Quota], f"{API}/quota", "quotas")
 
     def mbox(self, submission_id: int) -> str:
         """Return the mbox of a submission as it was submitted."""

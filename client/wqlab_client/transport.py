@@ -22,6 +22,8 @@ RETRY_STATUSES = frozenset({429, 502, 503, 504})
 """Statuses after which an idempotent request is sent again."""
 NOT_PROCESSED_STATUSES = frozenset({429, 503})
 """Statuses which say that the request was not processed, so that any request may be sent again."""
+QUOTA_PROBLEM = "urn:wqlab:problem:quota"
+"""Type of the problem of a used-up quota, which takes hours to recover."""
 ERROR_BODY_LIMIT = 1_000_000
 
 
@@ -123,6 +125,7 @@ class Transport:
                     return response
                 problem = refusal(self.url, what, response, response.content)
                 may_retry = response.status_code in (RETRY_STATUSES if repeatable else NOT_PROCESSED_STATUSES)
+                may_retry = may_retry and not isinstance(problem, RequestRefused)
                 retry_after = response.headers.get("retry-after")
             if not may_retry or attempt >= retry.attempts:
                 raise problem
@@ -189,6 +192,8 @@ def refusal(url: str, what: str, response: httpx.Response, body: bytes) -> Wqlab
     problem = _problem(response, body)
     if status in {400, 409, 413, 422}:
         return RequestRefused(what, problem)
+    if status == 429 and problem.type == QUOTA_PROBLEM:
+        return RequestRefused(what, problem, "see what is left with `wqlab quota`")
     if status == 401:
         return RequestRefused(what, problem, f"log in with `wqlab login {url}` or set WQLAB_TOKEN to a valid token")
     if status == 403:

@@ -21,6 +21,7 @@ PREFERRED_PORTS = {"api": 8750, "coordinator": 20408, "api-tls": 8443, "redis-tl
 PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
     *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
+    *("WQLAB_QUOTA_WAITING", "WQLAB_QUOTA_DEVICE_MINUTES", "WQLAB_QUOTA_BUILD_MINUTES", "WQLAB_QUOTA_BYTES"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that are passed to the lab's processes."""

@@ -75,6 +75,15 @@ class Settings(BaseSettings):
     health_checks: int = Field(default=3, ge=1)
     """Number of such health checks in a row after which the device is quarantined."""
 
+    quota_waiting: int = Field(default=20, ge=0)
+    """Most unfinished submissions of a submitter; 0: no limit. Maintainers and administrators have no quotas."""
+    quota_device_minutes: float = Field(default=1440.0, ge=0)
+    """Most device time of a submitter in 24 hours, in minutes; 0: no limit."""
+    quota_build_minutes: float = Field(default=240.0, ge=0)
+    """Most time of kernel builds for a submitter in 24 hours, in minutes; 0: no limit."""
+    quota_bytes: int = Field(default=20 << 30, ge=0)
+    """Most bytes that a submitter's submissions of 24 hours may store: series, kernels, raw output; 0: no limit."""
+
     artifact_limit: int = Field(default=4 << 30, gt=0)
     """Maximum size of an uploaded artifact, in bytes."""
     console_limit: int = Field(default=8 << 20, gt=0)

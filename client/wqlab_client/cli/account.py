@@ -1,4 +1,4 @@
-"""`wqlab login` and `config`: store and show the server and the API token."""
+"""`wqlab login`, `config` and `quota`: the server, the API token, and what is left of one's quotas."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import Annotated
 
 import typer
 
+from wqlab_contracts.api.quotes import QuotaName
+
 from .. import config
 from ..client import Client
+from ..display import utc_now
 from ..errors import UsageError
+from ..formatting import rough_duration
 from .session import JsonFlag, session_of
 
 
@@ -60,6 +64,37 @@ def show_config(context: typer.Context, as_json: JsonFlag = False) -> None:
     session.output.note(f"file: {session.config.path}" + ("" if session.config.path.is_file() else " (does not exist)"))
 
 
+_QUOTA_NAMES = {
+    QuotaName.SUBMISSIONS_WAITING: "unfinished submissions",
+    QuotaName.DEVICE_MINUTES: "device minutes in 24 h",
+    QuotaName.BUILD_MINUTES: "build minutes in 24 h",
+    QuotaName.BYTES: "MB stored in 24 h",
+}
+_QUOTA_UNITS = {QuotaName.BYTES: 1e6}
+
+
+def show_quota(context: typer.Context, as_json: JsonFlag = False) -> None:
+    """Show your quotas and what is left of them."""
+    session = session_of(context)
+    quotas = session.client.quotas()
+    if as_json:
+        session.output.document(quotas)
+        return
+    if not quotas:
+        session.output.note("you have no quotas")
+        return
+    now = utc_now()
+    rows = [
+        (
+            _QUOTA_NAMES[quota.name],
+            *(f"{value / _QUOTA_UNITS.get(quota.name, 1):.0f}" for value in (quota.used, quota.left, quota.limit)),
+            f"in {rough_duration((quota.available_at - now).total_seconds())}" if quota.available_at else "",
+        )
+        for quota in quotas
+    ]
+    session.output.table(("QUOTA", "USED", "LEFT", "LIMIT", "AVAILABLE AGAIN"), rows)
+
+
 def mask_token(token: str) -> str:
     """Shorten a token so that it can be recognized but not used."""
     return f"{token[:6]}..." if len(token) >= 20 else "..."
@@ -68,3 +103,4 @@ def mask_token(token: str) -> str:
 def register(app: typer.Typer) -> None:
     app.command("login")(login)
     app.command("config")(show_config)
+    app.command("quota")(show_quota)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from enum import StrEnum
 
-from pydantic import computed_field
+from pydantic import Field, computed_field
 
 from ..enums import Direction, Evidence, Scale
 from ..messages import Message
@@ -113,6 +113,31 @@ class TargetQuote(ComputedResource):
         return self.device_counts
 
 
+class QuotaName(StrEnum):
+    """What a quota limits."""
+
+    SUBMISSIONS_WAITING = "submissions_waiting"
+    """Submissions that are not finished."""
+    DEVICE_MINUTES = "device_minutes"
+    """Device time in 24 hours, with the estimated time of unfinished runs."""
+    BUILD_MINUTES = "build_minutes"
+    """Time of kernel builds in 24 hours."""
+    BYTES = "bytes"
+    """Bytes that the submissions of 24 hours have stored."""
+
+
+class Quota(Message):
+    """One quota of a submitter and how much of it is left."""
+
+    name: QuotaName
+    limit: float
+    used: float
+    left: float
+    """0 if the quota is exceeded; `create_submission` then answers 429."""
+    available_at: datetime | None = None
+    """When something is left again, if nothing is left now; null if something is, or if it cannot be estimated."""
+
+
 class Quote(Message):
     """Estimated cost and finish time of a submission."""
 
@@ -130,3 +155,5 @@ class Quote(Message):
     """End of the last target, when the report is available."""
     basis: QuoteBasis
     """Weakest basis of all estimates used."""
+    quotas: list[Quota] = Field(default_factory=list)
+    """Quotas of the submitter before this submission; empty for maintainers and administrators."""

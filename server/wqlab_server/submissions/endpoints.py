@@ -24,7 +24,7 @@ from ..http.sse import guarded, notifications_of
 from ..models import Submission
 from ..views.build import submission_summary, submission_view
 from ..views.load import primary_verdicts, submission_rows, target_summaries
-from . import queries, service
+from . import queries, quotas, service
 from .stream import events
 
 router = APIRouter(prefix="/submissions", tags=["submissions"], responses=documented(401, 403, 422, 429))
@@ -68,16 +68,19 @@ def create_submission(
     ] = None,
 ) -> SubmissionView:
     """Submit a series or a settings study. A refusal lists every mistake of the request."""
-    submission = _create(session, data, settings, body, principal.owner, key=idempotency_key)
+    submission = _create(session, data, settings, body, principal, key=idempotency_key)
     response.headers["Location"] = f"/api/v1/submissions/{submission.id}"
     return _view(session, submission)
 
 
 def _create(
-    session: Db, data: Data, settings: AppSettings, body: SubmissionRequest, owner: str, *, key: str | None
+    session: Db, data: Data, settings: AppSettings, body: SubmissionRequest, principal: Submitter, *, key: str | None
 ) -> Submission:
     def create() -> Submission:
-        return service.create(session, data.current(), settings, body, owner, idempotency_key=key)
+        limited = quotas.is_limited(principal)
+        return service.create(
+            session, data.current(), settings, body, principal.owner, idempotency_key=key, limited=limited
+        )
 
     try:
         with session.begin_nested():
@@ -183,7 +186,8 @@ def retry_submission(
     """Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
     not change; its builds that passed are reused."""
     _check_may_change(queries.get(session, submission_id), principal, "retry it")
-    created = service.retry(session, data.current(), settings, submission_id, principal.owner)
+    limited = quotas.is_limited(principal)
+    created = service.retry(session, data.current(), settings, submission_id, principal.owner, limited=limited)
     response.headers["Location"] = f"/api/v1/submissions/{created.id}"
     return _view(session, created)
 

@@ -24,6 +24,7 @@ from ..models import Apply, Run, Submission
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import emit
+from . import quotas
 from .state import check_transition
 from .validate import mistakes
 
@@ -45,11 +46,13 @@ def create(
     *,
     idempotency_key: str | None = None,
     retry_of: int | None = None,
+    limited: bool = False,
 ) -> Submission:
     """Create a submission with its apply queued and its runs waiting.
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
-    with every mistake of the request, or if the key was used for another request.
+    with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
+    owner is used up.
     """
     if idempotency_key is not None:
         known = session.scalar(
@@ -62,6 +65,8 @@ def create(
     found = mistakes(request, data, settings.local_git_path_list)
     if found:
         raise invalid(found)
+    if limited:
+        quotas.check(session, settings, owner)
     toolchain = data.recipes[request.recipe_for(data.device_types[request.targets[0].device_type])].toolchain
     submission = Submission(
         request=request,
@@ -193,16 +198,18 @@ def cancel(session: Session, submission_id: int) -> Submission:
     return submission
 
 
-def retry(session: Session, data: DataFolder, settings: Settings, submission_id: int, owner: str) -> Submission:
+def retry(
+    session: Session, data: DataFolder, settings: Settings, submission_id: int, owner: str, *, limited: bool = False
+) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
     The finished submission is not changed, so that its report stays valid. Raises ApiProblem 404 if there is none of
-    this id, and 409 if it is not finished.
+    this id, 409 if it is not finished, and with `limited` 429 if a quota of the owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
-    return create(session, data, settings, old.request, owner, retry_of=old.id)
+    return create(session, data, settings, old.request, owner, retry_of=old.id, limited=limited)
 
 
 def enter(session: Session, submission: Submission, state: SubmissionState) -> None:

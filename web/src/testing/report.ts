@@ -90,9 +90,13 @@ export function makeReport({
       created_at: "2026-03-14T15:00:00Z",
       finished_at: "2026-03-14T15:09:00Z",
       request: {
-        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" } },
+        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" }, mbox: null },
         tree: "linux-6.12",
         targets: [],
+        blocks: null,
+        priority: 50,
+        recipe: null,
+        backend: null,
       },
       apply: {
         state: "finished",

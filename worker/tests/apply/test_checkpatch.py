@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,21 @@ def test_checkpatch_that_does_not_end_well_is_reported(
     monkeypatch.setattr("wqlab_worker.apply.checkpatch._LIMITS", Limits(wall_s=3.0, log_bytes=MIB))
     checked = checkpatch(*tree_with(tmp_path, script))
     assert (len(checked.findings), checked.skipped) == (findings, skipped)
+
+
+@pytest.mark.parametrize(
+    ("bound", "value", "script", "skipped"),
+    [
+        ("TOTAL_S", 1.5, "sleep 1;", "checkpatch exceeded its limit of"),
+        ("TOTAL_OUTPUT_BYTES", MIB, "print 'x' x 2000000;", "checkpatch printed too much"),
+    ],
+)
+def test_time_and_output_are_limited_for_all_patches_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str, value: float, script: str, skipped: str
+) -> None:
+    monkeypatch.setattr(f"wqlab_worker.apply.checkpatch.{bound}", value)
+    tree, patches = tree_with(tmp_path, script)
+    started = time.monotonic()
+    checked = checkpatch(tree, patches * 20)
+    assert checked.skipped.startswith(skipped)
+    assert time.monotonic() - started < 15, "the other patches are not checked"

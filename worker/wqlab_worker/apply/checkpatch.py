@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 import re
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,6 +16,10 @@ from ..sandbox import MIB, Finished, Limits, Sandbox
 
 SCRIPT = "scripts/checkpatch.pl"
 FINDINGS_LIMIT = 500
+TOTAL_S = 600.0
+"""Longest time for all patches of a series: the queue of applies waits for it."""
+TOTAL_OUTPUT_BYTES = 16 * MIB
+"""Most output for all patches of a series."""
 _LIMITS = Limits(wall_s=300.0, log_bytes=4 * MIB, disk_bytes=MIB, processes=64)
 _FINDING = re.compile(r"^(ERROR|WARNING|CHECK):(?:[A-Z0-9_]+: )?\s*(.*)$")
 _PLACE = re.compile(r"^#\d+: (?:FILE: (.*?):?)?$")
@@ -35,18 +40,26 @@ class Checked:
 
 
 def checkpatch(tree: Path, patches: Sequence[Path]) -> Checked:
-    """Check all patches in order with the tree's checkpatch.pl."""
+    """Check all patches in order with the tree's checkpatch.pl, until TOTAL_S or TOTAL_OUTPUT_BYTES is reached."""
     if not (tree / SCRIPT).is_file():
         return Checked([], f"the base tree has no {SCRIPT}")
     findings: list[CheckpatchFinding] = []
     skipped = ""
+    deadline, output_left = time.monotonic() + TOTAL_S, TOTAL_OUTPUT_BYTES
     for number, patch in enumerate(patches, start=1):
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or output_left <= 0:
+            limit = f"{TOTAL_S:.0f} s" if left_s <= 0 else f"{TOTAL_OUTPUT_BYTES // MIB} MiB of output"
+            reason = f"checkpatch exceeded its limit of {limit} for all patches before patch {number} of {len(patches)}"
+            return Checked(findings[:FINDINGS_LIMIT], skipped or reason)
         log = io.BytesIO()
-        finished = Sandbox(read_only={"/src": tree, "/patch": patch}, limits=_LIMITS).run(
+        limits = replace(_LIMITS, wall_s=min(_LIMITS.wall_s, left_s), log_bytes=min(_LIMITS.log_bytes, output_left))
+        finished = Sandbox(read_only={"/src": tree, "/patch": patch}, limits=limits).run(
             ["perl", f"/src/{SCRIPT}", "--root=/src", "--no-summary", "--show-types", "--color=never", "/patch"],
             log=log,
             working_directory="/src",
         )
+        output_left -= len(log.getvalue())
         findings += parse(log.getvalue().decode(errors="replace"), patch.name)
         if reason := _incomplete(finished):
             skipped = skipped or f"{reason} on patch {number} of {len(patches)}"

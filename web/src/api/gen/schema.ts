@@ -489,6 +489,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/quota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Quotas
+         * @description The caller's quotas: limit, use, and what is left. Empty for maintainers and administrators, who have none.
+         */
+        get: operations["list_quotas"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/quotes": {
         parameters: {
             query?: never;
@@ -502,7 +522,7 @@ export interface paths {
          * Create Quote
          * @description Estimate what the same request to `create_submission` would cost and when it would be finished, in the lab's
          *     current state. Nothing is created or reserved. Mistakes of the request are listed in `errors`; only a body that
-         *     does not fit the schema is refused.
+         *     does not fit the schema is refused. `quotas` says what is left before this submission.
          */
         post: operations["create_quote"];
         delete?: never;
@@ -2960,6 +2980,27 @@ export interface components {
             waiting_for_kernels: number;
         };
         /**
+         * Quota
+         * @description One quota of a submitter and how much of it is left.
+         */
+        Quota: {
+            /** Available At */
+            available_at: string | null;
+            /** Left */
+            left: number;
+            /** Limit */
+            limit: number;
+            name: components["schemas"]["QuotaName"];
+            /** Used */
+            used: number;
+        };
+        /**
+         * QuotaName
+         * @description What a quota limits.
+         * @enum {string}
+         */
+        QuotaName: "submissions_waiting" | "device_minutes" | "build_minutes" | "bytes";
+        /**
          * Quote
          * @description Estimated cost and finish time of a submission.
          */
@@ -2980,6 +3021,8 @@ export interface components {
             ends_at: string | null;
             /** Errors */
             errors: components["schemas"]["QuoteMistake"][];
+            /** Quotas */
+            quotas: components["schemas"]["Quota"][];
             /** Starts At */
             starts_at: string | null;
             /** Targets */
@@ -5912,6 +5955,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["QueueView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_quotas: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quota"][];
                 };
             };
             /** @description Unauthorized */

@@ -46,11 +46,7 @@ function Backend({ lab }: { lab: LabView }) {
   const { pool } = lab;
   return (
     <>
-      {pool ? (
-        <LavaLink url={pool.url} version={pool.version ?? ""} />
-      ) : (
-        backendName(lab)
-      )}
+      {pool ? <LavaLink url={pool.url} version={pool.version ?? ""} /> : backendName(lab)}
       <span className={classes.note}>{lab.problem ? oneLine(lab.problem) : pool && devicesOf(pool)}</span>
     </>
   );

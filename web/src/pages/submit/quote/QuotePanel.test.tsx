@@ -37,6 +37,7 @@ const quote: Quote = {
   starts_at: "2126-01-01T00:00:02Z",
   ends_at: "2126-01-01T00:04:00Z",
   basis: "unknown",
+  quotas: [],
 };
 const request: SubmissionRequest = {
   series: null,
@@ -75,6 +76,17 @@ test("planned times are shown as upper bounds", async () => {
   const { container } = await renderPart(both(live({ quote: { ...quote, targets: [planned] } })));
   expect(text(container)).toContain("Device time≤ 4 min");
   expect(text(container)).toContain("Report by");
+});
+
+test("quotas show what is left and when a used-up one is available again", async () => {
+  const quotas: Quote["quotas"] = [
+    { name: "submissions_waiting", limit: 20, used: 3, left: 17, available_at: null },
+    { name: "build_minutes", limit: 240, used: 40.5, left: 199.5, available_at: null },
+    { name: "device_minutes", limit: 60, used: 61, left: 0, available_at: "2126-01-01T00:04:00Z" },
+  ];
+  const { container } = await renderPart(both(live({ quote: { ...quote, quotas } })));
+  expect(text(container)).toContain("Left of your quotas: 17 submissions at once, 199 min of builds.");
+  expect(text(container)).toContain("Your quota of device time of 24 hours is used up; available again");
 });
 
 test("a note shared by all targets is shown once", async () => {

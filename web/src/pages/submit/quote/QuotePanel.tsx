@@ -1,5 +1,13 @@
 import { useEffect, useRef } from "react";
-import type { DetectableEffect, Quote, QuoteBasis, SubmissionRequest, TargetQuote } from "@/api/types";
+import type {
+  DetectableEffect,
+  Quota,
+  QuotaName,
+  Quote,
+  QuoteBasis,
+  SubmissionRequest,
+  TargetQuote,
+} from "@/api/types";
 import { count, number } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
 import { oneLine } from "@/lib/words";
@@ -35,6 +43,7 @@ export function QuoteSummary({ live, request }: QuoteProps) {
       ) : quote ? (
         <div className={classes.content} data-stale={!current || undefined}>
           <Sums quote={quote} />
+          <Quotas quotas={quote.quotas} />
           {sharedNotes(quote).map(note => (
             <Note key={note} text={note} />
           ))}
@@ -104,6 +113,46 @@ function Sums({ quote }: { quote: Quote }) {
         </dd>
       </div>
     </dl>
+  );
+}
+
+const LEFT: Record<QuotaName, (left: number) => string> = {
+  submissions_waiting: left => `${count(left, "submission")} at once`,
+  device_minutes: left => `${number(Math.floor(left))} min of device time`,
+  build_minutes: left => `${number(Math.floor(left))} min of builds`,
+  bytes: left => `${number(Math.floor(left / 1e6))} MB`,
+};
+const SPENT: Record<QuotaName, string> = {
+  submissions_waiting: "unfinished submissions",
+  device_minutes: "device time of 24 hours",
+  build_minutes: "build time of 24 hours",
+  bytes: "stored bytes of 24 hours",
+};
+
+/** What is left of the user's quotas; maintainers and administrators have none. */
+function Quotas({ quotas }: { quotas: readonly Quota[] }) {
+  const left = quotas.filter(quota => quota.left > 0);
+  return (
+    <>
+      {quotas
+        .filter(quota => quota.left <= 0)
+        .map(quota => (
+          <p key={quota.name} className={classes.note}>
+            Your quota of {SPENT[quota.name]} is used up
+            {quota.available_at && (
+              <>
+                ; available again <RelativeTime at={quota.available_at} />
+              </>
+            )}
+            .
+          </p>
+        ))}
+      {left.length > 0 && (
+        <p className={classes.fine}>
+          Left of your quotas: {left.map(quota => LEFT[quota.name](quota.left)).join(", ")}.
+        </p>
+      )}
+    </>
   );
 }
 
