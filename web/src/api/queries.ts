@@ -19,8 +19,9 @@ export function makeQueryClient(): QueryClient {
         networkMode: "always",
         staleTime: 10_000,
         refetchOnWindowFocus: true,
-        // A rejected request would be rejected again.
-        retry: (failures, error) => !(error instanceof ApiError && error.status < 500) && failures < 2,
+        // A rejected request would be rejected again, except while other reports of the user are in progress (429).
+        retry: (failures, error) =>
+          !(error instanceof ApiError && error.status < 500 && error.status !== 429) && failures < 2,
       },
       mutations: { networkMode: "always", retry: false },
     },
