@@ -9,7 +9,8 @@ from wqlab_comparison import Stated, compare, conclude, summarise
 from wqlab_comparison.target import BootCount
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Verdict
-from wqlab_contracts.messages import Failure
+from wqlab_contracts.keys import describe_defect
+from wqlab_contracts.messages import Failure, StackFrame
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LOCKS = {"metric": "locks", "unit": "", "evidence": "mechanism", "direction": "lower_is_better"}
@@ -49,6 +50,17 @@ def finding(
 )
 def test_verdict_of_a_target_is_the_most_severe_significant_one(comparisons, verdict):
     assert conclude(comparisons).verdict is verdict
+
+
+@pytest.mark.parametrize(("caller", "verdict"), [("flush_all", Verdict.IMPROVEMENT), ("free_all", Verdict.FAILED)])
+def test_oops_of_the_baseline_excuses_only_the_same_call_trace(caller, verdict):
+    title = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+    findings = []
+    for arm, function, line in ((Arm.BASELINE, "flush_all", 20), (Arm.CANDIDATE, caller, 23)):
+        stack = [StackFrame(function=function, file="kernel/workqueue.c", line=line)]
+        defect = describe_defect(FindingKind.OOPS, title, stack)
+        findings.append(finding(arm, FindingKind.OOPS, title=title).model_copy(update={"defect": defect}))
+    assert conclude([FEWER], findings).verdict is verdict
 
 
 def test_headline_contains_the_figures():

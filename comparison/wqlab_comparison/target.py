@@ -166,7 +166,7 @@ def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm =
 
 def _finding_key(finding: FindingView) -> tuple[FindingKind, str]:
     """Return a key that is equal for the same defect. A stall hits any running task, so only its kind is compared."""
-    return finding.kind, "" if finding.kind in _STALLS else defect_key(finding.title)
+    return finding.kind, "" if finding.kind in _STALLS else defect_key(finding.defect or finding.title)
 
 
 def _only_baseline(findings: Sequence[FindingView]) -> bool:

@@ -2,7 +2,9 @@
 
 import pytest
 
-from wqlab_contracts.keys import build_key, defect_key, fragment_names, in_merge_order
+from wqlab_contracts.enums import FindingKind
+from wqlab_contracts.keys import build_key, defect_key, describe_defect, fragment_names, in_merge_order
+from wqlab_contracts.messages import StackFrame
 from wqlab_contracts.specs import KernelRecipe
 
 RECIPE = KernelRecipe(
@@ -73,3 +75,33 @@ def test_defect_key_masks_what_varies_between_boots() -> None:
     first = defect_key("WARNING: CPU: 0 PID: 12 at kernel/a.c:10 a+0x1/0x20")
     assert first == defect_key("WARNING: CPU: 3 PID: 99 at kernel/a.c:12 a+0x4/0x24")
     assert first != defect_key("WARNING: CPU: 0 PID: 12 at kernel/a.c:10 b+0x1/0x20")
+
+
+def frame(function: str, line: int, file: str = "kernel/workqueue.c", offset: int = 16) -> StackFrame:
+    return StackFrame(function=function, offset=offset, file=file, line=line)
+
+
+NULL = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+STACK = [frame("list_add", 88, "include/linux/list.h").model_copy(update={"inlined": True}), frame("a", 10)]
+
+
+def test_oopses_are_the_same_by_functions_and_lines() -> None:
+    first = describe_defect(FindingKind.OOPS, NULL, [*STACK, frame("b", 20)])
+    other_offset = [*STACK[:1], frame("a", 10, offset=24), frame("b", 20)]
+    assert first == describe_defect(FindingKind.OOPS, NULL.replace("0008", "0ff8"), other_offset)
+    for stack in ([*STACK, frame("b", 21)], [*STACK, frame("c", 20)], STACK):
+        assert first != describe_defect(FindingKind.OOPS, NULL, stack)
+
+
+def test_defect_of_other_report_is_its_title() -> None:
+    title = "WARNING: CPU: 3 PID: 71 at lib/refcount.c:28 refcount_warn_saturate+0xbe/0x110"
+    assert describe_defect(FindingKind.WARNING, title, STACK) == describe_defect(FindingKind.WARNING, title)
+
+
+def test_defect_key_compares_kernels_by_function() -> None:
+    base = describe_defect(FindingKind.OOPS, NULL, [frame("a", 10), frame("b.isra.0", 20)])
+    moved = describe_defect(FindingKind.OOPS, NULL, [frame("a", 13), frame("b", 23)])
+    undecoded = describe_defect(FindingKind.OOPS, NULL, [StackFrame(function="a"), StackFrame(function="b")])
+    other = describe_defect(FindingKind.OOPS, NULL, [frame("a", 10), frame("c", 20)])
+    assert base != moved
+    assert defect_key(base) == defect_key(moved) == defect_key(undecoded) != defect_key(other)

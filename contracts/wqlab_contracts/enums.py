@@ -253,6 +253,8 @@ class ArtifactKind(StrEnum):
     METADATA = "metadata"
     CONSOLE = "console"
     RAW_OUTPUT = "raw_output"
+    SOURCES = "sources"
+    """Of a build: zip archive of the source files that were compiled into vmlinux."""
     WORKQUEUE_LAYOUT = "workqueue_layout"
     """Of a build: offsets of the workqueue counters in the kernel's memory."""
     WORKQUEUE_SERIES = "workqueue_series"

@@ -3,12 +3,17 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
+from .enums import FindingKind
+from .messages.base import StackFrame
 from .specs import CpuArch, KernelRecipe
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
+_PLACE = re.compile(r"@[^ @]*:\d+")
+_COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
+_FAULTS = {FindingKind.OOPS, FindingKind.BUG, FindingKind.PANIC}
 
 
 def build_key(  # noqa: PLR0917 - the inputs of a build
@@ -59,10 +64,30 @@ def in_merge_order(recipe: KernelRecipe, arch: CpuArch, fragments: Mapping[str, 
     return [(name, fragments[name]) for name in order if name in fragments]
 
 
-def defect_key(text: str) -> str:
-    """Return a report title or failure summary with everything masked that varies between boots of one defect.
+def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] = ()) -> str:
+    """Describe the defect of a kernel report, equal for two reports of one kernel about the same defect.
 
-    Masked are addresses, CPUs, PIDs, times, and line numbers, which a series moves. Worker, server and comparison use
-    this one definition of the same defect.
+    Oopses, BUGs and panics are the same if the functions of their call traces and the lines of their source are; titles
+    of other reports name their place. Left out are addresses, offsets, CPUs, PIDs, times and inlined functions.
     """
+    text = f"{kind.value}: {_masked(title)}"
+    if kind not in _FAULTS or not stack:
+        return text
+    return f"{text} in {' < '.join(_place(frame) for frame in stack if not frame.inlined)}"
+
+
+def _place(frame: StackFrame) -> str:
+    return f"{frame.function}@{frame.file}:{frame.line}" if frame.file else frame.function
+
+
+def defect_key(text: str) -> str:
+    """Return a defect, report title or failure summary with everything masked that varies between kernels and boots.
+
+    Masked are addresses, CPUs, PIDs, times, places in the source, which a series moves, and suffixes that a compiler
+    adds to the names of functions. Worker, server and comparison use this one definition of the same defect.
+    """
+    return _masked(_COMPILER_SUFFIX.sub("", _PLACE.sub("", text)))
+
+
+def _masked(text: str) -> str:
     return _VARYING.sub("#", text)

@@ -7,7 +7,7 @@ from datetime import datetime
 from pydantic import Field
 
 from ..enums import Arm, BootState, FindingKind, JobState, Outcome, RunPurpose
-from ..messages import Failure, MeasuredTopology, Message
+from ..messages import Failure, MeasuredTopology, Message, StackFrame
 
 
 class FindingView(Message):
@@ -21,6 +21,10 @@ class FindingView(Message):
     excerpt: str
     console_offset: int
     fatal: bool
+    stack: list[StackFrame] = Field(default_factory=list)
+    """Call trace, innermost function first, with the lines of the source if the debug information tells them."""
+    defect: str = ""
+    """Description that is equal for reports of one kernel about the same defect."""
 
 
 class BootView(Message):

@@ -4,7 +4,7 @@ Each worker request carries the claim's `fence`. The server refuses a stale fenc
 """
 
 from .apply import ApplyJob, ApplyResult, CheckpatchFinding, PatchSummary, Source
-from .base import EXCERPT_LIMIT, Artifact, Failure, GitObject, Message, Sha256
+from .base import EXCERPT_LIMIT, STACK_LIMIT, Artifact, Failure, GitObject, Message, Sha256, StackFrame
 from .build import BuildJob, BuildResult, CompilerWarning
 from .claims import (
     ApplyClaim,
@@ -45,6 +45,7 @@ from .submission import Event, GitSeries, MboxSeries, Series, Target, normalised
 __all__ = [
     "EXCERPT_LIMIT",
     "NOT_MEASURED",
+    "STACK_LIMIT",
     "ApplyClaim",
     "ApplyJob",
     "ApplyResult",
@@ -96,6 +97,7 @@ __all__ = [
     "Series",
     "Sha256",
     "Source",
+    "StackFrame",
     "Target",
     "Unsupported",
     "normalised_subject",

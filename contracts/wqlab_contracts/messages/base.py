@@ -14,6 +14,9 @@ GitObject = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 EXCERPT_LIMIT = 16_384
 """Maximum length (characters) of a log excerpt in a message; the whole log is an artifact."""
 
+STACK_LIMIT = 100
+"""Maximum number of frames in a message."""
+
 
 class Message(BaseModel):
     """Base of all messages: immutable, without unknown fields.
@@ -51,6 +54,21 @@ class Artifact(Message):
     name: str = Field(max_length=200)
 
 
+class StackFrame(Message):
+    """One function of a kernel's call trace."""
+
+    function: str = Field(max_length=200)
+    offset: int = Field(default=0, ge=0)
+    """Bytes from the beginning of the function; of an inlined function, those of the function that contains it."""
+    file: str = Field(default="", max_length=300)
+    """Path in the source tree; empty if the debug information does not tell it."""
+    line: int = Field(default=0, ge=0)
+    source: str = Field(default="", max_length=200)
+    """That line of the source, without indentation and control characters; empty if it is not available."""
+    inlined: bool = False
+    """True if the compiler inlined the function into that of the next frame."""
+
+
 class Failure(Message):
     """Reason of a failure, with advice for the user."""
 
@@ -61,6 +79,11 @@ class Failure(Message):
     of_variant: bool = False
     """True for an infrastructure failure that the kernel under test may have caused: it was seen through the device,
     for example as a broken SSH connection. False for failures that the lab knows to be its own."""
+    stack: list[StackFrame] = Field(default_factory=list, max_length=STACK_LIMIT)
+    """Call trace of a kernel report, innermost function first; empty for other failures."""
+    defect: str = ""
+    """Description that is equal for failures of one kernel by the same defect (`keys.describe_defect`); empty if the
+    kernel reported nothing."""
 
     @property
     def counts_against_arm(self) -> bool:

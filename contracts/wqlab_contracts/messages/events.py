@@ -10,7 +10,7 @@ from pydantic import Field
 
 from ..enums import Arm, DeviceStep, FindingKind, Outcome, StepOutcome
 from ..specs import LastLevel
-from .base import Failure, Message
+from .base import STACK_LIMIT, Failure, Message, StackFrame
 
 
 class BootKey(Message):
@@ -124,6 +124,10 @@ class Finding(Message):
     console_offset: int
     """Byte offset of the excerpt in the boot's console log."""
     fatal: bool
+    stack: list[StackFrame] = Field(default_factory=list, max_length=STACK_LIMIT)
+    """Call trace, innermost function first."""
+    defect: str = ""
+    """Description that is equal for reports of one kernel about the same defect (`keys.describe_defect`)."""
 
 
 class BootFinished(Message):

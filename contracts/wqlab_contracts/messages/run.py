@@ -36,6 +36,12 @@ class Kernel(Message):
     """Tar of the kernel's installed modules, if the plan needs one of them."""
     workqueue_layout: Artifact | None = None
     """Offsets of the workqueue counters in the kernel's memory; null for older builds, which lack them."""
+    recipe: str = ""
+    """Name of the recipe; empty if the server is older."""
+    vmlinux: Artifact | None = None
+    """Kernel with debug information, to decode the addresses of its reports."""
+    sources: Artifact | None = None
+    """Zip archive of the source files of vmlinux; null for older builds, which lack it."""
 
 
 class BlockPlan(Message):

@@ -7,12 +7,14 @@ from sqlalchemy import func, select
 
 from wqlab_contracts.celery_names import ADVANCE
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome
-from wqlab_contracts.messages import BlockFinished, BootKey, Finding, RunResult
+from wqlab_contracts.messages import BlockFinished, BootKey, Finding, RunResult, StackFrame
 from wqlab_server.models import BlockAttempt, Boot, Event, Sample
 
 from ..support.lab import NOW, LabUnderTest, RunSession, passing_run, results
 
 pytestmark = pytest.mark.integration
+
+STACK = [StackFrame(function="flush_one", offset=8, file="kernel/workqueue.c", line=7, source="poke(where);")]
 
 
 def test_block_with_a_wrong_build_id_is_discarded(lab: LabUnderTest) -> None:
@@ -44,7 +46,7 @@ def test_fatal_finding_after_the_last_sample_discards_the_block(lab: LabUnderTes
         run.send(
             Finding(
                 at=NOW, boot=late, kind=FindingKind.OOPS, title="NULL pointer", excerpt="BUG: NULL pointer",
-                console_offset=9, fatal=True,
+                console_offset=9, fatal=True, stack=STACK, defect="oops: NULL pointer in flush_one",
             ),
             BlockFinished(at=NOW, block=plan.block, attempt=0),
         )  # fmt: skip
@@ -58,6 +60,7 @@ def test_fatal_finding_after_the_last_sample_discards_the_block(lab: LabUnderTes
         late = session.scalars(select(BlockAttempt).where(BlockAttempt.block == 0, BlockAttempt.attempt == 0)).one()
         assert (late.finished, late.arm) == (False, Arm.BASELINE)
         assert late.failure is not None and late.failure.kind is ErrorKind.KERNEL
+        assert (late.failure.stack, late.failure.defect) == (STACK, "oops: NULL pointer in flush_one")
 
 
 def test_nul_byte_from_a_device_does_not_block_its_run(lab: LabUnderTest, run: RunSession) -> None:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from wqlab_contracts.enums import ErrorKind, Outcome, RunPurpose
-from wqlab_contracts.messages import Failure, RunResult
+from wqlab_contracts.enums import ErrorKind, FindingKind, Outcome, RunPurpose
+from wqlab_contracts.keys import describe_defect
+from wqlab_contracts.messages import Failure, RunResult, StackFrame
 from wqlab_server.jobs.state import Ended, Retry
 from wqlab_server.runs.state import decide_run
 
@@ -110,3 +111,18 @@ def test_failure_without_a_reason_is_infrastructure() -> None:
     decision = judge(RunResult(outcome=Outcome.FAILED))
     assert isinstance(decision, Retry)
     assert decision.failure.kind is ErrorKind.INFRASTRUCTURE
+
+
+def null_dereference(*functions: str, line: int) -> Failure:
+    title = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+    stack = [StackFrame(function=name, file="kernel/workqueue.c", line=line) for name in functions]
+    defect = describe_defect(FindingKind.OOPS, title, stack)
+    return Failure(kind=ErrorKind.KERNEL, summary=f"oops: {title}", stack=stack, defect=defect)
+
+
+def test_oopses_of_both_kernels_are_compared_by_call_trace() -> None:
+    candidate = null_dereference("flush_one", "flush_all", line=20)
+    result = RunResult(outcome=Outcome.FAILED, failure=candidate)
+    assert judge(result, [null_dereference("free_one", "free_all", line=20)]) == Ended(Outcome.FAILED, candidate)
+    same = judge(result, [null_dereference("flush_one", "flush_all", line=17)], attempts=3)
+    assert same.failure and same.failure.kind is ErrorKind.INFRASTRUCTURE, "the series moved the lines"

@@ -24,6 +24,7 @@ from wqlab_contracts.messages import (
     LavaPool,
     MeasuredTopology,
     Source,
+    StackFrame,
 )
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
@@ -111,6 +112,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, dict[str, str]],
             dict[str, Any],
             list[CheckStep],
+            list[StackFrame],
             list[list[enums.Arm]],
         )
     },

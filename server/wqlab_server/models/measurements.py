@@ -9,6 +9,7 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.enums import Arm, FindingKind, Question, Role, Verdict
+from wqlab_contracts.messages import StackFrame
 
 from .base import Base
 
@@ -43,6 +44,8 @@ class Finding(Base):
     excerpt: Mapped[str]
     console_offset: Mapped[int] = mapped_column(BigInteger)
     fatal: Mapped[bool]
+    stack: Mapped[list[StackFrame]] = mapped_column(server_default="[]")
+    defect: Mapped[str] = mapped_column(server_default="")
     at: Mapped[datetime]
 
 

@@ -138,6 +138,8 @@ def _finding(session: Session, run: Run, event: Finding) -> None:
             excerpt=event.excerpt,
             console_offset=event.console_offset,
             fatal=event.fatal,
+            stack=event.stack,
+            defect=event.defect,
             at=event.at,
         )
         .on_conflict_do_nothing()
@@ -178,7 +180,13 @@ def _block_finished(session: Session, run: Run, event: BlockFinished) -> None:
     )
     if fatal is not None:  # found after the boot's last script, too late for the worker to act on
         arm = next(boot.arm for boot in boots if boot.id == fatal.boot_id)
-        failure = Failure(kind=ErrorKind.KERNEL, summary=f"{fatal.kind}: {fatal.title}", excerpt=fatal.excerpt)
+        failure = Failure(
+            kind=ErrorKind.KERNEL,
+            summary=f"{fatal.kind}: {fatal.title}",
+            excerpt=fatal.excerpt,
+            stack=fatal.stack,
+            defect=fatal.defect,
+        )
         record_block_attempt(session, run, event.block, event.attempt, finished=False, arm=arm, failure=failure)
         return
     if mismatch := _mismatch(session, run, run.blocks[event.block], boots):

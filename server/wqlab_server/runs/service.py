@@ -120,6 +120,9 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
             image=_required(artifacts, ArtifactKind.KERNEL, build_id),
             figures=build.recipe.figures,
             workqueue_layout=artifacts.get(ArtifactKind.WORKQUEUE_LAYOUT),
+            recipe=build.recipe.name,
+            vmlinux=artifacts.get(ArtifactKind.VMLINUX),
+            sources=artifacts.get(ArtifactKind.SOURCES),
         )
         if run.plan.modules:
             kernels[arm] = _with_modules(kernels[arm], result, run.plan.modules)

@@ -52,5 +52,9 @@ def decide_run(
 
 
 def _is_among(failure: Failure, others: Collection[Failure]) -> bool:
-    """Return True if one of `others` is the same defect."""
-    return defect_key(failure.summary) in {defect_key(other.summary) for other in others}
+    """Return True if one of `others` is the same defect, in another kernel: oopses with the same call trace."""
+    return _key(failure) in {_key(other) for other in others}
+
+
+def _key(failure: Failure) -> str:
+    return defect_key(failure.defect or failure.summary)

@@ -287,6 +287,8 @@ def finding_view(row: models.Finding, boot: models.Boot) -> FindingView:
         excerpt=row.excerpt,
         console_offset=row.console_offset,
         fatal=row.fatal,
+        stack=row.stack,
+        defect=row.defect,
     )
 
 

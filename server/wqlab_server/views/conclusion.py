@@ -63,4 +63,6 @@ def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:
     if run_failure is not None and not conclusion.accused:
         return None
     excerpt = "\n\n".join(each.excerpt for each in conclusion.accused if each.excerpt)
-    return make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt)
+    failure = make_failure(ErrorKind.KERNEL, conclusion.headline, excerpt=excerpt)
+    quoted = next((each for each in findings_of(rows) if each.excerpt and each.excerpt == excerpt), None)
+    return failure.model_copy(update={"stack": quoted.stack, "defect": quoted.defect}) if quoted else failure

@@ -115,7 +115,7 @@ def test_image_swapped_in_the_artifact_store_is_not_booted(swaps: Swaps) -> None
     swaps.swap(swaps.store)
     job = swaps.lab.job([[Arm.CANDIDATE]], run_id=201)
     claim = RunClaim(job=job, fence=1, expires_in_s=500, completed_blocks=[])
-    result = run_claimed(claim, JobRef("runs", 201, 1), swaps.server, swaps.backend(), Stop())
+    result = run_claimed(claim, JobRef("runs", 201, 1), swaps.server, swaps.backend(), Stop(), fetch=swaps.fetch)
     failure = lab_failure(result)
     assert f"not {swaps.sha256}" in failure.summary
     assert "artifact store was changed" in failure.advice

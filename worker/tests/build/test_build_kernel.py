@@ -33,7 +33,7 @@ def test_build_produces_all_files_of_a_run(base: Source, workspace: Workspace, b
     folder = build_folder(workspace, job.key)
     assert {path.name for path in folder.iterdir()} == {
         *("kernel", "vmlinux", "System.map", "config", "build.log", "metadata.json", "modules.tar", "result.json"),
-        "workqueue-layout.json",
+        *("workqueue-layout.json", "sources.zip"),
     }
     assert {artifact.kind for artifact in result.artifacts} >= {
         *(ArtifactKind.KERNEL, ArtifactKind.VMLINUX, ArtifactKind.SYSTEM_MAP, ArtifactKind.CONFIG),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import httpx
 import pytest
 
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.messages import BuildResult, Failure, Progress, RunClaim, RunJob, RunResult
+from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunClaim, RunJob, RunResult
 from wqlab_worker.claims.heartbeats import Stop
 from wqlab_worker.claims.jobs import ProgressReporter, Stopped, finish, run_claimed
 from wqlab_worker.claims.server import JobRef, ServerRefused
@@ -27,6 +28,10 @@ def test_progress_stops_canceled_job_and_survives_outage() -> None:
     stop.request(Failure(kind=ErrorKind.CANCELED, summary="canceled"))
     with pytest.raises(Stopped):
         report("compiling", 2, 10)
+
+
+def no_artifacts(artifact: Artifact) -> Path:
+    raise FileNotFoundError(artifact.name)
 
 
 class _Backend:
@@ -46,7 +51,7 @@ def test_claimed_run_executes_remaining_blocks() -> None:
         emit.event(event(1))  # type: ignore[attr-defined]
         return RunResult(outcome=Outcome.PASSED)
 
-    result = run_claimed(claim(run_job(), [0]), REF, server(lab), _Backend(work), Stop())
+    result = run_claimed(claim(run_job(), [0]), REF, server(lab), _Backend(work), Stop(), fetch=no_artifacts)
     assert result.outcome is Outcome.PASSED
     assert lab.blocks == [1], "all events arrive before the result"
 
@@ -55,7 +60,7 @@ def test_worker_error_is_an_infrastructure_failure() -> None:
     def work(*_: object) -> RunResult:
         raise RuntimeError("disk full")
 
-    result = run_claimed(claim(run_job(), []), REF, server(FakeLab()), _Backend(work), Stop())
+    result = run_claimed(claim(run_job(), []), REF, server(FakeLab()), _Backend(work), Stop(), fetch=no_artifacts)
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "disk full" in result.failure.summary
 
@@ -72,7 +77,7 @@ def test_refused_event_stops_the_run() -> None:
         assert cancel.failure
         return RunResult(outcome=Outcome.FAILED, failure=cancel.failure)
 
-    result = run_claimed(claim(run_job(), []), REF, server(lab), _Backend(work), stop)
+    result = run_claimed(claim(run_job(), []), REF, server(lab), _Backend(work), stop, fetch=no_artifacts)
     assert result.failure and "refused" in result.failure.summary
 
 

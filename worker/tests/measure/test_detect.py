@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.messages import EXCERPT_LIMIT
-from wqlab_worker.measure.detect import LINE_LIMIT, ConsoleEvent, Detector, Ready, Report, signature
+from wqlab_worker.measure.detect import LINE_LIMIT, ConsoleEvent, Detector, Ready, Report
 
 PANIC = b"""\
 [    1.204312] VFS: Unable to mount root fs on unknown-block(0,0)\r
@@ -331,8 +331,15 @@ def test_arbitrary_bytes_do_not_raise(data: bytes) -> None:
     assert any(report.kind is FindingKind.PANIC for report in reports(data + b"\n", PANIC))
 
 
-def test_equal_failures_have_equal_signatures() -> None:
+def test_reports_of_one_defect_have_equal_descriptions() -> None:
     first, second = reports(SOFT)[0], reports(SOFT.replace(b"CPU#1 stuck for 26s", b"CPU#7 stuck for 31s"))[0]
-    assert signature(first.kind, first.title) == signature(second.kind, second.title)
-    oops = reports(OOPS)[0]
-    assert signature(oops.kind, oops.title) != signature(first.kind, first.title)
+    assert first.defect == second.defect
+    assert reports(OOPS)[0].defect != first.defect
+
+
+def test_oopses_with_other_call_traces_are_other_defects() -> None:
+    first = reports(OOPS)[0]
+    moved = OOPS.replace(b"CPU: 1", b"CPU: 7").replace(b"PID: 117", b"PID: 9").replace(b"0x84/", b"0x88/")
+    assert reports(moved)[0].defect == first.defect
+    assert reports(OOPS.replace(b"__flush_workqueue", b"drain_workqueue"))[0].defect != first.defect
+    assert [frame.function for frame in first.stack] == ["flush_workqueue_prep_pwqs", "__flush_workqueue"]

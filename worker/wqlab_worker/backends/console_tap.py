@@ -216,5 +216,7 @@ class ConsoleTap:
                 excerpt=shorten(report.excerpt),
                 console_offset=report.offset,
                 fatal=report.fatal,
+                stack=report.stack,
+                defect=report.defect,
             )
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from wqlab_contracts.enums import DeviceStep, ErrorKind
 from wqlab_contracts.messages import DeviceFacts, Failure, Kernel
 
-from ..measure.detect import Report, signature
+from ..measure.detect import Report
 from ..measure.device_interface import DeviceFailure
 from . import condition_commands, probe
 from .condition_commands import ConditionResult
@@ -30,9 +30,13 @@ def infrastructure_failure(
 
 def kernel_failure(report: Report) -> DeviceFailure:
     failure = Failure(
-        kind=ErrorKind.KERNEL, summary=f"{report.kind.value}: {report.title}"[:500], excerpt=report.excerpt
+        kind=ErrorKind.KERNEL,
+        summary=f"{report.kind.value}: {report.title}"[:500],
+        excerpt=report.excerpt,
+        stack=report.stack,
+        defect=report.defect,
     )
-    return DeviceFailure(failure, signature=signature(report.kind, report.title))
+    return DeviceFailure(failure, signature=report.defect)
 
 
 def verify_variant(

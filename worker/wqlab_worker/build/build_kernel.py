@@ -6,6 +6,7 @@ import re
 import shutil
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from ..limits import GIB, Limits, Stop
 from ..sandbox import TOOLS, Finished, Sandbox, interpreter
 from ..volume import Volume, file_limit, open_volume_unless_watched
 from ..workspace import Progress, Workspace, collect, free_bytes, no_progress
-from . import build_log, kconfig, objects, workqueue_offsets
+from . import build_log, kconfig, objects, source_archive, workqueue_offsets
 from .build_id import read_build_id
 from .content_digest import content_digest
 from .kept_builds import add_missing_parts, build_folder, finished_build, products
@@ -123,9 +124,12 @@ class _Build:
             try:
                 self._check_finished(finished, lines)
                 self._report_modules()
-                modules = build_modules(
-                    self.job, sandbox, self.places[MODULES], folder / "result", self._report_modules
-                )
+                with ThreadPoolExecutor(1) as beside:
+                    packed = beside.submit(source_archive.pack, sandbox)
+                    modules = build_modules(
+                        self.job, sandbox, self.places[MODULES], folder / "result", self._report_modules
+                    )
+                    packed.result()
                 result = self._collect(folder, lines, modules, time.monotonic() - started)
             except JobError as error:
                 return self._failed(folder, lines, error.failure, time.monotonic() - started)

@@ -13,7 +13,7 @@ from wqlab_contracts.specs import CpuArch
 
 from ..sandbox import GIB
 from ..workspace import Workspace, has_hash
-from . import workqueue_offsets
+from . import source_archive, workqueue_offsets
 from .content_digest import content_digest
 from .reproduce import BUILD, OUT
 
@@ -47,6 +47,9 @@ def products(arch: CpuArch) -> list[Product]:
         Product(BUILD, ".config", ArtifactKind.CONFIG, "config", 4 << 20),
         Product(OUT, "metadata.json", ArtifactKind.METADATA, "metadata.json", 4 << 20),
         Product(OUT, "modules.tar", ArtifactKind.MODULES, "modules.tar", GIB, required=False),
+        Product(
+            OUT, source_archive.NAME, ArtifactKind.SOURCES, source_archive.NAME, source_archive.LIMIT, required=False
+        ),
     ]
 
 

@@ -40,6 +40,7 @@ from ..backends.labgrid import LabgridBackend
 from ..backends.lava import LavaBackend
 from ..build.modules import files_for_kernel
 from ..settings import Settings
+from ..stacks.decoding_sink import DecodingSink
 from ..workspace import Workspace
 from .event_sink import ServerEventSink
 from .heartbeats import Heartbeats, Stop, lease_lost
@@ -190,7 +191,7 @@ def run(id_: int, settings: Settings) -> None:
     stop = Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
         fetch = partial(server.fetch, folder=settings.fetched)
-        result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop)
+        result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop, fetch=fetch)
         finish(server.finish_run, ref, result)
 
 
@@ -231,13 +232,19 @@ def golden_images(state: Path, arch: CpuArch) -> dict[str, Path]:
     return {"kernel": Path(files["kernel"]), "ramdisk": Path(files["rootfs"])} if files else {}
 
 
-def run_claimed(claim: RunClaim, ref: JobRef, server: Server, backend: Backend, stop: Stop) -> RunResult:
-    """Run the remaining blocks. If the result is PASSED, the server has all events and console output of the run."""
+def run_claimed(
+    claim: RunClaim, ref: JobRef, server: Server, backend: Backend, stop: Stop, *, fetch: Callable[[Artifact], Path]
+) -> RunResult:
+    """Run the remaining blocks. If the result is PASSED, the server has all events and console output of the run.
+
+    `fetch` returns the path of an artifact on this machine, after checking its hash.
+    """
     remaining = [plan for plan in claim.job.blocks if plan.block not in claim.completed_blocks]
     sink = ServerEventSink(server, ref, on_refused=lambda error: stop.request(_refused_failure(ref, error)))
-    emit = _RunEventSink(sink, server, ref)
+    uploads = _RunEventSink(sink, server, ref)
+    emit = DecodingSink(uploads, claim.job.kernels, fetch, stop)
     try:
-        result = backend.execute(claim.job, remaining, emit, stop)
+        result = emit.finish(backend.execute(claim.job, remaining, emit, stop))
         if not sink.flush(DELIVERY_S) and result.outcome is Outcome.PASSED:
             failure = lease_lost("the server did not accept all events of the run")
             result = RunResult(outcome=Outcome.FAILED, failure=failure)
@@ -246,6 +253,7 @@ def run_claimed(claim: RunClaim, ref: JobRef, server: Server, backend: Backend, 
         result = RunResult(outcome=_outcome(failure), failure=failure)
     finally:
         emit.close()
+        uploads.close()
         sink.close()
     return result
 

@@ -13,8 +13,10 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from wqlab_contracts.enums import FindingKind
-from wqlab_contracts.keys import defect_key
-from wqlab_contracts.messages import EXCERPT_LIMIT
+from wqlab_contracts.keys import describe_defect
+from wqlab_contracts.messages import EXCERPT_LIMIT, StackFrame
+
+from ..stacks.call_trace import stack_frames
 
 LINE_LIMIT = 8192
 """Longest line in bytes; longer ones are cut, so that garbage without line ends cannot fill the memory."""
@@ -98,6 +100,16 @@ class Report:
     excerpt: str
     offset: int
     fatal: bool
+
+    @property
+    def stack(self) -> list[StackFrame]:
+        """Call trace, innermost function first, without source lines."""
+        return stack_frames(self.excerpt)
+
+    @property
+    def defect(self) -> str:
+        """Description that is equal for two reports of one kernel about the same defect."""
+        return describe_defect(self.kind, self.title, self.stack)
 
 
 @dataclass(frozen=True)
@@ -271,8 +283,3 @@ def _classify(message: str) -> tuple[_Rule | None, str]:
         if match := rule.pattern.search(message):
             return rule, match.group(0).strip()
     return None, ""
-
-
-def signature(kind: FindingKind, title: str) -> str:
-    """Return a signature that is equal for two reports of the same defect."""
-    return f"{kind.value}: {defect_key(title)}"

@@ -1292,7 +1292,7 @@ export interface components {
          * @description Kind of an artifact.
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "workqueue_layout" | "workqueue_series";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series";
         /**
          * AttemptView
          * @description A failed attempt of an apply, build or run; the report lists all of them.
@@ -2250,6 +2250,11 @@ export interface components {
              */
             advice: string;
             /**
+             * Defect
+             * @default
+             */
+            defect: string;
+            /**
              * Excerpt
              * @default
              */
@@ -2352,11 +2357,18 @@ export interface components {
             block: number;
             /** Console Offset */
             console_offset: number;
+            /**
+             * Defect
+             * @default
+             */
+            defect: string;
             /** Excerpt */
             excerpt: string;
             /** Fatal */
             fatal: boolean;
             kind: components["schemas"]["FindingKind"];
+            /** Stack */
+            stack: components["schemas"]["StackFrame"][];
             /** Title */
             title: string;
         };
@@ -3472,6 +3484,39 @@ export interface components {
          * @enum {string}
          */
         Sort: "newest" | "oldest" | "ended" | "priority" | "title" | "owner" | "tree";
+        /**
+         * StackFrame
+         * @description One function of a kernel's call trace.
+         */
+        StackFrame: {
+            /**
+             * File
+             * @default
+             */
+            file: string;
+            /** Function */
+            function: string;
+            /**
+             * Inlined
+             * @default false
+             */
+            inlined: boolean;
+            /**
+             * Line
+             * @default 0
+             */
+            line: number;
+            /**
+             * Offset
+             * @default 0
+             */
+            offset: number;
+            /**
+             * Source
+             * @default
+             */
+            source: string;
+        };
         /**
          * StepOutcome
          * @description Result of a step of a device check.
