@@ -63,6 +63,13 @@ def test_oops_of_the_baseline_excuses_only_the_same_call_trace(caller, verdict):
     assert conclude([FEWER], findings).verdict is verdict
 
 
+def test_panic_after_an_oops_is_no_failure_of_its_own():
+    oops = finding(kind=FindingKind.OOPS, title="BUG: kernel NULL pointer dereference, address: 8")
+    headline = conclude([FEWER], [oops, finding(), finding(attempt=1)]).headline
+    assert headline.startswith("the candidate showed oops in 1 boot: BUG")
+    assert "the candidate showed panic in 1 boot" in headline, "the panic of another boot"
+
+
 def test_headline_contains_the_figures():
     assert conclude([FEWER]).headline == "locks falls from 33 to 3, the same in every boot (n=3)"
     assert conclude([FEWER, UNSURE]).headline.startswith("fewer: locks falls from 33 to 3")

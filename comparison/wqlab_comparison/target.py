@@ -148,8 +148,19 @@ def conclude(
 def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
     """Return the kernel failures that count against `arm`.
 
-    Failures that the other arm showed too are left out, and on an emulated device stalls that occurred only once.
+    Failures that the other arm showed too are left out, on an emulated device stalls that occurred only once, and a panic
+    that follows an oops in the same boot: it is the same failure.
     """
+    faults = {
+        (finding.arm, finding.block, finding.attempt)
+        for finding in findings
+        if finding.fatal and finding.kind in {FindingKind.OOPS, FindingKind.BUG}
+    }
+    findings = [
+        finding
+        for finding in findings
+        if finding.kind is not FindingKind.PANIC or (finding.arm, finding.block, finding.attempt) not in faults
+    ]
     other = {_finding_key(finding) for finding in findings if finding.arm is not arm}
     boots: dict[FindingKind, set[tuple[int, int]]] = defaultdict(set)
     first: dict[FindingKind, FindingView] = {}

@@ -135,6 +135,12 @@ def test_panic_at_boot_is_a_kernel_failure_and_device_recovers(lab: Lab, submiss
     failure = report["submission"]["failure"]
     assert failure["kind"] == "kernel"
     assert "panic" in (failure["summary"] + failure["excerpt"]).lower()
+    place = next(frame for frame in failure["stack"] if frame["function"] == "wq_test_panic")
+    assert (place["file"], place["source"]) == (
+        "kernel/workqueue.c",
+        'panic("wqlab test series: panic at boot");',
+    )
+    assert f"(kernel/workqueue.c:{place['line']})  {place['source']}" in failure["excerpt"]
     arms = [attempt["arm"] for attempt in report["attempts"]]
     assert "candidate" in arms, "every attempt that failed is listed"
     assert "baseline" not in arms
@@ -196,3 +202,20 @@ def test_every_report_format_contains_the_verdict(lab: Lab, submissions: dict[st
     assert "locks_per_flush" in text and "improve" in text.lower()
     if style == "text":
         assert max(map(len, text.splitlines())) <= 78
+
+
+@pytest.mark.nightly
+def test_oops_under_load_shows_the_lines_of_the_source(lab: Lab) -> None:
+    series = str(SERIES / "oopses-under-load.mbox")
+    submission = lab.submit("--mbox", series, "--target", "xfs-fsync@tiny", "--blocks", "1")
+    report = lab.finish(submission, codes=(3,))
+    failure = report["submission"]["failure"]
+    inlined, containing, caller = failure["stack"][:3]
+    assert (inlined["function"], inlined["inlined"]) == ("wq_test_oops", True)
+    assert inlined["source"] == "WRITE_ONCE(gone->flush_color, -1);"
+    assert (containing["function"], containing["source"]) == ("flush_workqueue_prep_pwqs", "wq_test_oops(NULL);")
+    assert caller["function"] == "__flush_workqueue"
+    oopses = [finding for finding in report["targets"][0]["findings"] if finding["kind"] == "oops"]
+    assert {finding["defect"] for finding in oopses} == {failure["defect"]}, "each boot has the same defect"
+    text = lab.wqlab("report", str(submission))
+    assert text.count("BUG: kernel NULL pointer dereference") == 2, "in the summary and in the excerpt"

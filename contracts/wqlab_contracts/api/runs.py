@@ -21,7 +21,7 @@ class FindingView(Message):
     excerpt: str
     console_offset: int
     fatal: bool
-    stack: list[StackFrame] = Field(default_factory=list)
+    stack: tuple[StackFrame, ...] = ()
     """Call trace, innermost function first, with the lines of the source if the debug information tells them."""
     defect: str = ""
     """Description that is equal for reports of one kernel about the same defect."""

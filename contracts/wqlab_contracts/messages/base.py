@@ -79,7 +79,7 @@ class Failure(Message):
     of_variant: bool = False
     """True for an infrastructure failure that the kernel under test may have caused: it was seen through the device,
     for example as a broken SSH connection. False for failures that the lab knows to be its own."""
-    stack: list[StackFrame] = Field(default_factory=list, max_length=STACK_LIMIT)
+    stack: tuple[StackFrame, ...] = Field(default=(), max_length=STACK_LIMIT)
     """Call trace of a kernel report, innermost function first; empty for other failures."""
     defect: str = ""
     """Description that is equal for failures of one kernel by the same defect (`keys.describe_defect`); empty if the

@@ -124,7 +124,7 @@ class Finding(Message):
     console_offset: int
     """Byte offset of the excerpt in the boot's console log."""
     fatal: bool
-    stack: list[StackFrame] = Field(default_factory=list, max_length=STACK_LIMIT)
+    stack: tuple[StackFrame, ...] = Field(default=(), max_length=STACK_LIMIT)
     """Call trace, innermost function first."""
     defect: str = ""
     """Description that is equal for reports of one kernel about the same defect (`keys.describe_defect`)."""

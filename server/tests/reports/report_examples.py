@@ -16,6 +16,7 @@ from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetR
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionView, SubmittedRequest, SubmittedSeries
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
+from wqlab_contracts.keys import describe_defect
 from wqlab_contracts.messages import (
     CheckpatchFinding,
     CompilerWarning,
@@ -23,6 +24,7 @@ from wqlab_contracts.messages import (
     GitSeries,
     MeasuredTopology,
     PatchSummary,
+    StackFrame,
     Target,
 )
 from wqlab_contracts.specs import TestPlan, Topology
@@ -159,17 +161,33 @@ OOPS = """\
 [   14.201339] #PF: supervisor write access in kernel mode
 [   14.201341] Oops: Oops: 0002 [#1] PREEMPT SMP
 [   14.201344] CPU: 7 UID: 0 PID: 412 Comm: fio Not tainted 6.12.117-candidate #1
-[   14.201346] RIP: 0010:flush_workqueue_prep_pwqs+0x8e/0x1c0
+[   14.201346] RIP: 0010:flush_workqueue_prep_pwqs+0x8e/0x1c0 (kernel/workqueue.c:3871)  pwq->flush_color = flush_color;
 [   14.201361] Call Trace:
 [   14.201363]  <TASK>
-[   14.201365]  __flush_workqueue+0x13f/0x3f0
-[   14.201367]  xlog_cil_push_now.isra.0+0x6a/0xa0
-[   14.201369]  xlog_cil_force_seq+0x7c/0x250
-[   14.201371]  xfs_log_force_seq+0x75/0x160
-[   14.201373]  xfs_file_fsync+0x10b/0x2b0
+[   14.201365]  __flush_workqueue+0x13f/0x3f0 (kernel/workqueue.c:4021)  flush_workqueue_prep_pwqs(wq, -1, color);
+[   14.201367]  xlog_cil_push_now.isra.0+0x6a/0xa0 (fs/xfs/xfs_log_cil.c:1581)  flush_workqueue(cil->xc_push_wq);
+[   14.201369]  xlog_cil_force_seq+0x7c/0x250 (fs/xfs/xfs_log_cil.c:1852)  xlog_cil_push_now(log, sequence, false);
+[   14.201371]  xfs_log_force_seq+0x75/0x160 (fs/xfs/xfs_log.c:3412)  lsn = xlog_cil_force_seq(log->l_cilp, seq);
+[   14.201373]  xfs_file_fsync+0x10b/0x2b0 (fs/xfs/xfs_file.c:200)  err2 = xfs_fsync_flush_log(ip, datasync,
 [   14.201375]  </TASK>
-[   14.201377] Kernel panic - not syncing: Fatal exception
-"""
+[   14.201376] ---[ end trace 0000000000000000 ]---"""
+NULL_POINTER = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
+STACK = [
+    StackFrame(
+        function="flush_workqueue_prep_pwqs",
+        offset=0x8E,
+        file="kernel/workqueue.c",
+        line=3871,
+        source="pwq->flush_color = flush_color;",
+    ),
+    StackFrame(
+        function="__flush_workqueue",
+        offset=0x13F,
+        file="kernel/workqueue.c",
+        line=4021,
+        source="flush_workqueue_prep_pwqs(wq, -1, color);",
+    ),
+]
 
 
 def xeon() -> MeasuredTopology:
@@ -314,7 +332,7 @@ def build(arm: Arm, number: int, **more: Any) -> BuildView:
 def report(
     number: int, title: str, targets: list[TargetReport], series: bool, builds: list[BuildView], **more: Any
 ) -> Report:
-    apply = ApplyView(
+    apply = more.get("apply") or ApplyView(
         state=JobState.FINISHED,
         outcome=Outcome.PASSED,
         base_commit="c0ffee" + "1" * 34,
@@ -356,7 +374,7 @@ def report(
         targets=targets,
         attempts=more.get("attempts", []),
         config_diff=more.get("config_diff", []),
-        config_sha256=CONFIG,
+        config_sha256=CONFIG if builds else "",
         method=METHOD,
     )
 
@@ -487,10 +505,49 @@ def study() -> Report:
     return report(8, "dm-crypt under affinity scopes", [one], False, [build(Arm.BASELINE, 1)])
 
 
+def kernel_report(kind: FindingKind, title: str, excerpt: str, stack: Sequence[StackFrame] = ()) -> Failure:
+    """Return the failure of a boot whose console has this report."""
+    defect = describe_defect(kind, title, stack)
+    summary = f"{kind}: {title}"
+    return Failure(kind=ErrorKind.KERNEL, summary=summary, excerpt=excerpt, stack=tuple(stack), defect=defect)
+
+
+def finding(kind: FindingKind, title: str, excerpt: str, attempt: int, **more: Any) -> FindingView:
+    """Return a finding of a boot of the candidate in block 1."""
+    stack = more.get("stack", ())
+    return FindingView(
+        kind=kind,
+        arm=Arm.CANDIDATE,
+        block=0,
+        attempt=attempt,
+        title=title,
+        excerpt=excerpt,
+        console_offset=more.get("console_offset", 70_312),
+        fatal=True,
+        stack=tuple(stack),
+        defect=describe_defect(kind, title, stack),
+    )
+
+
+def failed_attempt(failure: Failure, attempt: int, arm: Arm = Arm.CANDIDATE) -> AttemptView:
+    """Return a failed attempt of block 1 of run 13."""
+    return AttemptView(
+        run_id=13,
+        plan="xfs-fsync",
+        device_type="xeon-2s",
+        device="xeon-2s-1",
+        block=0,
+        arm=arm,
+        attempt=attempt,
+        failure=failure,
+    )
+
+
 def panic() -> Report:
-    """A candidate that panics in each boot; the baseline does not."""
-    baseline = {("fsync", "", "locks_per_flush", Arm.BASELINE): (33, 33, 33)}
-    failure = Failure(kind=ErrorKind.KERNEL, summary="the candidate panicked in 3 of 3 boots and finished no block")
+    """A candidate that oopses under the workload, twice in the same way, and panics; the baseline does not."""
+    baseline = {("fsync", "", "locks_per_flush", Arm.BASELINE): (33, 33)}
+    failure = kernel_report(FindingKind.OOPS, NULL_POINTER, OOPS, STACK)
+    fatal = "Kernel panic - not syncing: Fatal exception"
     one = target(
         13,
         XFS,
@@ -503,21 +560,16 @@ def panic() -> Report:
         (0, 3),
         {"fsync": FIO},
         summary="two sockets, two NUMA nodes, 32 CPUs",
-        discarded={Arm.CANDIDATE: 3},
+        discarded={Arm.CANDIDATE: 2},
         failure=failure,
         outcome=Outcome.FAILED,
         findings=[
-            FindingView(
-                kind=FindingKind.PANIC,
-                arm=Arm.CANDIDATE,
-                block=0,
-                attempt=attempt,
-                title="Kernel panic - not syncing: Fatal exception",
-                excerpt=OOPS if attempt == 0 else "",
-                console_offset=70_312,
-                fatal=True,
+            each
+            for attempt in range(2)
+            for each in (
+                finding(FindingKind.OOPS, NULL_POINTER, OOPS, attempt, stack=STACK),
+                finding(FindingKind.PANIC, fatal, f"[   14.201377] {fatal}", attempt, console_offset=72_108),
             )
-            for attempt in range(3)
         ],
     )
     return report(
@@ -529,19 +581,7 @@ def panic() -> Report:
         patches=[PATCH],
         failure=failure,
         config_diff=["CONFIG_WQ_WATCHDOG y -> n"],
-        attempts=[
-            AttemptView(
-                run_id=13,
-                plan="xfs-fsync",
-                device_type="xeon-2s",
-                device="xeon-2s-1",
-                block=0,
-                arm=Arm.CANDIDATE,
-                attempt=attempt,
-                failure=Failure(kind=ErrorKind.KERNEL, summary="Kernel panic - not syncing: Fatal exception"),
-            )
-            for attempt in range(3)
-        ],
+        attempts=[failed_attempt(failure, attempt) for attempt in range(2)],
     )
 
 

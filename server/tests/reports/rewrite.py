@@ -3,18 +3,22 @@
 kept/*.json must not be changed: labs have stored such reports and must be able to read them.
 """
 
-from report_examples import EXAMPLES  # type: ignore[import-not-found]  # run as a script
+import sys
+from importlib import import_module
+from pathlib import Path
 
 from wqlab_contracts.api.report import Report
 from wqlab_server.reports.render.mmtests import render_mmtests
 from wqlab_server.reports.render.text import render_text
 
 if __name__ == "__main__":
-    from pathlib import Path
-
     here = Path(__file__).parent
-    for name, make in EXAMPLES.items():
+    sys.path.insert(0, str(here.parents[1]))
+    examples = import_module("tests.reports.report_examples").EXAMPLES
+    failed = import_module("tests.reports.failed_examples").FAILED
+    for name, make in (examples | failed).items():
         (here / "golden" / f"{name}.txt").write_text(render_text(make()))
+    for name, make in examples.items():
         (here / "golden" / f"{name}.mmtests").write_text(render_mmtests(make()))
     for kept in (here / "kept").glob("*.json"):
         kept.with_suffix(".txt").write_text(render_text(Report.model_validate_json(kept.read_text())))

@@ -7,6 +7,7 @@ import pytest
 from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 
+from .failed_examples import FAILED
 from .report_examples import EXAMPLES, XEON, XFS, improvement, panic, samples, study, target, xeon
 from .report_support import hostile, junit
 
@@ -16,7 +17,7 @@ def test_junit_maps_verdicts():
     assert [child.tag for child in good.case("locks_per_flush")] == ["system-out"]
     assert good.case("bandwidth").find("skipped").get("type") == "no_evidence"
     dead = junit(panic())
-    assert dead.case("locks_per_flush").find("failure") is not None
+    assert dead.case("locks_per_flush").find("skipped").get("message") == "not measured: see kernels boot and survive"
     assert dead.case("survive").find("failure").get("type") == "kernel"
     assert junit(study()).case("cache_shard").find("skipped").get("type") == "unsupported"
 
@@ -32,7 +33,8 @@ def test_junit_regression_is_a_failure_and_infrastructure_an_error():
     lost = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the device lost power")
     one = target(11, XFS, "xeon-2s", None, [""], list(Arm), None, XEON, (0, 2), {}, failure=lost)
     found = junit(improvement().model_copy(update={"targets": [one]}))
-    assert found.case("locks_per_flush").find("error").get("type") == "infrastructure"
+    assert found.case("locks_per_flush").find("skipped").get("type") == "failed"
+    assert found.case("survive").find("error").get("type") == "infrastructure"
     assert found.root.get("failures") == "0"
 
 
@@ -52,10 +54,10 @@ CHILDREN = {
 }
 
 
-@pytest.mark.parametrize("name", [*EXAMPLES, "hostile"])
+@pytest.mark.parametrize("name", [*EXAMPLES, *FAILED, "hostile"])
 def test_junit_conforms_to_the_schema(name):
     """Check element order and attributes against the junit.xsd that Jenkins and GitLab use."""
-    root = junit(hostile() if name == "hostile" else EXAMPLES[name]()).root
+    root = junit(hostile() if name == "hostile" else (EXAMPLES | FAILED)[name]()).root
     for element in root.iter():
         assert set(element.attrib) <= ATTRIBUTES[element.tag]
         order = [CHILDREN[element.tag].index(child.tag) for child in element]

@@ -22,9 +22,11 @@ from wqlab_server.reports.render.mmtests import render_mmtests
 from wqlab_server.reports.render.shared_text import MAX_OPTIONS
 from wqlab_server.reports.render.text import render_text
 
-from .report_examples import EXAMPLES, SSH_KEY, improvement, study
+from .failed_examples import FAILED
+from .report_examples import EXAMPLES, SSH_KEY, improvement, panic, study
 from .report_support import hostile, junit, with_bandwidth
 
+FAILURES = {**FAILED, "panic": panic}
 GOLDEN = Path(__file__).parent / "golden"
 RENDERERS = {
     "text": render_text,
@@ -41,6 +43,26 @@ RENDERERS = {
 def test_text_equals_the_golden_file(name, render, suffix):
     """After an intended change run `python server/tests/reports/rewrite.py` and read the diff of the golden files."""
     assert render(EXAMPLES[name]()) == (GOLDEN / f"{name}.{suffix}").read_text()
+
+
+@pytest.mark.parametrize("name", FAILED)
+def test_text_of_a_failure_equals_the_golden_file(name):
+    assert render_text(FAILED[name]()) == (GOLDEN / f"{name}.txt").read_text()
+
+
+@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html, render_junit])
+def test_failure_is_stated_once(name, render):
+    report = FAILURES[name]()
+    failure = report.submission.failure
+    words = " ".join(html.unescape(render(report)).replace("\\", "").split())
+    core = failure.summary.removeprefix("oops: ").removeprefix("panic: ").removeprefix("hang: ")
+    excerpt = [" ".join(line.split()) for line in failure.excerpt.splitlines()]
+    assert words.count(core) == 1 + sum(core in line for line in excerpt)
+    assert [line for line in excerpt if line not in core and core not in line and words.count(line) != 1] == []
+    assert words.count("What to do:") == 1
+    assert "Method" not in words
+    assert "recompute" not in words
 
 
 KEPT = sorted((Path(__file__).parent / "kept").glob("*.json"))

@@ -14,7 +14,7 @@ from ..support.lab import NOW, LabUnderTest, RunSession, passing_run, results
 
 pytestmark = pytest.mark.integration
 
-STACK = [StackFrame(function="flush_one", offset=8, file="kernel/workqueue.c", line=7, source="poke(where);")]
+STACK = (StackFrame(function="flush_one", offset=8, file="kernel/workqueue.c", line=7, source="poke(where);"),)
 
 
 def test_block_with_a_wrong_build_id_is_discarded(lab: LabUnderTest) -> None:

@@ -115,7 +115,7 @@ def test_failure_without_a_reason_is_infrastructure() -> None:
 
 def null_dereference(*functions: str, line: int) -> Failure:
     title = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
-    stack = [StackFrame(function=name, file="kernel/workqueue.c", line=line) for name in functions]
+    stack = tuple(StackFrame(function=name, file="kernel/workqueue.c", line=line) for name in functions)
     defect = describe_defect(FindingKind.OOPS, title, stack)
     return Failure(kind=ErrorKind.KERNEL, summary=f"oops: {title}", stack=stack, defect=defect)
 

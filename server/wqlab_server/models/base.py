@@ -112,7 +112,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, dict[str, str]],
             dict[str, Any],
             list[CheckStep],
-            list[StackFrame],
+            tuple[StackFrame, ...],
             list[list[enums.Arm]],
         )
     },

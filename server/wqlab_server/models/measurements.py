@@ -44,7 +44,7 @@ class Finding(Base):
     excerpt: Mapped[str]
     console_offset: Mapped[int] = mapped_column(BigInteger)
     fatal: Mapped[bool]
-    stack: Mapped[list[StackFrame]] = mapped_column(server_default="[]")
+    stack: Mapped[tuple[StackFrame, ...]] = mapped_column(server_default="[]")
     defect: Mapped[str] = mapped_column(server_default="")
     at: Mapped[datetime]
 

@@ -102,7 +102,7 @@ class Report:
     fatal: bool
 
     @property
-    def stack(self) -> list[StackFrame]:
+    def stack(self) -> tuple[StackFrame, ...]:
         """Call trace, innermost function first, without source lines."""
         return stack_frames(self.excerpt)
 

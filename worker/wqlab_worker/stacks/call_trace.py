@@ -77,12 +77,12 @@ def call_trace(report: str) -> list[Reference]:
     return trace[:STACK_LIMIT]
 
 
-def stack_frames(report: str, places: Places | None = None) -> list[StackFrame]:
+def stack_frames(report: str, places: Places | None = None) -> tuple[StackFrame, ...]:
     """Return the call trace of a report as frames, with the source lines of `places`; at most STACK_LIMIT."""
     frames: list[StackFrame] = []
     for reference in call_trace(report):
         frames += (places or {}).get(reference) or [StackFrame(function=reference.function, offset=reference.offset)]
-    return frames[:STACK_LIMIT]
+    return tuple(frames[:STACK_LIMIT])
 
 
 def annotated(report: str, places: Places) -> str:

@@ -9,10 +9,10 @@ from markupsafe import Markup
 
 from wqlab_comparison import tables, words
 from wqlab_comparison.reasons import reasons
-from wqlab_contracts.api.report import Comparison, Report, TargetReport
+from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, shared_text
+from . import curve_tables, failures, shared_text
 from .figures import figures
 from .shell import shell_lines
 from .workqueue_figures import workqueue_figures
@@ -35,6 +35,7 @@ def _template(name: str) -> Template:
     environment.filters["clean"] = _clean
     environment.filters["drawn"] = Markup  # SVG of figures.py, which escapes its input
     environment.globals.update(
+        failures=failures,
         shared_text=shared_text,
         figures=figures,
         workqueue_figures=workqueue_figures,
@@ -56,17 +57,17 @@ def _clean(text: str) -> str:
     return "\n".join(tables.printable(line) for line in text.splitlines())
 
 
-def _judged(target: TargetReport, question: Question) -> list[Comparison]:
+def _judged(comparisons: list[Comparison], question: Question) -> list[Comparison]:
     return [
         cell
-        for cell in target.comparisons
+        for cell in comparisons
         if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY and cell.question is question
     ]
 
 
-def _explanatory(target: TargetReport) -> list[Comparison]:
-    return [c for c in target.comparisons if words.is_evidence(c) and c.role is Role.EXPLANATORY and c.candidate]
+def _explanatory(comparisons: list[Comparison]) -> list[Comparison]:
+    return [c for c in comparisons if words.is_evidence(c) and c.role is Role.EXPLANATORY and c.candidate]
 
 
-def _values(target: TargetReport) -> list[Comparison]:
-    return [cell for cell in target.comparisons if not words.is_evidence(cell)]
+def _values(comparisons: list[Comparison]) -> list[Comparison]:
+    return [cell for cell in comparisons if not words.is_evidence(cell)]

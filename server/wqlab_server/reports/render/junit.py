@@ -15,6 +15,10 @@ from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
+from . import failures
+
+SURVIVAL = "kernels boot and survive"
+"""Name of a target's test case that a failure of its run or kernels fails; its other cases are then skipped."""
 _SKIPPED = frozenset({Verdict.INCONCLUSIVE, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED})
 
 
@@ -23,12 +27,12 @@ def render_junit(report: Report) -> str:
     root = xml.Element("testsuites", name=_text(f"wqlab submission {report.submission.id}"))
     for target in report.targets:
         root.append(_suite(report, target))
-    failure = report.submission.failure
-    if not report.targets:
+    main = failures.main_failure(report)
+    if not report.targets or (main and main.target is None):
         suite = xml.SubElement(root, "testsuite", name="submission", timestamp=_when(report))
         case = xml.SubElement(suite, "testcase", classname="wqlab", name="submission", time="0")
-        if failure:
-            _add_failure(case, failure)
+        if main:
+            _add_main_failure(case, main)
         _count(suite)
     totals = {name: sum(int(suite.get(name, "0")) for suite in root) for name in ("tests", "failures", "errors")}
     root.attrib.update({name: str(number) for name, number in totals.items()})
@@ -46,9 +50,14 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
         if cell.role is Role.PRIMARY or (cell.evidence is Evidence.NONE and cell.metric in on_hardware)
     ]
     for cell in cases:
-        _case(suite, cell, target.failure)
-    boots = xml.SubElement(suite, "testcase", classname=name, name="kernels boot and survive", time="0")
-    if target.failure:
+        _case(suite, cell, target, shown=bool(failures.comparisons(report, target)))
+    boots = xml.SubElement(suite, "testcase", classname=name, name=SURVIVAL, time="0")
+    main = failures.main_failure(report)
+    if main and main.target is target:
+        _add_main_failure(boots, main)
+    elif target.failure and report.submission.failure and failures.is_same(target.failure, report.submission.failure):
+        _add(boots, _tag(target.failure.kind), target.headline, str(target.failure.kind), "")
+    elif target.failure:
         _add_failure(boots, target.failure)
     elif target.verdict is Verdict.FAILED:
         _add(boots, "failure", target.headline, "failed", "\n".join(finding.excerpt for finding in target.findings))
@@ -56,12 +65,13 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
         reason = target.headline if target.byte_identical else "no block is completed"
         _add(boots, "skipped", reason, "not booted", "")
     _count(suite)
-    out = xml.SubElement(suite, "system-out")
-    out.text = _text(f"{VERDICT[target.verdict]}: {target.headline}")
+    if target.verdict is not Verdict.FAILED:
+        out = xml.SubElement(suite, "system-out")
+        out.text = _text(f"{VERDICT[target.verdict]}: {target.headline}")
     return suite
 
 
-def _case(suite: xml.Element, cell: Comparison, failure: Failure | None) -> None:
+def _case(suite: xml.Element, cell: Comparison, target: TargetReport, *, shown: bool) -> None:
     parts = [cell.scenario, cell.setting, cell.metric]
     if cell.question is Question.SETTING:
         parts.append(f"vs {cell.reference} on {cell.kernel}")
@@ -76,9 +86,11 @@ def _case(suite: xml.Element, cell: Comparison, failure: Failure | None) -> None
     message = f"{VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
     if cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
         _add(case, "failure", message, "regression", figures)
+    elif not shown or (cell.verdict is Verdict.FAILED and target.verdict is Verdict.FAILED):
+        _add(case, "skipped", f"not measured: see {SURVIVAL}", "failed", "")
     elif cell.verdict is Verdict.FAILED:
-        kernel = failure is None or failure.kind is ErrorKind.KERNEL
-        _add(case, "failure" if kernel else "error", message, str(failure.kind) if failure else "kernel", figures)
+        kind = target.failure.kind if target.failure else ErrorKind.KERNEL
+        _add(case, _tag(kind), message, str(kind), figures)
     elif cell.verdict is None or cell.verdict in _SKIPPED:
         _add(case, "skipped", message, cell.verdict or "no verdict", "")
     else:
@@ -87,9 +99,18 @@ def _case(suite: xml.Element, cell: Comparison, failure: Failure | None) -> None
         out.text = _text(f"{message}; {' and '.join(f'{mean:.6g}' for mean in means)} {cell.unit}; {figures}")
 
 
+def _add_main_failure(case: xml.Element, main: failures.MainFailure) -> None:
+    places = [f"where: {place}" for place in main.places]
+    body = "\n".join([*places, *filter(None, [main.excerpt]), f"What to do: {main.advice}"])
+    _add(case, _tag(main.kind), f"{main.kind}: {main.summary}", str(main.kind), body)
+
+
 def _add_failure(case: xml.Element, failure: Failure) -> None:
-    tag = "failure" if failure.kind is ErrorKind.KERNEL else "error"
-    _add(case, tag, f"{failure.kind}: {failure.summary}", str(failure.kind), failure.excerpt)
+    _add(case, _tag(failure.kind), f"{failure.kind}: {failure.summary}", str(failure.kind), failure.excerpt)
+
+
+def _tag(kind: ErrorKind) -> str:
+    return "failure" if kind is ErrorKind.KERNEL else "error"
 
 
 def _add(case: xml.Element, tag: str, message: str, kind: str, body: str) -> None:

@@ -11,10 +11,12 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, shared_text
+from . import curve_tables, failures, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
+MAIN_EXCERPT_LINES = 60
+"""Lines of the excerpt of the submission's failure: a whole oops."""
 CHECKPATCH_LINES = 10
 
 
@@ -24,34 +26,45 @@ def render_markdown(report: Report) -> str:
     lines += [f"{_safe(shared_text.head(report))}, `{_code(shared_text.address(report))}`", ""]
     if submission.state is not SubmissionState.FINISHED:
         lines += [f"**Not finished ({submission.state.value})**: this report shows the results so far.", ""]
-    if submission.failure:
-        lines += [f"**FAILED** ({submission.failure.kind}): {_safe(submission.failure.summary)}", ""]
-        lines += _fenced(submission.failure.excerpt)
-    if report.targets:
+    main = failures.main_failure(report)
+    lines += _main_failure(main) if main else []
+    if others := failures.others(report):
         lines += ["| plan on device type | verdict | main result |", "|---|---|---|"]
-        for target in report.targets:
+        for target in others:
             lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", _safe(target.headline)))
     for target in report.targets:
-        lines += ["", *_target(target)]
-    if report.attempts:
-        lines += ["", "### Failed attempts (all)", ""]
-        for attempt in report.attempts:
-            location = _safe(shared_text.attempt_location(attempt))
-            lines.append(f"- {location}: **{attempt.failure.kind}**: {_safe(attempt.failure.summary)}")
-    lines += ["", *_kernels(report), "", f"<sub>{_safe(report.method)}</sub>"]
-    commands = shared_text.recompute_commands(report)
-    lines += ["", "To recompute the verdicts from all samples:", "", *_fenced("\n".join(commands))] if commands else []
+        lines += ["", *_target(target, report)] if failures.is_shown(report, target) else []
+    if groups := failures.other_attempts(report):
+        lines += ["", f"### {'Other failed attempts' if main else 'Failed attempts (all)'}", ""]
+        for group in groups:
+            lines.append(
+                f"- {_safe('; '.join(group.places))}: **{group.failure.kind}**: {_safe(group.failure.summary)}"
+            )
+    lines += ["", *_kernels(report)]
+    if failures.applies_method(report):
+        lines += ["", f"<sub>{_safe(report.method)}</sub>"]
+        commands = shared_text.recompute_commands(report)
+        lines += (
+            ["", "To recompute the verdicts from all samples:", "", *_fenced("\n".join(commands))] if commands else []
+        )
     return "\n".join(lines) + "\n"
 
 
-def _target(target: TargetReport) -> list[str]:
+def _main_failure(main: failures.MainFailure) -> list[str]:
+    lines = [f"**FAILED** ({main.kind}): {_safe(main.summary)}", ""]
+    lines += [*(f"- where: {_safe(place)}" for place in main.places), ""] if main.places else []
+    return [*lines, *_fenced(main.excerpt, MAIN_EXCERPT_LINES), f"What to do: {_safe(main.advice)}", ""]
+
+
+def _target(target: TargetReport, report: Report) -> list[str]:
+    comparisons = failures.comparisons(report, target)
     device = shared_text.platform(target)
     lines = [f"### {_name(target)}", "", f"{_safe(device.topology)}; {shared_text.block_counts(target)}"]
     lines[-1] += "" if target.byte_identical else f"; per boot: {shared_text.repetitions(target)}"
     lines += _differences(target)
     system = [f"{name} {value}" for name, value in shared_text.system(target)]
     lines += ["", _safe("; ".join(system))] if system else []
-    judged = [cell for cell in target.comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
+    judged = [cell for cell in comparisons if words.is_evidence(cell) and cell.role is not Role.EXPLANATORY]
     for question in Question:
         cells = [cell for cell in judged if cell.question is question]
         if cells:
@@ -64,7 +77,7 @@ def _target(target: TargetReport) -> list[str]:
             ]
             lines += [_judged_row(cell) for cell in cells]
     lines += _curves(target)
-    values = [cell for cell in target.comparisons if not words.is_evidence(cell)]
+    values = [cell for cell in comparisons if not words.is_evidence(cell)]
     if values:
         lines += [
             "",
@@ -74,15 +87,15 @@ def _target(target: TargetReport) -> list[str]:
             "|---|---|---|---|",
         ]
         lines += [_row(_cell_name(c), _mean(c.baseline), _mean(c.candidate), _safe(c.unit)) for c in values]
-    verdict_reasons = reasons(target.comparisons)
+    verdict_reasons = reasons(comparisons)
     lines += ["", *(f"- {_safe(reason)}" for reason in verdict_reasons)] if verdict_reasons else []
-    meanings = shared_text.meanings(target)
+    meanings = shared_text.meanings(target) if comparisons else []
     lines += ["", "Metrics with a verdict:", ""] if meanings else []
     lines += [f"- {_safe(name)}: {_safe(summary)}" for name, summary in meanings]
-    for finding in target.findings:
-        kind = finding.kind.value.replace("_", " ").upper()
-        lines += ["", f"**{kind}** on {shared_text.finding_location(finding)}: {_safe(finding.title)}", ""]
-        lines += _fenced(finding.excerpt)
+    for group in failures.other_findings(report, target):
+        kind = group.finding.kind.value.replace("_", " ").upper()
+        lines += ["", f"**{kind}** on {group.place}: {_safe(group.finding.title)}", ""]
+        lines += _fenced(group.finding.excerpt)
     commands = target.environment.commands.items() if target.environment else ()
     for scenario, command in commands:
         lines += ["", f"Command of {_safe(scenario)}:", "", *_fenced("\n".join(shell_lines(command)))]
@@ -133,7 +146,10 @@ def _kernels(report: Report) -> list[str]:
         lines.append(f"- base {_safe(report.submission.tree)} `{_code(apply.base_commit)}`")
     builds = shared_text.kernels(report)
     for build in builds:
-        failed = f": {_safe(build.failure.summary)}" if build.failure else ""
+        repeated = (
+            build.failure and report.submission.failure and failures.is_same(build.failure, report.submission.failure)
+        )
+        failed = f": {_safe(build.failure.summary)}" if build.failure and not repeated else ""
         lines.append(f"- {build.arm or 'kernel'}: {_safe(shared_text.describe_build(build))}{failed}")
         for warning in build.new_warnings:
             lines.append(f"  - new warning: `{_code(warning.where)}` {_safe(warning.text)}")
@@ -144,19 +160,19 @@ def _kernels(report: Report) -> list[str]:
     if len(builds) > 1 and (note := shared_text.configuration_note(report)):
         lines.append(f"  - {note}")
     found = report.submission.apply.checkpatch
-    if not shared_text.is_study(report):
+    if failures.applies_checkpatch(report):
         lines.append(f"- checkpatch: {_safe(shared_text.checkpatch_summary(report.submission.apply))}")
         lines += [f"  - {one.severity}: {_safe(one.text)}" for one in found[:CHECKPATCH_LINES]]
         more = len(found) - CHECKPATCH_LINES
         lines += [f"  - and {more} more, which the other formats list"] if more > 0 else []
-    for reproducer in shared_text.reproducers(report):
+    for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         command = "\n".join(shell_lines(reproducer.command))
         lines += ["", _safe(reproducer.needs), "", *_fenced(command)]
     return lines
 
 
 def _name(target: TargetReport) -> str:
-    return _safe(f"{target.plan.name} on {target.device_type}{' (emulated)' if target.emulated else ''}")
+    return _safe(failures.name(target))
 
 
 def _cell_name(cell: Comparison) -> str:
@@ -183,8 +199,8 @@ def _code(text: str) -> str:
     return printable(text).replace("`", "'")
 
 
-def _fenced(text: str) -> list[str]:
+def _fenced(text: str, limit: int = EXCERPT_LINES) -> list[str]:
     """Return a code block with a fence that is longer than any run of backticks in the text."""
-    body = [printable(line) for line in shorten_lines(text.splitlines(), EXCERPT_LINES)]
+    body = [printable(line) for line in shorten_lines(text.splitlines(), limit)]
     fence = "`" * max(3, 1 + max((len(run) for line in body for run in re.findall("`+", line)), default=0))
     return [fence, *body, fence, ""] if body else []

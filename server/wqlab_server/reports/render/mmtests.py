@@ -17,7 +17,7 @@ from wqlab_comparison.tables import printable, setting_labels, verdict_lines, wr
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Direction, Question, Role, SubmissionState, Verdict
 
-from . import shared_text
+from . import failures, shared_text
 
 _SIGNIFICANT = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 _VALUE_WIDTH = 12
@@ -62,12 +62,17 @@ def render_mmtests(report: Report) -> str:
     lines: list[str] = []
     if submission.state is not SubmissionState.FINISHED:
         lines += [f"NOT FINISHED ({submission.state.value}): this report shows the results so far.", ""]
-    if submission.failure:
-        lines += [*wrapped(f"FAILED ({submission.failure.kind}): {submission.failure.summary}", indent="  "), ""]
+    if main := failures.main_failure(report):
+        lines += [*wrapped(f"FAILED ({main.kind}): {main.summary}", indent="  "), ""]
+    others = [target.run_id for target in failures.others(report)]
+    tables: list[str] = []
     for target in report.targets:
-        lines += [*verdict_lines(_name(target), target.verdict, target.headline), ""]
-        lines += [line for table in _tables(target) if table.rows for line in (*_lines(table), "")]
-    lines += [*wrapped(_LEGEND), "", shared_text.address(report)]
+        verdict = verdict_lines(failures.name(target), target.verdict, target.headline)
+        tables += [*verdict, ""] if target.run_id in others else []
+        if failures.comparisons(report, target):
+            tables += [line for table in _tables(target) if table.rows for line in (*_lines(table), "")]
+    legend = [*wrapped(_LEGEND), ""] if failures.applies_method(report) else []
+    lines += [*tables, *legend, shared_text.address(report)]
     return "\n".join(printable(line.rstrip()) for line in lines) + "\n"
 
 
@@ -195,10 +200,6 @@ def _change(base: float | None, value: float | None, direction: Direction) -> fl
 def _operation(cell: Comparison) -> str:
     """Return the name of an operation in MMTests' form, such as `send-64`."""
     return f"{cell.metric}-{cell.scenario}"
-
-
-def _name(target: TargetReport) -> str:
-    return f"{target.plan.name} on {target.device_type}{' (emulated)' if target.emulated else ''}"
 
 
 def _release(target: TargetReport, arm: Arm) -> str:

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from wqlab_comparison.words import count, is_evidence, number
 from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.report import AttemptView, Comparison, EnvironmentDifference, Report, TargetReport
-from wqlab_contracts.api.runs import FindingView
+from wqlab_contracts.api.report import Comparison, EnvironmentDifference, Report, TargetReport
 from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.messages import MeasuredTopology
@@ -193,26 +192,6 @@ def repetitions(target: TargetReport) -> str:
 def is_study(report: Report) -> bool:
     """Return True for a settings study, which has no series."""
     return report.submission.request.series is None
-
-
-def finding_location(finding: FindingView) -> str:
-    """Return the boot of a finding, counted from one: `candidate, block 1, attempt 2`."""
-    return f"{finding.arm}, block {finding.block + 1}, attempt {finding.attempt + 1}"
-
-
-def attempt_location(attempt: AttemptView) -> str:
-    """Return what failed, counted from one: `xfs-fsync on xeon-1, block 1, candidate, attempt 2`.
-
-    An apply or a build is described as `build 7 by host/12, attempt 1`. For a lost device there is no block, and its
-    attempts are already counted from one.
-    """
-    if attempt.what != "run":
-        job = f"build {attempt.build_id}" if attempt.build_id else attempt.what
-        return f"{job}{f' by {attempt.device}' if attempt.device else ''}, attempt {attempt.attempt}"
-    parts = [f"{attempt.plan} on {attempt.device or attempt.device_type}"]
-    if attempt.block is not None:
-        parts += [f"block {attempt.block + 1}", attempt.arm or ""]
-    return joined([*parts, f"attempt {attempt.attempt + (attempt.block is not None)}"])
 
 
 def has_values_only(target: TargetReport) -> bool:

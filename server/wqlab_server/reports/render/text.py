@@ -5,14 +5,15 @@ from __future__ import annotations
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import SubmissionState, Verdict
+from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, shared_text
+from . import curve_tables, failures, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 24
+MAIN_EXCERPT_LINES = 60
+"""Lines of the excerpt of the submission's failure: a whole oops."""
 CHECKPATCH_LINES = 10
 INDENT = "    "
 _NAME_WIDTH = 12
@@ -23,7 +24,12 @@ def render_text(report: Report) -> str:
     """Render at most 78 columns, except for text that must not be broken: console lines, URLs, long command words."""
     lines = [
         *_summary(report),
-        *(line for index, target in enumerate(report.targets, 1) for line in _target(index, target)),
+        *(
+            line
+            for index, target in enumerate(report.targets, 1)
+            if failures.is_shown(report, target)
+            for line in _target(index, target, report)
+        ),
         *_attempts(report),
         *_kernels(report),
         *_checkpatch(report),
@@ -46,20 +52,33 @@ def _summary(report: Report) -> list[str]:
     ]
     if submission.state is not SubmissionState.FINISHED:
         lines += [f"NOT FINISHED ({submission.state.value}): this report shows the results so far.", ""]
-    if submission.failure:
-        lines += _failure("The submission failed", submission.failure.kind.value, submission.failure.summary)
-        lines += _quoted(submission.failure.excerpt)
-        lines += [*tables.wrapped(submission.failure.advice, "  "), ""] if submission.failure.advice else [""]
-    for target in report.targets:
-        lines += tables.verdict_lines(_name(target), target.verdict, target.headline)
-    return [*lines, ""] if report.targets else lines
+    main = failures.main_failure(report)
+    lines += _main_failure(main) if main else []
+    others = failures.others(report)
+    for target in others:
+        lines += tables.verdict_lines(failures.name(target), target.verdict, target.headline)
+    return [*lines, ""] if others else lines
 
 
-def _target(index: int, target: TargetReport) -> list[str]:
+def _main_failure(main: failures.MainFailure) -> list[str]:
+    label = f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})"
+    lines = [*tables.wrapped(f"{label}: {main.summary}", indent="  "), ""]
+    for number, place in enumerate(main.places):
+        lines += _field("" if number else "where", place)
+    lines += _quoted(main.excerpt, MAIN_EXCERPT_LINES)
+    return [
+        *lines,
+        *([""] if main.places or main.excerpt else []),
+        *tables.wrapped(f"What to do: {main.advice}", indent="  "),
+        "",
+    ]
+
+
+def _target(index: int, target: TargetReport, report: Report) -> list[str]:
     platform = shared_text.platform(target)
     device = target.environment.device if target.environment else "none"
     lines = [
-        *_heading(f"{index}. {_name(target)}"),
+        *_heading(f"{index}. {failures.name(target)}"),
         *_field("device", shared_text.joined([device, target.device_summary])),
     ]
     lines += _field("topology", platform.topology)
@@ -69,19 +88,21 @@ def _target(index: int, target: TargetReport) -> list[str]:
     lines += _differences(target)
     lines += [line for name, value in shared_text.system(target) for line in _field(name, value)]
     scenarios = {scenario.name: scenario.summary for scenario in target.plan.scenarios}
-    parts = [tables.kernel_tables(target.comparisons), tables.setting_tables(target.comparisons, scenarios)]
+    comparisons = failures.comparisons(report, target)
+    parts = [tables.kernel_tables(comparisons), tables.setting_tables(comparisons, scenarios)]
     for part in parts:
         lines += ["", *part] if part else []
-    lines += [] if any(parts) else ["", "No figures."]
+    main = failures.main_failure(report)
+    lines += [] if any(parts) or (main and main.target is target) else ["", "No figures."]
     lines += _curves(target)
-    if shared_text.has_values_only(target):
+    if comparisons and shared_text.has_values_only(target):
         lines += ["", *tables.wrapped(shared_text.NOT_EVIDENCE)]
-    reasons = tables.notes(target.comparisons)
+    reasons = tables.notes(comparisons)
     lines += ["", "Reasons:", *reasons] if reasons else []
-    meanings = shared_text.meanings(target)
+    meanings = shared_text.meanings(target) if comparisons else []
     lines += ["", "Metrics with a verdict:"] if meanings else []
     lines += [line for name, summary in meanings for line in tables.wrapped(f"{name}: {summary}", "* ")]
-    lines += _findings(target.findings)
+    lines += _findings(failures.other_findings(report, target))
     lines += _published(target)
     lines += _commands(target)
     return [*lines, ""]
@@ -112,14 +133,14 @@ def _curves(target: TargetReport) -> list[str]:
     return [*lines, "", *tables.wrapped(note)] if note else lines
 
 
-def _findings(findings: list[FindingView]) -> list[str]:
+def _findings(groups: list[failures.FindingGroup]) -> list[str]:
     lines: list[str] = []
-    for finding in findings:
-        kind = finding.kind.value.replace("_", " ").upper()
+    for group in groups:
+        kind = group.finding.kind.value.replace("_", " ").upper()
         lines += [
             "",
-            *tables.wrapped(f"{kind} on {shared_text.finding_location(finding)}: {finding.title}", indent="  "),
-            *_quoted(finding.excerpt),
+            *tables.wrapped(f"{kind} on {group.place}: {group.finding.title}", indent="  "),
+            *_quoted(group.finding.excerpt),
         ]
     return lines
 
@@ -150,15 +171,15 @@ def _commands(target: TargetReport) -> list[str]:
 
 
 def _attempts(report: Report) -> list[str]:
-    if not report.attempts:
+    groups = failures.other_attempts(report)
+    if not groups:
         return []
-    lines = [*_heading("Failed attempts (all)")]
-    for attempt in report.attempts:
-        lines += tables.wrapped(
-            f"{shared_text.attempt_location(attempt)}: {attempt.failure.kind}: {attempt.failure.summary}", "* "
-        )
-        if attempt.failure.advice:
-            lines += tables.wrapped(attempt.failure.advice, "  ")
+    lines = [*_heading("Other failed attempts" if report.submission.failure else "Failed attempts (all)")]
+    for group in groups:
+        place = "; ".join(group.places)
+        lines += tables.wrapped(f"{place}: {group.failure.kind}: {group.failure.summary}", "* ")
+        if group.failure.advice:
+            lines += tables.wrapped(group.failure.advice, "  ")
     return [*lines, ""]
 
 
@@ -171,7 +192,7 @@ def _kernels(report: Report) -> list[str]:
     for patch in apply.patches:
         lines += _field("patch", f"{patch.subject} [{patch.author}] +{patch.insertions} -{patch.deletions}")
     for build in builds:
-        lines += _build(build)
+        lines += _build(build, report)
     for compiler in shared_text.compilers(builds):
         lines += _field("compiler", compiler)
     if report.config_sha256:
@@ -179,18 +200,19 @@ def _kernels(report: Report) -> list[str]:
     if report.config_diff:
         lines += ["  configuration options that differ, baseline -> candidate:"]
         lines += [line for option in report.config_diff for line in tables.wrapped(option, INDENT)]
-    elif len(builds) > 1:
+    elif len({build.arm for build in builds if build.outcome is Outcome.PASSED}) > 1:
         lines += _field("", shared_text.configuration_note(report))
-    for reproducer in shared_text.reproducers(report):
+    for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
     return [*lines, ""]
 
 
-def _build(build: BuildView) -> list[str]:
+def _build(build: BuildView, report: Report) -> list[str]:
     lines = _field(str(build.arm or "kernel"), shared_text.describe_build(build))
     lines += _field("", f"tree {build.tree_oid}")
     lines += _field("", f"build-id {build.build_id_gnu}") if build.build_id_gnu else []
-    if build.failure:
+    main = report.submission.failure
+    if build.failure and not (main and failures.is_same(build.failure, main)):
         lines += [
             *tables.wrapped(f"{build.failure.kind}: {build.failure.summary}", "  "),
             *_quoted(build.failure.excerpt),
@@ -203,7 +225,7 @@ def _build(build: BuildView) -> list[str]:
 
 
 def _checkpatch(report: Report) -> list[str]:
-    if shared_text.is_study(report):
+    if not failures.applies_checkpatch(report):
         return []
     found = report.submission.apply.checkpatch
     summary = shared_text.checkpatch_summary(report.submission.apply)
@@ -216,6 +238,8 @@ def _checkpatch(report: Report) -> list[str]:
 
 
 def _closing(report: Report) -> list[str]:
+    if not failures.applies_method(report):
+        return []
     lines = [*_heading("Method"), *tables.wrapped(report.method)]
     commands = shared_text.recompute_commands(report)
     if commands:
@@ -225,10 +249,6 @@ def _closing(report: Report) -> list[str]:
 
 
 # --- pieces -------------------------------------------------------------------------------------------------------
-
-
-def _name(target: TargetReport) -> str:
-    return f"{target.plan.name} on {target.device_type}{' (emulated)' if target.emulated else ''}"
 
 
 def _heading(title: str, rule: str = "-") -> list[str]:
@@ -242,9 +262,5 @@ def _field(name: str, text: str) -> list[str]:
     return [f"{'' if index else name:<{_NAME_WIDTH}} {line}" for index, line in enumerate(lines)]
 
 
-def _failure(what: str, kind: str, summary: str) -> list[str]:
-    return tables.wrapped(f"{words.VERDICT[Verdict.FAILED]}: {what} ({kind}): {summary}", indent="  ")
-
-
-def _quoted(excerpt: str) -> list[str]:
-    return [f"| {line}" for line in shorten_lines(excerpt.splitlines(), EXCERPT_LINES)]
+def _quoted(excerpt: str, limit: int = EXCERPT_LINES) -> list[str]:
+    return [f"| {line}" for line in shorten_lines(excerpt.splitlines(), limit)]

@@ -2367,7 +2367,10 @@ export interface components {
             /** Fatal */
             fatal: boolean;
             kind: components["schemas"]["FindingKind"];
-            /** Stack */
+            /**
+             * Stack
+             * @default []
+             */
             stack: components["schemas"]["StackFrame"][];
             /** Title */
             title: string;
