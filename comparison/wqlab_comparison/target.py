@@ -148,8 +148,8 @@ def conclude(
 def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm = Arm.CANDIDATE) -> list[Accusation]:
     """Return the kernel failures that count against `arm`.
 
-    Failures that the other arm showed too are left out, on an emulated device stalls that occurred only once, and a panic
-    that follows an oops in the same boot: it is the same failure.
+    Failures that the other arm showed too are left out, on an emulated device stalls that occurred only once, and a
+    panic that follows an oops in the same boot: it is the same failure.
     """
     faults = {
         (finding.arm, finding.block, finding.attempt)

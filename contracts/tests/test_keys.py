@@ -85,11 +85,13 @@ NULL = "BUG: kernel NULL pointer dereference, address: 0000000000000008"
 STACK = [frame("list_add", 88, "include/linux/list.h").model_copy(update={"inlined": True}), frame("a", 10)]
 
 
-def test_oopses_are_the_same_by_functions_and_lines() -> None:
+def test_oopses_are_the_same_by_line_and_callers() -> None:
     first = describe_defect(FindingKind.OOPS, NULL, [*STACK, frame("b", 20)])
     other_offset = [*STACK[:1], frame("a", 10, offset=24), frame("b", 20)]
     assert first == describe_defect(FindingKind.OOPS, NULL.replace("0008", "0ff8"), other_offset)
-    for stack in ([*STACK, frame("b", 21)], [*STACK, frame("c", 20)], STACK):
+    assert first == describe_defect(FindingKind.OOPS, NULL, [*STACK, frame("b", 25)]), "another line of the caller"
+    others = ([*STACK, frame("c", 20)], [*STACK[:1], frame("a", 11), frame("b", 20)], [*STACK, frame("b", 20, "b.c")])
+    for stack in (*others, STACK):
         assert first != describe_defect(FindingKind.OOPS, NULL, stack)
 
 

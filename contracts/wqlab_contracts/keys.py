@@ -11,7 +11,7 @@ from .messages.base import StackFrame
 from .specs import CpuArch, KernelRecipe
 
 _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
-_PLACE = re.compile(r"@[^ @]*:\d+")
+_PLACE = re.compile(r"@[^ @]+")
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _FAULTS = {FindingKind.OOPS, FindingKind.BUG, FindingKind.PANIC}
 
@@ -67,17 +67,18 @@ def in_merge_order(recipe: KernelRecipe, arch: CpuArch, fragments: Mapping[str, 
 def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] = ()) -> str:
     """Describe the defect of a kernel report, equal for two reports of one kernel about the same defect.
 
-    Oopses, BUGs and panics are the same if the functions of their call traces and the lines of their source are; titles
+    Oopses, BUGs and panics are the same if they fail in the same line and the functions of their call traces and their
+    files are equal. Lines of callers do not count: one defect is often reached from several lines of one caller. Titles
     of other reports name their place. Left out are addresses, offsets, CPUs, PIDs, times and inlined functions.
     """
     text = f"{kind.value}: {_masked(title)}"
-    if kind not in _FAULTS or not stack:
+    frames = [frame for frame in stack if not frame.inlined]
+    if kind not in _FAULTS or not frames:
         return text
-    return f"{text} in {' < '.join(_place(frame) for frame in stack if not frame.inlined)}"
-
-
-def _place(frame: StackFrame) -> str:
-    return f"{frame.function}@{frame.file}:{frame.line}" if frame.file else frame.function
+    places = [frame.function + (f"@{frame.file}" if frame.file else "") for frame in frames]
+    if frames[0].file:
+        places[0] += f":{frames[0].line}"
+    return f"{text} in {' < '.join(places)}"
 
 
 def defect_key(text: str) -> str:

@@ -194,6 +194,8 @@ class Report(Message):
     summary: str = ""
     """The verdicts of all targets in one sentence: `improves xeon-2s, no change on ryzen-3900x`."""
     targets: list[TargetReport]
+    failed_at: list[str] = Field(default_factory=list)
+    """Where the submission's failure occurred: boots by run and kernel, builds, or the apply."""
     attempts: list[AttemptView]
     config_diff: list[str]
     """Options of the kernel configuration that differ between baseline and candidate, as `CONFIG_X y -> n`."""

@@ -23,8 +23,6 @@ from .report_examples import (
     xeon,
 )
 
-BASE = "c0ffee" + "1" * 34
-
 
 def does_not_apply() -> Report:
     failure = Failure(
@@ -37,14 +35,12 @@ def does_not_apply() -> Report:
         state=JobState.FINISHED,
         outcome=Outcome.FAILED,
         failure=failure,
-        base_commit=BASE,
-        release="6.12.117",
-        patches=[PATCH],
         checkpatch_skipped="the series was not applied",
     )
     attempt = _job("apply", None, failure)
+    one = _target(None, failure=failure, outcome=Outcome.FAILED)
     return report(
-        20, "workqueue: Made for another tree", [], True, [], apply=apply, failure=failure, attempts=[attempt]
+        20, "workqueue: Made for another tree", [one], True, [], apply=apply, failure=failure, attempts=[attempt]
     )
 
 
@@ -68,7 +64,7 @@ def does_not_compile() -> Report:
     return report(
         21,
         "workqueue: Use a name that does not exist",
-        [_target(None, failure=None, outcome=None)],
+        [_target(None, failure=failure, outcome=Outcome.FAILED)],
         True,
         builds,
         patches=[PATCH],

@@ -44,6 +44,13 @@ def test_oops_with_another_call_trace_is_another_failure():
     assert (group.place, group.finding) == ("candidate, block 1, attempt 3", found)
 
 
+def test_attempt_of_the_run_is_not_listed_beside_its_boots():
+    report = panic()
+    whole = report.attempts[0].model_copy(update={"block": None, "arm": None, "attempt": 1})
+    report = report.model_copy(update={"attempts": [*report.attempts, whole]})
+    assert failures.main_failure(report).places == ["xfs-fsync on xeon-2s-1, candidate, block 1, attempts 1 and 2"]
+
+
 def test_equal_findings_are_listed_once():
     report = improvement()
     warnings = [

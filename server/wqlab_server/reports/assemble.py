@@ -28,6 +28,7 @@ from ..views.conclusion import conclusion_of, findings_of
 from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
+from .render.failures import main_failure
 from .render.shared_text import METHOD
 from .workqueue_cells import workqueue_cells
 
@@ -47,7 +48,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
     parts = _Parts(session, [each.run.id for each in measured], store)
     configurations = _configurations(rows, lambda artifact: _text(store, artifact.sha256))
     targets = [_target(each, parts, configurations) for each in measured]
-    return api_report.Report(
+    report = api_report.Report(
         submission=submission_view(rows),
         generated_at=clock(session),
         lab_url=public_url,
@@ -62,6 +63,8 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         config_sha256=configurations.sha256,
         method=METHOD,
     )
+    main = main_failure(report)
+    return report.model_copy(update={"failed_at": main.places}) if main else report
 
 
 class _Parts:

@@ -121,13 +121,14 @@ export const FAILURE_KINDS: Record<ErrorKind, { word: string; cause: string; ton
 const COMPARED_CHARACTERS = 500;
 
 /**
- * Return true if `failure` is the same as `main`. A submission's failure is that of one of its parts, prefixed with the
- * name of the part, and lists leave out the middle of excerpts.
+ * Return true if `failure` is the same as `main`. Kernel reports are the same defect if their call traces are, which
+ * `defect` describes. A submission's failure is that of one of its parts, prefixed with the name of the part, and lists
+ * leave out the middle of excerpts.
  */
 export function isSameFailure(failure: FailureLike, main: Failure | null | undefined): boolean {
+  if (main == null || failure.kind !== main.kind) return false;
+  if (failure.defect && main.defect) return failure.defect === main.defect;
   return (
-    main != null &&
-    failure.kind === main.kind &&
     main.summary.endsWith(failure.summary) &&
     (main.excerpt ?? "").startsWith((failure.excerpt ?? "").slice(0, COMPARED_CHARACTERS))
   );

@@ -8,6 +8,8 @@ interface FailureCardProps {
   failure: Failure;
   /** The part that failed: `build of the candidate`, `boot 3B, attempt 2`. */
   what?: ReactNode;
+  /** Places where it occurred. */
+  where?: readonly string[];
   /** Links or buttons: the log, the console line, a retry. */
   actions?: ReactNode;
   /** The failure shown in `<MainFailure>`. If this is the same failure, only a link to it is shown. */
@@ -15,7 +17,7 @@ interface FailureCardProps {
 }
 
 /** A failure: kind, summary, excerpt and advice. Its texts come from submitted code and devices and are cleaned. */
-export function FailureCard({ failure, what, actions, mainFailure = null }: FailureCardProps) {
+export function FailureCard({ failure, what, where = [], actions, mainFailure = null }: FailureCardProps) {
   const { word, cause, tone, advice } = FAILURE_KINDS[failure.kind];
   if (isSameFailure(failure, mainFailure)) {
     return (
@@ -47,6 +49,7 @@ export function FailureCard({ failure, what, actions, mainFailure = null }: Fail
         </span>
       </p>
       <p className={classes.summary}>{oneLine(failure.summary)}</p>
+      {where.length > 0 && <p className="muted">Where: {where.map(oneLine).join("; ")}</p>}
       {failure.excerpt && (
         <Scroll name="Excerpt" className={classes.excerpt}>
           <pre>{clean(failure.excerpt).trimEnd()}</pre>
@@ -64,10 +67,10 @@ export function FailureCard({ failure, what, actions, mainFailure = null }: Fail
 const MAIN_FAILURE_ID = "failure";
 
 /** The failure of the whole submission in full; the target of `<FailureLink>`. */
-export function MainFailure({ failure, what }: Pick<FailureCardProps, "failure" | "what">) {
+export function MainFailure({ failure, what, where }: Pick<FailureCardProps, "failure" | "what" | "where">) {
   return (
     <div id={MAIN_FAILURE_ID} className={classes.main}>
-      <FailureCard failure={failure} what={what} />
+      <FailureCard failure={failure} what={what} where={where} />
     </div>
   );
 }

@@ -50,6 +50,8 @@ test("a failure shows cause, summary, excerpt and advice; its texts are cleaned"
     excerpt: "<img src=x onerror=alert(1)>\u202e",
     advice: "Look at the console of boot 3B.",
     of_variant: false,
+    stack: [],
+    defect: "",
   };
   const { container } = await renderPart(<FailureCard failure={failure} what="boot 3B" />);
   const card = screen.getByRole("group", { name: /Failure: panic in wq_worker\^\[\[2J/ });
@@ -66,6 +68,8 @@ test("a repeated failure is a link to the main failure", async () => {
     excerpt: `${"CC a.o\n".repeat(200)}error: b`,
     advice: "",
     of_variant: false,
+    stack: [],
+    defect: "",
   };
   const shortened = `${main.excerpt.slice(0, 600)}\n[... 700 characters left out ...]\nerror: b`;
   const repeated: Failure = { ...main, summary: "it does not compile", excerpt: shortened };

@@ -118,6 +118,7 @@ export function makeReport({
     lab_url: "http://lab.example",
     summary: "improves xeon-2s, can't tell on tiny (emulated)",
     targets,
+    failed_at: [],
     attempts: [],
     config_diff: [],
     config_compared: true,

@@ -19,8 +19,9 @@ import drgn
 
 ROOTS = ("/src/", "/build/")
 """Folders of the source tree and of the generated files in the sandbox of a build."""
-ALIGNMENT = 64
-"""Largest alignment of functions: the kernel prints sizes up to the next symbol, the symbol table without padding."""
+PADDING = 128
+"""Largest gap between functions: the kernel prints sizes up to the next function, the symbol table has them without the
+space for its alignment and for patching its entry."""
 FILE_LIMIT = 4 << 20
 SOURCE_LIMIT = 120
 INLINE_LIMIT = 8
@@ -72,7 +73,7 @@ def _address(program: drgn.Program, function: str, offset: int, size: int) -> in
         found = {
             symbol.address
             for symbol in program.symbols(function)
-            if symbol.kind == drgn.SymbolKind.FUNC and offset <= symbol.size <= size < symbol.size + ALIGNMENT
+            if symbol.kind == drgn.SymbolKind.FUNC and offset <= symbol.size <= size < symbol.size + PADDING
         }
     except LookupError:
         return None

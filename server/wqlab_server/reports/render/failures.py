@@ -63,7 +63,8 @@ def main_failure(report: Report) -> MainFailure | None:
     failure = report.submission.failure
     if failure is None:
         return None
-    target = next((each for each in report.targets if _states(each, failure)), None)
+    of_job = any(each.what != "run" and is_same(each.failure, failure) for each in report.attempts)
+    target = None if of_job else next((each for each in report.targets if _states(each, failure)), None)
     summary = failure.summary
     if target is not None:
         told = target.headline if failure.kind is ErrorKind.KERNEL else failure.summary
@@ -119,11 +120,14 @@ def is_shown(report: Report, target: TargetReport) -> bool:
 
 def others(report: Report) -> list[TargetReport]:
     """Return the targets whose verdicts the submission's failure does not state; without those that never ran."""
-    main = main_failure(report)
+    failure, main = report.submission.failure, main_failure(report)
+    if failure is None or main is None:
+        return report.targets
     return [
         target
         for target in report.targets
-        if main is None or (target is not main.target and (target.failure is not None or is_shown(report, target)))
+        if target is not main.target
+        and ((target.failure and not is_same(target.failure, failure)) or is_shown(report, target))
     ]
 
 
@@ -204,7 +208,10 @@ def _device(target: TargetReport) -> str:
 def _attempt_places(report: Report, attempts: Sequence[AttemptView]) -> list[str]:
     """Return the places of attempts, those of one run and kernel together."""
     places: dict[str, list[tuple[int, int]]] = {}
+    in_boots = {(each.run_id, each.device) for each in attempts if each.block is not None}
     for attempt in attempts:
+        if attempt.what == "run" and attempt.block is None and (attempt.run_id, attempt.device) in in_boots:
+            continue  # the attempt of the run failed because of one of these boots
         if attempt.what != "run":
             place = _job(report, attempt)
         else:

@@ -56,7 +56,7 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
     if main and main.target is target:
         _add_main_failure(boots, main)
     elif target.failure and report.submission.failure and failures.is_same(target.failure, report.submission.failure):
-        _add(boots, _tag(target.failure.kind), target.headline, str(target.failure.kind), "")
+        _add(boots, "skipped", "not run: see the failure of the submission", "failed", "")
     elif target.failure:
         _add_failure(boots, target.failure)
     elif target.verdict is Verdict.FAILED:

@@ -140,7 +140,7 @@ def _judged_row(cell: Comparison) -> str:
 
 
 def _kernels(report: Report) -> list[str]:
-    lines = ["### Kernels", ""]
+    lines: list[str] = []
     apply = report.submission.apply
     if apply.base_commit:
         lines.append(f"- base {_safe(report.submission.tree)} `{_code(apply.base_commit)}`")
@@ -168,7 +168,7 @@ def _kernels(report: Report) -> list[str]:
     for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         command = "\n".join(shell_lines(reproducer.command))
         lines += ["", _safe(reproducer.needs), "", *_fenced(command)]
-    return lines
+    return ["### Kernels", "", *lines] if lines else []
 
 
 def _name(target: TargetReport) -> str:

@@ -185,7 +185,7 @@ def _attempts(report: Report) -> list[str]:
 
 def _kernels(report: Report) -> list[str]:
     apply, builds = report.submission.apply, shared_text.kernels(report)
-    lines = _heading("Kernels")
+    lines: list[str] = []
     if apply.base_commit:
         release = f" ({apply.release})" if apply.release else ""
         lines += _field("base", f"{report.submission.tree} {apply.base_commit[:12]}{release}")
@@ -204,7 +204,7 @@ def _kernels(report: Report) -> list[str]:
         lines += _field("", shared_text.configuration_note(report))
     for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
-    return [*lines, ""]
+    return [*_heading("Kernels"), *lines, ""] if lines else []
 
 
 def _build(build: BuildView, report: Report) -> list[str]:

@@ -3131,6 +3131,8 @@ export interface components {
             config_diff: string[];
             /** Config Sha256 */
             config_sha256: string;
+            /** Failed At */
+            failed_at: string[];
             /**
              * Generated At
              * Format: date-time

@@ -4,14 +4,18 @@ import { FAILURE_KINDS, humanize } from "@/lib/words";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
+import { otherAttempts } from "./failures";
 
-/** All failed attempts, each with the cause of its failure. */
-export const Attempts = memo(function Attempts({ report: { attempts, submission } }: { report: Report }) {
+/** The failed attempts, each with the cause of its failure; those of the submission's failure are stated with it. */
+export const Attempts = memo(function Attempts({ report }: { report: Report }) {
+  const { failure } = report.submission;
+  const attempts = otherAttempts(report);
+  if (failure && attempts.length === 0) return null;
   const kinds = [...Map.groupBy(attempts, attempt => attempt.failure.kind)];
   return (
     <Section
       id="attempts"
-      title="Failed attempts"
+      title={failure ? "Other failed attempts" : "Failed attempts"}
       lead={
         attempts.length === 0
           ? "No failed attempts."
@@ -22,7 +26,6 @@ export const Attempts = memo(function Attempts({ report: { attempts, submission 
         <FailureCard
           key={`${attempt.what} ${attempt.run_id} ${attempt.build_id} ${attempt.block} ${attempt.arm} ${attempt.attempt} ${attempt.at}`}
           failure={attempt.failure}
-          mainFailure={submission.failure}
           what={
             <>
               {attemptName(attempt)}

@@ -4,18 +4,23 @@ import { memo } from "react";
 import type { BuildView, Report } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { roughDuration } from "@/lib/time";
-import { clean, oneLine } from "@/lib/words";
+import { clean, isSameFailure, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { Scroll } from "@/parts/Scroll";
+import { appliesRebuilding } from "./failures";
 import classes from "./Kernels.module.css";
 
 export const Kernels = memo(function Kernels({ report }: { report: Report }) {
   const { submission, config_compared, config_diff, config_sha256 } = report;
   const { apply } = submission;
-  const reproducers = [...Map.groupBy(submission.builds, build => build.reproducer)].filter(([text]) => text);
+  const reproducers = appliesRebuilding(report)
+    ? [...Map.groupBy(submission.builds, build => build.reproducer)].filter(([text]) => text)
+    : [];
+  const bothBuilt =
+    new Set(submission.builds.filter(of => of.outcome === "passed").map(of => of.arm)).size > 1;
   const study = submission.request.series === null;
   return (
     <Section id="kernels" title="Kernels">
@@ -48,12 +53,12 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
       )}
       {submission.builds.map(
         build =>
-          build.failure && (
+          build.failure &&
+          !isSameFailure(build.failure, submission.failure) && (
             <FailureCard
               key={build.id}
               failure={build.failure}
               what={`build of the ${build.arm ?? "kernel"}`}
-              mainFailure={submission.failure}
               actions={
                 <Link to="/submissions/$id" params={{ id: submission.id }}>
                   Log
@@ -65,31 +70,33 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
       {submission.builds.map(build => (
         <Warnings key={build.id} build={build} />
       ))}
-      <div>
-        <h3>Configuration</h3>
-        {config_sha256 && (
-          <p className={classes.small}>
-            sha256 <code>{config_sha256}</code>
-          </p>
-        )}
-        {config_diff.length > 0 ? (
-          <>
-            <p className={classes.small}>Different options, baseline to candidate:</p>
-            <Scroll name="Different options" className={classes.text}>
-              <pre>{clean(config_diff.join("\n"))}</pre>
-            </Scroll>
-          </>
-        ) : (
-          <p className={classes.small}>
-            {study
-              ? "Only one kernel was built."
-              : config_compared
-                ? "Both kernels have the same options."
-                : "Not compared: the configurations of both kernels are not available."}
-          </p>
-        )}
-      </div>
-      {!study && <Checkpatch report={report} />}
+      {(config_sha256 || config_diff.length > 0) && (
+        <div>
+          <h3>Configuration</h3>
+          {config_sha256 && (
+            <p className={classes.small}>
+              sha256 <code>{config_sha256}</code>
+            </p>
+          )}
+          {config_diff.length > 0 ? (
+            <>
+              <p className={classes.small}>Different options, baseline to candidate:</p>
+              <Scroll name="Different options" className={classes.text}>
+                <pre>{clean(config_diff.join("\n"))}</pre>
+              </Scroll>
+            </>
+          ) : (
+            <p className={classes.small}>
+              {!bothBuilt
+                ? "Only one kernel was built."
+                : config_compared
+                  ? "Both kernels have the same options."
+                  : "Not compared: the configurations of both kernels are not available."}
+            </p>
+          )}
+        </div>
+      )}
+      {!study && (!submission.failure || apply.outcome === "passed") && <Checkpatch report={report} />}
       {reproducers.map(([text, builds]) => (
         <div key={text}>
           <div className={classes.head}>

@@ -1,5 +1,6 @@
 import { Link } from "@tanstack/react-router";
 import type { Report } from "@/api/types";
+import { appliesMethod, otherAttempts, shownComparisons } from "./failures";
 import classes from "./OnThisPage.module.css";
 
 /** Mark a link within the page as current only if its hash matches. */
@@ -7,7 +8,9 @@ export const MATCH_HASH = { includeHash: true } as const;
 
 /** Table of contents. */
 export function OnThisPage({ report }: { report: Report }) {
-  const compared = report.targets.some(target => target.comparisons.length > 0);
+  const compared = report.targets.some(target => shownComparisons(report, target).length > 0);
+  const { failure } = report.submission;
+  const attempts = otherAttempts(report).length;
   const parts = [
     ...(compared
       ? [
@@ -18,9 +21,13 @@ export function OnThisPage({ report }: { report: Report }) {
       : []),
     ...report.targets.map(target => [`run-${target.run_id}`, `${target.plan.name} on ${target.device_type}`]),
     ["kernels", "Kernels"],
-    ["attempts", `Failed attempts (${report.attempts.length})`],
+    ...(failure
+      ? attempts > 0
+        ? [["attempts", `Other failed attempts (${attempts})`]]
+        : []
+      : [["attempts", `Failed attempts (${attempts})`]]),
     ["mail", "Plain text"],
-    ["method", "Method"],
+    ...(appliesMethod(report) ? [["method", "Method"]] : []),
   ];
   return (
     <nav className={`${classes.parts} no-print`} aria-label="On this page">

@@ -171,12 +171,28 @@ test("every failed attempt is listed with its cause", async () => {
     attempts: [
       {
         ...attempt,
-        failure: { kind: "kernel", summary: "panic", excerpt: "", advice: "", of_variant: false },
+        failure: {
+          kind: "kernel",
+          summary: "panic",
+          excerpt: "",
+          advice: "",
+          of_variant: false,
+          stack: [],
+          defect: "",
+        },
       },
       {
         ...attempt,
         block: 1,
-        failure: { kind: "infrastructure", summary: "no power", excerpt: "", advice: "", of_variant: false },
+        failure: {
+          kind: "infrastructure",
+          summary: "no power",
+          excerpt: "",
+          advice: "",
+          of_variant: false,
+          stack: [],
+          defect: "",
+        },
       },
     ],
   });
@@ -209,6 +225,8 @@ test("a submission without figures shows its failure", async () => {
         excerpt: "",
         advice: "rebase it",
         of_variant: false,
+        stack: [],
+        defect: "",
       },
     },
   });

@@ -17,6 +17,7 @@ import { Progress } from "@/parts/Progress";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Attempts } from "./Attempts";
 import { CellSection } from "./CellSection";
+import { appliesMethod, mainFailure } from "./failures";
 import { Kernels } from "./Kernels";
 import { MailText } from "./MailText";
 import { Matrices } from "./Matrices";
@@ -39,6 +40,7 @@ export function ReportPage() {
   useEvents(id, { enabled: !finished });
 
   const cells = useMemo(() => cellsOf(report), [report]);
+  const failure = mainFailure(report);
   const selected = useMemo(
     () => cells.find(cell => cell.key === search.cell) ?? firstCell(cells),
     [cells, search.cell],
@@ -71,7 +73,7 @@ export function ReportPage() {
         </Progress>
       )}
       <Verdicts report={report} />
-      {submission.failure && <MainFailure failure={submission.failure} what="the submission" />}
+      {failure && <MainFailure failure={failure} where={report.failed_at} />}
       <OnThisPage report={report} />
       {selected ? (
         <>
@@ -83,12 +85,12 @@ export function ReportPage() {
         <EmptyState title="No comparisons">{whyNoComparisons(report, finished)}</EmptyState>
       )}
       {report.targets.map(target => (
-        <TargetSection key={target.run_id} target={target} cells={cells} mainFailure={submission.failure} />
+        <TargetSection key={target.run_id} target={target} cells={cells} report={report} />
       ))}
       <Kernels report={report} />
       <Attempts report={report} />
       <MailText id={id} finished={finished} />
-      <Method report={report} />
+      {appliesMethod(report) && <Method report={report} />}
     </Page>
   );
 }

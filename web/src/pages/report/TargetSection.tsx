@@ -1,15 +1,16 @@
 /** Results of one plan on one device type: verdict, figures, reasons and environment. */
 import { memo } from "react";
-import type { Failure, TargetReport } from "@/api/types";
+import type { Report, TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { humanize, oneLine } from "@/lib/words";
-import { FailureCard, FailureSentence } from "@/parts/FailureCard";
+import { humanize, isSameFailure, oneLine } from "@/lib/words";
+import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
 import { Curves } from "./Curves";
 import { Differences } from "./Differences";
 import { Environment } from "./Environment";
 import { Findings } from "./Findings";
+import { failedTarget, otherFindings, shownComparisons } from "./failures";
 import type { Cell } from "./model";
 import { Published } from "./Published";
 import { Studies } from "./Study";
@@ -19,14 +20,15 @@ import { Workqueues } from "./Workqueues";
 export const TargetSection = memo(function TargetSection({
   target,
   cells,
-  mainFailure,
+  report,
 }: {
   target: TargetReport;
   cells: readonly Cell[];
-  /** The submission's failure, shown above. */
-  mainFailure: Failure | null;
+  report: Report;
 }) {
   const { plan, device_type, emulated } = target;
+  const mainFailure = report.submission.failure;
+  const compared = shownComparisons(report, target).length > 0;
   return (
     <div className={classes.target}>
       <Section
@@ -41,11 +43,15 @@ export const TargetSection = memo(function TargetSection({
         <div className={classes.verdict}>
           <VerdictBadge verdict={target.verdict} />
           <span>
-            <FailureSentence text={target.headline} mainFailure={mainFailure} where="above" />
+            {target === failedTarget(report) ? (
+              <FailureLink where="above" />
+            ) : (
+              <FailureSentence text={target.headline} mainFailure={mainFailure} where="above" />
+            )}
           </span>
         </div>
         <p className={classes.blocks}>{blocksText(target)}</p>
-        {target.failure && (
+        {target.failure && !isSameFailure(target.failure, mainFailure) && (
           <FailureCard
             failure={target.failure}
             what={`the run on ${device_type}`}
@@ -56,7 +62,7 @@ export const TargetSection = memo(function TargetSection({
         <Studies target={target} cells={cells} />
         <Curves target={target} />
         <Workqueues target={target} />
-        <Reasons reasons={target.reasons} />
+        {(compared || !mainFailure) && <Reasons reasons={target.reasons} />}
         <Published target={target} />
         {target.unsupported.length > 0 && (
           <div>
@@ -71,7 +77,7 @@ export const TargetSection = memo(function TargetSection({
             </ul>
           </div>
         )}
-        <Findings findings={target.findings} />
+        <Findings findings={otherFindings(target.findings, mainFailure)} />
         <Environment target={target} />
       </Section>
     </div>

@@ -2,8 +2,9 @@ import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
 import { EvidenceMark } from "@/parts/EvidenceMark";
-import { FailureSentence } from "@/parts/FailureCard";
+import { FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { failedTarget } from "./failures";
 import { MATCH_HASH } from "./OnThisPage";
 import classes from "./Verdicts.module.css";
 
@@ -13,6 +14,7 @@ const LONG = 90;
 /** The verdict: a summary and one headline per target, as written by the server. */
 export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
   if (report.targets.length === 0) return null;
+  const failed = failedTarget(report);
   return (
     <section className={classes.whole} aria-label="Verdict">
       <p className={classes.summary} data-long={report.summary.length > LONG || undefined}>
@@ -31,8 +33,18 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
               {target.emulated && <span className={classes.emulated}> emulated</span>}
             </span>
             <span className={classes.headline}>
-              <FailureSentence text={target.headline} mainFailure={report.submission.failure} where="below" />{" "}
-              <HeadlineEvidence by={target} />
+              {target === failed ? (
+                <FailureLink where="below" />
+              ) : (
+                <>
+                  <FailureSentence
+                    text={target.headline}
+                    mainFailure={report.submission.failure}
+                    where="below"
+                  />{" "}
+                  <HeadlineEvidence by={target} />
+                </>
+              )}
             </span>
           </li>
         ))}

@@ -13,6 +13,7 @@ import type {
   Verdict,
 } from "@/api/types";
 import { VERDICT_ORDER } from "@/lib/words";
+import { shownComparisons } from "./failures";
 
 /** One comparison and the target it belongs to. */
 export interface Cell {
@@ -36,7 +37,7 @@ export function cellKey(run: number, of: Comparison): string {
 export function cellsOf(report: Report): Cell[] {
   const columns = new Map<string, (ArmSummary | null)[]>();
   return report.targets.flatMap(target =>
-    target.comparisons.map(of => {
+    shownComparisons(report, target).map(of => {
       const key = cellKey(target.run_id, of);
       const name = columnName(key, target.run_id, of);
       const column = columns.get(name) ?? [];

@@ -3,8 +3,8 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useEffect, useRef } from "react";
 import { type StreamState, useEvents } from "@/api/events";
 import { stepsQuery } from "@/api/queries";
-import type { SubmissionSteps } from "@/api/types";
-import { oneLine, stateOrOutcome } from "@/lib/words";
+import type { Failure, SubmissionSteps } from "@/api/types";
+import { isSameFailure, oneLine, stateOrOutcome } from "@/lib/words";
 import { MainFailure } from "@/parts/FailureCard";
 import { announce } from "@/parts/LiveRegion";
 import { Page } from "@/parts/Page";
@@ -109,7 +109,7 @@ function Result({ steps }: { steps: SubmissionSteps }) {
   return (
     <div className={classes.result} data-ended>
       {failure ? (
-        <MainFailure failure={failure} />
+        <MainFailure failure={stated(failure, steps)} />
       ) : (
         <p>
           <VerdictCounts verdicts={submission.verdicts} />
@@ -121,6 +121,15 @@ function Result({ steps }: { steps: SubmissionSteps }) {
       </p>
     </div>
   );
+}
+
+/** Return the failure with the headline of its target, which counts boots, as summary. */
+function stated(failure: Failure, { runs, submission }: SubmissionSteps): Failure {
+  const target = submission.targets.find(each =>
+    runs.some(run => run.id === each.run_id && run.failure !== null && isSameFailure(run.failure, failure)),
+  );
+  if (failure.kind !== "kernel" || target?.verdict !== "failed") return failure;
+  return { ...failure, summary: `${target.plan} on ${target.device_type}: ${oneLine(target.headline)}` };
 }
 
 function Detail({ steps, selection }: { steps: SubmissionSteps; selection: Selection }) {

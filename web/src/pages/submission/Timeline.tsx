@@ -227,7 +227,15 @@ function Run({ run, steps, selection, now }: RunProps) {
           <>
             <VerdictBadge verdict={target.verdict} />{" "}
             <span className={classes.above}>
-              <FailureSentence text={target.headline} mainFailure={steps.submission.failure} where="above" />
+              {isMainFailure && target.verdict === "failed" ? (
+                <FailureLink where="above" />
+              ) : (
+                <FailureSentence
+                  text={target.headline}
+                  mainFailure={steps.submission.failure}
+                  where="above"
+                />
+              )}
             </span>
           </>
         ) : (

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { Failure } from "@/api/types";
 import { Log } from "@/console/log";
 import { errorLines, findLines, warningText } from "./buildlog";
 import { diffRuns, splitMbox } from "./patch";
@@ -17,7 +18,15 @@ import {
 import { blockOf, bootOf, buildOf, runOf, stepsOf } from "./testing";
 
 const nothing = submissionSearch.defaults;
-const failure = { kind: "kernel", summary: "panic", excerpt: "", advice: "", of_variant: false } as const;
+const failure: Failure = {
+  kind: "kernel",
+  summary: "panic",
+  excerpt: "",
+  advice: "",
+  of_variant: false,
+  stack: [],
+  defect: "",
+};
 const finished = { ...stepsOf().submission, state: "finished", outcome: "failed" } as const;
 const boots = [bootOf(31, 0, "baseline"), bootOf(32, 0, "candidate")];
 
