@@ -38,7 +38,13 @@ def test_repeated_warning_is_listed_once_with_relative_path() -> None:
 def test_first_error_is_returned_with_excerpt() -> None:
     first, excerpt = build_log.first_errors(LOG)
     assert first == "kernel/fork.c:20:9: error: 'y' undeclared (first use in this function)"
-    assert "y = 1;" in excerpt and "make[3]: ***" in excerpt and "CC [M]" not in excerpt
+    assert "y = 1;" in excerpt and "make[3]: ***" not in excerpt and "CC [M]" not in excerpt
+
+
+def test_excerpt_begins_with_the_place_of_the_error() -> None:
+    log = ["      |      ^~~~", "a.c: In function 'f':", "a.c:8:16: error: 'x' undeclared", "    8 | return x;"]
+    noise = ["make[4]: *** [scripts/Makefile.build:234: a.o] Error 1", "I: kernel: SKIP in 0:00:00.000001"]
+    assert build_log.first_errors([*log, *noise])[1].splitlines() == log[1:]
 
 
 @pytest.mark.parametrize(

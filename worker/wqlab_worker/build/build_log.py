@@ -20,6 +20,10 @@ _ERROR = re.compile(
     r"|ERROR: modpost: |error: )"
 )
 _MAKE_ERROR = re.compile(r"^(?:/\S+/)?g?make(?:\[\d+\])?: \*\*\* ")
+_CONTEXT = re.compile(r"^(?:In file included from |  +from |[^\s:]+: (?:In function |At top level))")
+"""Lines before an error that say where it is."""
+_CONSEQUENCE = re.compile(r"^(?:g?make(?:\[\d+\])?: |[IE]: )")
+"""Lines of make and tuxmake after a compiler's error."""
 
 
 def parse_step(line: str) -> str | None:
@@ -46,8 +50,12 @@ def first_errors(lines: Iterable[str]) -> tuple[str, str]:
     error_lines = error_lines or [number for number, line in enumerate(kept) if _MAKE_ERROR.match(line)]
     if not error_lines:
         return "", "\n".join(kept[-EXCERPT_LINES:])
-    start = max(0, error_lines[0] - 2)
-    excerpt = [line for line in kept[start : start + 2 * EXCERPT_LINES] if not _STEP.match(line)]
+    compiler = _ERROR.match(kept[error_lines[0]])
+    start = error_lines[0] if compiler else max(0, error_lines[0] - 2)
+    while start and error_lines[0] - start < EXCERPT_LINES // 4 and _CONTEXT.match(kept[start - 1]):
+        start -= 1
+    lines = [line for line in kept[start : start + 2 * EXCERPT_LINES] if not _STEP.match(line)]
+    excerpt = [line for line in lines if not _CONSEQUENCE.match(line)] if compiler else lines
     return kept[error_lines[0]].strip(), "\n".join(excerpt[:EXCERPT_LINES])
 
 
