@@ -3,7 +3,7 @@ import { createMemoryHistory, RouterProvider } from "@tanstack/react-router";
 import { fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { beforeEach, expect, test, vi } from "vitest";
 import { makeQueryClient, reportQuery } from "@/api/queries";
-import type { Report } from "@/api/types";
+import type { Report, TargetReport } from "@/api/types";
 import { Theme } from "@/app/theme";
 import { makeRouter } from "@/router";
 import { makeReport, type ReportShape } from "@/testing/report";
@@ -232,4 +232,56 @@ test("a submission without figures shows its failure", async () => {
   });
   expect(screen.getByText("No comparisons")).toBeTruthy();
   expect(screen.getByText("the series does not apply")).toBeTruthy();
+});
+
+test("a failed submission states its failure once and leaves out what does not apply", async () => {
+  const title = "BUG: kernel NULL pointer dereference";
+  const failure = {
+    kind: "kernel" as const,
+    summary: `oops: ${title}`,
+    excerpt: `${title}\nRIP: flush_one+0x0/0x9 (kernel/flush.c:7)  poke(where);`,
+    advice: "",
+    stack: [],
+    defect: `oops: ${title} in flush_one@kernel/flush.c:7`,
+  };
+  const report = makeReport({ devices: [{ name: "xeon-2s" }], questions: ["kernel"] });
+  const [whole] = report.targets as [TargetReport];
+  const target: TargetReport = {
+    ...whole,
+    verdict: "failed",
+    outcome: "failed",
+    failure,
+    headline: `the candidate showed oops in 2 of 2 boots: ${title}; the baseline came through 2 of 2 boots`,
+    reasons: [`locality: FAILED: kernel: oops: ${title}`],
+    comparisons: whole.comparisons.map(of => ({ ...of, verdict: "failed", candidate: null })),
+    findings: [],
+  };
+  const attempt = {
+    what: "run" as const,
+    run_id: target.run_id,
+    build_id: null,
+    plan: "affinity",
+    device_type: "xeon-2s",
+    device: "xeon-2s-1",
+    block: 0,
+    arm: "candidate" as const,
+    attempt: 0,
+    at: null,
+    failure,
+  };
+  await show({
+    ...report,
+    summary: "fails on xeon-2s",
+    submission: { ...report.submission, outcome: "failed", failure },
+    targets: [target],
+    attempts: [attempt, { ...attempt, attempt: 1 }],
+    failed_at: ["affinity on xeon-2s-1, candidate, block 1, attempts 1 and 2"],
+  });
+  const page = document.body.textContent ?? "";
+  expect(page.split(title)).toHaveLength(3); // the headline and the first line of the excerpt
+  expect(screen.getByText(/Where: .* attempts 1 and 2/)).toBeTruthy();
+  expect(document.getElementById("method")).toBeNull();
+  expect(document.getElementById("attempts")).toBeNull();
+  expect(document.getElementById("numbers")).toBeNull();
+  expect(screen.queryByText("Reasons")).toBeNull();
 });
