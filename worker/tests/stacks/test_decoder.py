@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import zipfile
+from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
+from wqlab_worker.stacks import decoder as decoder_module
 from wqlab_worker.stacks.call_trace import Reference
 from wqlab_worker.stacks.decoder import Decoder, resolve
 
@@ -60,6 +63,42 @@ def test_damaged_files_give_a_reason(tmp_path: Path, damage) -> None:
     decoder = Decoder(*compiled_kernel(files))
     assert decoder.places([reference]) == {}
     assert decoder.lacking
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_any_bytes_give_frames_or_a_reason(tmp_path: Path, seed: int) -> None:
+    files = built(tmp_path, "-g")
+    reference = symbol(files["/vmlinux"], "flush_one")
+    chance = Random(seed)
+    for path in files.values():
+        data = bytearray(path.read_bytes())
+        for _ in range(len(data) // 50):
+            data[chance.randrange(64 if seed else 0, len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+    decoder = Decoder(*compiled_kernel(files))
+    for frame in decoder.places([reference]).get(reference, []):
+        assert ".." not in frame.file and frame.source.isprintable()
+
+
+def test_decoding_is_bounded_in_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that reports something new again and again is decoded only so often."""
+    files = built(tmp_path, "-g")
+    monkeypatch.setattr(decoder_module, "SANDBOXES_LIMIT", 1)
+    decoder = Decoder(*compiled_kernel(files))
+    assert decoder.places([symbol(files["/vmlinux"], "flush_one")])
+    assert decoder.places([symbol(files["/vmlinux"], "flush_all")]) == {}
+    assert not decoder.lacking
+
+
+def test_exceeded_time_is_a_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = built(tmp_path, "-g")
+    slow = tmp_path / "resolve_addresses.py"
+    slow.write_text("while True: pass\n")
+    monkeypatch.setattr(decoder_module, "LIMITS", replace(decoder_module.LIMITS, wall_s=0.1))
+    monkeypatch.setattr(decoder_module, "__file__", str(tmp_path / "decoder.py"))
+    decoder = Decoder(*compiled_kernel(files))
+    assert decoder.places([symbol(files["/vmlinux"], "flush_one")]) == {}
+    assert decoder.lacking == "reading vmlinux exceeded its limit of time"
 
 
 def test_files_outside_the_tree_are_not_named(tmp_path: Path) -> None:
