@@ -115,3 +115,19 @@ def test_first_headers_are_parsed_without_the_rest() -> None:
     assert first is not None
     assert (first.subject, first.author, first.version) == ("[PATCH v2 0/2] wq: more", "A <a@example.org>", 2)
     assert mbox.parse_first_headers("no mail at all") is None
+
+
+@pytest.mark.parametrize("header", ["Subject", "From", "Date", "Message-ID", "In-Reply-To"])
+@pytest.mark.parametrize("value", ["a\x01b", "a\x1b[2Jb", "=?utf-8?q?a=02b?=", "=?utf-8?q?a=0Ab?=", "=?utf-8?b?4oCu?="])
+def test_control_character_in_a_header_is_named(header: str, value: str) -> None:
+    text = mail("[PATCH 1/2] a") + FROM + f"{header}: {value}\n\n{DIFF}"
+    problem = mbox.header_problem(text)
+    assert problem is not None
+    assert f"the {header} of message 2 has the control character U+" in problem
+
+
+@pytest.mark.parametrize("body", [DIFF, "a form feed \x0c in a file\n" + DIFF])
+def test_usual_headers_have_no_problem(body: str) -> None:
+    text = mail("[PATCH v2 0/2] wq:\n more\n\tand more", body, From="=?utf-8?q?Bj=C3=B6rn?= <b@example.org>")
+    assert mbox.header_problem(text) is None
+    assert mbox.header_problem("no mail at all") is None

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from email.message import Message
 from email.parser import Parser
 
+from .text import control_character
+
 PATCH_LIMIT = 250
 MAIL_LIMIT = 2_000
 HEADER_LIMIT = 2_000
@@ -36,6 +38,7 @@ _CHARSET = re.compile(
     r"us-ascii|utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5"
 )
 """Character sets used in mail; Python has others whose decoders take quadratic time."""
+_FOLD = re.compile(r"\r?\n[ \t]")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 
 
@@ -99,6 +102,21 @@ def parse_first_headers(text: str) -> Mail | None:
     if head.startswith("From "):
         head = head.partition("\n")[2]
     return _mail(head) if _HEADER.match(head) else None
+
+
+def header_problem(text: str) -> str | None:
+    """Return the first control character in a header of an mbox, with its place, or None.
+
+    Such a header could change what a terminal shows, or what a reader takes for the author. A message of another
+    sender in the thread counts too, since its trailers are taken.
+    """
+    for number, part in enumerate(split(text), start=1):
+        message = Parser().parsestr(part.partition("\n\n")[0], headersonly=True)
+        for name in ("Subject", "From", "Date", "Message-ID", "In-Reply-To"):
+            value = _decoded(_FOLD.sub(" ", str(message.get(name, ""))[:HEADER_LIMIT]))
+            if (character := control_character(value)) is not None:
+                return f"the {name} of message {number} has the control character {character}; remove it"
+    return None
 
 
 def split(text: str) -> list[str]:
@@ -208,12 +226,15 @@ def _id(message: Message, name: str) -> str | None:
 
 
 def _header(message: Message, name: str) -> str:
-    raw = str(message.get(name, ""))[:HEADER_LIMIT]
+    return " ".join(_decoded(str(message.get(name, ""))[:HEADER_LIMIT]).split())
+
+
+def _decoded(raw: str) -> str:
+    """Return a header with its encoded words (RFC 2047) decoded; unchanged if one is malformed."""
     try:
-        decoded = str(email.header.make_header(email.header.decode_header(raw)))
+        return str(email.header.make_header(email.header.decode_header(raw)))
     except (LookupError, UnicodeError, ValueError):
-        decoded = raw
-    return " ".join(decoded.split())
+        return raw
 
 
 def _text(part: Message) -> str:

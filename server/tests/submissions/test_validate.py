@@ -121,6 +121,11 @@ def test_valid_request_has_no_mistakes(series: Any) -> None:
         ({"series": {"mbox": {"text": " "}}}, "/series/mbox/text", "empty"),
         ({"series": {"mbox": {"text": "hello"}}}, "/series/mbox/text", "git format-patch"),
         ({"series": {"mbox": {"text": "Subject: cover\n\nhi"}}}, "/series/mbox/text", "no patch"),
+        (
+            {"series": {"mbox": {"text": MBOX.replace("From 0123 Mon Sep 17\nSubject: ", "Subject: \x01")}}},
+            "/series/mbox/text",
+            "control character U+0001",
+        ),
         ({"series": {"git": {"url": "ssh://example.org/x", "ref": "a"}}}, "/series/git/url", "https://"),
         ({"series": {"git": {"url": "https://me:pw@example.org/x", "ref": "a"}}}, "/series/git/url", "credentials"),
         ({"series": {"git": {"url": "/etc", "ref": "a"}}}, "/series/git/url", "/srv/git/linux"),

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mbox import header_problem
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import suggest_name
@@ -127,6 +128,8 @@ def _check_mbox(mbox: MboxSeries) -> list[Mistake]:
                 "the mailbox contains no patch: no mail has a `diff --git` (a cover letter alone is not enough)",
             )
         ]
+    if (problem := header_problem(mbox.text)) is not None:
+        return [_mistake(pointer, problem)]
     return []
 
 

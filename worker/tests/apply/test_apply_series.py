@@ -172,3 +172,32 @@ def test_find_hunk_returns_hunk_at_line() -> None:
     assert find_hunk(diff, "two", 3) == "@@ -3,2 +3 @@ f()\n c\n-d"
     assert find_hunk(diff, "one", 3) == "@@ -3 +3 @@\n-a\n+b"
     assert find_hunk(diff, "two", 4) == ""
+
+
+def encoded(text: str) -> str:
+    """Return a header value (RFC 2047) that decodes to `text`."""
+    return "=?utf-8?q?" + "".join(f"={byte:02X}" for byte in text.encode()) + "?="
+
+
+@pytest.mark.parametrize("character", ["\x01", "\x02", "\x1b", "\x7f", "\x85", "\u202e"])
+@pytest.mark.parametrize("header", ["Subject", "From"])
+def test_control_character_in_header_is_a_user_error(
+    tree: Tree, workspace: Workspace, series_of_two: str, header: str, character: str
+) -> None:
+    value = encoded(f"Eve{character}Mallory") + (" <eve@example.org>" if header == "From" else "")
+    text = re.sub(rf"^{header}: (\[PATCH v3 2/2\] )?.*$", rf"{header}: \g<1>{value}", series_of_two, flags=re.MULTILINE)
+    text = text.replace(f"{header}: {value}", f"{header}: [PATCH v3 1/2] x") if header == "Subject" else text
+    message = refused(submit(tree, workspace, mbox(text)))
+    assert f"U+{ord(character):04X}" in message and header in message
+
+
+def test_author_in_body_cannot_be_forged(tree: Tree, workspace: Workspace, repository) -> None:
+    """git takes the author from a From line of the body too."""
+    repository.edit("kernel/workqueue.c", "512", "1024")
+    repository.commit("workqueue: raise max_active")
+    text = repository.mbox("-1").replace("\n\n---", "\n\nFrom: Eve\x02Linus <l@example.org>\n\n---", 1)
+    text = text.replace("\n\n\nFrom: Eve", "\n\nFrom: Eve", 1)
+    repository.git("reset", "--hard", "--quiet", "HEAD~1")
+    head, _, body = text.partition("\n\n")
+    text = f"{head}\n\nFrom: Eve\x02Linus <l@example.org>\n\n{body}"
+    assert "U+0002" in refused(submit(tree, workspace, mbox(text)))

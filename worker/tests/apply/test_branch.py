@@ -114,3 +114,65 @@ def test_hooks_and_configuration_of_fetched_repository_are_ignored(
     repository.git("config", "uploadpack.packObjectsHook", f"touch {mark}")
     passed(submit(tree, workspace, branch(repository, "topic")))
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("character", ["\x01", "\x02", "\x1b"])
+def test_control_character_in_subject_is_a_user_error(
+    tree: Tree, workspace: Workspace, repository, character: str
+) -> None:
+    repository.git("switch", "--quiet", "-c", "strange")
+    repository.edit("kernel/workqueue.c", "512", "1024")
+    repository.commit(f"workqueue:{character}Eve <eve@example.org>{character} raise")
+    repository.git("switch", "--quiet", "master")
+    message = refused(submit(tree, workspace, branch(repository, "strange")))
+    assert f"U+{ord(character):04X}" in message
+
+
+@pytest.mark.parametrize("author", ["Ada Tester <ada@example.org>", "Ada\u2028Tester <ada@example.org>"])
+def test_unusual_author_and_long_message_are_rebased(
+    tree: Tree, workspace: Workspace, repository, tmp_path: Path, author: str
+) -> None:
+    """Python splits lines at U+2028 too, and an argument of a program has at most 128 KiB."""
+    other = type(repository)(tmp_path / "other")
+    subprocess.run(["cp", "-a", repository.path, other.path], check=True)
+    subprocess.run(["rm", "-rf", other.path / ".git"], check=True)
+    other.git("init", "--quiet", "--initial-branch=mine")
+    start = other.commit("my own import")
+    other.edit("kernel/workqueue.c", "512", "1024")
+    other.git("add", "--all")
+    (tmp_path / "message").write_text("workqueue: raise max_active\n\n" + "reason\n" * 30_000)
+    other.git("commit", "--quiet", f"--author={author}", "-F", str(tmp_path / "message"))
+    listed = Workspace(workspace.cache, (repository.path, other.path), 2)
+    result = submit(tree, listed, branch(other, "mine", base=start))
+    if not author.isprintable():
+        assert "author of patch 1" in refused(result) and "U+2028" in refused(result)
+        return
+    assert passed(result).patches[0].author == author
+    assert result.title == "workqueue: raise max_active"
+
+
+def test_objects_that_fsck_refuses_are_a_user_error(tree: Tree, workspace: Workspace, repository) -> None:
+    blob = repository.git("rev-parse", "master:Makefile")
+    listing = subprocess.run(["git", "ls-tree", "master"], cwd=repository.path, capture_output=True, check=True).stdout
+    evil = (
+        subprocess.run(
+            ["git", "mktree"],
+            cwd=repository.path,
+            input=f"100644 blob {blob}\tconfig\n".encode(),
+            capture_output=True,
+            check=True,
+        )
+        .stdout.decode()
+        .strip()
+    )
+    raw = b""
+    for line in listing.decode().splitlines():
+        mode, _, oid, name = line.split(None, 3)
+        raw += f"{mode.lstrip('0')} {name}\0".encode() + bytes.fromhex(oid)
+    raw = b"40000 .git\0" + bytes.fromhex(evil) + raw
+    tree_oid = subprocess.run(
+        ["git", "hash-object", "-t", "tree", "-w", "--stdin", "--literally"],
+        cwd=repository.path, input=raw, capture_output=True, check=True,
+    ).stdout.decode().strip()  # fmt: skip
+    repository.git("branch", "evil", repository.git("commit-tree", tree_oid, "-p", "master", "-m", "evil"))
+    assert "refuses an object" in refused(submit(tree, workspace, branch(repository, "evil")))

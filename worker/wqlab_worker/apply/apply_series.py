@@ -1,7 +1,7 @@
 """Resolve a submission to a base commit and a candidate: fetch or apply the series, run checkpatch and bundle it.
 
 Mail is split, applied and checked in the sandbox, in a temporary repository. Its result is one git bundle, which a
-clean repository then reads while it checks every object.
+clean repository then reads while it checks every object, also in the sandbox (see `confined_git`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from wqlab_contracts.messages import (
     ApplyResult,
     Artifact,
     MboxSeries,
-    PatchSummary,
     Source,
     normalised_subject,
 )
@@ -31,10 +30,19 @@ from ..workspace import Progress, Workspace, collect, no_progress
 from .branch import fetch_branch
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
-from .git import Git, create_bare
+from .confined_git import ConfinedGit, ConfinedGitError, create_confined, exceeded_limit, limits_text
 from .mirror import Mirror, release_of, source_at, update_mirror
+from .patch_summaries import patch_summaries
+from .series_size import NEW_BYTES, PATCH_BYTES, check_size
 
-_LIMITS = Limits(wall_s=600.0, disk_bytes=2 * GIB, log_bytes=4 * MIB, processes=128)
+_LIMITS = Limits(
+    wall_s=600.0,
+    disk_bytes=2 * GIB,
+    file_bytes=NEW_BYTES,
+    memory_bytes=4 * GIB,
+    log_bytes=4 * MIB,
+    processes=128,
+)
 _BUNDLE_LIMIT = 1 * GIB
 _MBOX_LIMIT = 64 * MIB
 _B4 = "from b4.command import cmd; cmd()"
@@ -44,7 +52,7 @@ _B4 = "from b4.command import cmd; cmd()"
 class _Candidate:
     """A series as commits `base..commit` in `git`, a clean repository that borrows the mirror's objects."""
 
-    git: Git
+    git: ConfinedGit
     base: str
     commit: str
     title: str
@@ -81,6 +89,9 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
             return _result(candidate, job, mirror, folder, toolchain=toolchain, progress=progress)
     except JobError as error:
         return ApplyResult(outcome=Outcome.FAILED, failure=error.failure)
+    except ConfinedGitError as error:
+        failure = UserError("git cannot process the series", excerpt=str(error), advice=limits_text()).failure
+        return ApplyResult(outcome=Outcome.FAILED, failure=failure)
 
 
 # --- an mbox ----------------------------------------------------------------------------------------------------
@@ -89,6 +100,8 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
 def read_mbox(text: str) -> list[mbox.Mail]:
     """Return the messages of an mbox or of a single raw message. Raises UserError if there is no patch in it."""
     mails = mbox.parse_mails(text)
+    if (problem := mbox.header_problem(text)) is not None:
+        raise UserError(f"the mbox cannot be applied: {problem}")
     if not any(mail.has_patch for mail in mails):
         raise UserError(
             "the mbox holds no patch",
@@ -120,7 +133,7 @@ def _from_mbox(series: MboxSeries, job: ApplyJob, mirror: Mirror, folder: Path, 
     version = mbox.select_version(received, patches)
     base, advice = _choose_base(version, job, mirror)
     _git_am(mirror, base, folder, patches, advice)
-    git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
+    git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
     try:
         collect(folder / "out", "series.bundle", folder / "series.bundle", _BUNDLE_LIMIT)
     except OSError as error:
@@ -181,10 +194,12 @@ git config core.sparseCheckout true && git config core.sparseCheckoutCone false
 mkdir -p .git/info && echo /.nothing > .git/info/sparse-checkout
 git update-ref refs/heads/series "$BASE"
 git read-tree -m -u HEAD
-if ! git am --keep-non-patch --whitespace=nowarn /in/series.mbox; then
+git am --keep-non-patch --whitespace=nowarn /in/series.mbox || {
+    status=$?
+    [ $status -le 128 ] || exit $status # killed
     git am --show-current-patch=diff > /out/failed.diff
     exit 9
-fi
+}
 git bundle create -q /out/series.bundle refs/heads/series "^$BASE"
 """
 
@@ -210,7 +225,10 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
     )
     if finished.exit_code == 0:
         return
+    reason = exceeded_limit(finished, _LIMITS)
     output = "\n".join(line for line in output.splitlines() if not line.startswith("hint: "))
+    if reason:
+        raise UserError(f"applying the series exceeded the limit of {reason}", excerpt=output)
     raise _conflict_error(output, folder, patches, advice)
 
 
@@ -297,7 +315,8 @@ def _result(
             f"the series changes nothing: its files are the same as those of {base[:12]}",
             advice="To compare settings only, submit without a series.",
         )
-    patches = _patches(git, base, candidate.commit)
+    check_size(git, base, candidate.commit, lambda: progress("measuring the series", 0, 0))
+    patches = patch_summaries(git, base, candidate.commit)
     if len(candidate.message_ids) == len(patches):
         pairs = zip(patches, candidate.message_ids, strict=True)
         patches = [patch.model_copy(update={"message_id": message_id}) for patch, message_id in pairs]
@@ -309,7 +328,7 @@ def _result(
         base_commit=base,
         tree_oid=tree_oid,
         commit=candidate.commit,
-        bundle=_bundle(git, base, candidate.commit, folder, workspace),
+        bundle=_bundle(git, base, candidate.commit, folder, mirror.git.directory),
         release=release_of(git, candidate.commit),
     )
     return ApplyResult(
@@ -326,18 +345,22 @@ def _result(
     )
 
 
-def _bundle(git: Git, base: str, commit: str, folder: Path, workspace: Workspace) -> Artifact:
+def _bundle(git: ConfinedGit, base: str, commit: str, folder: Path, mirror: Path) -> Artifact:
+    workspace = git.workspace
     git.run("update-ref", BUNDLE_REFERENCE, commit)
     path = folder / "clean.bundle"
     git.run("bundle", "create", "--quiet", str(path), BUNDLE_REFERENCE, f"^{base}", timeout_s=600.0)
-    if path.stat().st_size > _BUNDLE_LIMIT:
-        raise UserError(f"the series is larger than {_BUNDLE_LIMIT >> 20} MiB")
+    # Every machine that fetches the bundle checks its objects, and would refuse it later.
+    unbundle(create_confined(workspace, folder, "checked", [], mirror), path, BUNDLE_REFERENCE)
     return workspace.keep(path, ArtifactKind.BUNDLE, "series.bundle")
 
 
-def _patch_files(git: Git, base: str, commit: str, folder: Path) -> list[Path]:
+def _patch_files(git: ConfinedGit, base: str, commit: str, folder: Path) -> list[Path]:
+    """Write each patch to a file, once it is known that they are no larger than PATCH_BYTES together."""
+    command = ["git", "format-patch", "--quiet", "--no-signature"]
+    git.pipeline([*command, "--stdout", f"{base}..{commit}"], output_bytes=PATCH_BYTES)
     patches = folder / "patches"
-    git.run("format-patch", "--quiet", "--no-signature", "-o", str(patches), f"{base}..{commit}")
+    git.pipeline([*command, "-o", str(patches), f"{base}..{commit}"])
     return sorted(patches.iterdir()) if patches.is_dir() else []
 
 
@@ -345,40 +368,3 @@ def _series_mbox(files: Sequence[Path], folder: Path, workspace: Workspace) -> A
     path = folder / "series.mbox"
     path.write_bytes(b"\n".join(file.read_bytes() for file in files))
     return workspace.keep(path, ArtifactKind.SERIES, "series.mbox")
-
-
-def _patches(git: Git, base: str, commit: str) -> list[PatchSummary]:
-    """Return one summary per commit, oldest first. Raises UserError if there are too many."""
-    count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
-    if count > mbox.PATCH_LIMIT:
-        raise UserError(
-            f"the branch has {count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are allowed",
-            advice="If the branch is based on another tree, name its base with --base.",
-        )
-    log = git.run(
-        "log",
-        "--reverse",
-        "--no-merges",
-        "--numstat",
-        "-z",
-        "--format=%x01%s%x02%an <%ae>%x02",
-        f"{base}..{commit}",
-    )
-    return [_patch_summary(entry) for entry in log.split("\x01")[1:]]
-
-
-def _patch_summary(entry: str) -> PatchSummary:
-    subject, author, numbers = entry.split("\x02", 2)
-    insertions = deletions = 0
-    files = []
-    for row in re.findall(r"(\d+|-)\t(\d+|-)\t([^\0]+)", numbers):
-        insertions += int(row[0]) if row[0] != "-" else 0
-        deletions += int(row[1]) if row[1] != "-" else 0
-        files.append(row[2])
-    return PatchSummary(
-        subject=subject,
-        author=author,
-        insertions=insertions,
-        deletions=deletions,
-        files=files,
-    )

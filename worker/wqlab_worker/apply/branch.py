@@ -6,12 +6,13 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
+from wqlab_contracts import mbox
 from wqlab_contracts.messages import ApplyJob, GitSeries
 
 from ..failures import UserError
 from ..workspace import Progress
+from .confined_git import ConfinedGit, ConfinedGitError, create_confined
 from .fetch import fetch
-from .git import Git, GitError, create_bare
 from .mirror import Mirror
 
 _FETCHED = "refs/fetched/series"
@@ -21,7 +22,7 @@ _FETCHED_BASE = "refs/fetched/base"
 class Branch(NamedTuple):
     """Commits `base..commit` in `git`, a clean repository that borrows the mirror's objects."""
 
-    git: Git
+    git: ConfinedGit
     base: str
     commit: str
     title: str
@@ -31,7 +32,7 @@ class Branch(NamedTuple):
 
 def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path, progress: Progress) -> Branch:
     """Fetch the branch. Raises UserError if it cannot be fetched or compared with the tree."""
-    git = create_bare(mirror.git.workspace, folder / "git", [mirror.git.directory])
+    git = create_confined(mirror.git.workspace, folder, "git", [], mirror.git.directory)
     _fetch(git, series, series.ref, _FETCHED, progress)
     commit = git.commit(_FETCHED)
     if commit is None:
@@ -43,16 +44,17 @@ def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path,
             advice="Either the tree already has the branch, or --base names the last commit of the branch.",
         )
     base, commit = _rebase_onto_mirror(job, mirror, git, base, commit)
-    texts = git.run("log", "--format=%B%x00", f"{base}..{commit}").split("\0")
-    subjects = git.run("log", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").splitlines()
+    check_count(git, base, commit)
+    texts = git.run("log", "-z", "--format=%B", f"{base}..{commit}").split("\0")[:-1]
+    subjects = git.run("log", "-z", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").split("\0")[:-1]
     title = subjects[0] if len(subjects) == 1 else f"{series.ref} ({len(subjects)} patches)"
     return Branch(git, base, commit, title, texts)
 
 
-def _fetch(git: Git, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
+def _fetch(git: ConfinedGit, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
     """Fetch `ref` and report progress every second; for a canceled or lost job `progress` raises and ends the fetch."""
     fetch(
-        *(git, series.url, [f"+{_source_reference(ref)}:{into}"]),
+        *(git.fetching(), series.url, [f"+{_source_reference(ref)}:{into}"]),
         private_network=False,
         on_tick=lambda: progress(f"fetching {ref} of {series.url}", 0, 0),
     )
@@ -65,12 +67,14 @@ def _source_reference(ref: str) -> str:
     return ref
 
 
-def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit: str, *, progress: Progress) -> str:
+def _base_of(
+    series: GitSeries, job: ApplyJob, mirror: Mirror, git: ConfinedGit, commit: str, *, progress: Progress
+) -> str:
     """Return the named base commit, or the merge-base with the tree if none is named."""
     if series.base is None:
         try:
             return git.run("merge-base", commit, mirror.head).strip()
-        except GitError:
+        except ConfinedGitError:
             raise UserError(
                 f"{series.ref} and tree {job.tree.name} have no commit in common",
                 advice="Choose the tree on which the branch is based, or name the commit below the branch's first patch"
@@ -90,12 +94,12 @@ def _base_of(series: GitSeries, job: ApplyJob, mirror: Mirror, git: Git, commit:
         )
     try:
         git.run("merge-base", "--is-ancestor", base, commit)
-    except GitError:
+    except ConfinedGitError:
         raise UserError(f"base {series.base} is not an ancestor of {series.ref}") from None
     return base
 
 
-def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, commit: str) -> tuple[str, str]:
+def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: str, commit: str) -> tuple[str, str]:
     """Return base and tip of the same commits on top of the tree's own commit with the files of `base`.
 
     Two imports of one source archive have different commits but the same files, and only files matter for a kernel.
@@ -110,11 +114,23 @@ def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: Git, base: str, comm
         )
     parent = own
     commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()
+    message = git.folder / "message"
     for each in commits:
-        author = git.run("log", "-1", "--format=%an%n%ae%n%aI%n%cn%n%ce%n%cI", each).splitlines()
+        # NUL separates, since a commit cannot hold it. A name may hold what Python takes for the end of a line.
+        *author, text = git.run("log", "-1", "--format=%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B", each).split("\0")
         names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL", "COMMITTER_DATE")
         identity = {f"GIT_{name}": value for name, value in zip(names, author, strict=True)}
-        message = git.run("log", "-1", "--format=%B", each)
-        arguments = ("commit-tree", f"{each}^{{tree}}", "-p", parent, "-m", message)
+        message.write_text(text)
+        arguments = ("commit-tree", f"{each}^{{tree}}", "-p", parent, "-F", str(message))
         parent = git.run(*arguments, environment=identity).strip()
     return own, parent
+
+
+def check_count(git: ConfinedGit, base: str, commit: str) -> None:
+    """Raise UserError if there are too many patches."""
+    count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
+    if count > mbox.PATCH_LIMIT:
+        raise UserError(
+            f"the branch has {count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are allowed",
+            advice="If the branch is based on another tree, name its base with --base.",
+        )

@@ -2,6 +2,7 @@
 
 The files of a base commit are kept and shared. A candidate is a copy of its base by hard links, in which git replaces
 the files that the series changes (git never writes into an existing file). Sandboxes bind the folders read-only.
+A candidate is read and written inside the sandbox, after its size was checked.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from pathlib import Path
 
 from wqlab_contracts.messages import Source
 
-from ..failures import InfrastructureError
+from ..failures import InfrastructureError, UserError
 from ..workspace import Progress, Workspace, no_progress, remove_tree
-from .git import Git, GitError, create_bare
+from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
+from .git import Git, GitError
 from .mirror import update_mirror
+from .series_size import check_size
 
 MINUTES = 60.0
 # A new hard link changes the ctime of the inode; without these options git would read every file again.
@@ -49,40 +52,62 @@ class CheckedOut:
 def checked_out(source: Source, workspace: Workspace, progress: Progress = no_progress) -> Iterator[CheckedOut]:
     """Check out the files of `source` for the duration of the context. They must not be written.
 
-    Raises InfrastructureError if the commit is unavailable or its tree is not `source.tree_oid`.
+    Raises InfrastructureError if the commit is unavailable or its tree is not `source.tree_oid`, UserError if a series
+    is larger than the limits of `series_size`.
     """
     mirror = workspace.mirrors / f"{source.tree.name}.git"
     base = Git(workspace, mirror)
-    if not mirror.is_dir() or (source.bundle is None and base.commit(source.commit) is None):
+    needed = source.commit if source.bundle is None else source.base_commit
+    if not mirror.is_dir() or base.commit(needed) is None:
         base = update_mirror(source.tree, workspace, progress).git
     if source.bundle is None:
         _check_tree(base, source)
         yield CheckedOut(base_files(base, source.commit, workspace, progress))
         return
+    if base.commit(source.base_commit) is None:
+        raise InfrastructureError(f"tree {source.tree.name} has no commit {source.base_commit}")
     with workspace.temporary("source") as folder:
-        git = create_bare(workspace, folder / "git", [mirror])
-        unbundle(git, workspace.path_of(source.bundle), "refs/heads/series")
+        # The repository has a folder of its own, whose size is limited.
+        repository = folder / "repository"
+        repository.mkdir()
+        bundle = workspace.path_of(source.bundle)
+        git = create_confined(workspace, repository, "git", [bundle], mirror)
+        unbundle(git, bundle, "refs/heads/series")
         _check_tree(git, source)
-        files = folder / "files"
-        if base.commit(source.base_commit) is None:
-            _write_tree(git, source.commit, files, folder / "index", progress)
-            yield CheckedOut(files)
-        else:
-            shared = base_files(base, source.base_commit, workspace, progress)
-            progress(f"checking out {source.commit[:12]}", 0, 0)
-            _link_copy(shared, files)
-            shutil.copyfile(_index_of(shared), folder / "index")
-            git.run(
-                *_TRUST,
-                f"--work-tree={files}",
-                "read-tree",
-                "-m",
-                "-u",
-                source.base_commit,
-                source.commit,
-                environment={"GIT_INDEX_FILE": str(folder / "index")},
-            )
-            yield CheckedOut(files, base.tree(source.base_commit), _changes(git, source))
+        try:
+            checked = _write_series(git, base, source, folder / "files", progress)
+        except ConfinedGitError as error:
+            raise UserError("git cannot check out the series", excerpt=error.output, advice=limits_text()) from error
+        yield checked
+
+
+def _write_series(git: ConfinedGit, base: Git, source: Source, files: Path, progress: Progress) -> CheckedOut:
+    """Write the files of a series to the new folder `files`."""
+    shared = base_files(base, source.base_commit, git.workspace, progress)
+
+    def tick() -> None:
+        progress(f"checking out {source.commit[:12]}", 0, 0)
+
+    check_size(git, source.base_commit, source.commit, tick)
+    index = git.folder / "index"
+    _link_copy(shared, files)
+    shutil.copyfile(_index_of(shared), index)
+    git.pipeline(
+        [
+            "git",
+            *_TRUST,
+            f"--work-tree={files}",
+            "read-tree",
+            "-m",
+            "-u",
+            source.base_commit,
+            source.commit,
+        ],
+        environment={"GIT_INDEX_FILE": str(index)},
+        shared=[files],
+        on_tick=tick,
+    )
+    return CheckedOut(files, base.tree(source.base_commit), _changes(git, source))
 
 
 def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress = no_progress) -> Path:
@@ -102,30 +127,34 @@ def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress =
     return files
 
 
-def unbundle(git: Git, bundle: Path, reference: str) -> None:
-    """Fetch the only branch of a bundle into `reference` and check every object.
+def unbundle(git: ConfinedGit, bundle: Path, reference: str) -> None:
+    """Fetch the only branch of a bundle, which `git` can see, into `reference` and check every object.
 
-    Raises InfrastructureError if the bundle is missing or damaged.
+    Raises InfrastructureError if the bundle is missing, UserError if git refuses it.
     """
     if not bundle.is_file():
         raise InfrastructureError(f"the series' bundle {bundle.name} is not on this machine")
     try:
-        git.run(
-            *("-c", "protocol.file.allow=always", "-c", "fetch.fsckObjects=true"),
-            *(
-                "fetch",
-                "--quiet",
-                "--no-tags",
-                "--no-write-fetch-head",
-                str(bundle),
-                f"+{BUNDLE_REFERENCE}:{reference}",
-            ),
-            timeout_s=10 * MINUTES,
+        # `git fetch` of a bundle checks no objects before git 2.46.
+        git.pipeline(
+            ["sed", "1,/^$/d", str(bundle)],  # the header ends at the first empty line, then comes the pack
+            ["git", "index-pack", "--stdin", "--fix-thin", f"--strict={_ACCEPTED}"],
         )
-    except GitError as error:
-        raise InfrastructureError("the series' bundle cannot be read", excerpt=error.output) from error
+        heads = git.run("bundle", "list-heads", str(bundle), BUNDLE_REFERENCE).split()
+        git.run("update-ref", reference, heads[0] if heads else "")
+    except ConfinedGitError as error:
+        raise UserError(
+            "git refuses an object of the series",
+            excerpt=error.output,
+            advice="Find it with: git fsck --strict. Make the commit again with git, and submit again.",
+        ) from error
 
 
+_ACCEPTED = ",".join(
+    f"{name}=ignore"
+    for name in ("missingEmail", "zeroPaddedFilemode", "missingSpaceBeforeDate", "badDate", "badTimezone")
+)
+"""Mistakes of git-fsck(1) that old commits have and that do no harm."""
 BUNDLE_REFERENCE = "refs/heads/series"
 """The one branch that a bundle holds."""
 
@@ -139,7 +168,7 @@ def _check_tree(git: Git, source: Source) -> None:
         raise InfrastructureError(f"commit {source.commit} has the tree {found}, not {source.tree_oid}")
 
 
-def _changes(git: Git, source: Source) -> tuple[Change, ...]:
+def _changes(git: ConfinedGit, source: Source) -> tuple[Change, ...]:
     words = git.run("diff-tree", "-r", "-z", "--no-renames", "--name-status", source.base_commit, source.commit)
     fields = iter(words.split("\0")[:-1])
     return tuple(Change(status, path) for status, path in zip(fields, fields, strict=True))
