@@ -14,12 +14,11 @@ from typing import Literal
 from wqlab_contracts.api.series import FileChange
 
 _HUNK = re.compile(r"@@ -\d{1,9}(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
-_GIT_NAMES = re.compile(r'("?)a/(.*?)\1 ("?)b/(.*)\3\Z')
 _ESCAPE = re.compile(rb"\\([0-7]{3}|.)")
 _ESCAPED_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 _NO_FILE = "/dev/null"
 _MAX_NAMES_LENGTH = 10_000
-"""Characters of two paths of PATH_MAX; the regular expression would take too long on longer lines."""
+"""Characters of two paths of PATH_MAX; longer lines are not names."""
 
 
 @dataclass
@@ -74,10 +73,21 @@ def changed_files(body: str) -> list[FileChange]:
 
 
 def _from_git_line(line: str) -> _File:
-    names = _GIT_NAMES.fullmatch(line.removeprefix("diff --git ")) if len(line) <= _MAX_NAMES_LENGTH else None
-    if names is None:
+    """Parse `diff --git a/OLD b/NEW`, where each name may be quoted. The first possible split is taken."""
+    text = line.removeprefix("diff --git ")
+    old_quoted = text.startswith('"')
+    start, end = (3, '" ') if old_quoted else (2, " ")
+    if not text.startswith(('"a/', "a/")) or len(line) > _MAX_NAMES_LENGTH:
         return _File()
-    return _File(old=_unquote(names[2], quoted=bool(names[1])), new=_unquote(names[4], quoted=bool(names[3])))
+    middle = text.find(end, start)
+    while middle >= 0:
+        old, after = text[start:middle], middle + len(end)
+        if text.startswith("b/", after):
+            return _File(old=_unquote(old, quoted=old_quoted), new=_unquote(text[after + 2 :], quoted=False))
+        if text.startswith('"b/', after) and text.endswith('"', after + 3):
+            return _File(old=_unquote(old, quoted=old_quoted), new=_unquote(text[after + 3 : -1], quoted=True))
+        middle = text.find(end, middle + 1)
+    return _File()
 
 
 def _set_names(file: _File, old: str, new: str) -> None:

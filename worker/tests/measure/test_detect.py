@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import timeit
 
 import pytest
 from hypothesis import given
@@ -343,3 +344,25 @@ def test_oopses_with_other_call_traces_are_other_defects() -> None:
     assert reports(moved)[0].defect == first.defect
     assert reports(OOPS.replace(b"__flush_workqueue", b"drain_workqueue"))[0].defect != first.defect
     assert [frame.function for frame in first.stack] == ["flush_workqueue_prep_pwqs", "__flush_workqueue"]
+
+
+@pytest.mark.parametrize(
+    "pump", [b"WARNING: a+0x1", b"Internal error: ", b"BUG: unable to handle kernel for ", b"INFO: task a:1", b"\x1b[0"]
+)
+def test_hostile_line_takes_about_the_time_of_an_ordinary_one(pump: bytes) -> None:
+    """Before, a line of 8 KiB took three seconds."""
+
+    def seconds(text: bytes) -> float:
+        chunk = text * ((1 << 16) // len(text))
+        return min(timeit.repeat(lambda: Detector().feed(chunk), number=1, repeat=3))
+
+    assert seconds(pump) < 100 * seconds(b"[    1.0] some message of a driver, without any report in it\n")
+
+
+def test_empty_lines_in_a_large_chunk_take_linear_time() -> None:
+    """Before, the rest of a chunk was copied after each line."""
+
+    def seconds(size: int) -> float:
+        return min(timeit.repeat(lambda: Detector().feed(b"\n" * size), number=1, repeat=3))
+
+    assert seconds(1 << 18) < 8 * (1 << 8) * seconds(1 << 10)

@@ -7,7 +7,6 @@ clean repository then reads while it checks every object, also in the sandbox (s
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from wqlab_contracts.messages import (
 
 from ..build.toolchain import toolchain_identity
 from ..failures import InfrastructureError, JobError, UserError
+from ..linear_patterns import LinearPattern
 from ..sandbox import GIB, MIB, TOOLS, Finished, Limits, Sandbox, interpreter, limit_error
 from ..workspace import Progress, Workspace, collect, no_progress
 from .branch import fetch_branch
@@ -232,10 +232,8 @@ def _git_am(mirror: Mirror, base: str, folder: Path, patches: Sequence[mbox.Mail
     raise _conflict_error(output, folder, patches, advice)
 
 
-_FAILED_AT = re.compile(r"^Patch failed at (\d+) (.*)$", re.MULTILINE)
-_REJECTED = re.compile(
-    r"^error: (?:patch failed: (?P<file>.+):(?P<line>\d+)|(?P<missing>.+): (?P<why>.+))$", re.MULTILINE
-)
+_FAILED_AT = LinearPattern(r"(?m)^Patch failed at (\d{1,9}) (.*)$")
+_REJECTED = LinearPattern(r"(?m)^error: (?:patch failed: (?P<file>.+):(?P<line>\d{1,9})|(?P<missing>.+): (?P<why>.+))$")
 
 
 def _conflict_error(output: str, folder: Path, patches: Sequence[mbox.Mail], advice: str) -> UserError:
@@ -273,7 +271,7 @@ def find_hunk(diff: str, file: str, line: int) -> str:
         elif text.startswith("@@ "):
             if hunk:
                 break
-            if current == file and re.match(rf"@@ -{line}(?:,| )", text):
+            if current == file and text.startswith((f"@@ -{line},", f"@@ -{line} ")):
                 hunk.append(text)
         elif text.startswith("diff --git ") and hunk:
             break

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,11 +9,13 @@ from wqlab_contracts import mbox
 from wqlab_contracts.messages import ApplyJob, GitSeries
 
 from ..failures import UserError
+from ..linear_patterns import LinearPattern
 from ..workspace import Progress
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined
 from .fetch import fetch
 from .mirror import Mirror
 
+_REFERENCE = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 _FETCHED = "refs/fetched/series"
 _FETCHED_BASE = "refs/fetched/base"
 
@@ -62,7 +63,7 @@ def _fetch(git: ConfinedGit, series: GitSeries, ref: str, into: str, progress: P
 
 def _source_reference(ref: str) -> str:
     """Return `ref` if it is safe to give to git. Raises UserError if it is not."""
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*", ref) or ".." in ref or ref.endswith((".lock", "/")):
+    if not _REFERENCE.fullmatch(ref) or ".." in ref or ref.endswith((".lock", "/")):
         raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
     return ref
 

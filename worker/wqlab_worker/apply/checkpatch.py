@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import io
-import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from wqlab_contracts.messages import CheckpatchFinding
 
-from ..sandbox import MIB, Finished, Limits, Sandbox
+from ..linear_patterns import LinearPattern
+from ..sandbox import LINE_LIMIT, MIB, Finished, Limits, Sandbox
 
 SCRIPT = "scripts/checkpatch.pl"
 FINDINGS_LIMIT = 500
@@ -21,8 +21,8 @@ TOTAL_S = 600.0
 TOTAL_OUTPUT_BYTES = 16 * MIB
 """Most output for all patches of a series."""
 _LIMITS = Limits(wall_s=300.0, log_bytes=4 * MIB, disk_bytes=MIB, processes=64)
-_FINDING = re.compile(r"^(ERROR|WARNING|CHECK):(?:[A-Z0-9_]+: )?\s*(.*)$")
-_PLACE = re.compile(r"^#\d+: (?:FILE: (.*?):?)?$")
+_FINDING = LinearPattern(r"^(ERROR|WARNING|CHECK):(?:[A-Z0-9_]+: )?\s*(.*)$")
+_PLACE = LinearPattern(r"^#\d+: (?:FILE: (.*?):?)?$")
 _SEVERITY: dict[str, Literal["error", "warning", "check"]] = {
     "ERROR": "error",
     "WARNING": "warning",
@@ -81,8 +81,7 @@ def parse(output: str, patch: str) -> list[CheckpatchFinding]:
     `where` of a finding is file:line, or the name of the patch if the finding is about the commit message.
     """
     findings = []
-    for block in re.split(r"\n\s*\n", output):
-        lines = block.strip("\n").split("\n")
+    for lines in _blocks(output):
         match = _FINDING.match(lines[0])
         if match is None:
             continue
@@ -90,3 +89,16 @@ def parse(output: str, patch: str) -> list[CheckpatchFinding]:
         where = place[1] if place and place[1] else patch
         findings.append(CheckpatchFinding(severity=_SEVERITY[match[1]], text=match[2], where=where))
     return findings
+
+
+def _blocks(output: str) -> Iterator[list[str]]:
+    """Yield the lines between blank lines, each of at most LINE_LIMIT characters."""
+    block: list[str] = []
+    for line in output.split("\n"):
+        if line.strip():
+            block.append(line[:LINE_LIMIT])
+        elif block:
+            yield block
+            block = []
+    if block:
+        yield block

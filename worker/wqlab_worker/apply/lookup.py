@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import subprocess
 import tempfile
@@ -11,6 +10,7 @@ from wqlab_contracts.enums import Outcome
 from wqlab_contracts.messages.lookups import BRANCH_LIMIT, GitBranch, LookupJob, LookupResult
 
 from ..failures import JobError, UserError
+from ..linear_patterns import LinearPattern
 from ..workspace import Workspace
 from .fetch import resolve_remote
 from .git import git_environment
@@ -21,8 +21,8 @@ MEMORY_LIMIT = 1 << 30
 """Bytes of each process; git keeps every reference that the server lists in memory."""
 CHECK_LIMIT_S = 15.0
 """Seconds for the check of the URL before git sees it."""
-_HEAD = re.compile(r"ref: refs/heads/(\S{1,250})\tHEAD")
-_BRANCH = re.compile(r"([0-9a-f]{40})\trefs/heads/(\S{1,250})")
+_HEAD = LinearPattern(r"ref: refs/heads/(\S{1,250})\tHEAD")
+_BRANCH = LinearPattern(r"([0-9a-f]{40})\trefs/heads/(\S{1,250})")
 _ADVICE = "Check the URL with: git ls-remote --heads URL"
 
 

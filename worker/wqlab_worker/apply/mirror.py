@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -10,10 +9,13 @@ from wqlab_contracts.messages import Source
 from wqlab_contracts.specs import Tree
 
 from ..failures import InfrastructureError, UserError
+from ..linear_patterns import LinearPattern
 from ..workspace import Progress, Workspace, no_progress
 from .debian import import_package
 from .fetch import MIRROR_LIMITS, as_infrastructure, fetch
 from .git import Git, GitError, create_bare
+
+_VERSION = LinearPattern(r"(?m)^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)")
 
 
 @dataclass(frozen=True)
@@ -80,9 +82,7 @@ def source_at(tree: Tree, git: Git, commit: str) -> Source:
 def release_of(git: Git, commit: str) -> str:
     """Return what `make kernelversion` prints for a commit, read from its Makefile; empty if it has no version."""
     with suppress(GitError):
-        found = dict(
-            re.findall(r"^(VERSION|PATCHLEVEL|SUBLEVEL|EXTRAVERSION) *= *(\S*)", git.file(commit, "Makefile"), re.M)
-        )
+        found = {match[1]: match[2] for match in _VERSION.finditer(git.file(commit, "Makefile"))}
         if "VERSION" in found and "PATCHLEVEL" in found:
             sublevel = found.get("SUBLEVEL", "")
             dotted = f"{found['VERSION']}.{found['PATCHLEVEL']}" + (f".{sublevel}" if sublevel else "")

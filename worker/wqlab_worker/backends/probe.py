@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import LastLevel, Topology
 
 from ..build.build_id import build_id_in_notes
+from ..linear_patterns import LinearPattern
 from ..measure.device_text import decode_output
 from . import temperature
 from .condition_commands import NOT_AVAILABLE
@@ -83,8 +83,10 @@ _LAST_LEVEL: dict[str, LastLevel] = {
     "cache/index2/shared_cpu_list": "L2",
     _CLUSTER: "cluster",
 }
-_CPU_RANGE = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
-_CAPACITY = re.compile(r"[0-9]{1,4}")
+_CPU_RANGE = LinearPattern(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+_CAPACITY = LinearPattern(r"[0-9]{1,4}")
+_DYNAMIC = LinearPattern(r"\((\w+)\)")
+_CHOSEN = LinearPattern(r"\[(\w+)\]")
 _NOTES_MARK = b"\n==notes==\n"
 
 # Few processes: hundreds of `cat`s would take seconds on an emulated device.
@@ -343,14 +345,14 @@ def _temperature(files: Mapping[str, str]) -> str:
 
 
 def _preemption(dynamic: str, config: Mapping[str, str]) -> str:
-    if match := re.search(r"\((\w+)\)", dynamic):
-        return f"{match.group(1)} (dynamic)"
+    if match := _DYNAMIC.search(dynamic):
+        return f"{match[1]} (dynamic)"
     return next((name for option, name in _PREEMPTION.items() if config.get(option) == "y"), "")
 
 
 def _chosen(text: str) -> str:
-    match = re.search(r"\[(\w+)\]", text)
-    return match.group(1) if match else text
+    match = _CHOSEN.search(text)
+    return match[1] if match else text
 
 
 def _mitigations(files: Mapping[str, str]) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
+
+from ..linear_patterns import LinearPattern
 
 _ZONE, _CHIP = "/sys/class/thermal/thermal_zone[0-9]*", "/sys/class/hwmon/hwmon[0-9]*"
 FILES = (f"{_ZONE}/type", f"{_ZONE}/temp", f"{_CHIP}/name", f"{_CHIP}/temp[0-9]*_input")
 _NAMES = ("/type", "/name")
-_CPU_SENSOR = re.compile(r"cpu|core|cluster|k10temp|zenpower|pkg|package|soc", re.IGNORECASE)
+_CPU_SENSOR = LinearPattern(r"(?i)cpu|core|cluster|k10temp|zenpower|pkg|package|soc")
 """Names of CPU sensors in drivers and device trees: `coretemp`, `cpu0-thermal`, `bigcore1-thermal`, `TCPU`."""
 _PLAUSIBLE_C = (-20.0, 150.0)
 """Readings outside this range (degrees Celsius) come from a sensor that is not connected."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
+import os
 import shutil
 import time
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -17,9 +16,10 @@ from wqlab_contracts.messages import BuildJob, BuildResult, Failure
 from ..apply.checkout import checked_out
 from ..failures import InfrastructureError, JobError, UserError
 from ..limits import GIB, Limits, Stop
+from ..linear_patterns import LinearPattern
 from ..sandbox import TOOLS, Finished, Sandbox, interpreter
 from ..volume import Volume, file_limit, open_volume_unless_watched
-from ..workspace import Progress, Workspace, collect, free_bytes, no_progress
+from ..workspace import Progress, Workspace, collect, free_bytes, no_progress, open_regular
 from . import build_log, kconfig, objects, source_archive, workqueue_offsets
 from .build_id import read_build_id
 from .content_digest import content_digest
@@ -37,6 +37,8 @@ CCACHE_SIZE = "5G"
 TOP_LEVEL_LIMIT = 500
 _WRITABLE = {build_log.SOURCE: "source", BUILD: "build", OUT: "out", MODULES: "modules"}
 """Path inside the sandbox -> name of each folder in which a build writes."""
+_CCACHE_LINE = 4096
+_UNPRINTABLE = LinearPattern(r"[^\x20-\x7e]+")
 
 
 def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress) -> BuildResult:
@@ -120,9 +122,8 @@ class _Build:
                 self.expected = 0  # unknown: make compiles only what the series changes
             sandbox = self._sandbox(source.files, folder, volume)
             finished = self._compile(sandbox, folder)
-            lines = (folder / "result" / "build.log").read_text(errors="replace").splitlines()
             try:
-                self._check_finished(finished, lines)
+                self._check_finished(finished, folder / "result" / "build.log")
                 self._report_modules()
                 with ThreadPoolExecutor(1) as beside:
                     packed = beside.submit(source_archive.pack, sandbox)
@@ -130,9 +131,9 @@ class _Build:
                         self.job, sandbox, self.places[MODULES], folder / "result", self._report_modules
                     )
                     packed.result()
-                result = self._collect(folder, lines, modules, time.monotonic() - started)
+                result = self._collect(folder, modules, time.monotonic() - started)
             except JobError as error:
-                return self._failed(folder, lines, error.failure, time.monotonic() - started)
+                return self._failed(folder, error.failure, time.monotonic() - started)
             if self.trusted:
                 objects.keep(self.workspace, self.job.key, self.places[BUILD])
             (folder / "result" / "result.json").write_text(result.model_dump_json(indent=1))
@@ -216,11 +217,11 @@ class _Build:
 
     # --- the result ---------------------------------------------------------------------------------------------
 
-    def _check_finished(self, finished: Finished, lines: list[str]) -> None:
+    def _check_finished(self, finished: Finished, log: Path) -> None:
         """Raise UserError or InfrastructureError if the compilation failed."""
         if finished.exit_code == 0 and finished.stopped is None:
             return
-        tail = "\n".join(lines[-build_log.EXCERPT_LINES :])
+        tail = build_log.last_lines(log)
         if free_bytes(self.workspace.builds) < SPACE_EXHAUSTED:
             raise InfrastructureError("the disk is full", excerpt=tail, advice="Free space under WQLAB_CACHE.")
         if finished.stopped is not None:
@@ -229,22 +230,22 @@ class _Build:
             kind = InfrastructureError if at_fault else UserError
             files = file_limit(LIMITS.disk_bytes)
             raise kind(_STOPPED[finished.stopped].format(limits=LIMITS, files=files), excerpt=tail)
-        first, excerpt = build_log.first_errors(lines)
+        first, excerpt = build_log.first_errors(build_log.read_lines(log))
         summary = f"the kernel does not compile: {first}" if first else "the kernel does not compile"
         raise UserError(summary[:500], excerpt=excerpt)
 
-    def _failed(self, folder: Path, lines: list[str], failure: Failure, duration_s: float) -> BuildResult:
+    def _failed(self, folder: Path, failure: Failure, duration_s: float) -> BuildResult:
         """Return the result of a failed build, with the log of the compilation."""
         return BuildResult(
             outcome=Outcome.FAILED,
             failure=failure,
             reproducer=reproducer(self.job),
             duration_s=round(duration_s, 1),
-            warnings=build_log.warnings(lines),
+            warnings=build_log.warnings(build_log.read_lines(folder / "result" / "build.log")),
             artifacts=[self.workspace.keep(folder / "result" / "build.log", ArtifactKind.BUILD_LOG, "build.log")],
         )
 
-    def _collect(self, folder: Path, lines: list[str], modules: BuiltModules, duration_s: float) -> BuildResult:
+    def _collect(self, folder: Path, modules: BuiltModules, duration_s: float) -> BuildResult:
         result = folder / "result"
         artifacts = []
         for product in products(self.job.arch):
@@ -261,6 +262,7 @@ class _Build:
             raise UserError(f"vmlinux has no usable GNU build-id: {error}") from error
         config = (result / "config").read_text(errors="replace")
         unmet = kconfig.unmet_options((text for _, text in self._fragment_files()), config)
+        warnings = build_log.warnings(build_log.read_lines(result / "build.log"))
         with (result / "build.log").open("a") as log:
             log.writelines(f"{line}\n" for line in modules.log)
             log.writelines(f"wqlab: not in the finished configuration: {option}\n" for option in unmet)
@@ -281,8 +283,8 @@ class _Build:
             compiler=kconfig.parse_options(config).get("CC_VERSION_TEXT", "").strip('"') or self.job.toolchain,
             reproducer=reproducer(self.job),
             duration_s=round(duration_s, 1),
-            ccache=_ccache_counts(self.places[OUT], folder),
-            warnings=build_log.warnings(lines),
+            ccache=_ccache_counts(self.places[OUT]),
+            warnings=warnings,
             unmet_options=unmet,
             failed_modules=modules.failed,
             artifacts=[self.workspace.keep(result / name, kind, name) for kind, name in artifacts],
@@ -328,14 +330,18 @@ def _short_text(root: Path, relative: str, folder: Path) -> str:
 
 
 def _one_line(text: str) -> str:
-    return re.sub(r"[^\x20-\x7e]+", " ", text).strip()[:200]
+    return _UNPRINTABLE.sub(" ", text).strip()[:200]
 
 
-def _ccache_counts(out: Path, folder: Path) -> dict[str, int]:
+def _ccache_counts(out: Path) -> dict[str, int]:
     """Return the numbers of ccache's hits and misses, from its log in the sandbox."""
-    copy = folder / "ccache.log"
-    with suppress(OSError):
-        collect(out, "ccache.log", copy, 64 << 20)
-        counts = Counter(copy.read_text(errors="replace").split("\n"))
-        return {name: counts[name] for name in ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")}
+    names = (b"direct_cache_hit", b"preprocessed_cache_hit", b"cache_miss")
+    counts = dict.fromkeys(names, 0)
+    with suppress(OSError), os.fdopen(open_regular(out, "ccache.log"), "rb") as log:
+        left = 64 << 20
+        while left > 0 and (line := log.readline(_CCACHE_LINE)):
+            left -= len(line)
+            if (word := line.rstrip(b"\n")) in counts:
+                counts[word] += 1
+        return {name.decode(): counts[name] for name in names}
     return {}

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-_LINE = re.compile(r"(?:CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set)\Z")
+from ..linear_patterns import LinearPattern
+
+_LINE = LinearPattern(r"CONFIG_(\w+)=(.*)|# CONFIG_(\w+) is not set")
 
 
 def parse_options(text: str) -> dict[str, str]:
     """Return option (without CONFIG_) -> value; an option that is not set has `n`. Later lines win."""
     found: dict[str, str] = {}
     for line in text.splitlines():
-        if match := _LINE.match(line.strip()):
+        if match := _LINE.fullmatch(line.strip()):
             found[match[1] or match[3]] = match[2] if match[1] else "n"
     return found
 

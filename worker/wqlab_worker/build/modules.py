@@ -9,7 +9,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
 from wqlab_contracts.messages import Artifact, BuildJob, Kernel, RunJob
@@ -24,6 +24,8 @@ MODULES = "/modules"
 """Folder in the sandbox with the modules' sources, where they are built."""
 SIZE_LIMIT = 64 << 20
 REASON_LIMIT = 300
+LOG_LIMIT = 256 << 10
+"""Bytes of output kept of each module."""
 
 
 @dataclass
@@ -61,11 +63,12 @@ def build_modules(
     sandbox cannot be set up.
     """
     built = BuiltModules()
+    quiet = replace(sandbox, limits=replace(sandbox.limits, log_bytes=LOG_LIMIT))
     for name in sorted(job.modules):
         output = target / f"{name}.log"
         with output.open("wb") as log:
-            finished = sandbox.run(_make_command(job, name), log=log, on_tick=on_tick)
-        lines = output.read_text(errors="replace").splitlines()
+            finished = quiet.run(_make_command(job, name), log=log, on_tick=on_tick)
+        lines = list(build_log.read_lines(output))
         output.unlink()
         built.log += [f"wqlab: module {name}", *lines]
         if finished.exit_code == 0 and finished.stopped is None:

@@ -8,7 +8,6 @@ kernel/watchdog.c, kernel/workqueue.c, kernel/rcu/tree_stall.h, mm/kasan/report.
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from dataclasses import dataclass, field
 
@@ -16,6 +15,7 @@ from wqlab_contracts.enums import FindingKind
 from wqlab_contracts.keys import describe_defect
 from wqlab_contracts.messages import EXCERPT_LIMIT, StackFrame
 
+from ..linear_patterns import LinearPattern
 from ..stacks.call_trace import stack_frames
 
 LINE_LIMIT = 8192
@@ -23,17 +23,17 @@ LINE_LIMIT = 8192
 REPORT_LINES = 3000
 """A report without an end marker ends after this many lines."""
 
-_ANSI = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffd]")
-_PREFIX = re.compile(r"^(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)?)?")
+_ANSI = LinearPattern(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])")
+_CONTROL = LinearPattern(r"[\x00-\x08\x0b-\x1f\x7f\x{fffd}]")
+_PREFIX = LinearPattern(r"(?:<\d{1,2}>)?(?:\[ *\d+\.\d{6}\] ?(?:\[ *[TC]\d+\] ?)?)?")
 """printk's level, time and caller id (CONFIG_PRINTK_CALLER)."""
 
-_READY = re.compile(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
-_CUT_HERE = re.compile(r"-{8,}\[ cut here \]-{8,}\s*$")
-_RULE = re.compile(r"^={20,}\s*$")
-_END_TRACE = re.compile(r"---\[ end trace [0-9a-f]+ \]---\s*$")
-_END_PANIC = re.compile(r"---\[ end Kernel panic - not syncing.*\]---\s*$")
-_END_TASK = re.compile(r"^ *</TASK>\s*$")
+_READY = LinearPattern(r"wqlab-ready token=(\S+) boot_id=([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\s*$")
+_CUT_HERE = LinearPattern(r"-{8,}\[ cut here \]-{8,}\s*$")
+_RULE = LinearPattern(r"={20,}\s*$")
+_END_TRACE = LinearPattern(r"---\[ end trace [0-9a-f]+ \]---\s*$")
+_END_PANIC = LinearPattern(r"---\[ end Kernel panic - not syncing.*\]---\s*$")
+_END_TASK = LinearPattern(r"^ *</TASK>\s*$")
 
 _LOCKDEP = (
     r"possible (?:circular locking dependency|recursive locking|irq lock inversion dependency) detected"
@@ -47,12 +47,13 @@ _LOCKDEP = (
 @dataclass(frozen=True)
 class _Rule:
     kind: FindingKind
-    pattern: re.Pattern[str]
+    pattern: LinearPattern
     fatal: bool
+    text: str
 
 
 def _rule(kind: FindingKind, pattern: str, *, fatal: bool = False) -> _Rule:
-    return _Rule(kind, re.compile(pattern), fatal)
+    return _Rule(kind, LinearPattern(pattern), fatal, pattern)
 
 
 _RULES = (
@@ -87,6 +88,8 @@ _RULES = (
         r"INFO: rcu\w* (?:self-detected stall on CPU|detected (?:expedited )?stalls?\b).*$",
     ),
 )
+_ANY_RULE = LinearPattern("|".join(f"(?:{rule.text})" for rule in _RULES))
+"""Matches every line that a rule matches; nearly all lines match none."""
 _CRASH = {FindingKind.OOPS, FindingKind.BUG}
 """`kernel BUG at` and the `invalid opcode` or `Oops` lines after it are one report."""
 
@@ -183,10 +186,12 @@ class Detector:
     def feed(self, data: bytes) -> list[ConsoleEvent]:
         """Process the next bytes; return the reports and ready lines that they complete."""
         events: list[ConsoleEvent] = []
-        self._partial += data
-        while (line := self._next_line()) is not None:
-            offset, self._offset = self._offset, self._offset + len(line)
-            self._line(_clean(line), offset, events)
+        data, start = self._partial + data, 0
+        while end := _line_end(data, start):
+            offset, self._offset = self._offset, self._offset + end - start
+            self._line(_clean(data[start:end]), offset, events)
+            start = end
+        self._partial = data[start:]
         return events
 
     def flush(self) -> list[ConsoleEvent]:
@@ -198,21 +203,13 @@ class Detector:
         self._close(events)
         return events
 
-    def _next_line(self) -> bytes | None:
-        end = self._partial.find(b"\n", 0, LINE_LIMIT) + 1
-        if not end:
-            if len(self._partial) < LINE_LIMIT:
-                return None
-            end = LINE_LIMIT
-        line, self._partial = self._partial[:end], self._partial[end:]
-        return line
-
     def _line(self, text: str, offset: int, events: list[ConsoleEvent]) -> None:
-        if ready := _READY.search(text):
+        if "wqlab-ready" in text and (ready := _READY.search(text)):
             self._close(events)
-            events.append(Ready(ready.group(1), ready.group(2)))
+            events.append(Ready(ready[1], ready[2]))
             return
-        message = _PREFIX.sub("", text)
+        prefix = _PREFIX.match(text) if text.startswith(("[", "<")) else None
+        message = text[prefix.end() :] if prefix else text
         if self._handle_separator(message, text, offset, events):
             return
         rule, title = _classify(message)
@@ -231,11 +228,13 @@ class Detector:
 
     def _handle_separator(self, message: str, text: str, offset: int, events: list[ConsoleEvent]) -> bool:
         """Handle a separator (`cut here`, a line of = signs), which begins a report before the line with its kind."""
-        if self._open and self._open.kind is FindingKind.KASAN and _RULE.search(message):
+        if self._open and self._open.kind is FindingKind.KASAN and _RULE.match(message):
             self._open.add(text)
             self._close(events)
             return True
-        if not (_CUT_HERE.search(message) or _RULE.search(message)):
+        if not (
+            ("cut here" in message and _CUT_HERE.search(message)) or (message.startswith("=") and _RULE.match(message))
+        ):
             return False
         self._close(events)
         self._open = _OpenReport(offset)
@@ -271,15 +270,23 @@ class Detector:
         self._open = None
 
 
+def _line_end(data: bytes, start: int) -> int:
+    """Return the end of the line at `start`, of at most LINE_LIMIT bytes; 0 if it is not complete."""
+    end = data.find(b"\n", start, start + LINE_LIMIT) + 1
+    return end or (start + LINE_LIMIT if len(data) - start >= LINE_LIMIT else 0)
+
+
 def _clean(line: bytes) -> str:
     """Remove terminal sequences and control bytes. Text before a carriage return is kept, since it may be part of a
     report."""
     text = line.decode("utf-8", "replace").rstrip("\r\n")
+    if text.isascii() and text.isprintable():
+        return text
     return _CONTROL.sub("", _ANSI.sub("", text))
 
 
 def _classify(message: str) -> tuple[_Rule | None, str]:
-    for rule in _RULES:
+    for rule in _RULES if _ANY_RULE.search(message) else ():
         if match := rule.pattern.search(message):
-            return rule, match.group(0).strip()
+            return rule, match[0].strip()
     return None, ""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import re
 import shlex
 import tarfile
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BootKey, RunJob
 
+from ...linear_patterns import LinearPattern
 from ...measure.device_text import decode_output
 from ...measure.script_calls import Call, calls
 from .. import condition_commands, probe
@@ -24,7 +24,7 @@ MEMBER_LIMIT = 64 << 20
 """Largest file in a results archive, in bytes; equal to `collect.TEXT_LIMIT`."""
 ARCHIVE_LIMIT = 512 << 20
 """Largest total of a results archive when unpacked, in bytes."""
-_PIECE = re.compile(r"\.piece\.(\d+)\.([A-Za-z0-9_-]+)$")
+_PIECE = LinearPattern(r"\.piece\.(\d{1,9})\.([A-Za-z0-9_-]+)$")
 
 
 def boot_name(key: BootKey) -> str:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import time
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from wqlab_contracts.messages import BootKey
 
+from ...linear_patterns import LinearPattern
 from .job_definition import Definition, Phase
 from .lava_client import Lava, LavaJob, LogLine
 
-_START = re.compile(r"start: (\d+)(?:\.\d+)* \S+")
+_START = LinearPattern(r"start: (\d{1,9})(?:\.\d+)* \S+")
 _CONSOLE = {"target", "feedback"}
 JUMPED = "Starting new kernel"
 REFUSED = "wqlab-jump: refused: "

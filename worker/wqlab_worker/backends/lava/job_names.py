@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -10,11 +9,12 @@ import structlog
 
 from wqlab_contracts.messages import RunJob
 
+from ...linear_patterns import LinearPattern
 from .lava_client import Lava, LavaJob
 
 log = structlog.get_logger()
 
-_NAME = re.compile(r"wqlab (\S+) run (\d+) fence (\d+) on (\S+): ")
+_NAME = LinearPattern(r"wqlab (\S+) run (\d{1,18}) fence (\d{1,18}) on (\S+): ")
 
 
 @dataclass(frozen=True)

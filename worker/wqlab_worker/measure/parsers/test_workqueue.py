@@ -9,10 +9,9 @@ Percentiles are of the time in queue_work(), not of the time that a work item wa
 
 from __future__ import annotations
 
-import re
-
 from wqlab_contracts.messages import MeasuredTopology
 
+from ...linear_patterns import LinearPattern
 from ..collect import Measurement, NotMeasured, Records, Unsupported, compute_measurement, count
 
 SCOPES = ("cpu", "smt", "cache_shard", "cache", "numa", "system")
@@ -24,8 +23,8 @@ UNTRACED = (
     "cpu_utilisation",
     "context_switches",
 )
-_RUN = re.compile(r"test_workqueue:\s+(\w+)\s+(\d+) items/sec\s+p50=(\d+)\s+p90=(\d+)\s+p95=(\d+) ns\s*")
-_ERROR = re.compile(r"test_workqueue: (.*failed.*)")
+_RUN = LinearPattern(r"test_workqueue:\s+(\w+)\s+(\d+) items/sec\s+p50=(\d+)\s+p90=(\d+)\s+p95=(\d+) ns\s*")
+_ERROR = LinearPattern(r"test_workqueue: (.*failed.*)")
 
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:

@@ -1,0 +1,60 @@
+"""Patterns for untrusted text are RE2's, which take linear time; Python's are used only in the modules listed here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import re2
+
+from wqlab_worker.linear_patterns import LinearPattern
+
+WORKER = Path(__file__).parents[1]
+PYTHON_PATTERNS = {
+    "wqlab_bench/qemu.py": "version of the installed QEMU",
+    "wqlab_host/apt.py": "output of apt on this host",
+    "wqlab_worker/apply/debian.py": "a set of characters replaced one by one, in the version of a package",
+    "wqlab_worker/backends/session_messages.py": "holder of a place, written by this software",
+    "wqlab_worker/build/toolchain.py": "compiler of a recipe",
+    "wqlab_worker/measure/device_text.py": "a set of characters replaced one by one; RE2 has no surrogates",
+    "wqlab_worker/workspace.py": "setting of the operator",
+}
+"""Module -> reason why its text is trusted, or the pattern is linear by its form."""
+
+
+def importing_re() -> set[str]:
+    found = set()
+    for package in ("wqlab_worker", "wqlab_bench", "wqlab_host"):
+        for path in (WORKER / package).rglob("*.py"):
+            imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Import)]
+            if any(alias.name == "re" for node in imports for alias in node.names):
+                found.add(str(path.relative_to(WORKER)))
+    return found
+
+
+def test_python_patterns_are_used_only_where_listed() -> None:
+    assert importing_re() == set(PYTHON_PATTERNS)
+
+
+@pytest.mark.parametrize("pattern", [r"(a)\1", r"(?=a)b", r"(?<!a)b", "("])
+def test_pattern_that_may_take_more_than_linear_time_is_refused(pattern: str) -> None:
+    with pytest.raises(re2.error):
+        LinearPattern(pattern)
+
+
+def test_methods_are_those_of_python() -> None:
+    pattern = LinearPattern(r"(?P<name>\w+)=(\d+)")
+    match = pattern.search("ä x=12 y=3")
+    assert match is not None
+    assert (match["name"], match[2], match.start(), match.groups()) == ("x", "12", 2, ("x", "12"))
+    assert pattern.match("ä x=12") is None
+    assert pattern.fullmatch("x=1 ") is None
+    assert [found[1] for found in pattern.finditer("ä x=12 y=3")] == ["x", "y"]
+    assert pattern.sub("-", "x=1 ö y=2") == "- ö -"
+
+
+def test_lone_surrogate_matches_as_question_mark() -> None:
+    match = LinearPattern(r"a.b(c)").search("\udc80 a\ud800bc")
+    assert match is not None
+    assert (match[0], match.start(1)) == ("a?bc", 5)
