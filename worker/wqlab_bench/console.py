@@ -11,6 +11,9 @@ from typing import BinaryIO
 OLDER_LOGS = 20
 """Number of logs of earlier power-ons, kept as <log>.1 (the newest) and so on."""
 
+OUTPUT_LIMIT = 32 << 20
+"""Bytes of output of one power-on; the rest is left out. A line at 115200 baud carries so much in 48 minutes."""
+
 CLIENT_BACKLOG = 8 << 20
 """Unread bytes after which a client is disconnected, because it would not notice a gap in the output."""
 
@@ -18,7 +21,7 @@ CLIENT_BACKLOG = 8 << 20
 class Console:
     """The console of one device: output goes to the log and then to all clients, input from clients goes to the device.
 
-    The log is complete and never waits for a client. A new client gets only later output.
+    The log is complete up to OUTPUT_LIMIT and never waits for a client. A new client gets only later output.
     """
 
     def __init__(self, log: Path, on_input: Callable[[bytes], None]) -> None:
@@ -26,6 +29,7 @@ class Console:
         self._on_input = on_input
         self._clients: set[asyncio.StreamWriter] = set()
         self._file: BinaryIO | None = None
+        self._left = OUTPUT_LIMIT
         self._server: asyncio.Server | None = None
 
     async def listen(self, port: int) -> None:
@@ -45,9 +49,16 @@ class Console:
             if source.exists():
                 source.replace(target)
         self._file = self.log.open("ab", buffering=0)
+        self._left = OUTPUT_LIMIT
 
     def write(self, data: bytes) -> None:
-        """Log output of the device and send it to all clients."""
+        """Log output of the device and send it to all clients, up to OUTPUT_LIMIT bytes since `start_log`."""
+        if self._left <= 0:
+            return
+        if len(data) >= self._left:
+            note = f"\nwqlab-bench: console output after {OUTPUT_LIMIT >> 20} MiB is left out\n"
+            data = data[: self._left] + note.encode()
+        self._left -= len(data)
         if self._file is None:
             self._file = self.log.open("ab", buffering=0)
         self._file.write(data)

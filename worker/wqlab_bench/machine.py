@@ -5,9 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
+import signal
 import socket
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
+
+from . import confinement
 
 _CONSOLE_CHUNK = 65536
 _STDERR_KEPT = 4000
@@ -51,6 +56,7 @@ class Machine:
             self._process = await asyncio.create_subprocess_exec(
                 *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.DEVNULL,
                 stderr=asyncio.subprocess.PIPE, pass_fds=ends, start_new_session=True,
+                env=confinement.environment(),
             )  # fmt: skip
         except OSError as error:
             console.close()
@@ -89,7 +95,7 @@ class Machine:
         self._killed = True
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+                os.kill(guest_of(self._process.pid), signal.SIGKILL)
         if self._ended is not None:
             await self._ended
 
@@ -113,6 +119,14 @@ class Machine:
     async def _keep(self, stderr: asyncio.StreamReader | None) -> None:
         while stderr and (data := await stderr.read(4096)):
             self._stderr = (self._stderr + data)[-_STDERR_KEPT:]
+
+
+def guest_of(pid: int) -> int:
+    """Return the process of QEMU: the only child of bubblewrap, which ends after it, or `pid` itself."""
+    with contextlib.suppress(OSError):
+        if children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
+            return int(children[0])
+    return pid
 
 
 class _Monitor:

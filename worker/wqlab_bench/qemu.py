@@ -11,7 +11,7 @@ from pathlib import Path
 from wqlab_contracts.bench_addresses import Accelerator
 from wqlab_contracts.specs import CpuArch, DeviceType
 
-from . import devicetree, topology
+from . import confinement, devicetree, topology
 from .firmware import smt_last
 
 PROGRAM: dict[CpuArch, str] = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
@@ -23,6 +23,7 @@ MACHINE: dict[CpuArch, str] = {
     "arm64": "virt,gic-version=3,its=off,dtb-randomness=off",
 }
 
+_KVM = Path("/dev/kvm")
 TRANSLATED_MIB = 32
 """Size of the buffer for translated guest code. When it is full, QEMU discards it and translates running code again.
 
@@ -103,14 +104,17 @@ def command(
         extra = firmware.x86_64(device_type) if arch == "x86_64" else firmware.arm64(device_type, machine)
     except (topology.TopologyError, devicetree.DeviceTreeError) as error:
         raise UnsupportedTypeError(f"{device_type.name}: {error}") from error
-    return [
-        "nice", "-n", "5", *machine, *accelerator_arguments(_accelerator_for(accelerator, arch)), *extra,
+    chosen = _accelerator_for(accelerator, arch)
+    guest = [
+        *machine, *confinement.SECCOMP, *accelerator_arguments(chosen), *extra,
         "-kernel", str(golden.kernel), "-initrd", str(golden.rootfs), "-append", golden_arguments(device_type, golden),
         # restrict: the guest has no access to any network; only its forwarded port is reachable.
         "-netdev", f"user,id=network,restrict=on,hostfwd=tcp:127.0.0.1:{ssh_port}-10.0.2.15:22",
         "-device", "virtio-net-pci,id=net0,netdev=network,romfile=",
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
+    visible = [golden.kernel, golden.rootfs, *(Path(word) for word in extra if word.startswith("/"))]
+    return ["nice", "-n", "5", *confinement.confine(guest, visible, [_KVM] if chosen == "kvm" else [])]
 
 
 def _accelerator_for(accelerator: Accelerator, arch: CpuArch) -> Accelerator:

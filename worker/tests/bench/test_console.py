@@ -81,3 +81,27 @@ def test_each_power_on_starts_a_log_and_oldest_is_removed(tmp_path: Path, monkey
     asyncio.run(scenario())
     kept = {path.name: path.read_text() for path in tmp_path.iterdir()}
     assert kept == {"device.log": "boot 3", "device.log.1": "boot 2", "device.log.2": "boot 1"}
+
+
+def test_output_over_the_limit_is_left_out_until_the_next_power_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console_module, "OUTPUT_LIMIT", 1 << 20)
+
+    async def scenario() -> None:
+        console, port = Console(tmp_path / "device.log", lambda _: None), free_port()
+        await console.listen(port)
+        console.start_log()
+        client = await Client.connect(port)
+        await eventually(lambda: console.clients == 1)
+        for _ in range(40):
+            console.write(b"a guest that prints without end\n" * 2048)
+        await client.until(b"console output after 1 MiB is left out\n")
+        assert await client.stays_silent(0.2)
+        assert console.log.stat().st_size == len(client.seen) < (1 << 20) + 100
+        console.start_log()
+        console.write(b"next boot\n")
+        await client.until(b"next boot\n")
+        await console.close()
+
+    asyncio.run(scenario())

@@ -172,6 +172,40 @@ def test_device_boots_and_shows_injected_faults(golden: tuple[Golden, Path], tmp
 
 
 @pytest.mark.device
+def test_guest_is_confined(golden: tuple[Golden, Path], tmp_path: Path) -> None:
+    """QEMU runs under a seccomp filter and in namespaces of its own."""
+
+    async def scenario(bench: RunningBench) -> None:
+        client = await bench.console()
+        await bench.power("1")
+        await boot_id(client)
+        (process,) = processes_of("qemu-system-x86_64")
+        status = dict(line.split(":", 1) for line in (process / "status").read_text().splitlines())
+        assert status["Seccomp"].strip() == "2"
+        assert status["NoNewPrivs"].strip() == "1"
+        assert status["NSpid"].split()[1:] == ["1"]
+        assert int(status["CapBnd"], 16) == 0
+        assert await bench.ssh("echo up") == (0, "up\n")
+        await bench.power("0")
+        assert not process.exists()
+
+    with_bench(one_device("tiny"), golden, tmp_path, scenario)
+
+
+def processes_of(program: str) -> list[Path]:
+    """Return the folders in /proc of the descendants of this process that run `program`."""
+    folders = {int(folder.name): folder for folder in Path("/proc").glob("[0-9]*")}
+    parents = {}
+    for pid, folder in folders.items():
+        with suppress(OSError):
+            parents[pid] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return [folders[pid] for pid in family if (folders[pid] / "comm").read_text().strip() == program[:15]]
+
+
+@pytest.mark.device
 @pytest.mark.nightly  # test_findings.py of tests/scenarios also depends on this numbering
 def test_smt_last_numbering_survives_kexec(golden: tuple[Golden, Path], tmp_path: Path) -> None:
     layout = Topology(

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from pathlib import Path
 
 import pytest
 
-from wqlab_bench.machine import Machine, MachineError
+from wqlab_bench import confinement
+from wqlab_bench.machine import Machine, MachineError, guest_of
 
 from .conftest import FAKE_QEMU
 
@@ -55,5 +58,44 @@ def test_failed_start_is_an_error(command: list[str]) -> None:
     async def scenario() -> None:
         with pytest.raises(MachineError):
             await Machine(command).start(lambda _: None, lambda _: None)
+
+    asyncio.run(scenario())
+
+
+PRINT_ENVIRONMENT = """
+import os, sys
+print(sorted(set(os.environ) - {'LC_CTYPE', 'WQLAB_STATE', 'WQLAB_DATA_DIR'}), os.getpid(), file=sys.stderr)
+sys.exit(1)
+"""
+
+
+def test_program_in_place_of_qemu_gets_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WQLAB_WORKER_TOKEN", "secret")
+
+    async def start(command: list[str]) -> str:
+        with pytest.raises(MachineError) as error:
+            await Machine(command).start(lambda _: None, lambda _: None)
+        return str(error.value)
+
+    program = ["/usr/bin/python3", "-c", PRINT_ENVIRONMENT]
+    assert "['LC_ALL', 'PATH']" in asyncio.run(start(program))
+    assert "['PWD'] 1" in asyncio.run(start(confinement.confine(program, []))), "it is the first process it sees"
+
+
+def test_confined_machine_is_dead_after_kill() -> None:
+    """bubblewrap ends after the program that it confines."""
+
+    async def scenario() -> None:
+        program = FAKE_QEMU[1]
+        machine = Machine(confinement.confine(["/usr/bin/python3", program], [Path(program)]))
+        output = bytearray()
+        await machine.start(output.extend, lambda _: None)
+        await wait_for(output, b"wqlab-ready")
+        assert machine._process is not None
+        guest = guest_of(machine._process.pid)
+        assert guest != machine._process.pid
+        await machine.kill()
+        with pytest.raises(ProcessLookupError):
+            os.kill(guest, 0)
 
     asyncio.run(scenario())

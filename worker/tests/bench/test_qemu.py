@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,14 @@ def test_command_line_boots_golden_system_without_network_access(tmp_path: Path)
     assert "restrict=on,hostfwd=tcp:127.0.0.1:2222-" in option(command, "-netdev")
     arguments = option(command, "-append").split()
     assert {"retain_initrd", "wqlab.ssh=blob", "panic=-1"} <= set(arguments)
+
+
+def test_guest_is_confined(tmp_path: Path) -> None:
+    command = qemu.command(load_device_types(ROOT)["tiny"], GOLDEN, 2222, "tcg", qemu.Firmware(tmp_path))
+    assert option(command, "-sandbox").startswith("on,")
+    assert {"--clearenv", "--unshare-pid", "--unshare-user", "--as-pid-1"} <= set(command)
+    binds = [word for previous, word in itertools.pairwise(command) if previous == "--ro-bind"]
+    assert binds == ["/usr", "/golden/kernel", "/golden/rootfs"]
 
 
 def test_only_x86_64_uses_kvm() -> None:
