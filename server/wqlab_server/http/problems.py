@@ -16,18 +16,21 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
-from sqlalchemy.exc import DataError
+from sqlalchemy.exc import DataError, OperationalError
 from starlette.exceptions import HTTPException
 
 from wqlab_contracts.api.base import Problem
 
-from ..storage.artifacts import StoreUnavailable
+from ..storage.artifacts import StoreFull, StoreUnavailable
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:wqlab:problem:"
 SCHEMA_REF = {"$ref": "#/components/schemas/Problem"}
 
 log = structlog.get_logger(__name__)
+
+_DISK_FULL = "53100"
+"""SQLSTATE of PostgreSQL without disk space."""
 
 _SLUGS = {
     400: "bad-request",
@@ -45,6 +48,7 @@ _SLUGS = {
     429: "too-many-requests",
     500: "internal",
     503: "unavailable",
+    507: "insufficient-storage",
 }
 
 
@@ -111,7 +115,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_exception)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(DataError, _on_unstorable)
+    app.add_exception_handler(StoreFull, _on_full)
     app.add_exception_handler(StoreUnavailable, _on_unavailable)
+    app.add_exception_handler(OperationalError, _on_database_error)
     app.add_exception_handler(Exception, _on_crash)
 
 
@@ -152,6 +158,20 @@ async def _on_unstorable(request: Request, error: Exception) -> Response:
 async def _on_unavailable(request: Request, error: Exception) -> Response:
     log.error("store_unavailable", path=request.url.path, method=request.method, error=str(error))
     return response(ApiProblem(503, f"{error}; try again later", headers={"Retry-After": "5"}))
+
+
+async def _on_full(request: Request, error: Exception) -> Response:
+    """Answer 507: the request is right, and can be repeated once retention or an operator has made space."""
+    log.error("store_full", path=request.url.path, method=request.method, error=str(error))
+    detail = f"{error}; try again once there is space (`wqlab-lab storage` lists what uses it)"
+    return response(ApiProblem(507, detail, headers={"Retry-After": "30"}))
+
+
+async def _on_database_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, OperationalError)  # noqa: S101
+    if getattr(error.orig, "sqlstate", None) == _DISK_FULL:
+        return await _on_full(request, StoreFull("the volume of the database is full"))
+    raise error
 
 
 async def _on_crash(request: Request, error: Exception) -> Response:

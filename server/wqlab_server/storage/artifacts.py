@@ -6,12 +6,14 @@ never partially; it is read whole or by range, and never changes.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
-from datetime import timedelta
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, Self, cast
 from urllib.parse import urlsplit
@@ -22,7 +24,10 @@ from obstore.store import LocalStore, S3Store
 
 from ..settings import Settings
 
+FULL_VOLUME = (errno.ENOSPC, errno.EDQUOT)
+"""Error numbers of a write to a volume without space, or beyond the user's quota."""
 _FAN_OUT = 2
+_PARTIAL = ".partial-"
 _CHUNK = 1 << 18
 # A request waits for these retries, and its sender repeats the request: a clear error soon is better.
 _RETRIES = {"max_retries": 4, "retry_timeout": timedelta(seconds=20)}
@@ -49,8 +54,22 @@ class StoreUnavailable(Exception):
     """The store does not answer or refuses the request; the message names the store and the reason."""
 
 
+class StoreFull(StoreUnavailable):
+    """The volume of the store has no space left; the message names the folder and the bytes that are free."""
+
+
 class StoreMisconfigured(ValueError):
     """A setting of the store is invalid; the message names the setting and the fix."""
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file in the store."""
+
+    sha256: str
+    size: int
+    """In bytes."""
+    stored_at: datetime
 
 
 class ArtifactStore:
@@ -101,6 +120,30 @@ class ArtifactStore:
             async for chunk in found.stream(min_chunk_size=_CHUNK):
                 yield bytes(chunk)
 
+    @property
+    def name(self) -> str:
+        """Folder or URL of the store."""
+        return self._name
+
+    def files(self) -> Iterator[StoredFile]:
+        """Yield every stored artifact."""
+        with self._translating_errors():
+            for batch in obstore.list(self._store):
+                for found in batch:
+                    sha256 = found["path"].rpartition("/")[2]
+                    if len(sha256) == hashlib.sha256().digest_size * 2:
+                        yield StoredFile(sha256, found["size"], found["last_modified"])
+
+    def free_bytes(self) -> int | None:
+        """Return the bytes that can still be written to the store's volume; None for a bucket."""
+        if not isinstance(self._store, LocalStore):
+            return None
+        try:
+            status = os.statvfs(self._spool)
+        except OSError as error:
+            raise StoreUnavailable(f"the artifact store {self._name} cannot be used: {error.strerror}") from error
+        return status.f_bavail * status.f_frsize
+
     def check(self) -> None:
         """Send one request to the store, to find a problem at startup. Raises StoreUnavailable."""
         try:
@@ -132,16 +175,35 @@ class ArtifactStore:
         sha256 = hashlib.sha256(content).hexdigest()
         return sha256, self.put(sha256, [content])
 
+    def delete(self, sha256: str) -> None:
+        """Remove the artifact; nothing happens if it is not stored."""
+        try:
+            with self._translating_errors():
+                obstore.delete(self._store, _key(sha256))
+        except FileNotFoundError:
+            return
+
+    def remove_partial_files(self, older_than_s: float) -> None:
+        """Remove the partial files of uploads that ended with their process."""
+        limit = datetime.now(UTC).timestamp() - older_than_s
+        for partial in self._spool.rglob(f"{_PARTIAL}*"):
+            with suppress(FileNotFoundError):
+                if partial.stat().st_mtime < limit:
+                    partial.unlink()
+
     def _open_partial(self, sha256: str) -> tuple[IO[bytes], Path]:
         folder = (self._spool / _key(sha256)).parent if isinstance(self._store, LocalStore) else self._spool
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, path = tempfile.mkstemp(dir=folder, prefix=".partial-")
-        return os.fdopen(handle, "wb"), Path(path)
+        with self._translating_errors():
+            folder.mkdir(parents=True, exist_ok=True)
+            handle, path = tempfile.mkstemp(dir=folder, prefix=_PARTIAL)
+        # Unbuffered: no bytes are left for close(), which would fail on a full volume.
+        return os.fdopen(handle, "wb", buffering=0), Path(path)
 
     def _publish(self, partial: Path, sha256: str) -> None:
         """Make a file with a verified hash visible, atomically."""
         if isinstance(self._store, LocalStore):
-            partial.replace(self._spool / _key(sha256))
+            with self._translating_errors():
+                partial.replace(self._spool / _key(sha256))
             return
         with self._translating_errors():  # multipart for large files; the object appears after its last part
             obstore.put(self._store, _key(sha256), partial)
@@ -153,6 +215,12 @@ class ArtifactStore:
         except BaseError as error:
             reason = str(error).strip().splitlines()[0][:300]
             raise StoreUnavailable(f"the artifact store {self._name} cannot be used: {reason}") from error
+        except OSError as error:
+            if error.errno not in FULL_VOLUME:
+                raise
+            status = os.statvfs(self._spool)
+            free = status.f_bavail * status.f_frsize
+            raise StoreFull(f"the volume of the artifact store {self._spool} is full: {free} bytes are free") from error
 
 
 class ArtifactWriter:
@@ -171,20 +239,23 @@ class ArtifactWriter:
         self._partial.unlink(missing_ok=True)
 
     def write(self, chunk: bytes) -> None:
-        """Append bytes. Raises ArtifactTooLarge."""
+        """Append bytes. Raises ArtifactTooLarge, StoreFull."""
         self._size += len(chunk)
         if self._size > self._store._limit:
             raise ArtifactTooLarge(f"an artifact may have at most {self._store._limit} bytes")
         self._hash.update(chunk)
-        self._file.write(chunk)
+        with self._store._translating_errors():
+            rest = memoryview(chunk)
+            while rest:
+                rest = rest[self._file.write(rest) :]
 
     def commit(self) -> int:
         """Verify the hash, publish the artifact and return its size. Raises ArtifactMismatch, StoreUnavailable."""
         found = self._hash.hexdigest()
         if found != self._sha256:
             raise ArtifactMismatch(f"the {self._size} bytes received have sha256 {found}, not {self._sha256}")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with self._store._translating_errors():
+            os.fsync(self._file.fileno())
         self._store._publish(self._partial, self._sha256)
         return self._size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ import pytest
 from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BuildResult, Failure, Progress, RunClaim, RunJob, RunResult
 from wqlab_worker.claims.heartbeats import Stop
-from wqlab_worker.claims.jobs import ProgressReporter, Stopped, finish, run_claimed
+from wqlab_worker.claims.jobs import ProgressReporter, Stopped, failure_of, finish, run_claimed
 from wqlab_worker.claims.server import JobRef, ServerRefused
 
 from .fakelab import REF, CommandResult, FakeLab, event, run_job, server
@@ -63,6 +64,13 @@ def test_worker_error_is_an_infrastructure_failure() -> None:
     result = run_claimed(claim(run_job(), []), REF, server(FakeLab()), _Backend(work), Stop(), fetch=no_artifacts)
     assert result.failure and result.failure.kind is ErrorKind.INFRASTRUCTURE
     assert "disk full" in result.failure.summary
+
+
+def test_full_volume_of_the_worker_is_named() -> None:
+    failure = failure_of(OSError(errno.ENOSPC, "No space left on device", "/var/cache/wqlab/scratch/build"))
+    assert failure.kind is ErrorKind.INFRASTRUCTURE
+    assert failure.summary == "the worker has no space left: /var/cache/wqlab/scratch/build"
+    assert "wqlab-lab storage" in failure.advice
 
 
 def test_refused_event_stops_the_run() -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from wqlab_contracts.enums import ArtifactKind, Outcome
+from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, RunResult
+from wqlab_worker.claims.jobs import failure_of
 from wqlab_worker.claims.server import ArtifactCorrupt, Lease, ServerRefused
 
 from .fakelab import REF, server
@@ -115,3 +116,14 @@ def test_unknown_fields_of_leases_are_ignored() -> None:
     row = {"device": "u", "run_id": 1, "fence": 2, "holder": "w", "expires_in_s": 3.0}
     answer = {"leases": [{**row, "later": "field"}]}
     assert server(lambda request: httpx.Response(200, json=answer)).leases("local") == [Lease(**row)]
+
+
+def test_full_server_is_an_infrastructure_failure(tmp_path: Path) -> None:
+    (path := tmp_path / "vmlinux").write_bytes(b"large")
+    full = server(lambda _: httpx.Response(507, json={"detail": "the volume of the artifact store is full"}), retry_s=0)
+    with pytest.raises(httpx.TransportError) as refused:
+        full.upload(REF, path, ArtifactKind.VMLINUX, "vmlinux")
+    failure = failure_of(refused.value)
+    assert failure.kind is ErrorKind.INFRASTRUCTURE
+    assert "no space left" in failure.summary and "artifact store is full" in failure.summary
+    assert "wqlab-lab storage" in failure.advice

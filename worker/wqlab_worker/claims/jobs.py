@@ -5,6 +5,7 @@ It is not an error if another worker holds the claim.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -332,6 +333,12 @@ def failure_of(error: Exception) -> Failure:
             kind=ErrorKind.INFRASTRUCTURE,
             summary=str(error),
             advice="The artifact store was changed from outside the server; build the kernel again.",
+        )
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Failure(
+            kind=ErrorKind.INFRASTRUCTURE,
+            summary=f"the worker has no space left: {error.filename or os.environ.get('WQLAB_CACHE', 'its volume')}",
+            advice="The lab's operator makes space (`wqlab-lab storage` lists what uses it); then run `wqlab retry`.",
         )
     log.error("job failed", error=repr(error), exc_info=error)
     return Failure(kind=ErrorKind.INFRASTRUCTURE, summary=f"the worker failed: {error!r}"[:1000])

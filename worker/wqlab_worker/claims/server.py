@@ -22,7 +22,7 @@ import httpx
 import structlog
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.enums import ArtifactKind, ErrorKind
 from wqlab_contracts.messages import (
     ApplyClaim,
     ApplyResult,
@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
     ClaimRequest,
     ConsoleAnswer,
     ConsoleChunk,
+    Failure,
     FinishApply,
     FinishBuild,
     FinishRun,
@@ -54,7 +55,7 @@ from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
 
 log = structlog.get_logger()
 
-__all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerRefused", "StaleFence", "sha256_of"]
+__all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
 JobKind = Literal["applies", "builds", "runs", "lookups"]
 ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
@@ -317,10 +318,25 @@ class _ServerError(httpx.TransportError):
     """A 5xx or 429 response, which is treated like no response."""
 
 
+class ServerFull(_ServerError):
+    """The server had no space for the request (507), also after its repetitions."""
+
+    @property
+    def failure(self) -> Failure:
+        """The failure of a job that needed the request."""
+        return Failure(
+            kind=ErrorKind.INFRASTRUCTURE,
+            summary=f"the server has no space left: {self}"[:1000],
+            advice="The lab's operator makes space (`wqlab-lab storage` lists what uses it); then run `wqlab retry`.",
+        )
+
+
 def _check_status(response: httpx.Response) -> None:
     """Raise StaleFence, _ServerError or ServerRefused for an error response."""
     if response.status_code == 409:
         raise StaleFence(_detail(response))
+    if response.status_code == httpx.codes.INSUFFICIENT_STORAGE:
+        raise ServerFull(_detail(response))
     if response.status_code >= 500 or response.status_code == 429:
         raise _ServerError(f"{response.status_code} {_detail(response)}")
     if response.status_code >= 400:
