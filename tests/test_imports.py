@@ -21,7 +21,7 @@ ALLOWED: dict[str, set[str]] = {
     "lab/wqlab_lab": set(),
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
-DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts"}
+DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"}
 
 
 def imports(path: Path, package: Path) -> set[str]:

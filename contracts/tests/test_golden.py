@@ -27,9 +27,11 @@ from wqlab_contracts.api import (
     runs,
     series,
     steps,
+    storage,
     submissions,
 )
 from wqlab_contracts.messages import lookups
+from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
     messages,
@@ -46,6 +48,8 @@ MODULES = (
     runs,
     series,
     steps,
+    storage,
+    storage_messages,
     submissions,
     cpu_layout,
     specs,

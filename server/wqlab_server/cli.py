@@ -65,6 +65,23 @@ def migrate() -> None:
 
 
 @app.command()
+def retention() -> None:
+    """Delete now what retention would delete at its next pass, and print what uses the server's storage."""
+    from .retention import service
+    from .storage.artifacts import ArtifactStore, StoreUnavailable
+
+    engine = make_engine(settings().database_url)
+    try:
+        areas = service.run(make_factory(engine), settings(), ArtifactStore.of(settings()))
+    except StoreUnavailable as error:
+        typer.echo(f"wqlab-server: {error}", err=True)
+        raise typer.Exit(2) from error
+    finally:
+        engine.dispose()
+    typer.echo(json.dumps([area.model_dump(mode="json") for area in areas], indent=1))
+
+
+@app.command()
 def openapi() -> None:
     """Print the OpenAPI document of the public API. Needs no database."""
     from .app import create_app

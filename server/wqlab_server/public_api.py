@@ -27,6 +27,7 @@ from .lab import page_endpoints as lab_page_endpoints
 from .plans import endpoints as plan_endpoints
 from .reports import endpoints as report_endpoints
 from .reports import link_endpoints
+from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
 from .storage.events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL
@@ -53,6 +54,7 @@ def include_in(router: APIRouter) -> None:
         device_endpoints,
         lab_page_endpoints,
         host_endpoints,
+        storage_endpoints,
         plan_endpoints,
         session_endpoints,
         token_endpoints,

@@ -86,6 +86,20 @@ class Settings(BaseSettings):
 
     artifact_limit: int = Field(default=4 << 30, gt=0)
     """Maximum size of an uploaded artifact, in bytes."""
+    artifact_total_bytes: int = Field(default=50 << 30, gt=0)
+    """Size of all artifacts beyond which retention deletes those that were needed longest ago."""
+    artifact_keep_days: float = Field(default=90, gt=0)
+    """Days after which retention deletes artifacts that no unfinished or pinned submission needs."""
+    console_total_bytes: int = Field(default=5 << 30, gt=0)
+    """Size of all stored consoles beyond which retention deletes those that were needed longest ago."""
+    console_keep_days: float = Field(default=365, gt=0)
+    """Days after which retention deletes consoles."""
+    keep_at_least_s: float = Field(default=3600.0, ge=0)
+    """Time for which retention keeps the files of a finished submission although there is no space."""
+    reserve_bytes: int = Field(default=2 << 30, ge=0)
+    """Free bytes of the artifacts' volume below which retention deletes artifacts before their time."""
+    retention_s: float = Field(default=600.0, gt=0)
+    """Time between two passes of retention."""
     console_limit: int = Field(default=8 << 20, gt=0)
     """Maximum bytes stored of one boot's console."""
     console_rate: int = Field(default=1 << 20, gt=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pydantic import Field
 
 from ..enums import Arm, JobState, Outcome
@@ -35,4 +37,6 @@ class BuildView(Message):
     new_warnings: list[CompilerWarning] = Field(default_factory=list)
     """Warnings that the baseline build lacks; set for candidate builds of a submission."""
     artifacts: list[Artifact] = Field(default_factory=list)
+    files_deleted_at: datetime | None = None
+    """When retention deleted the artifacts; their downloads then answer 410."""
     progress: str = ""

@@ -80,6 +80,10 @@ class RunView(Message):
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    files_deleted_at: datetime | None = None
+    """When retention deleted the run's artifacts; their downloads then answer 410."""
+    consoles_deleted_at: datetime | None = None
+    """When retention deleted the consoles of the run's boots. Samples and findings stay."""
     boots: list[BootView] = Field(default_factory=list)
     findings: list[FindingView] = Field(default_factory=list)
 

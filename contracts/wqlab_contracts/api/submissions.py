@@ -99,6 +99,8 @@ class ApplyView(Message):
     checkpatch_skipped: str = ""
     """Why checkpatch did not check every patch; empty if it did, so that only then no findings mean a clean series."""
     series_mbox: Artifact | None = None
+    files_deleted_at: datetime | None = None
+    """When retention deleted the mbox; its download then answers 410."""
 
 
 class TargetSummary(Message):
@@ -156,3 +158,6 @@ class SubmissionView(SubmissionSummary):
     eta: Eta
     exit_code: int | None
     """Exit code of `wqlab submit --wait`; null until the submission is finished."""
+    pinned_at: datetime | None = None
+    """When the submission was pinned: retention then keeps artifacts and consoles that its report links to."""
+    pinned_by: str | None = None

@@ -30,13 +30,15 @@ def get_build(build_id: Id, session: Db, _: Reader) -> BuildView:
 @router.get("/{build_id}/log", response_class=StoredBytes, responses=TEXT)
 def get_build_log(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """Download the complete log of the build."""
-    return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.BUILD_LOG))
+    build = queries.get(session, build_id)
+    return send(store, queries.artifact_of_kind(build, ArtifactKind.BUILD_LOG), build.files_deleted_at)
 
 
 @router.get("/{build_id}/config", response_class=StoredBytes, responses=TEXT)
 def get_build_config(build_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """Download the kernel's .config as it was built."""
-    return send(store, queries.artifact_of_kind(queries.get(session, build_id), ArtifactKind.CONFIG))
+    build = queries.get(session, build_id)
+    return send(store, queries.artifact_of_kind(build, ArtifactKind.CONFIG), build.files_deleted_at)
 
 
 @router.get("/{build_id}/artifacts/{sha256}", response_class=StoredBytes, responses=BINARY)
@@ -44,4 +46,5 @@ def get_build_artifact(
     build_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
 ) -> StoredBytes:
     """Download one of the files listed in the build's `artifacts`, by its SHA-256."""
-    return send(store, queries.artifact_by_hash(queries.get(session, build_id), sha256))
+    build = queries.get(session, build_id)
+    return send(store, queries.artifact_by_hash(build, sha256), build.files_deleted_at)

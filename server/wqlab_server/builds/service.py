@@ -93,10 +93,16 @@ def ensure_build(
     modules: dict[str, dict[str, str]],
     toolchain: str,
 ) -> Build:
-    """Return the passed or unfinished build of this content, or create one."""
+    """Return the passed or unfinished build of this content, or create one.
+
+    A passed build whose kernel retention has deleted is not returned. The returned one is locked against retention.
+    """
     key = build_key(source.tree_oid, recipe, arch, fragments, toolchain, modules)
-    reusable = select(Build).where(Build.key == key, or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
-    found = session.scalar(reusable)
+    live = select(Build).where(Build.key == key, Build.files_deleted_at.is_(None))
+    reusable = live.where(or_(Build.outcome.is_(None), Build.outcome == Outcome.PASSED))
+    found = session.scalar(live.where(Build.outcome == Outcome.PASSED).with_for_update(read=True)) or session.scalar(
+        reusable
+    )
     if found is not None:
         return found
     now = clock(session)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -15,7 +16,7 @@ from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import Artifact
 
 from ..storage.artifacts import ArtifactStore
-from .problems import ApiProblem
+from .problems import ApiProblem, documented
 from .problems import response as problem
 
 _TEXT = {ArtifactKind.BUILD_LOG, ArtifactKind.CONFIG, ArtifactKind.SYSTEM_MAP, ArtifactKind.SERIES}
@@ -32,11 +33,13 @@ BINARY: dict[int | str, dict[str, Any]] = {
         },
     },
     206: {"description": "The requested range of bytes"},
+    **documented(410),
     416: {"description": "The range is outside the artifact"},
 }
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"description": "The text", "content": {"text/plain": {"schema": {"type": "string"}}}},
     206: {"description": "The requested range of bytes"},
+    **documented(410),
     416: {"description": "The range is outside the text"},
 }
 
@@ -98,12 +101,20 @@ def one_range(header: str, size: int) -> tuple[int, int] | None:
     return first, size if last is None else min(last + 1, size)
 
 
-def send(store: ArtifactStore, artifact: Artifact) -> StoredBytes:
+def deleted(what: str, at: datetime) -> ApiProblem:
+    """Return a 410 problem for something that retention deleted."""
+    return ApiProblem(410, f"{what} was deleted by retention on {at.astimezone(UTC):%Y-%m-%d}")
+
+
+def send(store: ArtifactStore, artifact: Artifact, deleted_at: datetime | None) -> StoredBytes:
     """Return the download of an artifact; Range and If-Range are supported.
 
     Submitted code determines an artifact's content, so it is never sent with a media type that a browser executes.
-    Raises ApiProblem 404 if the store no longer has the bytes.
+    `deleted_at` is when retention deleted the files of the artifact's job. Raises ApiProblem 410 if it has, and 404 if
+    the store no longer has the bytes.
     """
+    if deleted_at is not None:
+        raise deleted(artifact.name, deleted_at)
     try:
         size = store.size(artifact.sha256)
     except FileNotFoundError:

@@ -40,6 +40,7 @@ _SLUGS = {
     405: "method-not-allowed",
     406: "not-acceptable",
     409: "conflict",
+    410: "deleted",
     411: "length-required",
     413: "too-large",
     415: "unsupported-media-type",

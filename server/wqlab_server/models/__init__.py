@@ -14,6 +14,7 @@ from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
+from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .tick_errors import TickError
 
@@ -45,6 +46,7 @@ __all__ = [
     "RunAttempt",
     "Sample",
     "SignInThrottle",
+    "StorageReport",
     "Submission",
     "SubmissionBuild",
     "TickError",

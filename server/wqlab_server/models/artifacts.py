@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import BigInteger, ForeignKey, UniqueConstraint, func
+from sqlalchemy import BigInteger, ForeignKey, UniqueConstraint, func, true
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.enums import ArtifactKind
 
 from .base import Base
+
+
+class KeepsFiles:
+    """Column of the jobs that upload artifacts."""
+
+    files_deleted_at: Mapped[datetime | None]
+    """When retention deleted the job's artifacts. Artifacts that another job needs stay in the store."""
 
 
 class Artifact(Base):
@@ -20,6 +27,10 @@ class Artifact(Base):
     sha256: Mapped[str] = mapped_column(primary_key=True)
     size: Mapped[int] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    deleted_at: Mapped[datetime | None]
+    """When retention decided to delete it; another upload of the same content sets this to null."""
+    stored: Mapped[bool] = mapped_column(server_default=true())
+    """False once its bytes have been removed from the store."""
 
 
 class ArtifactLink(Base):

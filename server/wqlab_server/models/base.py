@@ -27,6 +27,7 @@ from wqlab_contracts.messages import (
     StackFrame,
 )
 from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
 
@@ -113,6 +114,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             dict[str, Any],
             list[CheckStep],
             tuple[StackFrame, ...],
+            list[StorageArea],
             list[list[enums.Arm]],
         )
     },

@@ -9,21 +9,23 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BuildResult, Source
 from wqlab_contracts.specs import KernelRecipe
 
+from .artifacts import KeepsFiles
 from .base import Base
 from .job import Job
 
 
-class Build(Job, Base):
+class Build(Job, KeepsFiles, Base):
     """One kernel made from one source tree by one recipe and one toolchain."""
 
     __tablename__ = "builds"
     __table_args__ = (
-        # Equal content is never built twice: a second row is possible only after the first has failed.
+        # Equal content is never built twice: a second row is possible only after the first has failed, or retention
+        # has deleted its kernel.
         Index(
             "uq_builds_key_live",
             "key",
             unique=True,
-            postgresql_where=text("outcome IS NULL OR outcome = 'passed'"),
+            postgresql_where=text("(outcome IS NULL OR outcome = 'passed') AND files_deleted_at IS NULL"),
         ),
         Index("ix_builds_key", "key"),
     )

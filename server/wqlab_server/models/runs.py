@@ -12,6 +12,7 @@ from wqlab_contracts.enums import Arm, BootState, Outcome, RunPurpose, Verdict
 from wqlab_contracts.messages import CheckStep, Failure, MeasuredTopology
 from wqlab_contracts.specs import Backend, DeviceType, KernelRecipe, Profile, TestPlan
 
+from .artifacts import KeepsFiles
 from .base import Base
 from .job import Job
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from .submissions import Submission
 
 
-class Run(Job, Base):
+class Run(Job, KeepsFiles, Base):
     """One plan on one device, with every boot of both kernels. Inputs are a snapshot, so edited YAML has no effect."""
 
     __tablename__ = "runs"
@@ -62,6 +63,8 @@ class Run(Job, Base):
     """Results of a device check's steps, in the order of the steps."""
     boots_done: Mapped[int] = mapped_column(default=0)
     """Counter: boots in finished blocks."""
+    consoles_deleted_at: Mapped[datetime | None]
+    """When retention deleted the consoles of the run's boots."""
     compared_at: Mapped[datetime | None]
     verdict: Mapped[Verdict | None]
     """Verdict of the target as in the report; set when the samples are compared."""

@@ -14,6 +14,7 @@ from wqlab_contracts.enums import EventKind, Outcome, SubmissionState
 from wqlab_contracts.messages import ApplyResult, Failure
 from wqlab_contracts.specs import Tree
 
+from .artifacts import KeepsFiles
 from .base import Base
 from .job import Job
 
@@ -71,13 +72,18 @@ class Submission(Base):
     """Number of the last event; the row lock keeps the numbers without gaps."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     finished_at: Mapped[datetime | None]
+    pinned_at: Mapped[datetime | None]
+    """When a user pinned the submission; retention deletes nothing that a pinned one needs."""
+    pinned_by: Mapped[str | None]
+    linked_at: Mapped[datetime | None]
+    """When its report was last read by its permanent link, to the hour; retention counts the age from then."""
 
     apply: Mapped[Apply] = relationship(back_populates="submission", lazy="raise", uselist=False)
     builds: Mapped[list[SubmissionBuild]] = relationship(lazy="raise", order_by="SubmissionBuild.id")
     runs: Mapped[list[Run]] = relationship(back_populates="submission", lazy="raise", order_by="Run.id")
 
 
-class Apply(Job, Base):
+class Apply(Job, KeepsFiles, Base):
     """The job that applies a series to its tree and yields exact source trees.
 
     An apply without a submission is the lab's own, for the golden kernel.

@@ -1,7 +1,7 @@
 """Run one tick over the whole lab.
 
-A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, and repeats unanswered
-messages. An error in one item does not affect the others.
+A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, repeats unanswered
+messages, and runs retention when it is due. An error in one item does not affect the others.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ..lab import hosts
 from ..lab import service as lab_service
 from ..models import Apply, Build, Device, Lease, Run, Submission
 from ..models.base import Base
+from ..retention import service as retention
 from ..runs.service import lock_run
 from ..settings import Settings
 from ..storage import broker
@@ -53,6 +54,8 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _sync_broker_users(factory, settings)
         with isolate_errors(factory, "ids", "gaps"), transaction(factory) as session:
             close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
+        with isolate_errors(factory, "retention", "server"):
+            retention.try_to_run(factory, settings)
     return True
 
 

@@ -6,12 +6,14 @@ The responses are pages for people rather than API responses, also if access is 
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import APIRouter, Depends, Request, Response, status
+from sqlalchemy import func, or_, update
 
-from wqlab_contracts.enums import Scope
+from wqlab_contracts.enums import Scope, SubmissionState
 
 from ..http.auth import VISITOR, Principal, identify
 from ..http.deps import AppSettings, Db, Store
@@ -26,6 +28,7 @@ from .stored_report import load_or_assemble
 
 router = APIRouter(tags=["reports"], include_in_schema=False)
 
+_READING_INTERVAL = timedelta(hours=1)
 _BY_SUFFIX = {suffix: format_ for format_, suffix in SUFFIXES.items()}
 _NAME = re.compile(rf"([1-9][0-9]{{0,9}})(?:\.({'|'.join(SUFFIXES.values())}))?")
 
@@ -61,8 +64,23 @@ def get_linked_report(
         refusal = not_found("report", name)
         link = ("/submissions", "All submissions")
         return _refusal_response(request, format_, refusal, "There is no such report", link)
+    _record_reading(session, submission)
     with slow_responses(request).reports.use(request):
         return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format_)
+
+
+def _record_reading(session: Db, submission: Submission) -> None:
+    """Note that the link is in use: the age that retention compares counts from the last reading."""
+    session.execute(
+        update(Submission)
+        .where(
+            Submission.id == submission.id,
+            Submission.state == SubmissionState.FINISHED,
+            or_(Submission.linked_at.is_(None), Submission.linked_at < func.now() - _READING_INTERVAL),
+        )
+        .values(linked_at=func.now())
+        .execution_options(synchronize_session=False)
+    )
 
 
 def _refusal_response(

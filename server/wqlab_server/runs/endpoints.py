@@ -15,7 +15,7 @@ from wqlab_contracts.messages import Artifact
 
 from ..http.auth import Reader
 from ..http.deps import Db, Store
-from ..http.downloads import BINARY, StoredBytes, send
+from ..http.downloads import BINARY, StoredBytes, deleted, send
 from ..http.limits import SlotStream, slow_responses
 from ..http.paging import MAX_ID, Id, plain_text
 from ..http.problems import ApiProblem, documented
@@ -28,7 +28,8 @@ from .console import console
 router = APIRouter(prefix="/runs", tags=["runs"], responses=documented(401, 403, 404, 422, 429))
 
 _CONSOLE: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The console's bytes", "content": {"text/plain": {"schema": {"type": "string"}}}}
+    200: {"description": "The console's bytes", "content": {"text/plain": {"schema": {"type": "string"}}}},
+    **documented(410),
 }
 _SAMPLES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
 
@@ -62,7 +63,8 @@ def get_run_artifact(
     run_id: Id, sha256: Annotated[str, Path(pattern=r"^[0-9a-f]{64}$")], session: Db, store: Store, _: Reader
 ) -> StoredBytes:
     """Download one of the run's artifacts, by its SHA-256."""
-    return send(store, queries.artifact_by_hash(session, queries.get(session, run_id), sha256))
+    run = queries.get(session, run_id)
+    return send(store, queries.artifact_by_hash(session, run, sha256), run.files_deleted_at)
 
 
 @router.get("/{run_id}/console", response_class=StreamingResponse, responses=_CONSOLE)
@@ -80,6 +82,8 @@ def get_run_console(
     of bytes already received."""
     run = queries.get(session, run_id)
     row = queries.boot(session, run, boot)
+    if run.consoles_deleted_at is not None:
+        raise deleted(f"the console of boot {row.id}", run.consoles_deleted_at)
     state = request.app.state
     return SlotStream(
         request,

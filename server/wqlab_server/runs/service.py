@@ -109,6 +109,8 @@ def _kernels(session: Session, run: Run) -> dict[Arm, Kernel]:
             continue
         build = session.scalars(select(Build).where(Build.id == build_id)).one()
         result = build.result
+        if build.files_deleted_at is not None:
+            raise ApiProblem(409, f"run {run.id} has no {arm} kernel: retention deleted that of build {build_id}")
         if result is None or build.outcome is not Outcome.PASSED:
             raise ApiProblem(
                 409, f"run {run.id} has no {arm} kernel: build {build_id} is {build.outcome or build.state}"

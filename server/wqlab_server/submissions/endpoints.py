@@ -157,7 +157,8 @@ def get_submission(submission_id: Id, session: Db, _: Reader) -> SubmissionView:
 @router.get("/{submission_id}/series", response_class=StoredBytes, responses={**TEXT, **documented(404)})
 def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reader) -> StoredBytes:
     """The series under test as an mbox, which applies to the base commit in the submission's `apply`."""
-    return send(store, queries.series_of(session, queries.get(session, submission_id)))
+    mbox, deleted_at = queries.series_of(session, queries.get(session, submission_id))
+    return send(store, mbox, deleted_at)
 
 
 @router.get("/{submission_id}/mbox", response_class=PlainTextResponse, responses={**_MBOX, **documented(404)})
@@ -190,6 +191,21 @@ def retry_submission(
     created = service.retry(session, data.current(), settings, submission_id, principal.owner, limited=limited)
     response.headers["Location"] = f"/api/v1/submissions/{created.id}"
     return _view(session, created)
+
+
+@router.put("/{submission_id}/pin", responses=documented(404))
+def pin_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+    """Pin a submission: retention keeps its kernels, logs and consoles, whatever their age. Pinning it again changes
+    nothing. Files that retention has deleted do not come back."""
+    _check_may_change(queries.get(session, submission_id), principal, "pin it")
+    return _view(session, service.pin(session, submission_id, principal.owner))
+
+
+@router.delete("/{submission_id}/pin", responses=documented(404))
+def unpin_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+    """Unpin a submission: its files are kept for as long as those of others."""
+    _check_may_change(queries.get(session, submission_id), principal, "unpin it")
+    return _view(session, service.unpin(session, submission_id))
 
 
 @router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404)})

@@ -170,12 +170,15 @@ def events_after(session: Session, submission_id: int, after: int) -> list[messa
     ]
 
 
-def series_of(session: Session, submission: Submission) -> messages.Artifact:
-    """Return the mbox of the series. Raises ApiProblem 404 with the reason if there is none (yet)."""
+def series_of(session: Session, submission: Submission) -> tuple[messages.Artifact, datetime | None]:
+    """Return the mbox of the series, and when retention deleted it.
+
+    Raises ApiProblem 404 with the reason if there is none (yet).
+    """
     apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one_or_none()
     mbox = apply.result.series_mbox if apply is not None and apply.result is not None else None
-    if mbox is not None:
-        return mbox
+    if apply is not None and mbox is not None:
+        return mbox, apply.files_deleted_at
     if submission.request.series is None:
         hint = "this submission is a settings study without a series"
     elif apply is not None and apply.outcome is not None:

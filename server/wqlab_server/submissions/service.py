@@ -212,6 +212,21 @@ def retry(
     return create(session, data, settings, old.request, owner, retry_of=old.id, limited=limited)
 
 
+def pin(session: Session, submission_id: int, by: str) -> Submission:
+    """Pin the submission, so that retention keeps its files. Raises ApiProblem 404 if there is none of this id."""
+    submission = lock(session, submission_id)
+    if submission.pinned_at is None:
+        submission.pinned_at, submission.pinned_by = clock(session), by
+    return submission
+
+
+def unpin(session: Session, submission_id: int) -> Submission:
+    """Unpin the submission. Raises ApiProblem 404 if there is none of this id."""
+    submission = lock(session, submission_id)
+    submission.pinned_at = submission.pinned_by = None
+    return submission
+
+
 def enter(session: Session, submission: Submission, state: SubmissionState) -> None:
     """Set a submission's state and emit the event. Does nothing if the submission is in that state already.
 

@@ -92,6 +92,8 @@ def submission_view(rows: SubmissionRows) -> SubmissionView:
             total_boots=rows.eta.total_boots,
         ),
         exit_code=rows.submission.exit_code,
+        pinned_at=rows.submission.pinned_at,
+        pinned_by=rows.submission.pinned_by,
     )
 
 
@@ -137,6 +139,7 @@ def apply_view(row: models.Apply | None) -> ApplyView:
         checkpatch=result.checkpatch if result else [],
         checkpatch_skipped=checkpatch_skipped(row),
         series_mbox=result.series_mbox if result else None,
+        files_deleted_at=row.files_deleted_at,
     )
 
 
@@ -172,6 +175,7 @@ def build_view(
         duration_s=result.duration_s if result else None,
         new_warnings=list(new_warnings),
         artifacts=result.artifacts if result else [],
+        files_deleted_at=row.files_deleted_at,
         progress=row.progress,
     )
 
@@ -241,6 +245,8 @@ def run_view(rows: RunRows) -> RunView:
         created_at=run.created_at,
         started_at=run.started_at,
         finished_at=run.finished_at,
+        files_deleted_at=run.files_deleted_at,
+        consoles_deleted_at=run.consoles_deleted_at,
         boots=[boot_view(boot) for boot in rows.boots],
         findings=[finding_view(each, boots[each.boot_id]) for each in rows.findings if each.boot_id in boots],
     )

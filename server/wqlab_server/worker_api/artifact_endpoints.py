@@ -27,7 +27,7 @@ from ..models import Artifact as ArtifactRow
 from ..models import ArtifactLink, Device, Run
 from ..runs import limits as run_limits
 from ..runs import service as runs
-from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge
+from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge, StoreUnavailable
 from ..storage.db import SessionFactory, clock, transaction
 from .lab_scope import check_lab_of_run
 
@@ -82,7 +82,7 @@ async def put_artifact(
     limit = await to_thread.run_sync(_size_limit, factory, claim, label.kind)
     size = await _receive(store, sha256, request, limit)
     artifact = Artifact(sha256=sha256, size=size, kind=label.kind, name=label.name)
-    await to_thread.run_sync(_link, factory, claim, artifact)
+    await to_thread.run_sync(_link, factory, store, claim, artifact)
     return artifact
 
 
@@ -174,15 +174,21 @@ def _size_limit(factory: SessionFactory, claim: _Claim, kind: ArtifactKind) -> i
         return run_limits.artifact_limit(session, job, kind) if isinstance(job, Run) else None
 
 
-def _link(factory: SessionFactory, claim: _Claim, artifact: Artifact) -> None:
-    """Check the claim again, as `_check_claim` does, and link the artifact to its job."""
+def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact: Artifact) -> None:
+    """Check the claim again, as `_check_claim` does, and link the artifact to its job.
+
+    Raises StoreUnavailable if the bytes are gone.
+    """
     with transaction(factory) as session:
         _check_claim(session, claim)
         session.execute(
             insert(ArtifactRow)
             .values(sha256=artifact.sha256, size=artifact.size, created_at=clock(session))
-            .on_conflict_do_nothing()
+            .on_conflict_do_update(index_elements=["sha256"], set_={"deleted_at": None, "stored": True})
         )
+        # The row is locked now, so retention cannot delete the bytes any more; it may have done so before.
+        if not store.has(artifact.sha256):
+            raise StoreUnavailable(f"retention deleted {artifact.name} while it was uploaded; send it again")
         column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[claim.table]
         session.execute(
             insert(ArtifactLink)

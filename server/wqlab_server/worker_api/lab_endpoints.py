@@ -1,4 +1,4 @@
-"""Endpoints for lab workers: leases, external power switches, and the devices that a lab can run."""
+"""Endpoints for workers: leases, external power switches, the devices that a lab can run, and storage."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from wqlab_contracts.messages import LavaPool
+from wqlab_contracts.messages.storage import StorageUse
 from wqlab_contracts.specs import ExternalPower
 
 from ..http.auth import Worker
 from ..http.deps import Data, Db
+from ..http.problems import ApiProblem
 from ..lab import service as lab_service
+from ..retention import service as retention
 from .lab_scope import check_lab
 
 router = APIRouter()
@@ -69,6 +72,14 @@ def list_power(lab: str, data: Data, principal: Worker) -> dict[str, dict[str, E
     check_lab(principal, lab)
     devices = [device for each in data.current().device_types.values() for device in each.units]
     return {"power": {device.name: device.power for device in devices if device.power and device.lab == lab}}
+
+
+@router.post("/storage", status_code=204)
+def publish_storage(body: StorageUse, db: Db, principal: Worker) -> None:
+    try:
+        retention.keep_report(db, principal.lab or "", body)
+    except retention.TooManyMachines as error:
+        raise ApiProblem(403, str(error)) from error
 
 
 @router.post("/labs/{lab}/capacity", status_code=204)

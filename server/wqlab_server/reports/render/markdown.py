@@ -168,6 +168,8 @@ def _kernels(report: Report) -> list[str]:
     for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         command = "\n".join(shell_lines(reproducer.command))
         lines += ["", _safe(reproducer.needs), "", *_fenced(command)]
+    if deleted := shared_text.deleted_files(report):
+        lines += ["", _safe(deleted)]
     return ["### Kernels", "", *lines] if lines else []
 
 

@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from itertools import groupby
 from typing import NamedTuple
 
@@ -243,6 +244,27 @@ def _kernel_names(builds: Sequence[BuildView]) -> str:
     first = builds[0]
     arms = list(dict.fromkeys(str(build.arm) for build in builds if build.arm))
     return f"{'either kernel' if len(arms) > 1 else f'the {arms[0]}' if arms else 'it'} ({first.recipe}, {first.arch})"
+
+
+def deleted_files(report: Report) -> str:
+    """Return what retention has deleted of the submission's files, and when; empty if nothing."""
+    submission = report.submission
+    found = {
+        "the series as mbox": [submission.apply.files_deleted_at] if submission.apply.series_mbox else [],
+        "kernels, configurations and build logs": [build.files_deleted_at for build in submission.builds],
+        "raw output of the boots": [run.files_deleted_at for run in submission.runs],
+        "consoles": [run.consoles_deleted_at for run in submission.runs],
+    }
+    parts = [
+        f"{what} {'was' if what.startswith('the ') else 'were'} deleted by retention on {_date(dates)}"
+        for what, given in found.items()
+        if (dates := [at for at in given if at is not None])
+    ]
+    return f"Not downloadable any more: {'; '.join(parts)}. Samples and this report stay." if parts else ""
+
+
+def _date(dates: Sequence[datetime]) -> str:
+    return f"{max(dates).astimezone(UTC):%Y-%m-%d}"
 
 
 def describe_build(build: BuildView) -> str:

@@ -204,6 +204,8 @@ def _kernels(report: Report) -> list[str]:
         lines += _field("", shared_text.configuration_note(report))
     for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
         lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
+    if deleted := shared_text.deleted_files(report):
+        lines += ["", *tables.wrapped(deleted)]
     return [*_heading("Kernels"), *lines, ""] if lines else []
 
 
