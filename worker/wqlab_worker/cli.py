@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from . import protection, reaper
+from . import protection, reaper, retention
 from .claims import jobs
 from .measure.detect import Detector, Report
 from .settings import settings
+from .workspace import Workspace
 
 app = typer.Typer(no_args_is_help=True, help=__doc__, add_completion=False)
 
@@ -24,6 +28,17 @@ def reap() -> None:
     lab = configured.lab
     for item in reaper.reap(configured.coordinator, lab, lambda: server.leases(lab), lambda: server.power(lab)):
         typer.echo(f"{item.place}: released from {item.holder}")
+
+
+@app.command()
+def storage() -> None:
+    """Delete now what retention would delete from this machine's cache and logs, and print what uses the rest."""
+    keep, now = retention.Limits.from_environment(), datetime.now(UTC).timestamp()
+    areas = [
+        *retention.clean(Workspace.from_environment(), keep, now),
+        *retention.clean_logs(Path(os.environ["WQLAB_STATE"]), keep.keep_days, now),
+    ]
+    typer.echo(json.dumps([area.model_dump(mode="json") for area in areas], indent=1))
 
 
 @app.command()

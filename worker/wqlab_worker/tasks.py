@@ -11,9 +11,10 @@ from kombu import Queue  # type: ignore[attr-defined]
 
 from wqlab_contracts import celery_names, logs
 
-from . import protection, reaper
+from . import protection, reaper, retention
 from .claims import jobs
 from .settings import settings
+from .workspace import Workspace
 
 app = Celery("wqlab_worker")
 app.conf.update(celery_names.CELERY_CONFIG)
@@ -68,6 +69,8 @@ def start_protection(sender: Any, **_: Any) -> None:
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
 def start_lab_duties(sender: Any, **_: Any) -> None:
-    """Start the reaper thread in a worker that serves this lab's devices; build workers have none."""
+    """Start the thread of retention, and in a worker that serves this lab's devices that of the reaper."""
+    keeper = retention.Keeper(Workspace(settings().cache), settings().state, retention.Limits.from_environment())
+    retention.start(keeper, jobs.connect_server(settings()).publish_storage)
     if celery_names.lab_queue(settings().lab) in sender.app.amqp.queues.consume_from:
         reaper.start(settings(), jobs.connect_server(settings()), sender.controller.concurrency)

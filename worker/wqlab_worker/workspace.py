@@ -16,9 +16,10 @@ import stat
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import IO
 
 import structlog
 
@@ -56,6 +57,8 @@ class Workspace:
     """Hosts of the lab's own network from which submitters may fetch, as `host` or `host:port` in lower case."""
     ca_file: Path = SYSTEM_CA
     """CA certificates (PEM) with which the https servers of git repositories are verified."""
+    holds: ExitStack | None = field(default=None, compare=False, repr=False)
+    """Locks of the cache entries that the current job uses; see `session`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:
@@ -80,29 +83,29 @@ class Workspace:
 
     @property
     def mirrors(self) -> Path:
-        return self._folder("mirrors")
+        return self.folder("mirrors")
 
     @property
     def sources(self) -> Path:
-        return self._folder("sources")
+        return self.folder("sources")
 
     @property
     def ccache(self) -> Path:
-        return self._folder("ccache")
+        return self.folder("ccache")
 
     @property
     def builds(self) -> Path:
-        return self._folder("builds")
+        return self.folder("builds")
 
     @property
     def objects(self) -> Path:
         """Folder of the object files of trusted builds, by build key."""
-        return self._folder("objects")
+        return self.folder("objects")
 
     @property
     def fetched(self) -> Path:
         """Folder of artifacts by SHA-256, made here or downloaded."""
-        return self._folder("fetched")
+        return self.folder("fetched")
 
     def path_of(self, artifact: Artifact) -> Path:
         """Return the path of the artifact on this machine; the file need not exist."""
@@ -126,21 +129,84 @@ class Workspace:
         return Artifact(sha256=digest, size=target.stat().st_size, kind=kind, name=name)
 
     @contextmanager
+    def session(self) -> Iterator[Workspace]:
+        """Return a workspace for one job: what the job uses is not deleted by retention until the session ends."""
+        with ExitStack() as holds:
+            yield replace(self, holds=holds)
+
+    def use(self, path: Path) -> None:
+        """Record that an entry of the cache is used now, before looking whether it exists.
+
+        In a session, retention does not delete the entry before the session ends.
+        """
+        file = _open_locked(self._marker(path), fcntl.LOCK_SH)
+        os.utime(file.fileno())
+        if self.holds is None:
+            file.close()
+        else:
+            self.holds.enter_context(file)
+
+    def used_at(self, path: Path) -> float:
+        """Return when the entry was last used or made, in seconds since the epoch. Raises FileNotFoundError."""
+        made_at = path.lstat().st_mtime
+        with suppress(FileNotFoundError):
+            return max(made_at, self._marker(path).stat().st_mtime)
+        return made_at
+
+    def discard(self, path: Path) -> bool:
+        """Delete an entry of the cache unless a session uses it; return True if it is gone.
+
+        It is renamed under the entry's lock, so that no job finds a part of it.
+        """
+        marker = self._marker(path)
+        try:
+            file = _open_locked(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        with file, self.temporary("old") as trash:
+            for part in (path, path.with_name(f"{path.name}.index")):
+                with suppress(FileNotFoundError):
+                    part.rename(trash / part.name)
+            marker.unlink(missing_ok=True)
+        return True
+
+    def _marker(self, path: Path) -> Path:
+        return self.folder("used") / f"{path.parent.name}-{path.name}"
+
+    @contextmanager
     def lock(self, name: str, waiting: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Hold the machine-wide lock `name`. Until it is free, `waiting` is called about once a second.
 
         The kernel releases the lock if its holder exits.
         """
-        with (self._folder("locks") / name).open("a") as file:
-            while not _try_lock(file.fileno()):
-                waiting()
-                _sleep_briefly()
-            yield
+        path = self.folder("locks") / name
+        while True:
+            with path.open("a") as file:
+                while not _try_lock(file.fileno()):
+                    waiting()
+                    _sleep_briefly()
+                if not _is_current(path, file):
+                    continue  # retention removed it between our open and our lock
+                os.utime(file.fileno())
+                yield
+                return
+
+    @contextmanager
+    def try_lock(self, name: str) -> Iterator[bool]:
+        """Hold the machine-wide lock `name` if it is free; yield whether it was."""
+        with (self.folder("locks") / name).open("a") as file:
+            yield _try_lock(file.fileno())
+
+    def remove_lock(self, path: Path) -> None:
+        """Remove a lock file unless its lock is held."""
+        with path.open("a") as file:
+            if _try_lock(file.fileno()):
+                path.unlink(missing_ok=True)
 
     @contextmanager
     def temporary(self, purpose: str) -> Iterator[Path]:
         """Make an empty folder in the cache and remove it at the end; also remove those of dead workers."""
-        scratch = self._folder("scratch")
+        scratch = self.folder("scratch")
         self._remove_abandoned(scratch)
         name = f"{purpose}-{secrets.token_hex(6)}"
         marker, folder = scratch / f"{name}.lock", scratch / name
@@ -161,7 +227,8 @@ class Workspace:
                     remove_tree(scratch / marker.stem)
                     marker.unlink(missing_ok=True)
 
-    def _folder(self, name: str) -> Path:
+    def folder(self, name: str) -> Path:
+        """Return a folder of the cache, made if it is missing. Raises InfrastructureError."""
         folder = self.cache / name
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -182,6 +249,28 @@ def _git_hosts(text: str) -> frozenset[str]:
                 " git.lab.example,10.1.2.3,git.lab.example:8443,[fd00::1]",
             )
     return hosts
+
+
+def _open_locked(path: Path, operation: int) -> IO[str]:
+    """Open the file and lock it by flock(2). Raises BlockingIOError for a lock of others and LOCK_NB."""
+    while True:
+        file = path.open("a")
+        try:
+            fcntl.flock(file, operation)
+        except BlockingIOError:
+            file.close()
+            raise
+        if _is_current(path, file):
+            return file
+        file.close()
+
+
+def _is_current(path: Path, file: IO[str]) -> bool:
+    """Return True if the open file still has this path."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
 
 
 def _try_lock(descriptor: int) -> bool:

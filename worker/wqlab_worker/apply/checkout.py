@@ -56,6 +56,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
     is larger than the limits of `series_size`.
     """
     mirror = workspace.mirrors / f"{source.tree.name}.git"
+    workspace.use(mirror)
     base = Git(workspace, mirror)
     needed = source.commit if source.bundle is None else source.base_commit
     if not mirror.is_dir() or base.commit(needed) is None:
@@ -114,6 +115,7 @@ def base_files(git: Git, commit: str, workspace: Workspace, progress: Progress =
     """Return the kept folder with the files of a commit of a mirror, and make it if it is missing."""
     tree_oid = git.tree(commit)
     files = workspace.sources / tree_oid
+    workspace.use(files)
 
     def waiting() -> None:
         progress(f"waiting for another worker that checks out {commit[:12]}", 0, 0)

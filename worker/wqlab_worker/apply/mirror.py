@@ -38,6 +38,7 @@ def update_mirror(tree: Tree, workspace: Workspace, progress: Progress = no_prog
         progress(f"waiting for another worker that updates tree {tree.name}", 0, 0)
 
     with workspace.lock(f"mirror-{tree.name}", waiting):
+        workspace.use(workspace.mirrors / f"{tree.name}.git")
         git = create_bare(workspace, workspace.mirrors / f"{tree.name}.git")
         _remove_leftovers(git)
         if tree.debian_source is not None:

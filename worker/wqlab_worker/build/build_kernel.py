@@ -17,6 +17,7 @@ from ..apply.checkout import checked_out
 from ..failures import InfrastructureError, JobError, UserError
 from ..limits import GIB, Limits, Stop
 from ..linear_patterns import LinearPattern
+from ..retention import make_space
 from ..sandbox import TOOLS, Finished, Sandbox, interpreter
 from ..volume import Volume, file_limit, open_volume_unless_watched
 from ..workspace import Progress, Workspace, collect, free_bytes, no_progress, open_regular
@@ -53,6 +54,7 @@ def build(job: BuildJob, workspace: Workspace, progress: Progress = no_progress)
         with workspace.lock(
             f"build-{job.key}", lambda: progress("waiting for another worker that builds this kernel", 0, 0)
         ):
+            workspace.use(build_folder(workspace, job.key))
             if (found := finished_build(workspace, job.key)) is not None:
                 # Write the command again: an older release may have made the result with another command.
                 return add_missing_parts(found, workspace, job.key).model_copy(update={"reproducer": reproducer(job)})
@@ -100,6 +102,7 @@ class _Build:
 
     def run(self) -> BuildResult:
         started = time.monotonic()
+        make_space(self.workspace, SPACE_NEEDED)
         free = free_bytes(self.workspace.builds)
         if free < SPACE_NEEDED:
             raise InfrastructureError(

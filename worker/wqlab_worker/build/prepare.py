@@ -138,14 +138,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     progress = ProgressLine(sys.stderr)
     try:
-        workspace = Workspace.from_environment()
         data = load_data(chosen.data_dir)
-        if chosen.command == "tree":
-            print(prepare_tree(data, chosen.name or data.default_tree, workspace, progress).commit)
-        else:
-            source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
-            job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated)
-            print(json.dumps(_describe(job, prepare_kernel(job, workspace, progress), workspace)))
+        with Workspace.from_environment().session() as workspace:
+            if chosen.command == "tree":
+                print(prepare_tree(data, chosen.name or data.default_tree, workspace, progress).commit)
+            else:
+                source = prepare_tree(data, chosen.tree or data.default_tree, workspace, progress)
+                job = kernel_job(data, source, chosen.recipe, chosen.arch, chosen.emulated)
+                print(json.dumps(_describe(job, prepare_kernel(job, workspace, progress), workspace)))
     except DataError as error:
         print(error, file=sys.stderr)
         return ExitCode.USAGE

@@ -106,6 +106,7 @@ def build(id_: int, settings: Settings) -> None:
 
     def work(workspace: Workspace, progress: ProgressReporter) -> tuple[BuildResult, list[Artifact]]:
         if claim.job.source.bundle:
+            workspace.use(workspace.path_of(claim.job.source.bundle))
             server.fetch(claim.job.source.bundle, workspace.fetched)
         result = build_kernel(claim.job, workspace, progress)
         return result, result.artifacts
@@ -124,11 +125,11 @@ def _work_and_upload(
 ) -> ResultT:
     """Run `work` in this machine's workspace, upload its artifacts and return its result, or why it failed."""
     try:
-        workspace = Workspace.from_environment()
-        result, artifacts = work(workspace, ProgressReporter(server, ref, stop))
-        for artifact in artifacts:
-            server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
-        return result
+        with Workspace.from_environment().session() as workspace:
+            result, artifacts = work(workspace, ProgressReporter(server, ref, stop))
+            for artifact in artifacts:
+                server.upload(ref, workspace.path_of(artifact), artifact.kind, artifact.name)
+            return result
     except Exception as error:
         failure = failure_of(error)
         return kind(outcome=_outcome(failure), failure=failure)
@@ -190,8 +191,15 @@ def run(id_: int, settings: Settings) -> None:
         return
     ref = JobRef("runs", id_, claim.fence)
     stop = Stop()
-    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
-        fetch = partial(server.fetch, folder=settings.fetched)
+    with (
+        Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop),
+        Workspace(settings.cache).session() as workspace,
+    ):
+
+        def fetch(artifact: Artifact) -> Path:
+            workspace.use(workspace.path_of(artifact))
+            return server.fetch(artifact, workspace.fetched)
+
         result = run_claimed(claim, ref, server, _backend(claim, settings, fetch), stop, fetch=fetch)
         finish(server.finish_run, ref, result)
 

@@ -49,6 +49,7 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
+from wqlab_contracts.messages.storage import StorageUse
 from wqlab_contracts.specs import ExternalPower
 
 from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
@@ -265,6 +266,10 @@ class Server:
         content = json.dumps(report).encode()
         headers = {"Content-Type": "application/json"}
         self._send("POST", f"labs/{lab}/capacity", headers=headers, body=lambda: content)
+
+    def publish_storage(self, use: StorageUse) -> None:
+        """Report what uses this machine's storage."""
+        self._post("storage", use)
 
     # --- one request --------------------------------------------------------------------------------------------
 
