@@ -256,3 +256,11 @@ def test_wrong_token_error_names_login(wqlab: Wqlab, url: str) -> None:
     ended = wqlab("--url", url, "--token", "wql_wrong", "list")
     assert ended.code == 2
     assert "wqlab login" in ended.err
+
+
+def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:  # noqa: F811
+    real_lab.submit("locks@single")
+    assert ask("pin", "1").out == "submission 1: pinned by dev; its files are kept until it is unpinned\n"
+    assert ask("pin", "1", "--json").code == 0
+    assert "not pinned" in ask("unpin", "1").out
+    assert ask("pin", "99").code != 0

@@ -159,6 +159,17 @@ class Client:
         path, what = _submission(submission_id)
         return self._post(SubmissionView, f"{path}/retry", f"retry {what}", repeatable=False)
 
+    def pin(self, submission_id: int) -> SubmissionView:
+        """Keep the submission's kernels, logs and consoles, whatever their age."""
+        path, what = _submission(submission_id)
+        return decode(SubmissionView, self._transport.call("PUT", f"{path}/pin", what=f"pin {what}"), f"pin {what}")
+
+    def unpin(self, submission_id: int) -> SubmissionView:
+        path, what = _submission(submission_id)
+        return decode(
+            SubmissionView, self._transport.call("DELETE", f"{path}/pin", what=f"unpin {what}"), f"unpin {what}"
+        )
+
     def events(
         self,
         submission_id: int,

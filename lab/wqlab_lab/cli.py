@@ -1,4 +1,4 @@
-"""`wqlab-lab`: up, arm64, status, password, stop, down, demo. The Makefile calls it as the lab's user."""
+"""`wqlab-lab`: up, arm64, status, storage, password, stop, down, demo. The Makefile calls it as the lab's user."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from . import demo, development
+from . import demo, development, storage
 from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
@@ -25,16 +25,19 @@ def main() -> None:
         ("dev", "run the lab in the foreground with reload on change, and Vite's server for the pages"),
         ("arm64", "add emulated arm64 devices: build their golden system"),
         ("status", "list the lab's programs and its address"),
+        ("storage", "list what uses the storage, the limits, what is pinned, and what is deleted when"),
         ("password", "create a new password for the lab's administrator"),
         ("stop", "stop every program, keep the data"),
         ("down", "stop every program and remove the state folder"),
         ("demo", "start the lab, submit the examples, print their reports"),
     ):
-        commands.add_parser(name, help=summary)
-    command = parser.parse_args().command
+        added = commands.add_parser(name, help=summary)
+        if name == "storage":
+            added.add_argument("--json", action="store_true", help="print JSON")
+    arguments = parser.parse_args()
     try:
-        sys.exit(_run(command))
-    except (LabError, LabPathsError, PrepareError, WebError, DocumentationError) as error:
+        sys.exit(_run(arguments))
+    except (LabError, storage.StorageError, LabPathsError, PrepareError, WebError, DocumentationError) as error:
         print(f"wqlab-lab: {error}", file=sys.stderr)
         sys.exit(4)
     except subprocess.CalledProcessError as error:
@@ -44,7 +47,8 @@ def main() -> None:
         sys.exit(130)
 
 
-def _run(command: str) -> int:
+def _run(arguments: argparse.Namespace) -> int:
+    command: str = arguments.command
     started = time.monotonic()
 
     def report(text: str) -> None:
@@ -55,6 +59,9 @@ def _run(command: str) -> int:
     lab = Lab(paths, report, reload=command == "dev")
     if command == "status":
         print(f"{paths.url}\n{lab.status()}" if lab.running() else "the lab is not running")
+        return 0
+    if command == "storage":
+        print(storage.report(paths, running=lab.running(), as_json=arguments.json))
         return 0
     if command == "password":
         print(_sign_in_text(paths, lab.new_password(ADMIN)))

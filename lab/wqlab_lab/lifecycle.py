@@ -70,6 +70,7 @@ class Lab:
         paths.create()
         if self.complete():
             wait_for_golden()
+            paths.write_pins()
             self._apply_device_types()
             return
         self._applied_device_types.unlink(missing_ok=True)
@@ -85,6 +86,7 @@ class Lab:
         except BaseException:
             self.stop()
             raise
+        paths.write_pins()
         self._start_devices()
 
     def _start_server(self) -> None:
@@ -233,6 +235,7 @@ class Lab:
 
     def down(self) -> None:
         self.stop()
+        self.paths.remove_pins()
         shutil.rmtree(self.paths.state, ignore_errors=True)
         if self.paths.state.exists():  # the folder itself may belong to root
             for remaining in self.paths.state.iterdir():

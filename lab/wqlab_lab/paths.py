@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import secrets
 import socket
@@ -22,6 +24,8 @@ PASSED_VARIABLES = (
     *("WQLAB_LOCAL_GIT_PATHS", "WQLAB_PRIVATE_GIT_HOSTS", "WQLAB_SANDBOX_WATCHED", "WQLAB_LEASE_S"),
     *("WQLAB_ARTIFACT_URL", "WQLAB_ARTIFACT_OPTIONS", "FORWARDED_ALLOW_IPS"),
     *("WQLAB_QUOTA_WAITING", "WQLAB_QUOTA_DEVICE_MINUTES", "WQLAB_QUOTA_BUILD_MINUTES", "WQLAB_QUOTA_BYTES"),
+    *("WQLAB_ARTIFACT_TOTAL_BYTES", "WQLAB_ARTIFACT_KEEP_DAYS", "WQLAB_CONSOLE_TOTAL_BYTES", "WQLAB_CONSOLE_KEEP_DAYS"),
+    *("WQLAB_RESERVE_BYTES", "WQLAB_CACHE_BYTES", "WQLAB_CACHE_KEEP_DAYS", "WQLAB_CACHE_RESERVE_BYTES"),
     *("SSL_CERT_FILE", "http_proxy", "https_proxy", "no_proxy"),
 )
 """Environment variables of `make up` that are passed to the lab's processes."""
@@ -125,6 +129,25 @@ class LabPaths:
         if arch not in self.architectures():
             with (self.cache / "architectures").open("a") as file:
                 file.write(f"{arch}\n")
+
+    def write_pins(self) -> None:
+        """Name the files of the cache that this lab needs, so that retention keeps them: golden systems and pages."""
+        golden = json.loads(self.golden.read_text()) if self.golden.exists() else {}
+        files = [system[name] for system in golden.values() for name in ("kernel", "rootfs")]
+        paths = [*files, web.pages(self.cache), documentation.site(self.cache)]
+        paths.append(self.cache / "mirrors" / f"{DEFAULT_TREE}.git")
+        self._pins.parent.mkdir(parents=True, exist_ok=True)
+        fresh = self._pins.with_suffix(f".{os.getpid()}")
+        fresh.write_text(json.dumps({"state": str(self.state), "paths": [str(path) for path in paths]}))
+        fresh.replace(self._pins)
+
+    def remove_pins(self) -> None:
+        self._pins.unlink(missing_ok=True)
+
+    @property
+    def _pins(self) -> Path:
+        digest = hashlib.sha256(str(self.state).encode()).hexdigest()[:16]
+        return self.cache / "pins" / f"{digest}.json"
 
     def create(self) -> None:
         for folder in ("postgres", "redis", "run", "log", "artifacts", "bench", "labgrid", "keys"):

@@ -22,7 +22,8 @@ import structlog
 
 from wqlab_contracts.messages.storage import StorageArea, StorageUse
 
-from .sandbox import GIB, disk_usage
+from .limits import GIB
+from .watch import disk_usage
 from .workspace import Workspace, free_bytes
 
 log = structlog.get_logger()

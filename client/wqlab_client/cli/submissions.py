@@ -172,6 +172,27 @@ def retry(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag
     _print_state(session, session.client.retry(submission_id), as_json)
 
 
+def pin(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
+    """Keep the kernels, logs and consoles of a submission until it is unpinned, whatever their age."""
+    _print_pin(session_of(context), session_of(context).client.pin(submission_id), as_json)
+
+
+def unpin(context: typer.Context, submission_id: SubmissionId, as_json: JsonFlag = False) -> None:
+    """Keep the files of a submission only as long as those of others."""
+    _print_pin(session_of(context), session_of(context).client.unpin(submission_id), as_json)
+
+
+def _print_pin(session: Session, view: SubmissionView, as_json: bool) -> None:
+    if as_json:
+        session.output.document(view)
+    elif view.pinned_at is None:
+        session.output.line(f"submission {view.id}: not pinned; its files are deleted by age or when space is needed")
+    else:
+        session.output.line(
+            f"submission {view.id}: pinned by {view.pinned_by}; its files are kept until it is unpinned"
+        )
+
+
 def _print_state(session: Session, view: SubmissionView, as_json: bool) -> None:
     if as_json:
         session.output.document(view)
@@ -187,3 +208,5 @@ def register(app: typer.Typer) -> None:
     app.command("show")(show)
     app.command("cancel")(cancel)
     app.command("retry")(retry)
+    app.command("pin")(pin)
+    app.command("unpin")(unpin)

@@ -146,6 +146,9 @@ class SubmissionSummary(Message):
     total_boots: int = 0
     created_at: datetime
     finished_at: datetime | None
+    pinned_at: datetime | None = None
+    """When the submission was pinned: retention then keeps artifacts and consoles that its report links to."""
+    pinned_by: str | None = None
 
 
 class SubmissionView(SubmissionSummary):
@@ -158,6 +161,3 @@ class SubmissionView(SubmissionSummary):
     eta: Eta
     exit_code: int | None
     """Exit code of `wqlab submit --wait`; null until the submission is finished."""
-    pinned_at: datetime | None = None
-    """When the submission was pinned: retention then keeps artifacts and consoles that its report links to."""
-    pinned_by: str | None = None

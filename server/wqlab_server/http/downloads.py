@@ -106,7 +106,7 @@ def deleted(what: str, at: datetime) -> ApiProblem:
     return ApiProblem(410, f"{what} was deleted by retention on {at.astimezone(UTC):%Y-%m-%d}")
 
 
-def send(store: ArtifactStore, artifact: Artifact, deleted_at: datetime | None) -> StoredBytes:
+def send(store: ArtifactStore, artifact: Artifact, deleted_at: datetime | None = None) -> StoredBytes:
     """Return the download of an artifact; Range and If-Range are supported.
 
     Submitted code determines an artifact's content, so it is never sent with a media type that a browser executes.

@@ -74,6 +74,8 @@ def submission_summary(
         total_boots=sum(target.total_boots for target in targets),
         created_at=row.created_at,
         finished_at=row.finished_at,
+        pinned_at=row.pinned_at,
+        pinned_by=row.pinned_by,
     )
 
 
@@ -92,8 +94,6 @@ def submission_view(rows: SubmissionRows) -> SubmissionView:
             total_boots=rows.eta.total_boots,
         ),
         exit_code=rows.submission.exit_code,
-        pinned_at=rows.submission.pinned_at,
-        pinned_by=rows.submission.pinned_by,
     )
 
 

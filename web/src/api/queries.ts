@@ -185,6 +185,12 @@ export const labsQuery = queryOptions({
   queryFn: ({ signal }) => dataOf(api.GET("/api/v1/labs", { signal })),
 });
 
+/** What uses the storage of each machine. */
+export const storageQuery = queryOptions({
+  queryKey: ["storage"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/lab/storage", { signal })),
+});
+
 export const tokensQuery = (page: { cursor?: string; limit?: number }) =>
   queryOptions({
     queryKey: ["tokens", page],

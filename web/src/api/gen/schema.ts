@@ -306,6 +306,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/lab/storage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Lab Storage
+         * @description Return what uses how much storage on each machine, the limits, what is pinned, and when retention deletes.
+         */
+        get: operations["get_lab_storage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/lab/timeline": {
         parameters: {
             query?: never;
@@ -1248,6 +1268,8 @@ export interface components {
              */
             checkpatch_skipped: string;
             failure: components["schemas"]["Failure"] | null;
+            /** Files Deleted At */
+            files_deleted_at: string | null;
             outcome: components["schemas"]["Outcome"] | null;
             /** Patches */
             patches: components["schemas"]["PatchSummary"][];
@@ -1619,6 +1641,8 @@ export interface components {
             /** Duration S */
             duration_s: number | null;
             failure: components["schemas"]["Failure"] | null;
+            /** Files Deleted At */
+            files_deleted_at: string | null;
             /** Id */
             id: number;
             /** Key */
@@ -2638,6 +2662,21 @@ export interface components {
             run_id: number;
         };
         /**
+         * MachineStorage
+         * @description Storage of one machine: the server, or one that runs workers.
+         */
+        MachineStorage: {
+            /** Areas */
+            areas: components["schemas"]["StorageArea"][];
+            /** Machine */
+            machine: string;
+            /**
+             * Reported At
+             * Format: date-time
+             */
+            reported_at: string;
+        };
+        /**
          * MboxSeries
          * @description A series as an mbox.
          */
@@ -3277,6 +3316,8 @@ export interface components {
             blocks_planned: number;
             /** Boots */
             boots: components["schemas"]["BootView"][];
+            /** Consoles Deleted At */
+            consoles_deleted_at: string | null;
             /**
              * Created At
              * Format: date-time
@@ -3287,6 +3328,8 @@ export interface components {
             /** Device Type */
             device_type: string;
             failure: components["schemas"]["Failure"] | null;
+            /** Files Deleted At */
+            files_deleted_at: string | null;
             /** Findings */
             findings: components["schemas"]["FindingView"][];
             /** Finished At */
@@ -3529,6 +3572,58 @@ export interface components {
          */
         StepOutcome: "ok" | "failed" | "skipped";
         /**
+         * StorageArea
+         * @description One kind of stored data, its limits, and when retention deletes from it.
+         */
+        StorageArea: {
+            /** Bytes */
+            bytes: number;
+            /** Entries */
+            entries: number;
+            /** Free Bytes */
+            free_bytes: number | null;
+            /** Keep S */
+            keep_s: number | null;
+            /** Limit Bytes */
+            limit_bytes: number | null;
+            /** Name */
+            name: string;
+            /** Next Deletion At */
+            next_deletion_at: string | null;
+            /**
+             * Pinned Bytes
+             * @default 0
+             */
+            pinned_bytes: number;
+            /**
+             * Place
+             * @default
+             */
+            place: string;
+            /**
+             * Problem
+             * @default
+             */
+            problem: string;
+            /** Reserve Bytes */
+            reserve_bytes: number | null;
+            /**
+             * Summary
+             * @default
+             */
+            summary: string;
+        };
+        /**
+         * StorageView
+         * @description Storage of all machines of the lab, and what is pinned.
+         */
+        StorageView: {
+            /** Machines */
+            machines: components["schemas"]["MachineStorage"][];
+            /** Pinned */
+            pinned: number[];
+        };
+        /**
          * SubmissionComparison
          * @description Comparison of two submissions of a series.
          */
@@ -3629,6 +3724,10 @@ export interface components {
             outcome: components["schemas"]["Outcome"] | null;
             /** Owner */
             owner: string;
+            /** Pinned At */
+            pinned_at: string | null;
+            /** Pinned By */
+            pinned_by: string | null;
             /** Priority */
             priority: number;
             /** Retry Of */
@@ -3684,6 +3783,10 @@ export interface components {
             outcome: components["schemas"]["Outcome"] | null;
             /** Owner */
             owner: string;
+            /** Pinned At */
+            pinned_at: string | null;
+            /** Pinned By */
+            pinned_by: string | null;
             /** Priority */
             priority: number;
             /** Retry Of */
@@ -3745,6 +3848,10 @@ export interface components {
             outcome: components["schemas"]["Outcome"] | null;
             /** Owner */
             owner: string;
+            /** Pinned At */
+            pinned_at: string | null;
+            /** Pinned By */
+            pinned_by: string | null;
             /** Priority */
             priority: number;
             request: components["schemas"]["SubmittedRequest"];
@@ -4504,6 +4611,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The range is outside the artifact */
             416: {
                 headers: {
@@ -4585,6 +4701,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The range is outside the text */
             416: {
                 headers: {
@@ -4659,6 +4784,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5428,6 +5562,53 @@ export interface operations {
             };
             /** @description Unprocessable Entity */
             422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_lab_storage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StorageView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6426,6 +6607,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description Gone */
+            410: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description The range is outside the artifact */
             416: {
                 headers: {
@@ -6567,6 +6757,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7808,6 +8007,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Gone */
+            410: {
                 headers: {
                     [name: string]: unknown;
                 };

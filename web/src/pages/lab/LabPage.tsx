@@ -1,5 +1,5 @@
 import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
-import { devicesQuery, deviceTypesQuery, labsQuery, timelineQuery } from "@/api/queries";
+import { devicesQuery, deviceTypesQuery, labsQuery, storageQuery, timelineQuery } from "@/api/queries";
 import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
@@ -10,6 +10,7 @@ import { Devices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
+import { Storage } from "./Storage";
 import { Timeline } from "./Timeline";
 import { useScrollToHash } from "./useScrollToHash";
 
@@ -23,6 +24,7 @@ export function LabPage() {
   const { data: devices } = useSuspenseQuery({ ...devicesQuery, refetchInterval: REFRESH_MS });
   const { data: recent } = useQuery({ ...RECENT_RUNS, refetchInterval: REFRESH_MS });
   const { data: labs } = useSuspenseQuery({ ...labsQuery, refetchInterval: REFRESH_MS });
+  const { data: storage } = useQuery({ ...storageQuery, refetchInterval: 4 * REFRESH_MS });
   const present = labs.filter(each => each.removed_at === null);
   const severalLabs = present.length > 1;
   useScrollToHash();
@@ -49,6 +51,7 @@ export function LabPage() {
         {severalLabs && <a href="#labs">Labs</a>}
         <a href="#timeline">Timeline</a>
         <a href="#queue">Queue</a>
+        {storage && <a href="#storage">Storage</a>}
       </nav>
       <Problems types={types} />
       {types.map(type => (
@@ -62,6 +65,7 @@ export function LabPage() {
       {severalLabs && <Labs labs={present} />}
       <Timeline types={types.map(type => type.name)} />
       <Queue />
+      {storage && <Storage storage={storage} />}
     </Page>
   );
 }

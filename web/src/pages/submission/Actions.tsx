@@ -30,6 +30,7 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
           Retry
         </button>
       )}
+      {own && <Pin id={submission.id} pinned={Boolean(submission.pinned_at)} />}
       {own && !finished && (
         <button
           type="button"
@@ -43,6 +44,38 @@ export function Actions({ steps }: { steps: SubmissionSteps }) {
       <Cancel id={submission.id} open={dialog === "cancel" && !finished} close={close} />
       <Retry id={submission.id} open={dialog === "retry"} close={close} />
     </>
+  );
+}
+
+/** Keep the files of a submission whatever their age, or no longer. */
+function Pin({ id, pinned }: { id: number; pinned: boolean }) {
+  const client = useQueryClient();
+  const params = { params: { path: { submission_id: id } } };
+  const change = useMutation({
+    mutationFn: () =>
+      pinned
+        ? dataOf(api.DELETE("/api/v1/submissions/{submission_id}/pin", params))
+        : dataOf(api.PUT("/api/v1/submissions/{submission_id}/pin", params)),
+    onSuccess: () => {
+      void client.invalidateQueries({ queryKey: ["submission", id] });
+      toast({
+        text: pinned
+          ? `Submission ${id} is unpinned.`
+          : `Submission ${id} is pinned: its kernels, logs and consoles are kept.`,
+      });
+    },
+    onError: error => toast({ text: error.message }),
+  });
+  return (
+    <button
+      type="button"
+      className={classes.button}
+      disabled={change.isPending}
+      title="A pinned submission keeps its kernels, logs and consoles, whatever their age"
+      onClick={() => change.mutate()}
+    >
+      {pinned ? "Unpin" : "Pin"}
+    </button>
   );
 }
 

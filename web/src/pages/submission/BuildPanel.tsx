@@ -188,11 +188,15 @@ function Facts({ view }: { view: BuildView }) {
           <>
             <dt>Files</dt>
             <dd className={classes.files}>
-              {view.artifacts.map(file => (
+              {view.files_deleted_at ? (
+                <span>deleted by retention on {view.files_deleted_at.slice(0, 10)}</span>
+              ) : (
+                view.artifacts.map(file => (
                 <a key={file.sha256} href={`/api/v1/builds/${view.id}/artifacts/${file.sha256}`}>
                   {oneLine(file.name)}
                 </a>
-              ))}
+                ))
+              )}
             </dd>
           </>
         )}
