@@ -1,4 +1,4 @@
-"""`wqlab-lab`: up, arm64, status, storage, password, stop, down, demo. The Makefile calls it as the lab's user."""
+"""`wqlab-lab`: start, show, back up and stop the lab of this machine. The Makefile calls it as the lab's user."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
-from . import demo, development, storage
+from . import backup, demo, development, storage
 from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
@@ -26,12 +27,16 @@ def main() -> None:
         ("arm64", "add emulated arm64 devices: build their golden system"),
         ("status", "list the lab's programs and its address"),
         ("storage", "list what uses the storage, the limits, what is pinned, and what is deleted when"),
+        ("backup", "write database, artifacts and keys to a new file; a running lab goes on"),
+        ("restore", "restore a backup into an empty state folder"),
         ("password", "create a new password for the lab's administrator"),
         ("stop", "stop every program, keep the data"),
         ("down", "stop every program and remove the state folder"),
         ("demo", "start the lab, submit the examples, print their reports"),
     ):
         added = commands.add_parser(name, help=summary)
+        if name in ("backup", "restore"):
+            added.add_argument("file", type=Path, help="the backup")
         if name == "storage":
             added.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
@@ -62,6 +67,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if command == "storage":
         print(storage.report(paths, running=lab.running(), as_json=arguments.json))
+        return 0
+    if command in ("backup", "restore"):
+        work = backup.backup if command == "backup" else backup.restore
+        print(work(lab, arguments.file.absolute(), report))
         return 0
     if command == "password":
         print(_sign_in_text(paths, lab.new_password(ADMIN)))

@@ -92,7 +92,7 @@ class Lab:
     def _start_server(self) -> None:
         """Start the stores and the API, and create the schema, the tokens and the administrator."""
         paths = self.paths
-        self._make_database()
+        self.make_database()
         self._make_ssh_key()
         redis = paths.run / "redis-server"
         if not redis.is_symlink():
@@ -103,8 +103,8 @@ class Lab:
         self._start("postgres")
         self._start("redis")
         self._wait("postgres", self._postgres_answers)
-        self._run(["createdb", "-h", str(paths.run), "wqlab"], already="already exists")
-        self._run(["wqlab-server", "migrate"])
+        self.run_program(["createdb", "-h", str(paths.run), "wqlab"], already="already exists")
+        self.run_program(["wqlab-server", "migrate"])
         self._make_token("worker", "worker")
         self._make_admin()
         self._write_config([*stores(paths), *self._services(capacity=1)])
@@ -132,11 +132,12 @@ class Lab:
         found = services(self.paths, capacity)
         return development.reloading(found) if self._reload else found
 
-    def _make_database(self) -> None:
+    def make_database(self) -> None:
+        """Create an empty PostgreSQL cluster in the state folder, unless there is one."""
         data = self.paths.state / "postgres"
         if (data / "PG_VERSION").exists():
             return
-        self._run(
+        self.run_program(
             [
                 str(POSTGRES_BIN / "initdb"), "-D", str(data), "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8",
                 "--no-instructions", "--no-sync",
@@ -146,32 +147,34 @@ class Lab:
     def _make_ssh_key(self) -> None:
         key = self.paths.keys / "lab_ed25519"
         if not key.exists():
-            self._run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
+            self.run_program(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
 
     def _make_token(self, name: str, scope: str) -> None:
         path = self.paths.keys / f"{name}.token"
         if not path.exists():
-            token = self._run(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
+            token = self.run_program(["wqlab-server", "token", "create", "--name", name, "--scope", scope])
             path.touch(mode=0o600)
             path.write_text(token.strip() + "\n")
 
     def _make_admin(self) -> None:
         """Create the administrator, and this user's token for the `wqlab` command."""
-        password = self._run(["wqlab-server", "user", "create", "--name", ADMIN, "--role", "admin", "--unless-there"])
+        password = self.run_program(
+            ["wqlab-server", "user", "create", "--name", ADMIN, "--role", "admin", "--unless-there"]
+        )
         self.first_password = password.strip() or None
         self._make_token(ADMIN, "admin")
 
     def new_password(self, user: str) -> str:
         if not self.running():
             raise LabError("the lab is not running; start it with `make up`")
-        return self._run(["wqlab-server", "user", "password", "--name", user]).strip()
+        return self.run_program(["wqlab-server", "user", "password", "--name", user]).strip()
 
     def _export_devices(self) -> None:
         """Write the exporter's file and create a labgrid place for each device."""
         environment = self.paths.worker_environment()
-        self._run(["wqlab-bench", "exporter"], environment=environment)
+        self.run_program(["wqlab-bench", "exporter"], environment=environment)
         self._start("exporter")
-        self._run(["wqlab-bench", "places"], environment=environment)
+        self.run_program(["wqlab-bench", "places"], environment=environment)
 
     def _capacity(self) -> int:
         return int(json.loads(self.paths.bench.read_text())["capacity"])
@@ -286,7 +289,10 @@ class Lab:
         command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.paths.run)]
         return subprocess.run(command, check=False).returncode == 0
 
-    def _run(self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None) -> str:
+    def run_program(
+        self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None
+    ) -> str:
+        """Run a program and return its standard output. Raises LabError, unless the error has the text `already`."""
         result = subprocess.run(
             command,
             check=False,

@@ -65,6 +65,13 @@ def migrate() -> None:
 
 
 @app.command()
+def revisions() -> None:
+    """Print the revisions of the database schema that this version knows, the newest first. Needs no database."""
+    for revision in migrations.revisions():
+        typer.echo(revision)
+
+
+@app.command()
 def retention() -> None:
     """Delete now what retention would delete at its next pass, and print what uses the server's storage."""
     from .retention import service

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import Engine
 
 
@@ -20,3 +21,8 @@ def upgrade(engine: Engine) -> None:
     with engine.begin() as connection:
         configuration.attributes["connection"] = connection
         command.upgrade(configuration, "head")
+
+
+def revisions() -> list[str]:
+    """Return all revisions that this version knows, the newest first."""
+    return [script.revision for script in ScriptDirectory.from_config(config()).walk_revisions()]

@@ -108,6 +108,7 @@ export function makeReport({
         checkpatch: [],
         checkpatch_skipped: "",
         series_mbox: null,
+        files_deleted_at: null,
       },
       builds: [],
       runs: [],

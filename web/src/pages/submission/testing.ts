@@ -99,6 +99,8 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
       total_boots: 2,
       created_at: "2026-11-21T10:00:00Z",
       finished_at: null,
+      pinned_at: null,
+      pinned_by: null,
     },
     at: "2026-11-21T10:05:00Z",
     event_seq: 7,
