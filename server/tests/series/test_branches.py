@@ -14,6 +14,7 @@ from sqlalchemy import select
 from wqlab_contracts.api.series import GitBranches
 from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome, Scope
+from wqlab_contracts.messages import protocol
 from wqlab_contracts.messages.lookups import FinishLookup, GitBranch, LookupClaim, LookupResult
 from wqlab_server.models import Lookup
 from wqlab_server.series import branches
@@ -41,6 +42,7 @@ def lookups(sessions: SessionFactory) -> list[Lookup]:
 class Worker:
     def __init__(self, live: Live) -> None:
         self.http = live.client(Scope.WORKER)
+        self.http.headers.update(protocol.headers())
 
     def claim(self, number: int, **body: Any) -> httpx.Response:
         return self.http.post(f"/api/worker/v1/lookups/{number}/claim", json={"worker": "w/1", **body})

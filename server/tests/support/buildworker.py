@@ -13,7 +13,7 @@ from celery import Celery
 
 from wqlab_contracts.celery_names import APPLY, BUILD, CELERY_CONFIG
 from wqlab_contracts.enums import ArtifactKind, Outcome
-from wqlab_contracts.messages import ApplyJob, ApplyResult, Artifact, BuildJob, BuildResult, Source
+from wqlab_contracts.messages import ApplyJob, ApplyResult, Artifact, BuildJob, BuildResult, Source, protocol
 
 app = Celery("buildworker", broker=os.environ.get("BROKER", "memory://"))
 app.conf.update(CELERY_CONFIG)
@@ -23,7 +23,7 @@ class _Claimed:
     def __init__(self, kind: str, id_: int) -> None:
         self._http = httpx.Client(
             base_url=f"{os.environ['URL']}/api/worker/v1/",
-            headers={"Authorization": f"Bearer {os.environ['TOKEN']}"},
+            headers={"Authorization": f"Bearer {os.environ['TOKEN']}", **protocol.headers()},
             timeout=30,
         )
         self._job = f"{kind}/{id_}"

@@ -55,6 +55,7 @@ from wqlab_contracts.messages import (
     Series,
     Source,
     Target,
+    protocol,
 )
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
@@ -465,7 +466,7 @@ class ScriptedWorker:
         return answer
 
     def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
-        sent = {"Authorization": f"Bearer {self.token}", **(headers or {})}
+        sent = {"Authorization": f"Bearer {self.token}", **protocol.headers(), **(headers or {})}
         answer: httpx.Response = self.client.request(method, f"/api/worker/v1/{path}", headers=sent, **more)
         return answer
 

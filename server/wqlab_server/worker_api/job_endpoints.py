@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
@@ -34,6 +34,7 @@ from ..runs.record import record
 from ..series import branches
 from ..storage.db import Message, post
 from .lab_scope import check_lab, check_lab_of_run
+from .protocol import check_protocol
 
 router = APIRouter()
 
@@ -41,7 +42,7 @@ router = APIRouter()
 # --- applies ----------------------------------------------------------------------------------------------------
 
 
-@router.post("/applies/{apply_id}/claim")
+@router.post("/applies/{apply_id}/claim", dependencies=[Depends(check_protocol)])
 def claim_apply(apply_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> ApplyClaim:
     job, fence = builds.claim_apply(db, apply_id, body.worker, settings, body.nonce)
     return ApplyClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
@@ -68,7 +69,7 @@ def finish_apply(apply_id: int, body: FinishApply, db: Db, settings: AppSettings
 # --- builds -----------------------------------------------------------------------------------------------------
 
 
-@router.post("/builds/{build_id}/claim")
+@router.post("/builds/{build_id}/claim", dependencies=[Depends(check_protocol)])
 def claim_build(build_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> BuildClaim:
     job, fence = builds.claim_build(db, build_id, body.worker, settings, body.nonce)
     return BuildClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
@@ -94,7 +95,7 @@ def finish_build(build_id: int, body: FinishBuild, db: Db, settings: AppSettings
 # --- runs -------------------------------------------------------------------------------------------------------
 
 
-@router.post("/runs/{run_id}/claim")
+@router.post("/runs/{run_id}/claim", dependencies=[Depends(check_protocol)])
 def claim_run(run_id: int, body: ClaimRequest, db: Db, settings: AppSettings, principal: Worker) -> RunClaim:
     lab = body.lab or principal.lab
     if lab is not None:
@@ -140,7 +141,7 @@ def finish_run(run_id: int, body: FinishRun, db: Db, settings: AppSettings, prin
 # --- lookups ----------------------------------------------------------------------------------------------------
 
 
-@router.post("/lookups/{lookup_id}/claim")
+@router.post("/lookups/{lookup_id}/claim", dependencies=[Depends(check_protocol)])
 def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> LookupClaim:
     job, fence = branches.claim(db, lookup_id, body.worker, settings, body.nonce)
     return LookupClaim(job=job, fence=fence, expires_in_s=settings.claim_s)

@@ -113,6 +113,8 @@ export function makeReport({
       builds: [],
       runs: [],
       eta: { finish_at: null, what: "finished", done_boots: 0, total_boots: 0 },
+      pinned_at: null,
+      pinned_by: null,
       exit_code: 0,
     },
     generated_at: "2026-03-14T15:09:00Z",

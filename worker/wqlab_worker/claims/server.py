@@ -47,6 +47,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunEvents,
     RunResult,
+    protocol,
 )
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages.storage import StorageUse
@@ -117,7 +118,7 @@ class Server:
         self._retry_s = retry_s
         self._http = httpx.Client(
             base_url=url.rstrip("/") + "/api/worker/v1/",
-            headers={"Authorization": f"Bearer {token}"},
+            headers={"Authorization": f"Bearer {token}", **protocol.headers()},
             timeout=httpx.Timeout(30.0, connect=5.0),
             verify=True if ca_file is None else ssl.create_default_context(cafile=ca_file),
             transport=transport,

@@ -50,7 +50,13 @@ interface Row {
 
 const COLUMNS: Column<Row>[] = [
   { id: "machine", header: "Machine", value: of => of.machine },
-  { id: "area", header: "Area", rowHeader: true, value: of => of.area.name, cell: of => <Area of={of.area} /> },
+  {
+    id: "area",
+    header: "Area",
+    rowHeader: true,
+    value: of => of.area.name,
+    cell: of => <Area of={of.area} />,
+  },
   { id: "used", header: "Used", numeric: true, value: of => of.area.bytes, cell: of => bytes(of.area.bytes) },
   {
     id: "pinned",

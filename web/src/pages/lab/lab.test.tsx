@@ -125,7 +125,7 @@ test("storage shows use, limit, problem and pinned submissions", async () => {
   };
   const machine = { machine: "server", reported_at: "2026-11-25T14:00:00Z", areas: [area] };
   await renderPart(<Storage storage={{ machines: [machine], pinned: [7] }} />);
-  for (const text of ["830.0 MiB", "50.0 GiB, 90 days", "pinned files exceed the limit", "1.0 GiB"]) {
+  for (const text of ["830 MiB", "50 GiB, 90 days", "pinned files exceed the limit", "1.0 GiB"]) {
     expect(screen.getByText(text)).toBeDefined();
   }
   expect(screen.getByRole("link", { name: "7" }).getAttribute("href")).toBe("/submissions/7");

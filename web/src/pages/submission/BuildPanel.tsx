@@ -192,9 +192,9 @@ function Facts({ view }: { view: BuildView }) {
                 <span>deleted by retention on {view.files_deleted_at.slice(0, 10)}</span>
               ) : (
                 view.artifacts.map(file => (
-                <a key={file.sha256} href={`/api/v1/builds/${view.id}/artifacts/${file.sha256}`}>
-                  {oneLine(file.name)}
-                </a>
+                  <a key={file.sha256} href={`/api/v1/builds/${view.id}/artifacts/${file.sha256}`}>
+                    {oneLine(file.name)}
+                  </a>
                 ))
               )}
             </dd>
