@@ -1,6 +1,6 @@
 #!/bin/sh
-# as-user.sh COMMAND...: run a command as the lab's user, in the checkout, with a minimal environment and the WQLAB_ variables. Root switches to
-# the user `wqlab`; any other user runs the command itself.
+# as-user.sh COMMAND...: run a command as the lab's user, in the checkout, with a minimal environment and all variables
+# that begin with WQLAB_. Root switches to the user `wqlab`; any other user runs the command itself.
 set -eu
 cd "$(dirname "$0")/.."
 . lab/env.sh
