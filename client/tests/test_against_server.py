@@ -31,6 +31,7 @@ from server.tests.conftest import (  # noqa: F401 - fixtures
     migrated,
     postgres,
     settings,
+    signing_key,
     stores,
 )
 from server.tests.conftest import lab as real_lab  # noqa: F401

@@ -25,6 +25,7 @@ from server.tests.conftest import (  # noqa: F401 - fixtures
     migrated,
     postgres,
     redis,
+    signing_key,
     stores,
 )
 from server.tests.conftest import settings as plain_settings  # noqa: F401

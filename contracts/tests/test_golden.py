@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import cpu_layout, enums, messages, specs
+from wqlab_contracts import bundle, cpu_layout, enums, messages, specs
 from wqlab_contracts.api import (
     accounts,
     base,
@@ -51,6 +51,7 @@ MODULES = (
     storage,
     storage_messages,
     submissions,
+    bundle,
     cpu_layout,
     specs,
 )

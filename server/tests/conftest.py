@@ -168,14 +168,23 @@ def data_dir(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def signing_key(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The lab's key, made as `wqlab-lab up` makes it."""
+    key = tmp_path_factory.mktemp("keys") / "signing_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", key], check=True)
+    return key
+
+
 @pytest.fixture
-def settings(database_url: str, data_dir: Path, tmp_path: Path) -> Settings:
+def settings(database_url: str, data_dir: Path, tmp_path: Path, signing_key: Path) -> Settings:
     return Settings(
         database_url=database_url,
         broker_url="memory://",
         data_dir=data_dir,
         artifact_dir=tmp_path / "artifacts",
         public_url="http://lab.test",
+        signing_key_file=signing_key,
     )
 
 

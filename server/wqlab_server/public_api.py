@@ -25,8 +25,8 @@ from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
 from .plans import endpoints as plan_endpoints
+from .reports import bundle_endpoints, link_endpoints
 from .reports import endpoints as report_endpoints
-from .reports import link_endpoints
 from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
@@ -49,6 +49,7 @@ def include_in(router: APIRouter) -> None:
         quote_endpoints,
         series_endpoints,
         report_endpoints,
+        bundle_endpoints,
         build_endpoints,
         run_endpoints,
         device_endpoints,

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     """`s3://BUCKET/PREFIX` of an S3-compatible store; empty: artifacts stay in `artifact_dir`."""
     artifact_options: Path | None = None
     """File of NAME=value options of the store, with obstore's names; other options come from AWS_... variables."""
+    signing_key_file: Path | None = None
+    """Private Ed25519 key (OpenSSH format) that signs bundles, with its public key in NAME.pub beside it. Empty: no
+    bundles are served."""
     web_dir: Path | None = None
     """Folder with the build of web/; without it only the API is served."""
     docs_dir: Path | None = None

@@ -17,7 +17,11 @@ def rows(*, compared: bool = True, figures: bool = True, failure: Failure | None
     run: Any = SimpleNamespace(
         blocks=[[Arm.BASELINE, Arm.CANDIDATE]],
         failure=failure,
+        plan=None,
+        byte_identical=False,
+        device_type="device",
         device_spec=SimpleNamespace(emulated=True),
+        profile=SimpleNamespace(settings=[""]),
         compared_at=datetime(2026, 1, 1, tzinfo=UTC) if compared else None,
         recipe=SimpleNamespace(name="debug", figures=figures),
     )

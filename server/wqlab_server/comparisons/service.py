@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from sqlalchemy import delete, func, insert, select
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
+from wqlab_comparison.runs import facts_of_run
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import Arm, RunPurpose
+from wqlab_contracts.enums import RunPurpose
 
 from ..models import BlockAttempt, Boot, BootValue, Comparison, Run, Unsupported
-from ..storage.db import clock, fetch_dict
+from ..storage.db import clock
+from ..views.conclusion import recorded_run
 from ..views.samples_table import samples_of
 
 _BATCH = 5_000
@@ -70,31 +70,17 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
         .where(Unsupported.run_id == run.id)
         .group_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm)
     ).all()
-    discarded = fetch_dict(
-        session,
-        select(BlockAttempt.arm, func.count())
-        .where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
-        .group_by(BlockAttempt.arm),
+    discards = session.scalars(
+        select(BlockAttempt.arm).where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
     )
-    return TargetFacts(
-        plan=run.plan,
-        device_type=run.device_type,
-        emulated=run.device_spec.emulated,
-        arms=_arms(run.blocks),
-        settings=run.profile.settings,
-        unsupported=[
+    return facts_of_run(
+        recorded_run(run),
+        discards,
+        [
             UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, reason=reason)
             for scenario, setting, metric, arm, reason in unsupported
         ],
-        failure=run.failure,
-        discarded={arm: blocks for arm, blocks in discarded.items() if arm is not None},
-        blocks_discarded=sum(discarded.values()),
     )
-
-
-def _arms(blocks: Sequence[Sequence[Arm]]) -> list[Arm]:
-    used = {arm for arms in blocks for arm in arms}
-    return [arm for arm in Arm if arm in used]
 
 
 def _store_values(session: Session, run_id: int, samples: Samples) -> None:

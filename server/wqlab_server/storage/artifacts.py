@@ -111,6 +111,12 @@ class ArtifactStore:
         with self._translating_errors():
             return bytes(obstore.get(self._store, _key(sha256)).bytes())
 
+    def chunks(self, sha256: str) -> Iterator[bytes]:
+        """Yield the whole content in chunks, for a thread that must not hold all of it. Raises FileNotFoundError."""
+        with self._translating_errors():
+            for chunk in obstore.get(self._store, _key(sha256)).stream(min_chunk_size=_CHUNK):
+                yield bytes(chunk)
+
     async def stream(self, sha256: str, start: int, end: int) -> AsyncIterator[bytes]:
         """Yield the bytes from `start` up to, but not including, `end`, in chunks. Raises FileNotFoundError."""
         if start == end:

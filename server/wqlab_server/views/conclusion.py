@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from wqlab_comparison.target import BootCount, Conclusion, conclude
-from wqlab_comparison.words import count
+from wqlab_comparison.runs import RecordedBoot, RecordedRun, conclude_run
+from wqlab_comparison.target import Conclusion
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import ErrorKind, FindingKind, Outcome, Verdict
+from wqlab_contracts.enums import ErrorKind, Outcome, Verdict
 from wqlab_contracts.messages import Failure
 
 from ..jobs.errors import make_failure
+from ..models import Run
 from .build import RunRows, finding_view
-
-BYTE_IDENTICAL = "the kernels are byte-identical: nothing to measure"
 
 
 def findings_of(rows: RunRows) -> list[FindingView]:
@@ -25,31 +23,24 @@ def findings_of(rows: RunRows) -> list[FindingView]:
 
 def conclusion_of(rows: RunRows, comparisons: Sequence[api_report.Comparison]) -> Conclusion:
     """Return verdict and headline of a run. `rows.run` needs its snapshot columns."""
-    if rows.run.byte_identical:
-        return Conclusion(Verdict.EQUIVALENT, BYTE_IDENTICAL)
-    attempted = Counter(boot.arm for boot in rows.boots)
-    passed = Counter(boot.arm for boot in rows.boots if boot.outcome is Outcome.PASSED)
-    boots_of_arm = {arm: BootCount(attempted[arm], passed[arm]) for arms in rows.run.blocks for arm in arms}
-    findings = [each for each in findings_of(rows) if not _is_hang_of_lab(each, rows)]
-    conclusion = conclude(comparisons, findings, rows.run.failure, rows.run.device_spec.emulated, boots_of_arm)
-    if comparisons or conclusion.verdict is not Verdict.INCONCLUSIVE:
-        return conclusion
-    if rows.run.compared_at is None:
-        return Conclusion(
-            Verdict.INCONCLUSIVE, "not compared: figures are compared once every run has ended without cancellation"
-        )
-    if not rows.run.recipe.figures:
-        valid = Counter(boot.arm for boot in rows.boots if boot.valid)
-        counted = " and ".join(f"{count(number, 'boot')} of the {arm}" for arm, number in sorted(valid.items()))
-        return Conclusion(
-            Verdict.NO_EVIDENCE, f"no problem found in {counted}; the recipe {rows.run.recipe.name} gives no figures"
-        )
-    return conclusion
+    boots = [RecordedBoot(boot.arm, boot.outcome is Outcome.PASSED, boot.valid) for boot in rows.boots]
+    return conclude_run(recorded_run(rows.run), boots, findings_of(rows), comparisons, rows.lab_discards)
 
 
-def _is_hang_of_lab(finding: FindingView, rows: RunRows) -> bool:
-    """Return True for a silent device in a boot whose block the lab discarded for a failure of its own."""
-    return finding.kind is FindingKind.HANG and (finding.block, finding.attempt) in rows.lab_discards
+def recorded_run(run: Run) -> RecordedRun:
+    """Return what was planned for the run, and how it ended. `run` needs its snapshot columns."""
+    return RecordedRun(
+        plan=run.plan,
+        device_type=run.device_type,
+        emulated=run.device_spec.emulated,
+        settings=run.profile.settings,
+        blocks=run.blocks,
+        recipe=run.recipe.name,
+        figures=run.recipe.figures,
+        compared=run.compared_at is not None,
+        byte_identical=run.byte_identical,
+        failure=run.failure,
+    )
 
 
 def kernel_failure(rows: RunRows, conclusion: Conclusion) -> Failure | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -98,6 +100,41 @@ def _table(run: Run, boots: _Boots, columns: Sequence[Sequence[Any]]) -> Samples
         delta=[_delta(spec) for spec in specs],
         value=np.array(value, dtype=np.float64),
     )
+
+
+def samples_csv(session: Session, run: Run, boot: Boot) -> str:
+    """Return the samples of one boot, valid or not, as rows of `wqlab_comparison.csvfile`, without the header.
+
+    The rows of all valid boots in the order of their ids are those that `csvfile.write_csv` writes for `samples_of`.
+    """
+    emulated = run.device_spec.emulated
+    metrics = {
+        metric.name: (
+            metric.name,
+            metric.unit,
+            metric.scale.value,
+            metric.direction.value,
+            metric.role(emulated).value,
+            metric.evidence(emulated).value,
+            _delta(metric),
+        )
+        for metric in run.plan.metrics
+    }
+    rows = session.execute(
+        select(Sample.scenario, Sample.setting, Sample.repetition, Sample.warmup, Sample.metric, Sample.value)
+        .where(Sample.boot_id == boot.id, Sample.metric.in_(metrics))
+        .order_by(Sample.scenario, Sample.setting, Sample.metric, Sample.repetition)
+    )
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(
+        (
+            *(run.device_type, boot.device_name, run.plan_name, scenario, setting),
+            *(boot.block, boot.position, boot.arm.value, boot.id, repetition, int(warmup)),
+            *(*metrics[metric], repr(value)),
+        )
+        for scenario, setting, repetition, warmup, metric, value in rows
+    )
+    return text.getvalue()
 
 
 def _delta(metric: Metric) -> str:
