@@ -15,12 +15,14 @@ from xml.etree import ElementTree
 
 import pytest
 import uvicorn
+from bundles import read_files, resigned, write_files
 from commandline import CommandResult, Wqlab
 
 from wqlab_client import Client, RequestRefused
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import SubmissionView
-from wqlab_contracts.enums import Arm, EventKind, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, EventKind, Outcome
+from wqlab_contracts.messages import ApplyJob, ApplyResult
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # for the fixtures of the server's tests
 
@@ -35,7 +37,7 @@ from server.tests.conftest import (  # noqa: F401 - fixtures
     stores,
 )
 from server.tests.conftest import lab as real_lab  # noqa: F401
-from server.tests.support.lab import LabUnderTest, failed
+from server.tests.support.lab import LabUnderTest, ScriptedWorker, failed, oid, passing_apply
 
 pytestmark = pytest.mark.integration
 
@@ -265,3 +267,125 @@ def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest)
     assert ask("pin", "1", "--json").code == 0
     assert "not pinned" in ask("unpin", "1").out
     assert ask("pin", "99").code != 0
+
+
+# --- bundles ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def saved(real_lab: LabUnderTest, ask: Command, tmp_path: Path) -> Path:  # noqa: F811
+    """The bundle of a finished submission, as `wqlab bundle` saves it."""
+    series = (Path(__file__).parents[2] / "kernels/examples/dio-done-unbound.mbox").read_bytes()
+
+    def apply_and_keep_series(job: ApplyJob, worker: ScriptedWorker) -> ApplyResult:
+        mbox = worker.upload(ArtifactKind.SERIES, "series.mbox", series)
+        return passing_apply(job, worker).model_copy(update={"series_mbox": mbox})
+
+    real_lab.worker.on_apply = apply_and_keep_series
+    real_lab.mark_all_good()
+    real_lab.finished(real_lab.submit("locks@device"))
+    file = tmp_path / "evidence.zip"
+    ended = ask("bundle", "1", "-o", str(file))
+    assert ended.code == 0, ended.err
+    assert f"check it with `wqlab replay {file}`" in ended.err
+    return file
+
+
+def test_bundle_is_replayed_offline(ask: Command, wqlab: Wqlab, url: str, saved: Path, tmp_path: Path) -> None:
+    key = tmp_path / "lab.pub"
+    key.write_text(ask("lab-key").out)
+    ended = wqlab("--url", "http://127.0.0.1:1", "replay", str(saved))
+    assert ended.code == 0, ended.err
+    assert "signature  valid for key SHA256:" in ended.out
+    assert "not checked whose key it is: --key FILE|URL does" in ended.out
+    assert "locks on device\n" in ended.out
+    assert "  agrees    flush locks_per_flush: improvement" in ended.out
+    assert "checks agree: improves device (emulated)" in ended.out
+    for source in (str(key), url):
+        ended = wqlab("replay", str(saved), "--key", source)
+        assert (ended.code, ", the key of --key" in ended.out) == (0, True)
+    document = json.loads(wqlab("replay", str(saved), "--key", str(key), "--json").out)
+    assert (document["agrees"], document["key_is_known"], document["repeated"]) == (True, True, None)
+    assert {check["result"] for check in document["checks"]} == {"agrees"}
+
+
+def test_tampered_bundles_are_noticed(wqlab: Wqlab, saved: Path, tmp_path: Path, signing_key: Path) -> None:  # noqa: F811
+    """Sample, report and signature; a change that is signed again is found by the samples or by the key."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
+    files = read_files(saved)
+    (samples,) = [name for name in files if name.endswith("/samples.csv")]
+    path = tmp_path / "changed.zip"
+    changes = {
+        samples: files[samples].replace(b",5.0\n", b",9.0\n"),
+        "report.json": files["report.json"].replace(b'"improvement"', b'"regression" '),
+    }
+    for name, content in changes.items():
+        assert len(content) == len(files[name])
+        ended = wqlab("replay", str(write_files(path, files | {name: content})))
+        assert (ended.code, f"{name} was changed: its SHA-256 is not the one in the manifest" in ended.err) == (2, True)
+        write_files(path, resigned(files | {name: content}, signing_key))
+        ended = wqlab("replay", str(path))
+        assert (ended.code, "checks differ: do not rely on the report" in ended.out) == (1, True)
+        assert "  differs   flush locks_per_flush: " in ended.out
+        assert json.loads(wqlab("replay", str(path), "--json").out)["agrees"] is False
+    forged = write_files(path, resigned(files, tmp_path / "other"))
+    assert wqlab("replay", str(forged)).code == 0
+    ended = wqlab("replay", str(forged), "--key", f"{signing_key}.pub")
+    assert (ended.code, "signed by SHA256:" in ended.err, ended.out) == (2, True, "")
+    broken = files["manifest.json"].replace(b"lab.test", b"bad.test")
+    ended = wqlab("replay", str(write_files(path, files | {"manifest.json": broken})))
+    assert (ended.code, "the manifest was changed after it was signed" in ended.err) == (2, True)
+    del files["manifest.json.sig"]
+    ended = wqlab("replay", str(write_files(path, files)))
+    assert (ended.code, "no manifest.json.sig" in ended.err) == (2, True)
+
+
+def test_measurements_are_repeated_in_the_reviewers_lab(
+    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    home: Path,
+    saved: Path,
+) -> None:
+    """Here the reviewer's lab is the one that signed, which the command says."""
+
+    def repeat() -> CommandResult:
+        environment = {"PATH": os.environ["PATH"], "HOME": str(home), "WQLAB_URL": url, "WQLAB_TOKEN": real_lab.token}
+        process = subprocess.Popen(
+            [sys.executable, "-c", "from wqlab_client.cli import main; main()", "replay", str(saved), "--run"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        lines = []
+        while not lines or "repeats the measurements" not in lines[-1]:
+            lines.append(process.stderr.readline())
+            assert lines[-1], lines
+        real_lab.until_idle()
+        out, err = process.communicate(timeout=60)
+        return CommandResult(process.returncode, out, "".join(lines) + err)
+
+    ended = repeat()
+    assert ended.code == 0, ended.err
+    assert "this lab signed the bundle: its repetition is no independent evidence" in ended.err
+    again = ended.out.partition("repeated in your lab")[2]
+    assert "in the bundle improvement (33 -> 5 locks, n=2); repeated improvement (33 -> 5 locks, n=2)" in again
+    assert "throughput" not in again, "an emulated device's speed is no evidence"
+    repeated = real_lab.submission(2).request
+    assert repeated.targets == real_lab.submission(1).request.targets
+    assert repeated.series is not None
+    assert repeated.series.mbox is not None
+    assert f"\nbase-commit: {oid('base')}\n" in repeated.series.mbox.text
+
+    real_lab.worker.value = lambda arm, setting, metric, block: 33.0
+    ended = repeat()
+    assert (ended.code, "  differs   flush locks_per_flush: " in ended.out) == (1, True)
+
+
+def test_repetition_without_a_lab_says_what_to_install(wqlab: Wqlab, saved: Path) -> None:
+    ended = wqlab("--url", "http://127.0.0.1:1", "replay", str(saved), "--run")
+    assert ended.code == 2
+    assert "--run: list" in ended.err or "cannot reach" in ended.err
+    assert "`make setup` and `make up` in a checkout of wqlab" in ended.err
+    assert wqlab("replay", str(saved), "--blocks", "3").code == 2

@@ -39,6 +39,8 @@ from .transport import ONCE, Params, Retry, Transport, decode
 
 T = TypeVar("T")
 API = "/api/v1"
+KEY_BYTES = 10_000
+"""Maximum size of a public key; an answer that is longer is cut."""
 CHECK_WAIT_S = 20
 """Seconds for which the server may hold a request for a check's progress (long polling); its maximum."""
 
@@ -275,6 +277,38 @@ class Client:
             headers={"Accept": "*/*"},
         )
         return response.content.decode("utf-8", errors="replace")
+
+    def bundle(self, submission_id: int, target: Path, *, kernels: bool = False) -> int:
+        """Save the bundle of a finished submission as `target` and return its size in bytes.
+
+        `target` is created only when the whole bundle has been received.
+        """
+        path, what = _submission(submission_id)
+        staged = target.with_name(f".{target.name}.{os.getpid()}.part")
+        size = 0
+        try:
+            with (
+                self._transport.stream(
+                    f"{path}/bundle", what=f"bundle of {what}", params={"kernels": "true" if kernels else None}
+                ) as response,
+                staged.open("wb") as file,
+            ):
+                for chunk in response.iter_bytes():
+                    size += file.write(chunk)
+            staged.replace(target)
+        finally:
+            staged.unlink(missing_ok=True)
+        return size
+
+    def lab_key(self) -> str:
+        """Return the public key that signs the lab's bundles, in the format of OpenSSH: `ssh-ed25519 BASE64 NAME`."""
+        content = b""
+        with self._transport.stream(f"{API}/lab-key", what="the lab's key") as response:
+            for chunk in response.iter_bytes():
+                content += chunk
+                if len(content) > KEY_BYTES:
+                    break
+        return content[:KEY_BYTES].decode("utf-8", errors="replace")
 
     # --- builds and runs ----------------------------------------------------------------------------------------
 

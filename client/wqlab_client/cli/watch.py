@@ -45,6 +45,23 @@ def until_finished(
 ) -> NoReturn:
     """Show progress on `console`, print the report (or the submission as JSON) on stdout, and exit with its code."""
     out = session.output
+    view = follow_to_end(session, submission_id, console)
+    if as_json:
+        out.document(view)
+    code = exit_code(view, fail_on)
+    if report and not as_json:
+        try:
+            out.text(session.client.report_text(submission_id, ReportFormat.TEXT))
+        except WqlabError as error:
+            # The submission's exit code matters more than the failure to fetch its report.
+            out.error(error)
+            code = code or ExitCode.INFRASTRUCTURE
+    raise typer.Exit(code)
+
+
+def follow_to_end(session: Session, submission_id: int, console: Console) -> SubmissionView:
+    """Show progress on `console` until the submission is finished, and return it. Ctrl-C ends the command only."""
+    out = session.output
     live = out.interactive
     display: Display = LiveDisplay(console, utc_now) if live else LogDisplay(console, utc_now)
     session.report_retry = display.notice
@@ -61,17 +78,7 @@ def until_finished(
         session.report_retry = out.note
     if view is None or view.state is not SubmissionState.FINISHED:
         raise LabUnavailable(f"submission {submission_id}: the stream ended early", "resume with `wqlab watch`")
-    if as_json:
-        out.document(view)
-    code = exit_code(view, fail_on)
-    if report and not as_json:
-        try:
-            out.text(session.client.report_text(submission_id, ReportFormat.TEXT))
-        except WqlabError as error:
-            # The submission's exit code matters more than the failure to fetch its report.
-            out.error(error)
-            code = code or ExitCode.INFRASTRUCTURE
-    raise typer.Exit(code)
+    return view
 
 
 def watch(  # noqa: PLR0917 - the options of a command
