@@ -46,6 +46,11 @@ def test_public_reading_is_on_if_only_this_machine_reaches_the_api(
     assert served.server_environment()["WQLAB_PUBLIC_READING"] == "true", "the operator decides"
 
 
+def test_only_the_server_gets_the_signing_key(paths: LabPaths) -> None:
+    assert paths.server_environment()["WQLAB_SIGNING_KEY_FILE"] == str(paths.keys / "signing_ed25519")
+    assert "WQLAB_SIGNING_KEY_FILE" not in paths.worker_environment()
+
+
 def test_added_architecture_is_stored_and_can_be_overridden(paths: LabPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     paths.cache.mkdir(parents=True, exist_ok=True)
     monkeypatch.delenv("WQLAB_ARCHITECTURES", raising=False)

@@ -93,7 +93,8 @@ class Lab:
         """Start the stores and the API, and create the schema, the tokens and the administrator."""
         paths = self.paths
         self.make_database()
-        self._make_ssh_key()
+        self._make_key(paths.keys / "lab_ed25519")
+        self._make_key(paths.signing_key)
         redis = paths.run / "redis-server"
         if not redis.is_symlink():
             redis.symlink_to("/usr/bin/redis-check-rdb")
@@ -144,8 +145,8 @@ class Lab:
             ]
         )  # fmt: skip
 
-    def _make_ssh_key(self) -> None:
-        key = self.paths.keys / "lab_ed25519"
+    def _make_key(self, key: Path) -> None:
+        """Create an Ed25519 key that only this user can read, and its public key in `key`.pub."""
         if not key.exists():
             self.run_program(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "wqlab", "-f", str(key)])
 

@@ -105,6 +105,11 @@ class LabPaths:
         return self.state / "keys"
 
     @property
+    def signing_key(self) -> Path:
+        """Private key that signs bundles; the name of its public key ends with `.pub`."""
+        return self.keys / "signing_ed25519"
+
+    @property
     def bench(self) -> Path:
         return self.state / "bench" / "bench.json"
 
@@ -226,6 +231,7 @@ class LabPaths:
             "WQLAB_DATABASE_URL": f"postgresql+psycopg:///wqlab?host={self.run}",
             "WQLAB_ARTIFACT_DIR": str(self.state / "artifacts"),
             "WQLAB_PUBLIC_URL": os.environ.get("WQLAB_PUBLIC_URL") or self.url,
+            "WQLAB_SIGNING_KEY_FILE": str(self.signing_key),
             "WQLAB_PUBLIC_READING": os.environ.get("WQLAB_PUBLIC_READING") or self._default_public_reading(),
             "WQLAB_WEB_DIR": str(web.pages(self.cache)),
             "WQLAB_DOCS_DIR": str(documentation.site(self.cache)),
