@@ -76,6 +76,11 @@ test("differences between the kernels' environments are shown above the figures"
   expect(screen.getAllByText("default affinity scope"), "not repeated with one value").toHaveLength(1);
 });
 
+test("a finished report links its bundle", async () => {
+  await show(makeReport());
+  expect(screen.getByRole("link", { name: "Bundle" }).getAttribute("href")).toBe("/api/v1/submissions/7/bundle");
+});
+
 test("only visible rows of 2,000 comparisons are rendered; aria-rowcount has all", async () => {
   const report = makeReport(LARGE);
   const many = report.targets.flatMap(target => target.comparisons).length;

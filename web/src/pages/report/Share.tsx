@@ -51,6 +51,14 @@ export function Share({ report }: { report: Report }) {
             </ul>
           </details>
         )}
+        {report.submission.state === "finished" && (
+          <a
+            href={`/api/v1/submissions/${id}/bundle`}
+            title="Everything that the verdicts depend on, signed: check it with `wqlab replay`"
+          >
+            Bundle
+          </a>
+        )}
       </div>
     </div>
   );
