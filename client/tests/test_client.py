@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import hashlib
+import io
+import json
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -167,3 +170,27 @@ def test_wait_returns_the_finished_submission_or_times_out(lab: FakeLab, client:
         client.wait(12, timeout_s=0.0)
     lab.show(FINISHED)
     assert client.wait(12) == FINISHED
+
+
+def test_bundle_that_ends_early_is_not_saved(client: Client, lab: FakeLab, tmp_path: Path) -> None:
+    """The server ends the stream of a revoked token as if it were complete."""
+    target = tmp_path / "evidence.zip"
+    manifest = {"format": 1, "submission": 12, "lab_url": "", "versions": {}, "kernels": False, "files": {}}
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+        archive.writestr("manifest.json.sig", b"")
+    lab.serve("/submissions/12/bundle", whole.getvalue()[:-30], content_type="application/zip")
+    with pytest.raises(LabUnavailable, match="bundle of submission 12: the download is incomplete"):
+        client.bundle(12, target)
+    assert list(tmp_path.iterdir()) == []
+    lab.serve("/submissions/12/bundle", whole.getvalue(), content_type="application/zip")
+    assert client.bundle(12, target) == len(whole.getvalue())
+    assert target.read_bytes() == whole.getvalue()
+
+
+def test_key_of_the_lab_is_bounded(client: Client, lab: FakeLab) -> None:
+    lab.serve("/lab-key", b"ssh-ed25519 AAAA wqlab\n", content_type="text/plain")
+    assert client.lab_key() == "ssh-ed25519 AAAA wqlab\n"
+    lab.serve("/lab-key", b"x" * 1_000_000, content_type="text/plain")
+    assert len(client.lab_key()) == 10_000

@@ -35,6 +35,7 @@ from wqlab_contracts.messages import Artifact, Event
 from . import sse
 from .errors import LabUnavailable, StreamSilent, UsageError
 from .follow import follow
+from .replay.archive import BundleError, open_bundle
 from .transport import ONCE, Params, Retry, Transport, decode
 
 T = TypeVar("T")
@@ -281,7 +282,7 @@ class Client:
     def bundle(self, submission_id: int, target: Path, *, kernels: bool = False) -> int:
         """Save the bundle of a finished submission as `target` and return its size in bytes.
 
-        `target` is created only when the whole bundle has been received.
+        `target` is created only when the whole bundle has been received. Raises LabUnavailable if it ends early.
         """
         path, what = _submission(submission_id)
         staged = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -295,6 +296,7 @@ class Client:
             ):
                 for chunk in response.iter_bytes():
                     size += file.write(chunk)
+            _check_complete(staged, what)
             staged.replace(target)
         finally:
             staged.unlink(missing_ok=True)
@@ -517,6 +519,16 @@ class Client:
     ) -> T:
         response = self._transport.call("POST", path, what=what, body=body, headers=headers, repeatable=repeatable)
         return decode(model, response, what)
+
+
+def _check_complete(staged: Path, what: str) -> None:
+    """Raise LabUnavailable if the file is no whole bundle: the server ends a stream when the token is revoked."""
+    try:
+        with open_bundle(staged):
+            pass
+    except BundleError as error:
+        reason = error.summary.removeprefix(f"{staged}: ")
+        raise LabUnavailable(f"bundle of {what}: the download is incomplete ({reason})", "download it again") from None
 
 
 def _submission(submission_id: int) -> tuple[str, str]:
