@@ -4,6 +4,7 @@ docs/replay.md describes the format. The server writes it and `wqlab replay` rea
 
     manifest.json                     size and SHA-256 of every other file; signed
     manifest.json.sig                 signature of manifest.json by the lab's key (`ssh-keygen -Y sign`)
+    README.txt                        how to check the bundle
     report.json, report.txt           the report as it was stored
     series.mbox                       the series that was tested
     builds/ARM-RECIPE-ARCH/           build.json, config, build.log and with `kernels` the kernel itself
@@ -32,6 +33,7 @@ from .specs import Profile, TestPlan, Topology
 FORMAT = 1
 MANIFEST = "manifest.json"
 SIGNATURE = "manifest.json.sig"
+README = "README.txt"
 REPORT = "report.json"
 REPORT_TEXT = "report.txt"
 SERIES = "series.mbox"
@@ -57,6 +59,11 @@ def plain_name(text: str) -> str:
     """Return `text` as one part of a file name in a bundle: every other character becomes `_`."""
     name = _NOT_IN_NAME.sub("_", text)[:100]
     return f"_{name[1:]}" if name.startswith(".") else name or "_"
+
+
+def plain_path(path: str) -> str:
+    """Return a relative path with each part as `plain_name` gives it."""
+    return "/".join(plain_name(part) for part in path.split("/"))
 
 
 def console_name(block: int, position: int, arm: Arm, attempt: int) -> str:

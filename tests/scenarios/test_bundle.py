@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import EXAMPLE, Lab
+from .conftest import EXAMPLE, SERIES, Lab
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 
@@ -60,6 +60,7 @@ def test_stock_tools_verify_a_bundle(lab: Lab, bundle: Path, tmp_path: Path) -> 
     (tmp_path / "signers").write_text("lab " + lab.wqlab("lab-key"))
     verify = "ssh-keygen -Y verify -f signers -I lab -n wqlab-bundle -s manifest.json.sig < manifest.json"
     subprocess.run(verify, shell=True, cwd=tmp_path, check=True)
+    assert verify.partition("-I")[2] in (tmp_path / "README.txt").read_text()
     sums = io.StringIO()
     for name, file in manifest["files"].items():
         sums.write(f"{file['sha256']}  {name}\n")
@@ -85,3 +86,19 @@ def test_counts_of_a_bundle_are_measured_again(lab: Lab, bundle: Path) -> None:
     (result,) = [result for subject, result in repeated.items() if subject.endswith("locks_per_flush")]
     assert result == "agrees"
     assert "differs" not in repeated.values()
+
+
+def test_bundles_of_failures_are_replayed(lab: Lab, tmp_path: Path) -> None:
+    """A kernel that panics, whose console must show it, and a series that does not compile."""
+    failing = {
+        name: lab.submit("--mbox", str(SERIES / f"{name}.mbox"), "--target", "xfs-fsync@lone", "--blocks", "1")
+        for name in ("panics-at-boot", "does-not-compile")
+    }
+    for name, submission in failing.items():
+        lab.finish(submission, codes=(3,))
+        file = tmp_path / f"{name}.zip"
+        lab.wqlab("bundle", str(submission), "-o", str(file))
+        document = json.loads(lab.wqlab("replay", str(file), "--json"))
+        assert document["agrees"], document["checks"]
+        found = [check for check in document["checks"] if check["text"].startswith("on the console: ")]
+        assert bool(found) == (name == "panics-at-boot"), document["checks"]

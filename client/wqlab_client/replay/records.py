@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from wqlab_comparison import Samples, SamplesError, read_csv
+from wqlab_comparison import Samples, SamplesError, read_csv, words
 from wqlab_comparison.compare import facts_of
 from wqlab_comparison.runs import RecordedRun
 from wqlab_contracts.api.builds import BuildView
@@ -124,7 +124,8 @@ def _check_plan(run: Run) -> Check:
         ("planned blocks", reported.blocks_planned, len(record.blocks)),
     ]
     problems += [f"{name}: report says {one}, record says {other}" for name, one, other in pairs if one != other]
-    return from_problems(run.target, "plan", problems, f"{len(record.blocks)} blocks, seed {record.seed}")
+    blocks = words.count(len(record.blocks), "block")
+    return from_problems(run.target, "plan", problems, f"{blocks}, seed {record.seed}")
 
 
 def _check_blocks(run: Run) -> Check:

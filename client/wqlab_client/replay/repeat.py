@@ -13,7 +13,7 @@ from wqlab_contracts import mbox
 from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.bundle import REPORT, SERIES
+from wqlab_contracts.bundle import REPORT, SERIES, plain_path
 from wqlab_contracts.enums import Evidence, Role, Verdict
 from wqlab_contracts.messages import MboxSeries, Series, Target
 
@@ -104,7 +104,8 @@ def _series(bundle: Bundle, base: str | None) -> str:
 def _plan_notes(bundle: Bundle, run: Run, known: PlanView) -> list[Check]:
     folder = f"runs/{run.record.run_id}/scripts/"
     theirs = {name.removeprefix(folder): bundle.content(name) for name in bundle.names if name.startswith(folder)}
-    own = {known.plan.script: known.script.encode()} | {name: text.encode() for name, text in known.files.items()}
+    texts = {known.plan.script: known.script, **known.files} | ({"README.md": known.readme} if known.readme else {})
+    own = {plain_path(name): text.encode() for name, text in texts.items()}
     changed = sorted(name for name in theirs.keys() | own.keys() if theirs.get(name) != own.get(name))
     if known.plan == run.record.plan and not changed:
         return []

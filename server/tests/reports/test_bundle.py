@@ -79,6 +79,7 @@ def test_bundle_contains_what_the_verdicts_depend_on(lab: LabUnderTest, finished
     files = unpack(answer.content)
     run_id = lab.runs(finished)[0].id
     assert {
+        "README.txt",
         "report.json",
         "report.txt",
         "series.mbox",
@@ -90,6 +91,7 @@ def test_bundle_contains_what_the_verdicts_depend_on(lab: LabUnderTest, finished
         f"runs/{run_id}/scripts/run.sh",
     } <= files.keys()
     assert files["series.mbox"] == MBOX
+    assert b'"\\(.value.sha256)  \\(.key)"\' manifest.json | sha256sum' in files["README.txt"]
     assert json.loads(files["builds/candidate-measure-x86_64-emulated/build.json"])["reproducer"] == "tuxmake"
     assert files[f"runs/{run_id}/scripts/run.sh"] == b"#!/bin/sh\n"
     consoles = {name: content for name, content in files.items() if "/consoles/" in name}

@@ -59,6 +59,22 @@ _KERNELS = frozenset(
 _CHUNKS_PER_READ = 32
 _CSV_ROW_BYTES = 400
 """Upper estimate, for the choice of ZIP64 before the file is written."""
+_README = """\
+Evidence for the verdicts of submission {submission} at {lab_url}: report, series, kernel configurations, scripts,
+samples, boots, discarded blocks and consoles.
+
+wqlab derives every verdict again, without the lab, and says whether the report agrees:
+
+    wqlab replay FILE --key KEY
+
+KEY is the lab's public key, from `wqlab lab-key`. OpenSSH, jq and coreutils check the files without wqlab:
+
+    echo "lab $(cat KEY)" > /tmp/signers
+    ssh-keygen -Y verify -f /tmp/signers -I lab -n {namespace} -s manifest.json.sig < manifest.json
+    jq -r '.files | to_entries[] | "\\(.value.sha256)  \\(.key)"' manifest.json | sha256sum --check --quiet
+
+docs/replay.md of wqlab describes the format, and what a bundle cannot show.
+"""
 _HEADER = ",".join(COLUMNS) + "\n"
 
 
@@ -107,6 +123,10 @@ class BundleWriter:
             submission = session.get_one(Submission, self.submission_id)
             report = load_or_assemble(session, submission, self.store, self.public_url)
             apply = session.scalar(select(Apply).where(Apply.submission_id == self.submission_id))
+        readme = _README.format(
+            submission=self.submission_id, lab_url=self.public_url, namespace=names.SIGNATURE_NAMESPACE
+        )
+        yield from self._text(names.README, readme)
         yield from self._text(names.REPORT, report.model_dump_json(indent=2, by_alias=True) + "\n")
         yield from self._text(names.REPORT_TEXT, render_text(report))
         if apply is not None and apply.result is not None and apply.result.series_mbox is not None:
@@ -118,8 +138,7 @@ class BundleWriter:
         yield from self._model(f"{folder}/build.json", build_view(build, part.arm))
         for module, files in sorted(build.modules.items()):
             for name, text in sorted(files.items()):
-                path = f"{folder}/modules/{names.plain_name(module)}/{names.plain_name(name)}"
-                yield from self._text(path, text)
+                yield from self._text(f"{folder}/modules/{names.plain_path(f'{module}/{name}')}", text)
         for artifact in build.result.artifacts if build.result else []:
             if artifact.kind in _ALWAYS or (self.kernels and artifact.kind in _KERNELS):
                 name = artifact.kind.value if artifact.kind is ArtifactKind.CONFIG else artifact.name
@@ -143,7 +162,7 @@ class BundleWriter:
             ]
         yield from self._model(f"{folder}/{names.RUN_RECORD}", record)
         for name, text in sorted(run.files.items()):
-            yield from self._text(f"{folder}/scripts/{names.plain_name(name)}", text)
+            yield from self._text(f"{folder}/scripts/{names.plain_path(name)}", text)
         valid, discarded = [boot for boot in boots if boot.valid], [boot for boot in boots if not boot.valid]
         for file, chosen in ((names.SAMPLES, valid), (names.DISCARDED_SAMPLES, discarded)):
             yield from self._zip.add(f"{folder}/{file}", self._samples(run, chosen), samples * _CSV_ROW_BYTES)
@@ -194,7 +213,11 @@ class BundleWriter:
     # --- files ------------------------------------------------------------------------------------------------------
 
     def _text(self, name: str, text: str) -> Iterator[bytes]:
-        return self._zip.add(name, [text.encode()])
+        """Write a text. One whose name is taken is listed as absent: a bundle has each name once."""
+        if name in self._zip.files:
+            self._absent[f"{name} (again)"] = "another file of the bundle has this name"
+        else:
+            yield from self._zip.add(name, [text.encode()])
 
     def _model(self, name: str, model: Message) -> Iterator[bytes]:
         return self._text(name, model.model_dump_json(indent=2, by_alias=True) + "\n")
