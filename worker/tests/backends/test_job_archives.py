@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import shutil
 import subprocess
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,37 @@ def test_archive_is_assembled_from_all_pieces_or_refused() -> None:
         job_archives.archive_from_pieces("b0", cases[:-1])
     with pytest.raises(job_archives.ResultsUnreadable):
         job_archives.decode_archive(text, "0" * 64)
+
+
+def gzipped(*blocks: bytes) -> bytes:
+    """Return a gzip file with the blocks of an archive; a run of zeros is compressed a thousandfold."""
+    return gzip.compress(b"".join(blocks), 6)
+
+
+def header(name: str, size: int, type_: bytes = tarfile.REGTYPE) -> bytes:
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.type = size, type_
+    return entry.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(gzipped(header("x", 200 << 20, tarfile.XHDTYPE), bytes(200 << 20)), id="extended header"),
+        pytest.param(gzipped(header("x", 200 << 20, tarfile.GNUTYPE_LONGNAME), bytes(200 << 20)), id="long name"),
+        pytest.param(gzipped(header("x", 1 << 40), bytes(200 << 20)), id="larger than a member may be"),
+        pytest.param(gzipped(header("x", -(1 << 20))), id="negative size"),
+        pytest.param(gzipped(*[header("x", 0)] * 60_000), id="many members"),
+        pytest.param(gzipped(*[header("x", 0, tarfile.XHDTYPE)] * 60_000), id="many extended headers"),
+        pytest.param(gzip.compress(b"x" * 2000)[:-20] + bytes(40), id="damaged compression"),
+    ],
+)
+def test_archive_that_expands_is_refused_in_little_memory(data: bytes) -> None:
+    assert len(data) < 1 << 20
+    tracemalloc.start()
+    try:
+        with pytest.raises(job_archives.ResultsUnreadable):
+            job_archives.read_results(data)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()

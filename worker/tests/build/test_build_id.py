@@ -94,3 +94,9 @@ def test_many_large_note_segments_cost_bounded_memory_and_time(tmp_path: Path) -
     tracemalloc.stop()
     assert peak < 16 << 20
     assert time.monotonic() - started < 30
+
+
+def test_long_build_id_is_ignored() -> None:
+    """A build-id is shown and stored; that of ld has 20 bytes."""
+    assert build_id_in_notes(note(3, b"GNU\0", b"\x01" * 65)) is None
+    assert build_id_in_notes(note(3, b"GNU\0", b"\x01" * 65) + note(3, b"GNU\0", b"\x02" * 20)) == "02" * 20

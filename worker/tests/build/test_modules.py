@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from wqlab_worker.apply.mirror import source_at, update_mirror
 from wqlab_worker.build.build_kernel import build
 from wqlab_worker.build.kept_builds import build_folder
 from wqlab_worker.build.modules import files_for_device
+from wqlab_worker.failures import InfrastructureError
 from wqlab_worker.workspace import Workspace
 
 MODULES = {
@@ -117,3 +119,47 @@ def test_device_gets_each_module_or_reason_for_its_absence(tmp_path: Path) -> No
 def test_unreadable_archive_has_no_modules(tmp_path: Path) -> None:
     broken = kernel(own_modules=stored(tmp_path, "modules.tar", b"no tar", ArtifactKind.MODULES))
     assert files_for_device(["gone"], broken, lambda artifact: tmp_path / artifact.name).keys() == {"gone.absent"}
+
+
+def test_compressed_archive_has_no_modules(tmp_path: Path) -> None:
+    """tuxmake compresses no archive here; a build may, with gigabytes of zeros in a megabyte."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w:xz") as tar:
+        entry = tarfile.TarInfo("gone.ko")
+        entry.size = 3
+        tar.addfile(entry, io.BytesIO(b"own"))
+    packed = kernel(own_modules=stored(tmp_path, "modules.tar", archive.getvalue(), ArtifactKind.MODULES))
+    assert files_for_device(["gone"], packed, lambda artifact: tmp_path / artifact.name).keys() == {"gone.absent"}
+
+
+def test_extended_header_of_an_archive_is_not_read_into_memory(tmp_path: Path) -> None:
+    entry = tarfile.TarInfo("x")
+    entry.size, entry.type = 200 << 20, tarfile.XHDTYPE
+    with (tmp_path / "modules.tar").open("wb") as file:
+        file.write(entry.tobuf(tarfile.GNU_FORMAT))
+        file.truncate(256 << 20)
+    modules = Artifact(sha256="1" * 64, size=256 << 20, kind=ArtifactKind.MODULES, name="modules.tar")
+    tracemalloc.start()
+    try:
+        files = files_for_device(["gone"], kernel(own_modules=modules), lambda artifact: tmp_path / artifact.name)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert files.keys() == {"gone.absent"}
+
+
+def test_long_name_in_an_archive_is_read(tmp_path: Path) -> None:
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w", format=tarfile.GNU_FORMAT) as tar:
+        entry = tarfile.TarInfo(f"lib/{'long/' * 40}own.ko")
+        entry.size = 3
+        tar.addfile(entry, io.BytesIO(b"own"))
+    running = kernel(own_modules=stored(tmp_path, "modules.tar", archive.getvalue(), ArtifactKind.MODULES))
+    assert files_for_device(["own"], running, lambda artifact: tmp_path / artifact.name) == {"own.ko": b"own"}
+
+
+def test_module_over_the_limit_is_an_infrastructure_failure(tmp_path: Path) -> None:
+    """The size that the server declares is checked before the file is read."""
+    huge = Artifact(sha256="1" * 64, size=1 << 30, kind=ArtifactKind.MODULE, name="load.ko")
+    with pytest.raises(InfrastructureError, match=r"load\.ko has 1073741824 bytes"):
+        files_for_device(["load"], kernel(modules={"load": huge}), lambda artifact: tmp_path / artifact.name)

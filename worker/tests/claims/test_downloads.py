@@ -12,6 +12,7 @@ import pytest
 
 from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import Artifact
+from wqlab_worker.claims.downloads import ArtifactCorrupt
 
 from .fakelab import server
 
@@ -91,3 +92,12 @@ def test_concurrent_sessions_download_artifact_once(tmp_path: Path) -> None:
     assert found == [DATA] * 6
     assert lab.ranges_requested == [None]
     assert [path.name for path in tmp_path.iterdir()] == [lab.artifact.sha256]
+
+
+def test_download_ends_at_the_declared_size(tmp_path: Path) -> None:
+    lab = FlakyDownloads(DATA)
+    declared = lab.artifact.model_copy(update={"size": 1500})
+    with pytest.raises(ArtifactCorrupt, match="more than its 1500 bytes"):
+        server(lab).fetch(declared, tmp_path)
+    assert lab.sent < 10_000
+    assert not list(tmp_path.iterdir())

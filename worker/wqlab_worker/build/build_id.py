@@ -12,6 +12,8 @@ from elftools.common.utils import struct_parse
 from elftools.elf.elffile import ELFFile
 
 _NT_GNU_BUILD_ID = 3
+_BUILD_ID_LIMIT = 64
+"""Longest build-id in bytes; that of ld has 20."""
 _NOTES_LIMIT = 1 << 20
 """Bytes of notes read from one file; larger note segments are skipped."""
 _HEADERS_LIMIT = 4096
@@ -44,7 +46,8 @@ def build_id_in_notes(notes: bytes) -> str | None:
         offset = description_at + (description_size + 3 & ~3)
         if offset > len(notes) + 3:
             return None
-        if note_type == _NT_GNU_BUILD_ID and notes[name_at : name_at + name_size] == b"GNU\0":
+        is_build_id = note_type == _NT_GNU_BUILD_ID and notes[name_at : name_at + name_size] == b"GNU\0"
+        if is_build_id and description_size <= _BUILD_ID_LIMIT:
             return notes[description_at : description_at + description_size].hex()
     return None
 

@@ -14,7 +14,9 @@ from pathlib import Path, PurePosixPath
 
 from wqlab_contracts.messages import Artifact, BuildJob, Kernel, RunJob
 
+from ..failures import InfrastructureError
 from ..sandbox import Sandbox
+from ..tar_reader import TarReader
 from ..workspace import collect
 from . import build_log, workqueue_offsets
 from .reproduce import BUILD, IDENTITY
@@ -24,6 +26,10 @@ MODULES = "/modules"
 """Folder in the sandbox with the modules' sources, where they are built."""
 SIZE_LIMIT = 64 << 20
 REASON_LIMIT = 300
+LAYOUT_LIMIT = 64 << 10
+ARCHIVE_LIMIT = 1 << 30
+ARCHIVE_MEMBERS = 100_000
+"""Most headers in the archive of a kernel's own modules; a distribution has 5 000."""
 LOG_LIMIT = 256 << 10
 """Bytes of output kept of each module."""
 
@@ -114,7 +120,7 @@ def files_for_device(names: list[str], kernel: Kernel, fetch: Callable[[Artifact
     files = {}
     for name in names:
         if name in kernel.modules:
-            files[f"{name}.ko"] = fetch(kernel.modules[name]).read_bytes()
+            files[f"{name}.ko"] = _content(kernel.modules[name], fetch, SIZE_LIMIT)
         elif name in kernel.failed_modules:
             reason = f"module {name} does not build against this kernel: {kernel.failed_modules[name]}"
             files[f"{name}.absent"] = f"{reason}\n".encode()
@@ -126,21 +132,32 @@ def files_for_device(names: list[str], kernel: Kernel, fetch: Callable[[Artifact
 
 
 def _from_tar(path: Path, name: str) -> bytes | None:
-    """Return the content of NAME.ko in the archive of a kernel's own modules; None if it has none or is unreadable."""
+    """Return the content of NAME.ko in the archive of a kernel's own modules; None if it has none or is unreadable.
+
+    A compressed archive counts as unreadable; tuxmake makes none here.
+    """
     file_name = f"{name}.ko".replace("-", "_")
-    with suppress(tarfile.TarError), tarfile.open(path) as archive:
-        for member in archive:
+    with suppress(tarfile.TarError), path.open("rb") as archive:
+        reader = TarReader(archive, total_bytes=ARCHIVE_LIMIT, members=ARCHIVE_MEMBERS)
+        for member in reader:
             file = PurePosixPath(member.name).name.replace("-", "_")
-            if file == file_name and member.isreg() and member.size <= SIZE_LIMIT:
-                content = archive.extractfile(member)
-                return content.read() if content else None
+            if file == file_name and member.isreg():
+                return reader.read(SIZE_LIMIT)
     return None
+
+
+def _content(artifact: Artifact, fetch: Callable[[Artifact], Path], limit: int) -> bytes:
+    """Return the content of an artifact. Raises InfrastructureError if it has more than `limit` bytes."""
+    if artifact.size > limit:
+        raise InfrastructureError(f"{artifact.name} has {artifact.size} bytes; at most {limit} are read")
+    with fetch(artifact).open("rb") as file:
+        return file.read(limit)
 
 
 def files_for_kernel(job: RunJob, kernel: Kernel, fetch: Callable[[Artifact], Path]) -> dict[str, bytes]:
     """Return the files that the device gets for this kernel, in addition to the plan's files."""
     files = dict(files_for_device(job.plan.modules, kernel, fetch))
     if kernel.workqueue_layout is not None:
-        offsets = fetch(kernel.workqueue_layout).read_text(errors="replace")
+        offsets = _content(kernel.workqueue_layout, fetch, LAYOUT_LIMIT).decode(errors="replace")
         files[workqueue_offsets.ON_DEVICE] = workqueue_offsets.for_device(offsets).encode()
     return files

@@ -27,7 +27,7 @@ Wait = Callable[[float], bool]
 
 
 class ArtifactCorrupt(Exception):
-    """The server sent bytes with another hash than the artifact's."""
+    """The server sent bytes with another hash than the artifact's, or more of them."""
 
 
 class Interrupted(httpx.TransportError):
@@ -102,6 +102,11 @@ class Download:
                 piece
             ) in response.iter_bytes():  # of any size: bytes that wait for a full chunk are lost with the connection
                 file.write(piece)
+                if file.tell() > self._artifact.size:
+                    self._remove(file)
+                    raise ArtifactCorrupt(
+                        f"{self._artifact.name}: the server sent more than its {self._artifact.size} bytes"
+                    )
         return resumed
 
     @contextmanager

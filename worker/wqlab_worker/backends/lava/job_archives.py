@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import shlex
 import tarfile
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -18,12 +20,15 @@ from wqlab_contracts.messages import BootKey, RunJob
 from ...linear_patterns import LinearPattern
 from ...measure.device_text import decode_output
 from ...measure.script_calls import Call, calls
+from ...tar_reader import TarReader
 from .. import condition_commands, probe
 
 MEMBER_LIMIT = 64 << 20
 """Largest file in a results archive, in bytes; equal to `collect.TEXT_LIMIT`."""
 ARCHIVE_LIMIT = 512 << 20
 """Largest total of a results archive when unpacked, in bytes."""
+MEMBERS = 20_000
+"""Most headers in a results archive; a call has five files."""
 _PIECE = LinearPattern(r"\.piece\.(\d{1,9})\.([A-Za-z0-9_-]+)$")
 
 
@@ -140,18 +145,14 @@ class Results:
 def read_results(data: bytes) -> Results:
     """Read a results archive in memory; only plain files are accepted. Raises ResultsUnreadable."""
     found: dict[str, bytes] = {}
-    total = 0
     try:
-        with tarfile.open(fileobj=io.BytesIO(data), mode="r:gz") as archive:
-            for entry in archive:
-                if entry.isdir():
-                    continue
-                total += max(0, entry.size) + 512
-                if not entry.isfile() or entry.size > MEMBER_LIMIT or total > ARCHIVE_LIMIT:
-                    raise ResultsUnreadable(f"{entry.name[:80]!r} is not a plain file of acceptable size")
-                file = archive.extractfile(entry)
-                found[entry.name.removeprefix("./")] = file.read() if file else b""
-    except (tarfile.TarError, OSError, EOFError) as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as archive:
+            reader = TarReader(archive, total_bytes=ARCHIVE_LIMIT, members=MEMBERS)
+            for entry in reader:
+                if not entry.isreg():
+                    raise ResultsUnreadable(f"{entry.name[:80]!r} is not a plain file")
+                found[entry.name.removeprefix("./")] = reader.read(MEMBER_LIMIT)
+    except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise ResultsUnreadable(f"not an archive of results: {error}") from error
     if "probe" not in found:
         raise ResultsUnreadable("the results lack the output of the kernel probe")
