@@ -167,13 +167,13 @@ def create_confined(
 def exceeded_limit(finished: Finished, limits: Limits) -> str:
     """Return the limit that ended a command, such as `2048 MiB of disk`; empty if none did."""
     if finished.stopped is not None:
-        sizes = {
+        named = {
             Stop.TIME: f"{limits.wall_s:.0f} s",
             Stop.DISK: f"{size_text(limits.disk_bytes)} of disk",
             Stop.MEMORY: f"{size_text(limits.memory_bytes)} of memory",
             Stop.PROCESSES: f"{limits.processes} processes",
         }
-        return sizes.get(finished.stopped, finished.stopped.value)
+        return named.get(finished.stopped, finished.stopped.value)
     return f"{size_text(limits.file_bytes)} in one file" if finished.exit_code == 128 + signal.SIGXFSZ else ""
 
 
