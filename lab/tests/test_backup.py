@@ -182,9 +182,7 @@ def test_backup_of_a_newer_schema_is_refused(saved: Path, folder: Path, new_lab:
 
     lab = new_lab("from-newer")
     file = rewritten(saved, folder / "newer.tar", newer)
-    with pytest.raises(
-        BackupError, match=r"wqlab 9.0.0 with schema of_the_future, which wqlab .* does not"
-    ):
+    with pytest.raises(BackupError, match=r"wqlab 9.0.0 with schema of_the_future, which wqlab .* does not"):
         restore(lab, file, silent)
 
 
