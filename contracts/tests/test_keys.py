@@ -95,6 +95,13 @@ def test_oopses_are_the_same_by_line_and_callers() -> None:
         assert first != describe_defect(FindingKind.OOPS, NULL, stack)
 
 
+def test_panic_is_described_by_the_line_that_calls_it() -> None:
+    printing = [frame(name, 9, "kernel/panic.c") for name in ("dump_stack_lvl", "dump_stack", "panic")]
+    described = describe_defect(FindingKind.PANIC, "Kernel panic", [*printing, frame("a", 10), frame("b", 20)])
+    assert described == "panic: Kernel panic in a@kernel/workqueue.c:10 < b@kernel/workqueue.c"
+    assert describe_defect(FindingKind.PANIC, "Kernel panic", printing) == "panic: Kernel panic"
+
+
 def test_defect_of_other_report_is_its_title() -> None:
     title = "WARNING: CPU: 3 PID: 71 at lib/refcount.c:28 refcount_warn_saturate+0xbe/0x110"
     assert describe_defect(FindingKind.WARNING, title, STACK) == describe_defect(FindingKind.WARNING, title)

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from itertools import dropwhile
 from types import MappingProxyType
 
 from .enums import FindingKind
@@ -14,6 +15,8 @@ _VARYING = re.compile(r"0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+")
 _PLACE = re.compile(r"@[^ @]+")
 _COMPILER_SUFFIX = re.compile(r"\.(?:isra|constprop|part|cold)\b(?:\.\d+)?")
 _FAULTS = {FindingKind.OOPS, FindingKind.BUG, FindingKind.PANIC}
+_REPORTING = {"show_stack", "__dump_stack", "dump_stack_lvl", "dump_stack", "vpanic", "panic", "nmi_panic"}
+"""Functions that print a panic; the next one is that which called for it."""
 
 
 def build_key(  # noqa: PLR0917 - the inputs of a build
@@ -72,7 +75,7 @@ def describe_defect(kind: FindingKind, title: str, stack: Sequence[StackFrame] =
     of other reports name their place. Left out are addresses, offsets, CPUs, PIDs, times and inlined functions.
     """
     text = f"{kind.value}: {_masked(title)}"
-    frames = [frame for frame in stack if not frame.inlined]
+    frames = list(dropwhile(lambda frame: frame.function in _REPORTING, (f for f in stack if not f.inlined)))
     if kind not in _FAULTS or not frames:
         return text
     places = [frame.function + (f"@{frame.file}" if frame.file else "") for frame in frames]
