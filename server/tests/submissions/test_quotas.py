@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.quotes import Quota, QuotaName, Quote
-from wqlab_contracts.enums import ArtifactKind, Outcome, Scope
+from wqlab_contracts.enums import Arm, ArtifactKind, JobState, Outcome, Scope, SubmissionState
 from wqlab_server.models import Apply, Artifact, ArtifactLink, Build, Run, RunAttempt, Submission, SubmissionBuild
 from wqlab_server.storage.db import clock, transaction
 
@@ -58,6 +58,28 @@ def test_unfinished_submissions_are_limited(live: Live, scene: Scene) -> None:
         scene.finish(first, Outcome.CANCELED)
         expect(submitter.post(f"{URL}/{first}/retry"), 201)
         refusal(submitter, f"{URL}/{first}/retry", json=None)
+
+
+def test_used_up_submissions_say_when_the_first_will_have_finished(live: Live, scene: Scene) -> None:
+    scene.devices()
+    set_quotas(live, quota_waiting=1)
+    past = scene.submission()
+    scene.builds(past)
+    scene.measured(past, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
+    scene.finish(past)
+    with live.client(Scope.SUBMIT) as submitter:
+        number = expect(submitter.post(URL, json=REQUEST), 201).json()["id"]
+        scene.builds(number)
+        with transaction(scene.sessions) as session:
+            session.get_one(Submission, number).state = SubmissionState.RUNNING
+            session.scalars(select(Run).where(Run.submission_id == number)).one().state = JobState.QUEUED
+        eta = expect(submitter.get(f"{URL}/{number}")).json()["eta"]["finish_at"]
+        quota = quotas_of(submitter)[QuotaName.SUBMISSIONS_WAITING]
+        assert quota.available_at is not None
+        assert abs(quota.available_at - datetime.fromisoformat(eta)) < timedelta(seconds=60)
+        problem, wait_s = refusal(submitter)
+        assert "available again at" in problem["detail"]
+        assert wait_s > 0
 
 
 def test_concurrent_submissions_do_not_exceed_the_quota(live: Live, scene: Scene) -> None:

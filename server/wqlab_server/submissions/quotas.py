@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, literal_column, or_, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.api.quotes import Quota, QuotaName
-from wqlab_contracts.enums import JobState, Scope
+from wqlab_contracts.enums import JobState, Scope, SubmissionState
 
 from ..estimates import timings
 from ..http.auth import Principal
@@ -21,12 +21,15 @@ from ..http.problems import ApiProblem
 from ..models import Apply, Artifact, ArtifactLink, Build, Run, RunAttempt, Submission, SubmissionBuild
 from ..settings import Settings
 from ..storage.db import clock
+from ..views.load import submission_rows
 
 WINDOW = timedelta(days=1)
 UNMEASURED_BOOT_S = 60.0
 """Time counted for each remaining boot of a run whose plan was never measured on its device type."""
 WAIT_UNKNOWN = timedelta(minutes=10)
 """Time after which to try again if it is not known when something is left."""
+_OLDEST = 3
+"""Unfinished submissions whose end is estimated for a used-up quota of submissions."""
 _TEXTS = {
     QuotaName.SUBMISSIONS_WAITING: "unfinished submissions",
     QuotaName.DEVICE_MINUTES: "minutes of device time in 24 hours",
@@ -63,7 +66,8 @@ def quotas(session: Session, settings: Settings, owner: str) -> list[Quota]:
         if not limit:
             continue
         if name is QuotaName.SUBMISSIONS_WAITING:
-            found.append(_quota(name, limit, float(_unfinished(session, owner))))
+            count = _unfinished(session, owner)
+            found.append(_quota(name, limit, count, None if count < limit else _first_finish(session, owner)))
             continue
         past, planned = _uses(session, name, owner, now)
         used = planned + sum(_within(use, now) for use in past)
@@ -117,6 +121,19 @@ def _unfinished(session: Session, owner: str) -> int:
     finished: ColumnElement[str] = literal_column("'finished'")
     query = select(func.count()).where(Submission.owner == owner, Submission.state != finished)
     return session.scalar(query) or 0
+
+
+def _first_finish(session: Session, owner: str) -> datetime | None:
+    """Return the estimated time at which the first of the submitter's oldest submissions finishes; None if unknown."""
+    oldest = (
+        select(Submission)
+        .where(Submission.owner == owner, Submission.state != SubmissionState.FINISHED)
+        .order_by(Submission.id)
+        .limit(_OLDEST)
+        .options(defer(Submission.request))
+    )
+    ends = [submission_rows(session, row, environments=False).eta.finish_at for row in session.scalars(oldest)]
+    return min((end for end in ends if end is not None), default=None)
 
 
 def _uses(session: Session, name: QuotaName, owner: str, now: datetime) -> tuple[list[_Use], float]:
