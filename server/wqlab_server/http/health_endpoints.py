@@ -28,7 +28,7 @@ from ..storage.db import SessionFactory
 from .auth import identify
 from .deps import AppSettings, Data, Store
 from .limits import slow_responses
-from .problems import ApiProblem
+from .problems import ApiProblem, documented
 
 router = APIRouter(tags=["health"])
 
@@ -72,7 +72,11 @@ async def healthz() -> Health:
     return Health(status="ok")
 
 
-@router.get("/readyz", response_model=Readiness, responses={503: {"model": Readiness, "description": "Not ready"}})
+@router.get(
+    "/readyz",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "Not ready"}, **documented(401, 429)},
+)
 def readyz(request: Request, settings: AppSettings, data: Data, store: Store, _: LocalOrKnown) -> Response:
     """Report whether the process can serve requests: database reachable and migrated, broker and artifact store
     reachable, data folder loaded. From another machine it needs a token."""
@@ -89,7 +93,7 @@ def readyz(request: Request, settings: AppSettings, data: Data, store: Store, _:
     return JSONResponse(body, status.HTTP_200_OK if ready else status.HTTP_503_SERVICE_UNAVAILABLE)
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", response_class=PlainTextResponse, responses=documented(401, 429, 503))
 def metrics(request: Request, _: LocalOrKnown) -> Response:
     """Metrics in the Prometheus exposition format. From another machine it needs a token."""
     with slow_responses(request).scrapes.use(request):

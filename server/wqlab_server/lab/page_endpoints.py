@@ -99,7 +99,7 @@ def start_device_check(name: Name, session: Db, who: Maintainer) -> DeviceCheck:
     return checks.read(session, name, checks.request(session, name, who.owner).id)
 
 
-@router.get("/devices/{name}/checks/{check_id}", responses=documented(404))
+@router.get("/devices/{name}/checks/{check_id}", responses=documented(404, 503))
 async def get_device_check(
     *,
     name: Name,

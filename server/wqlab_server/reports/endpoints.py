@@ -32,7 +32,7 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
 }
 
 
-@router.get("/{submission_id}/report", response_model=Report, responses=_DOCUMENTED)
+@router.get("/{submission_id}/report", response_model=Report, responses={**_DOCUMENTED, **documented(503)})
 def get_report(
     *,
     submission_id: Id,

@@ -67,7 +67,7 @@ def get_run_artifact(
     return send(store, queries.artifact_by_hash(session, run, sha256), run.files_deleted_at)
 
 
-@router.get("/{run_id}/console", response_class=StreamingResponse, responses=_CONSOLE)
+@router.get("/{run_id}/console", response_class=StreamingResponse, responses={**_CONSOLE, **documented(503)})
 def get_run_console(
     *,
     run_id: Id,
@@ -127,7 +127,7 @@ def get_cell_values(
     return values.cell_values(session, queries.get(session, run_id), scenario, metric, setting)
 
 
-@router.get("/{run_id}/samples", response_model=list[SampleRow], responses=_SAMPLES)
+@router.get("/{run_id}/samples", response_model=list[SampleRow], responses={**_SAMPLES, **documented(503)})
 def get_samples_of(
     *,
     run_id: Id,

@@ -39,7 +39,7 @@ async def inspect_series(body: MboxSeries, request: Request, _: Reader) -> Serie
             raise ApiProblem(422, str(error)) from error
 
 
-@router.get("/git/branches")
+@router.get("/git/branches", responses=documented(503))
 async def list_git_branches(
     *,
     request: Request,

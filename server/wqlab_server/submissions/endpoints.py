@@ -208,7 +208,7 @@ def unpin_submission(submission_id: Id, session: Db, principal: Submitter) -> Su
     return _view(session, service.unpin(session, submission_id))
 
 
-@router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404)})
+@router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404, 503)})
 def stream_submission_events(
     *,
     submission_id: Id,
