@@ -10,6 +10,7 @@ for folder in comparison/tests contracts/tests server/tests worker/tests client/
     # The server's tests are a package; the others import their helpers as top-level modules.
     path=$folder
     [ "$folder" != server/tests ] || path=
+    [ "$folder" != benchmarks ] || path=$folder:comparison/tests
     # shellcheck disable=SC2086  # a list of files
     MYPYPATH="$path" mypy --config-file lab/mypy-tests.ini \
         --cache-dir "$WQLAB_CACHE/mypy-tests" $files || status=1

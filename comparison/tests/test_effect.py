@@ -1,60 +1,88 @@
-"""Effect estimate and its confidence interval."""
-
-from itertools import combinations_with_replacement
-from statistics import median
+"""Effect estimate and its confidence interval, the inversion of the test."""
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wqlab_comparison import effect, significance
 from wqlab_contracts.enums import Scale
 
 numbers = st.floats(-1e6, 1e6).map(lambda x: round(x, 3))
+whole = st.integers(-4, 4).map(float)
 
 
 def array(*values):
     return np.array(values, float)
 
 
-@given(st.lists(numbers, min_size=1, max_size=12))
-def test_estimate_is_the_median_of_the_walsh_averages(values):
-    walsh = [(a + b) / 2 for a, b in combinations_with_replacement(values, 2)]
-    assert effect.hodges_lehmann(array(*values)) == pytest.approx(median(walsh), abs=1e-6)
+def interval(d, level=0.95):
+    return effect.interval(d, effect.estimate(d), level)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "inward"),
-    [(5, 0), (6, 1), (7, 3), (8, 4), (9, 6), (10, 9), (12, 14), (15, 26), (20, 53), (25, 90)],
-)
-def test_interval_ranks_agree_with_the_signed_rank_table(pairs, inward):
-    """Two-sided .05 critical values of the signed-rank statistic (Hollander, Wolfe, Chicken, table A.4), plus one."""
-    assert effect._count_in(pairs, 0.95) == inward
+def test_estimate_of_differences_without_outliers_is_their_mean():
+    assert effect.estimate(array(-1, 0, 1, 2, 3, 4, 5, 6)) == pytest.approx(2.5)
+    assert effect.estimate(array(7)) == 7
+
+
+def test_one_outlier_moves_the_estimate_by_its_limit():
+    # d - 1.4 = .4, .4, ... (nine times) and 98.6, which counts as 2.5 times the median size: 9 x .4 = 3.6 > 1.0
+    d = array(*[1.0, 1.2, 0.8, 1.1, 0.9, 1.3, 0.7, 1.0, 1.0], 100)
+    assert effect.estimate(d) == pytest.approx(1.0, abs=0.1)
+
+
+@given(st.lists(st.one_of(numbers, whole), min_size=6, max_size=16))
+@example([0.0] * 5 + [5.0, 6.0])
+@example([-1.0] + [1.0] * 9)
+@example([1.0] * 6)
+def test_interval_excludes_zero_exactly_if_p_is_at_most_05(values):
+    d = array(*values)
+    low, high = interval(d)
+    middle = effect.estimate(d)
+    assert low <= middle <= high
+    if significance.has_spread(d):
+        assert (low > 0 or high < 0) == (significance.sign_flip(d) <= 0.05)
+    assert interval(-d) == pytest.approx((-high, -low), abs=1e-9 + 1e-9 * max(abs(low), abs(high)))
+
+
+@given(st.lists(numbers, min_size=6, max_size=12, unique=True))
+def test_ends_of_the_interval_are_where_the_test_begins_to_reject(values):
+    d = array(*values)
+    low, high = interval(d)
+    span = float(d.max() - d.min())
+    assert significance.sign_flip(d - low) > 0.05
+    assert significance.sign_flip(d - high) > 0.05
+    assert significance.sign_flip(d - (d.min() - 1e-3 * span)) <= 0.05
 
 
 def test_interval_of_six_pairs_is_their_range():
-    assert effect.interval(array(3, 1, 2, 6, 5, 4)) == (1, 6)
-    assert effect.interval(array(1, 2, 3, 4, 5)) is None
+    assert interval(array(3, 1, 2, 6, 5, 4)) == (1, 6)
+    assert interval(array(1, 2, 3, 4, 5)) is None
 
 
-def test_interval_of_a_worked_example():
-    #  -1   0   1   2   3   4   5   6     eight differences, evenly spread: the middle is 2.5,
-    #            [       .       ]        and the fourth of 36 averages from each end is 0 and 5
-    assert effect.interval(array(-1, 0, 1, 2, 3, 4, 5, 6)) == (0, 5)
-    assert effect.hodges_lehmann(array(-1, 0, 1, 2, 3, 4, 5, 6)) == 2.5
+@pytest.mark.parametrize("blocks", [6, 8, 10, 16, 24])
+def test_interval_covers_the_effect_in_95_percent(blocks):
+    rng = np.random.default_rng(blocks)
+    intervals = [interval(rng.standard_t(3, blocks) + 1) for _ in range(600)]
+    assert np.mean([low <= 1 <= high for low, high in intervals]) == pytest.approx(0.955, abs=0.025)
 
 
-def test_bisection_agrees_with_the_full_list_of_averages():
-    x = np.sort(np.random.default_rng(3).normal(5, 2, 300))
-    for rank in (1, 2, 1000, 22_575, 45_150):
-        assert effect._walsh_by_bisection(x, rank) == pytest.approx(effect._walsh(x, [rank])[0], rel=1e-9)
+@given(st.lists(numbers, min_size=6, max_size=12), st.floats(0.1, 1e6))
+def test_effect_is_within_bounds_if_its_90_percent_interval_is(values, bound):
+    d = array(*values)
+    low, high = interval(d, 0.90)
+    clear = 1e-3 * float(d.max() - d.min()) + 1e-9
+    if effect.is_within(d, -bound, bound):
+        assert -bound - clear <= low
+        assert high <= bound + clear
+    elif significance.has_spread(d):
+        assert low <= -bound + clear or high >= bound - clear
 
 
-def test_interval_and_sign_flip_handle_200000_pairs():
+def test_interval_handles_200000_pairs():
     x = np.random.default_rng(4).normal(1, 1, 200_000)
-    low, high = effect.interval(x)
-    assert low < effect.hodges_lehmann(x) < high
+    low, high = interval(x)
+    assert low < effect.estimate(x) < high
     assert low == pytest.approx(1, abs=0.02)
     assert significance.sign_flip(x) < 1e-9
 

@@ -1,33 +1,58 @@
 """Sample sizes and smallest detectable effects."""
 
+import numpy as np
 import pytest
+from literal_samples import with_moments
+from noise_shapes import differences, is_claimed
 
 from wqlab_comparison import significance
 from wqlab_comparison.power import blocks_that_decide, smallest_effect
 
+SHAPE = (-7, -5, -3, -1, 1, 3, 5, 7)
+
+
+def deciding(mean: float, deviation: float, delta: float) -> int | None:
+    d = np.array(with_moments(mean, deviation, SHAPE))
+    return blocks_that_decide(d, (-delta, delta), significance.ALPHA)
+
 
 def test_blocks_that_decide_agree_with_the_sample_size_formula():
     # One sd per block against a threshold of one: equivalence at no effect takes (1.73 + .86)^2, about 10 blocks.
-    assert blocks_that_decide(6, 0.0, 1.0, (-1.0, 1.0), 0.05) in range(8, 13)
+    assert deciding(0.0, 1.0, 1.0) in range(9, 13)
     # An effect of one sd: (2.26 + .88)^2, about 10.
-    assert blocks_that_decide(6, 1.0, 1.0, (-1.0, 1.0), 0.05) in range(8, 13)
+    assert deciding(1.0, 1.0, 1.0) in range(9, 13)
     # A hundred blocks do not see a hundredth of a sd.
-    assert blocks_that_decide(6, 0.01, 1.0, (-0.01, 0.01), 0.05) is None
-    assert blocks_that_decide(2, 10.0, 0.1, (-1.0, 1.0), 0.05) == 6
+    assert deciding(0.01, 1.0, 0.01) is None
+    assert deciding(10.0, 0.1, 1.0) == 9
+    assert blocks_that_decide(np.array([9.9, 10.1]), (-1.0, 1.0), significance.ALPHA) == 6
+
+
+def test_one_slow_boot_does_not_make_a_decision_impossible():
+    d = np.append(with_moments(1.0, 0.8, SHAPE), -15.0)
+    assert d.mean() < 0
+    assert blocks_that_decide(d, (-0.1, 0.1), significance.ALPHA) is not None
 
 
 @pytest.mark.parametrize("blocks", [6, 8, 20, 90])
 def test_smallest_effect_is_the_inverse_of_blocks_that_decide(blocks: int) -> None:
-    """The two formulas are inverse: a slightly larger effect needs no more blocks, a slightly smaller one does."""
-    smallest = smallest_effect(blocks, 0.01, significance.ALPHA)
+    """The two formulas are inverse: with differences like these, fewer blocks do not decide."""
+    noise = 0.01 * np.random.default_rng(blocks).normal(size=400)
+    both = np.concatenate([noise, -noise])
+    smallest = smallest_effect(blocks, noise, significance.ALPHA)
     assert smallest is not None
-
-    def deciding(mean: float) -> int | None:
-        return blocks_that_decide(blocks - 1, mean, 0.01, (-1.0, mean), significance.ALPHA)  # never equivalent
-
-    assert deciding(smallest * 1.001) == blocks
-    assert (deciding(smallest * 0.999) or 101) > blocks
+    few = np.random.default_rng(1).permutation(both)[: blocks - 1]
+    assert blocks_that_decide(few + 10 * smallest, (-1e-9, 1e-9), significance.ALPHA) == blocks
 
 
 def test_too_few_blocks_have_no_detectable_effect() -> None:
-    assert smallest_effect(5, 0.01, significance.ALPHA) is None
+    assert smallest_effect(5, np.array([0.01, -0.01]), significance.ALPHA) is None
+
+
+@pytest.mark.parametrize("shape", ["normal", "t3", "sticky modes", "outliers"])
+@pytest.mark.parametrize("blocks", [6, 10, 16])
+def test_smallest_effect_is_found_in_about_four_cases_of_five(shape: str, blocks: int) -> None:
+    rng = np.random.default_rng(blocks)
+    effect = smallest_effect(blocks, differences(shape, rng, 20, 20).ravel(), significance.ALPHA)
+    assert effect is not None
+    found = [is_claimed(d) for d in differences(shape, rng, 400, blocks, effect)]
+    assert 0.6 <= np.mean(found) <= 0.9

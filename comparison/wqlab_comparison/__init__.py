@@ -9,6 +9,7 @@ from .boots import boot_values
 from .compare import TargetFacts, compare
 from .csvfile import CsvError, read_csv, write_csv
 from .curves import curves
+from .effect import estimate as estimate_effect
 from .power import LEAST_BLOCKS, smallest_effect
 from .samples import Samples, SamplesError
 from .significance import ALPHA
@@ -27,6 +28,7 @@ __all__ = [
     "compare",
     "conclude",
     "curves",
+    "estimate_effect",
     "read_csv",
     "smallest_effect",
     "summarise",

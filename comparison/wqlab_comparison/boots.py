@@ -77,6 +77,8 @@ class Pairs:
     candidate: list[float] = field(default_factory=list)
     lost: Lost = field(default_factory=Lost)
     """Pairs left out because one side is missing."""
+    devices: list[str] = field(default_factory=list)
+    """Device of each pair."""
 
 
 def boot_table(samples: Samples) -> BootTable:
@@ -111,12 +113,13 @@ def block_pairs(boots: dict[Boot, float]) -> Pairs:
     blocks: dict[tuple[str, int], dict[Arm, float]] = defaultdict(dict)
     for boot, value in boots.items():
         blocks[boot.device, boot.block][boot.arm] = value
-    whole = [blocks[key] for key in sorted(blocks) if len(blocks[key]) == 2]
+    keys = [key for key in sorted(blocks) if len(blocks[key]) == 2]
     lost = Lost(
         sum(Arm.BASELINE not in block for block in blocks.values()),
         sum(Arm.CANDIDATE not in block for block in blocks.values()),
     )
-    return Pairs([block[Arm.BASELINE] for block in whole], [block[Arm.CANDIDATE] for block in whole], lost)
+    reference, candidate = ([blocks[key][arm] for key in keys] for arm in (Arm.BASELINE, Arm.CANDIDATE))
+    return Pairs(reference, candidate, lost, [device for device, _ in keys])
 
 
 def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], arm: Arm) -> Pairs:
@@ -125,7 +128,9 @@ def setting_pairs(reference: dict[Boot, float], candidate: dict[Boot, float], ar
     both = [boot for boot in boots if boot in reference and boot in candidate]
     lost = Lost(sum(boot not in reference for boot in boots), sum(boot not in candidate for boot in boots))
     # A setting that was never measured has no lost pairs.
-    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost if both else Lost())
+    lost = lost if both else Lost()
+    devices = [boot.device for boot in both]
+    return Pairs([reference[boot] for boot in both], [candidate[boot] for boot in both], lost, devices)
 
 
 def boot_values(samples: Samples) -> list[BootValue]:

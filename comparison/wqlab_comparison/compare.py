@@ -20,6 +20,7 @@ from .boots import Boot, BootTable, Cell, Lost, MetricFacts, Pairs, block_pairs,
 from .judge import Decision, Measured, decide, measure, summarise_arm, without_deviation
 from .power import LEAST_BLOCKS
 from .samples import Samples
+from .significance import Adjusted
 from .survivors import withhold_verdict
 
 BASELINE = "baseline"
@@ -84,8 +85,8 @@ def compare(
     measured = [measure(question.cell.metric, question.facts, question.pairs) for question in questions]
     adjusted = _adjust(questions, measured)
     return [
-        _comparison(question, figures, p, size, known.get((question.cell.plan, question.cell.device_type)))
-        for question, figures, (p, size) in zip(questions, measured, adjusted, strict=True)
+        _comparison(question, figures, family, known.get((question.cell.plan, question.cell.device_type)))
+        for question, figures, family in zip(questions, measured, adjusted, strict=True)
     ]
 
 
@@ -164,8 +165,8 @@ def _rank(name: str, order: list[str]) -> tuple[int, str]:
 # --- families ---------------------------------------------------------------------------------------------------
 
 
-def _adjust(questions: Sequence[_Question], measured: Sequence[Measured]) -> list[tuple[float | None, int]]:
-    """Return adjusted p and family size of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
+def _adjust(questions: Sequence[_Question], measured: Sequence[Measured]) -> list[Adjusted]:
+    """Return the adjusted p of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
 
     A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
     on one kernel), over all plans, topologies, scenarios and settings of the submission. Exact counts have no p and
@@ -175,22 +176,19 @@ def _adjust(questions: Sequence[_Question], measured: Sequence[Measured]) -> lis
     for index, (question, figures) in enumerate(zip(questions, measured, strict=True)):
         if figures.p is not None and question.facts.role is not Role.EXPLANATORY:
             families[question.question, question.kernel, question.facts.role].append(index)
-    adjusted: list[tuple[float | None, int]] = [(None, 1)] * len(questions)
+    adjusted = [Adjusted()] * len(questions)
     for (_, _, role), members in families.items():
-        ps = [p for index in members if (p := measured[index].p) is not None]
-        primary = role is Role.PRIMARY
-        method = significance.holm if primary else significance.benjamini_hochberg
-        for index, p in zip(members, method(ps), strict=True):
-            adjusted[index] = (p, len(members) if primary else 1)
+        method = significance.holm if role is Role.PRIMARY else significance.benjamini_hochberg
+        differences = [d for index in members if (d := measured[index].differences) is not None]
+        for index, found in zip(members, significance.adjust(differences, method), strict=True):
+            adjusted[index] = found
     return adjusted
 
 
 # --- comparisons --------------------------------------------------------------------------------------------------
 
 
-def _comparison(
-    question: _Question, figures: Measured, p_adjusted: float | None, family: int, target: TargetFacts | None
-) -> Comparison:
+def _comparison(question: _Question, figures: Measured, adjusted: Adjusted, target: TargetFacts | None) -> Comparison:
     cell, facts = question.cell, question.facts
     explanatory = facts.role is Role.EXPLANATORY
     reference, candidate = figures.reference, figures.candidate
@@ -203,7 +201,7 @@ def _comparison(
             )
         decision = _unmeasured(question, target)
     else:
-        decision = decide(facts, figures, p_adjusted, family)
+        decision = decide(facts, figures, adjusted.p_adjusted, adjusted.family if facts.role is Role.PRIMARY else 1)
         other = CANDIDATE if question.question is Question.KERNEL else cell.setting
         decision = withhold_verdict(decision, _lost(question, target), question.question, question.reference, other)
     if explanatory and decision.verdict not in {Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}:
@@ -228,8 +226,9 @@ def _comparison(
         effect=figures.effect,
         ci95=figures.ci95,
         p=None if explanatory else figures.p,
-        p_adjusted=None if explanatory else p_adjusted,
-        p_signflip=None if explanatory else figures.p_signflip,
+        p_adjusted=None if explanatory else adjusted.p_adjusted,
+        p_student=None if explanatory else adjusted.p_student,
+        p_signflip=None if explanatory else figures.p,
         delta=None if facts.evidence is Evidence.NONE or explanatory or figures.n == 0 else figures.delta,
         exact=figures.counts is not None,
         verdict=decision.verdict,

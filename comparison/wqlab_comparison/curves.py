@@ -125,7 +125,8 @@ def _differences(
             continue
         d = effect.differences(np.array([one[b] for b in both]), np.array([other[b] for b in both]), scale)
         if d is not None:
-            estimate, interval = effect.estimate(d)
+            estimate = effect.estimate(d)
+            interval = effect.interval(d, estimate)
             low, high = interval or (0.0, 0.0)
             yield _Difference(x, estimate, int(low > 0) - int(high < 0))
 

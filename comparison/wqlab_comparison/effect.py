@@ -1,28 +1,26 @@
-"""Estimate a paired effect: the Hodges-Lehmann estimate and its distribution-free interval.
+"""Estimate a paired effect and its interval by inverting the test of `significance.sign_flip`.
 
-Source: M. Hollander, D. A. Wolfe, E. Chicken, Nonparametric Statistical Methods, 3rd ed. (2014), sections 3.2 and 3.3
-(estimate: J. L. Hodges, E. L. Lehmann 1963; interval: J. W. Tukey 1949): the Walsh averages (d_i + d_j)/2, i <= j, of
-the n paired differences; their median is the estimate, and counting K in from both ends, K from the exact
-null distribution of the Wilcoxon signed-rank statistic, gives the interval.
+For an assumed effect t the test of the differences d - t has a p value. The estimate is the t at which the clipped
+d - t sum to zero, so that p is 1 (an M-estimate with the scores of P. J. Huber 1964). The interval contains every t
+with p > 1 - level, so it contains zero if and only if the test finds no difference, and it is as exact as the test.
 """
 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from wqlab_contracts.enums import Scale
 
+from .significance import clip, sign_flip
+
 Floats = NDArray[np.float64]
 
-_ALL_WALSH = 400
-"""Up to this many pairs all Walsh averages are formed; beyond, the needed ones are found by bisection."""
-_EXACT_RANKS = 100
-"""Up to this many pairs the signed-rank distribution is exact; beyond, its normal approximation."""
+_ESTIMATE_STEPS = 50
+_INTERVAL_STEPS = 18
+"""Halvings of the step between an effect that is in the interval and one that is not."""
 
 
 def differences(reference: Floats, candidate: Floats, scale: Scale) -> Floats | None:
@@ -52,64 +50,70 @@ def bounds(delta: float, scale: Scale) -> tuple[float, float]:
     return (math.log1p(-delta / 100) if delta < 100 else -math.inf), math.log1p(delta / 100)
 
 
-def hodges_lehmann(d: Floats) -> float:
-    """Return the median of the Walsh averages. Needs at least one difference."""
-    return estimate(d)[0]
+def estimate(d: Floats) -> float:
+    """Return the effect at which the clipped differences from it sum to zero. Needs at least one difference.
 
-
-def interval(d: Floats, level: float = 0.95) -> tuple[float, float] | None:
-    """Return an interval of at least `level` confidence; None with too few pairs (under 6 for 95 %)."""
-    return estimate(d, level)[1]
-
-
-def estimate(d: Floats, level: float = 0.95) -> tuple[float, tuple[float, float] | None]:
-    """Return the Hodges-Lehmann estimate and interval, from one list of Walsh averages."""
-    count = len(d) * (len(d) + 1) // 2
-    inward = _count_in(len(d), level)
-    ranks = [(count + 1) // 2, count // 2 + 1, *([inward, count + 1 - inward] if inward else [])]
-    low, high, *ends = _walsh(d, ranks)
-    middle = low if low == high else low / 2 + high / 2
-    return middle, (ends[0], ends[1]) if ends else None
-
-
-def _walsh(d: Floats, ranks: list[int]) -> list[float]:
-    """Return the Walsh averages of these ranks, counted from 1."""
-    if len(d) <= _ALL_WALSH:
-        half = np.sort(d) / 2
-        averages = np.sort((half[:, None] + half)[_upper(len(d))])
-        return [float(averages[rank - 1]) for rank in ranks]
-    x = np.sort(d)
-    return [_walsh_by_bisection(x, rank) for rank in ranks]
-
-
-@lru_cache(maxsize=64)
-def _upper(n: int) -> NDArray[np.bool_]:
-    return np.triu(np.ones((n, n), np.bool_))
-
-
-def _walsh_by_bisection(x: Floats, rank: int) -> float:
-    """Return one Walsh average from sorted x in O(n log n) steps and O(n) memory, to one part in 2**48 of the range."""
-    low, high = float(x[0]), float(x[-1])
-    places = np.arange(len(x))
-    for _ in range(48):
+    It has the sign of the sum of the clipped differences, which the test uses.
+    """
+    low, high = float(d.min()), float(d.max())
+    total = _balance(d, 0.0)
+    if total == 0 or low == high:
+        return 0.0 if total == 0 else low
+    low, high = (max(low, 0.0), high) if total > 0 else (low, min(high, 0.0))
+    for _ in range(_ESTIMATE_STEPS):
         middle = low / 2 + high / 2
-        partners = np.searchsorted(x, 2 * middle - x, side="right")
-        at_most = int(np.maximum(partners - places, 0).sum())
-        low, high = (low, middle) if at_most >= rank else (middle, high)
-    return high
+        low, high = (middle, high) if _balance(d, middle) > 0 else (low, middle)
+    return low / 2 + high / 2
 
 
-@lru_cache(maxsize=1024)
-def _count_in(n: int, level: float) -> int:
-    """Return the largest K with P(T+ <= K - 1) <= (1 - level)/2 for the signed-rank statistic T+ of n pairs; 0 if
-    none."""
-    tail = (1 - level) / 2
-    if n > _EXACT_RANKS:
-        mean, variance = n * (n + 1) / 4, n * (n + 1) * (2 * n + 1) / 24
-        return math.floor(mean + float(ndtri(tail)) * math.sqrt(variance))
-    probability = np.zeros(n * (n + 1) // 2 + 1)
-    probability[0] = 1.0
-    for rank in range(1, n + 1):
-        probability[rank:] = probability[rank:] / 2 + probability[:-rank] / 2
-        probability[:rank] /= 2
-    return int(np.searchsorted(np.cumsum(probability), tail + 1e-12, side="right"))
+def interval(d: Floats, middle: float, level: float = 0.95) -> tuple[float, float] | None:
+    """Return an interval of at least `level` confidence around the estimate `middle`.
+
+    None with too few pairs: under 6 for 95 %.
+    """
+    if 2.0 ** (1 - len(d)) > _alpha(level):
+        return None
+    return _lower_end(d, middle, level), -_lower_end(-d, -middle, level)
+
+
+def is_within(d: Floats, low: float, high: float, level: float = 0.90) -> bool:
+    """Return True if the whole interval is between the bounds: the tests at both bounds reject (Schuirmann 1987)."""
+    sides = ((d, low), (-d, -high))
+    return all(math.isinf(end) or (_balance(x, end) > 0 and not _contains(x, end, level)) for x, end in sides)
+
+
+def _alpha(level: float) -> float:
+    return 1 - level + 1e-12
+
+
+def _contains(d: Floats, effect: float, level: float) -> bool:
+    """Return True if the interval of this level contains `effect`: the test does not reject it."""
+    return sign_flip(d - effect) > _alpha(level)
+
+
+def _balance(d: Floats, effect: float) -> float:
+    return float(clip(d - effect).sum())
+
+
+def _lower_end(d: Floats, middle: float, level: float) -> float:
+    """Return the lowest effect in the interval.
+
+    Zero is tried first, so that the interval agrees with the test of the differences themselves.
+    """
+    x = np.sort(d)
+    if x[0] == x[-1]:
+        return middle
+    outside, inside = float(x[0] - (x[-1] - x[0])), middle
+    if outside < 0.0 < inside:
+        outside, inside = (outside, 0.0) if _contains(x, 0.0, level) else (0.0, inside)
+    between = x[(x > outside) & (x < inside)]
+    while len(between):  # an end is often one of the differences
+        half = len(between) // 2
+        if _contains(x, float(between[half]), level):
+            inside, between = float(between[half]), between[:half]
+        else:
+            outside, between = float(between[half]), between[half + 1 :]
+    for _ in range(_INTERVAL_STEPS):
+        point = outside / 2 + inside / 2
+        outside, inside = (outside, point) if _contains(x, point, level) else (point, inside)
+    return inside

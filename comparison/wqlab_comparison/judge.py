@@ -17,6 +17,7 @@ from wqlab_contracts.units import effect_unit
 from . import effect, power, significance
 from .boots import MetricFacts, Pairs
 from .csvfile import SHARE_UNITS
+from .modes import find_modes
 from .words import amount, count, number, p_value
 
 EXACT_BLOCKS = 2
@@ -41,7 +42,7 @@ class Measured:
     """Percent for scale `ratio`, the metric's unit for `difference`."""
     ci95: tuple[float, float] | None = None
     p: float | None = None
-    p_signflip: float | None = None
+    """Of the exact test."""
     delta: float = 0.0
     undecidable: str = ""
     """Reason why no number of blocks permits a test of these values; empty otherwise."""
@@ -91,6 +92,7 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         size = _count_effect(*counts, facts.scale)
         any_difference = facts.delta is None and facts.evidence is Evidence.MECHANISM
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
+    reference, candidate = _with_modes(reference, candidate, pairs, _size(delta, facts.scale, reference.mean))
     d = effect.differences(a, b, facts.scale)
     if d is None:
         text = (
@@ -99,30 +101,47 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
             else f"the differences of {metric} are too large for a number"
         )
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
-    middle, ends = effect.estimate(d)
+    middle = effect.estimate(d)
     estimate = effect.to_display(middle, facts.scale)
     if not math.isfinite(estimate):
         text = f"the ratio of {metric} is too large for a number"
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
-    p = significance.paired_t(d)
-    flat = n >= EXACT_BLOCKS and p is None and bool((d != 0).any())
+    has_spread = significance.has_spread(d)
+    flat = n >= EXACT_BLOCKS and not has_spread and bool((d != 0).any())
+    ends = None if flat else effect.interval(d, middle)
     return Measured(
         n,
         reference,
         candidate,
         differences=d,
         effect=estimate,
-        ci95=None
-        if ends is None or flat
-        else (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
-        p=p,
-        p_signflip=None if flat or n < EXACT_BLOCKS else significance.sign_flip(d),
+        ci95=ends and (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
+        p=significance.sign_flip(d) if has_spread else None,
         delta=delta,
         undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
         "the same whole number in every boot of an arm"
         if flat and n >= power.LEAST_BLOCKS
         else "",
     )
+
+
+def _size(delta: float, scale: Scale, reference: float) -> float:
+    """Return delta in the unit of the values."""
+    return abs(reference) * delta / 100 if scale is Scale.RATIO else delta
+
+
+def _with_modes(
+    reference: ArmSummary, candidate: ArmSummary, pairs: Pairs, least: float
+) -> tuple[ArmSummary, ArmSummary]:
+    """Add the modes of the boots on the device with the most boots (of several, the first by name)."""
+    devices = pairs.devices
+    most = max(sorted(set(devices)), key=devices.count)
+    values = [
+        [value for value, device in zip(arm, devices, strict=True) if device == most]
+        for arm in (pairs.reference, pairs.candidate)
+    ]
+    found = find_modes(values[0], values[1], least)
+    return reference.model_copy(update={"modes": found[0]}), candidate.model_copy(update={"modes": found[1]})
 
 
 def without_deviation(arm: ArmSummary) -> ArmSummary:
@@ -144,22 +163,19 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
         return Decision(Verdict.INCONCLUSIVE, "no block was measured in both arms", power.LEAST_BLOCKS)
     if measured.n < power.LEAST_BLOCKS:
         return _decide_too_few_blocks(facts, measured, d)
-    if (
-        measured.p is None or measured.p_signflip is None
-    ):  # every boot the same in both arms: no difference was ever seen
+    if measured.p is None:  # no difference was ever seen
         return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} blocks")
     adjusted = measured.p if p_adjusted is None else p_adjusted
-    tested = f"p {p_value(adjusted)} adjusted, sign-flip {p_value(measured.p_signflip)}"
-    mean, deviation = significance.mean_and_deviation(d)
-    same_way = mean * measured.effect > 0
-    if same_way and adjusted <= significance.ALPHA and measured.p_signflip <= significance.ALPHA:
+    tested = f"p {p_value(measured.p)}"
+    if adjusted > measured.p:
+        tested += f", {p_value(adjusted)} adjusted"
+    if adjusted <= significance.ALPHA:
         return _decide_difference(facts, measured.effect, measured.delta, tested)
-    low, high = effect.bounds(measured.delta, facts.scale)
-    ends = significance.t_interval(d, 0.90)
+    bounds = effect.bounds(measured.delta, facts.scale)
     limit = _format_amount(measured.delta, facts)
-    if low < ends[0] and ends[1] < high:
-        return Decision(Verdict.EQUIVALENT, f"90 % interval of the mean within ±{limit}")
-    total = power.blocks_that_decide(measured.n, mean, deviation, (low, high), significance.ALPHA / family)
+    if effect.is_within(d, *bounds):
+        return Decision(Verdict.EQUIVALENT, f"90 % interval within ±{limit}")
+    total = power.blocks_that_decide(d, bounds, significance.ALPHA / family)
     if total is None:
         text = f"{tested}; at this spread {power.MOST_BLOCKS} blocks would not decide about {limit}"
         return Decision(Verdict.INCONCLUSIVE, text)
@@ -217,10 +233,9 @@ def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Flo
         text = "one block is not enough: one more block decides a constant count, otherwise"
         return Decision(Verdict.INCONCLUSIVE, f"{text} {more} more", more)
     text = f"n too small: {count(measured.n, 'block')}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
-    if measured.n >= EXACT_BLOCKS and measured.p is not None:
-        mean, deviation = significance.mean_and_deviation(d)
+    if measured.n >= EXACT_BLOCKS and significance.has_spread(d):
         limits = effect.bounds(measured.delta, facts.scale)
-        total = power.blocks_that_decide(measured.n, mean, deviation, limits, significance.ALPHA)
+        total = power.blocks_that_decide(d, limits, significance.ALPHA)
         if total is None:
             return Decision(Verdict.INCONCLUSIVE, f"{text}, and at this spread {power.MOST_BLOCKS} would not decide")
         more = total - measured.n

@@ -19,7 +19,8 @@ def reasons(comparisons: Sequence[Comparison]) -> list[str]:
 
     Example: `l3_share (LOW scope=cache,strict=0): improvement: p .0021 adjusted, ...`.
 
-    Secondary metrics that moved against a verdict come first, then the reasons in the order of the comparisons.
+    Secondary metrics that moved against a verdict come first, then boots that fall into two modes, then the reasons in
+    the order of the comparisons.
     Explanatory metrics and cells without evidence are left out.
     """
     judged = [cell for cell in comparisons if _is_judged(cell)]
@@ -29,7 +30,7 @@ def reasons(comparisons: Sequence[Comparison]) -> list[str]:
             reason = f"{words.VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
             cells_by_reason.setdefault((cell.question, reason), []).append(cell)
     both = len({question for question, _ in cells_by_reason}) > 1
-    sentences = _opposite_secondaries(comparisons)
+    sentences = [*_opposite_secondaries(comparisons), *_modes(comparisons)]
     for (question, reason), cells in cells_by_reason.items():
         candidates = [cell for cell in judged if cell.question is question]
         where = f"{_QUESTION[question]}, " if both else ""
@@ -57,6 +58,27 @@ def _opposite_secondaries(comparisons: Sequence[Comparison]) -> list[str]:
                         f"{primary.metric}{where}: {words.VERDICT[primary.verdict]}, "
                         f"but {other.metric} moved the other way: {words.effect(other)}{limit}"
                     )
+    return sentences
+
+
+def _modes(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return a sentence per cell whose boots fall into two modes; a reference setting is named once."""
+    sentences = []
+    named: set[tuple[str, str, str, Arm | None]] = set()
+    for cell in comparisons:
+        if cell.role is Role.EXPLANATORY:
+            continue
+        text = words.modes(cell)
+        if cell.question is Question.SETTING and cell.baseline and cell.baseline.modes:
+            key = (cell.scenario, cell.reference, cell.metric, cell.kernel)
+            if key in named:
+                hidden = {"baseline": cell.baseline.model_copy(update={"modes": None})}
+                text = words.modes(cell.model_copy(update=hidden))
+            named.add(key)
+        if text:
+            place = _format_place((cell.scenario, cell.setting if cell.question is Question.KERNEL else ""))
+            kernel = f" on the {cell.kernel} kernel" if cell.kernel is Arm.CANDIDATE else ""
+            sentences.append(f"{cell.metric}{f' ({place})' if place else ''}{kernel}: {text}")
     return sentences
 
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable
 
 from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
+from wqlab_contracts.enums import Direction, Evidence, Question, Scale, Verdict
 
 VERDICT = {
     Verdict.IMPROVEMENT: "improvement",
@@ -78,6 +78,22 @@ def figure(summary: ArmSummary, exact: bool) -> str:
     return number(summary.mean) if exact else spread(summary, decimals([summary]))
 
 
+def modes(comparison: Comparison) -> str:
+    """Describe the arms whose boots fall into two modes; empty if none does.
+
+    Example: `baseline boots fall into two modes, 3 near 850.00 MiB/s and 5 near 1000.00 MiB/s`.
+    """
+    kernels = comparison.question is Question.KERNEL
+    names = ("baseline", "candidate") if kernels else (comparison.reference, comparison.setting)
+    texts = []
+    for name, arm in zip(names, (comparison.baseline, comparison.candidate), strict=True):
+        if arm and arm.modes:
+            decimals = places(mode.mean for mode in arm.modes)
+            levels = [f"{mode.n} near {number(mode.mean, decimals)} {comparison.unit}".rstrip() for mode in arm.modes]
+            texts.append(f"{name} boots fall into two modes, {' and '.join(levels)}")
+    return "; ".join(texts)
+
+
 def effect(comparison: Comparison) -> str:
     """Format an effect with its unit: `+1.24 %`, `-12.5 points`; empty without an effect."""
     if comparison.effect is None:
@@ -124,16 +140,9 @@ def p_value(p: float) -> str:
 
 
 def tests(comparison: Comparison) -> str:
-    """Format the p values: `p .0031, adjusted .0062, sign-flip .0313`; empty if no test was made."""
-    parts = []
-    for name, p in (
-        ("p", comparison.p),
-        ("adjusted", comparison.p_adjusted),
-        ("sign-flip", comparison.p_signflip),
-    ):
-        if p is not None:
-            parts.append(f"{name} {p_value(p)}")
-    return ", ".join(parts)
+    """Format the p values: `p .0031, adjusted .0062`; empty if no test was made."""
+    figures = (("p", comparison.p), ("adjusted", comparison.p_adjusted))
+    return ", ".join(f"{name} {p_value(p)}" for name, p in figures if p is not None)
 
 
 def threshold(comparison: Comparison) -> str:

@@ -18,6 +18,14 @@ from .submissions import SubmissionView
 from .workqueues import WorkqueueCell
 
 
+class Mode(Message):
+    """One of two levels that the boots of a device fall into."""
+
+    mean: float
+    n: int
+    """Number of boots at this level."""
+
+
 class ArmSummary(Message):
     """Mean and deviation over boots; the value of a boot is the median of its repetitions."""
 
@@ -25,6 +33,9 @@ class ArmSummary(Message):
     stddev: float | None
     """null for a single boot."""
     n: int
+    modes: tuple[Mode, Mode] | None = None
+    """The two levels of the boots, the lower one first, if they fall into two modes; null if they have one. With
+    several devices: of the device with the most boots."""
 
 
 class Comparison(ComputedResource):
@@ -51,8 +62,15 @@ class Comparison(ComputedResource):
     """Percent for scale ratio, units for difference; null without evidence or enough data."""
     ci95: tuple[float, float] | None = None
     p: float | None = None
+    """Two-sided p of the exact sign-flip test on the clipped differences; at most .05 if `ci95` excludes zero, and only
+    then."""
     p_adjusted: float | None = None
+    """`p`, adjusted over the family of tests; the verdict depends on it."""
+    p_student: float | None = None
+    """P of Student's t or its approximation of `p`, without steps of 2/2**n: adjusted instead of `p` if the family has
+    several tests."""
     p_signflip: float | None = None
+    """Deprecated: the same as `p`. In older reports `p` is that of the t test."""
     delta: float | None = None
     exact: bool = False
     """True if all boots of each arm gave the same integer: the two integers are the result, without p values."""
@@ -76,8 +94,10 @@ class Comparison(ComputedResource):
         """Raise ValueError if a figure without evidence has more than a mean, so that no report can show more."""
         if self.evidence is not Evidence.NONE:
             return self
-        inferred = (self.effect, self.ci95, self.p, self.p_adjusted, self.p_signflip, self.delta, self.blocks_needed)
-        spreads = [arm.stddev for arm in (self.baseline, self.candidate) if arm is not None]
+        inferred = (self.effect, self.ci95, self.p, self.p_adjusted, self.p_student, self.p_signflip)
+        inferred = (*inferred, self.delta, self.blocks_needed)
+        arms = [arm for arm in (self.baseline, self.candidate) if arm is not None]
+        spreads = [each for arm in arms for each in (arm.stddev, arm.modes)]
         judged = self.verdict not in {None, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED, Verdict.FAILED}
         if self.exact or judged or any(figure is not None for figure in (*inferred, *spreads)):
             raise ValueError(

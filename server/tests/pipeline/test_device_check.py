@@ -88,11 +88,10 @@ def test_noise_step_reports_the_comparison_and_noise_floor(lab: LabUnderTest) ->
     assert step.outcome is StepOutcome.OK
     assert step.text.startswith("no difference seen: affinity high, share_l3: 40.2")
     assert "(n=5 each)" in step.text
-    # Differences .05, -.05, .05, -.05, .05 up to their sign: mean .01, sd .05477, Hodges-Lehmann 0; t .408 with 4
-    # degrees of freedom has p .70. Detectable with 6 blocks: (t(.975, 5) + t(.8, 5)) * .05477 / sqrt(6) = (2.571 +
-    # .920) * .02236 = .078.
-    assert "+0 points, p 0.7" in step.text
-    assert "noise floor 0.078 points with 6 blocks" in step.text
+    # Differences .05, -.05, .05, -.05, .05 up to their sign: mean .01 and -.01, sd .05477; t .408 with 4 degrees of
+    # freedom has p .70. With 6 blocks, all must have the same sign: in four cases of five at an effect of 1.79 sd.
+    assert "-0.01 points, p 0.7" in step.text
+    assert "noise floor 0.1 points with 6 blocks" in step.text
 
 
 def test_difference_between_equal_kernels_fails_the_check_only(lab: LabUnderTest) -> None:

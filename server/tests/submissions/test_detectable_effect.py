@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
-import random
 
+import numpy as np
 import pytest
+from scipy.special import ndtri
 
+from wqlab_comparison import ALPHA
+from wqlab_comparison.significance import sign_flip
 from wqlab_contracts.enums import Arm, Evidence
 from wqlab_contracts.specs import Metric, TestPlan
 from wqlab_server.submissions.detectable_effect import PastValue, estimate, primary_metric
@@ -48,18 +51,33 @@ def test_primary_metric_depends_on_emulation() -> None:
 
 
 def test_effect_is_detected_in_four_of_five_simulations() -> None:
-    """A simulated t test at this effect is significant in about four of five cases."""
-    from scipy.stats import ttest_1samp
-
-    deviation = 0.01
-    past = pairs(1, [deviation, -deviation] * 50)
+    """The test of the verdict finds this effect in about four of five cases."""
+    rng = np.random.default_rng(5)
+    past = pairs(1, list(0.01 * ndtri((np.arange(100) + 0.5) / 100)))
     percent = effect(past, blocks=8)
     assert percent is not None
-    true = math.log1p(percent / 100)
-    draw = random.Random(5)
-    spread = math.sqrt(100 / 99) * deviation
-    found = sum(ttest_1samp([draw.gauss(true, spread) for _ in range(8)], 0.0).pvalue <= 0.05 for _ in range(1000))
-    assert 740 <= found <= 860
+    found = [sign_flip(math.log1p(percent / 100) + rng.normal(0, 0.01, 8)) <= ALPHA for _ in range(1000)]
+    assert 740 <= sum(found) <= 860
+
+
+def test_slow_boots_of_the_past_hardly_raise_the_detectable_effect() -> None:
+    """One boot in 20 is 15 % slow: a quote from the standard deviation would be four times as large."""
+    noise = np.random.default_rng(6).normal(0, 0.01, 100)
+    slow = noise.copy()
+    slow[::20], slow[10::20] = -0.15, 0.15
+    quiet, with_slow = effect(pairs(1, list(noise)), blocks=16), effect(pairs(1, list(slow)), blocks=16)
+    assert quiet is not None
+    assert with_slow is not None
+    assert with_slow < 2.5 * quiet
+    assert np.std(slow) > 4 * np.std(noise)
+
+
+def test_too_many_slow_boots_have_no_detectable_effect() -> None:
+    noise = np.random.default_rng(7).normal(0, 0.01, 100)
+    noise[::4] = -0.15
+    found = estimate(PLAN, BW, emulated=False, series=True, blocks=6, past=pairs(1, list(noise)))
+    assert found.effect is None or found.effect > 10
+    assert found.effect is not None or "far from the others" in found.why
 
 
 def test_effects_of_past_runs_do_not_add_spread() -> None:

@@ -249,9 +249,11 @@ def _shows_difference(comparison: Comparison) -> bool:
     With five blocks only counts get a verdict, because no sign-flip test can reach significance; the t test alone
     decides here. A difference that is the same in every block has no noise to test against and counts as one.
     """
-    if comparison.verdict in _DIFFERENCE_VERDICTS or (comparison.p is not None and comparison.p <= ALPHA):
+    if comparison.verdict in _DIFFERENCE_VERDICTS or (
+        comparison.p_student is not None and comparison.p_student <= ALPHA
+    ):
         return True
-    return comparison.p is None and not comparison.exact and bool(comparison.effect)
+    return comparison.p_student is None and not comparison.exact and bool(comparison.effect)
 
 
 def _describe_means(comparison: Comparison) -> str:
@@ -260,7 +262,7 @@ def _describe_means(comparison: Comparison) -> str:
     means = f"{baseline.mean:.4g} and {candidate.mean:.4g} {comparison.unit} (n={baseline.n} each)"
     if comparison.exact or comparison.effect is None:
         return means
-    p = "" if comparison.p is None else f", p {comparison.p:.2g}"
+    p = "" if comparison.p_student is None else f", p {comparison.p_student:.2g}"
     return f"{means}, {comparison.effect:+.2g} {comparison.effect_unit}{p}"
 
 

@@ -7,7 +7,10 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from wqlab_comparison import ALPHA, LEAST_BLOCKS, smallest_effect
+import numpy as np
+from numpy.typing import NDArray
+
+from wqlab_comparison import ALPHA, LEAST_BLOCKS, estimate_effect, smallest_effect
 from wqlab_contracts.api.quotes import DetectableEffect
 from wqlab_contracts.enums import Arm, Evidence, Role, Scale
 from wqlab_contracts.specs import Metric, TestPlan
@@ -37,14 +40,14 @@ def estimate(
 ) -> DetectableEffect:
     """Estimate the smallest effect of `metric` that `blocks` blocks detect in about four cases of five.
 
-    With `series`, kernels are compared, otherwise settings. The largest spread of any scenario and setting is used.
+    With `series`, kernels are compared, otherwise settings. The scenario and setting with the largest effect is used.
     """
     differences = _differences(past, metric.scale, plan.reference_setting, series)
     measured = len({(value.run_id, value.block) for value in past})
     evidence = metric.evidence(emulated)
     exact = evidence is Evidence.MECHANISM and _is_exact(past)
-    deviation = _largest_deviation(differences)
-    effect = None if deviation is None or exact else smallest_effect(blocks, deviation, ALPHA)
+    noise = _noise(differences)
+    effect = None if not noise or exact else _largest_effect(blocks, noise)
     if effect is not None and metric.scale is Scale.RATIO:
         effect = math.expm1(effect) * 100
     return DetectableEffect(
@@ -57,11 +60,11 @@ def estimate(
         effect=effect,
         blocks_measured=measured,
         exact=exact,
-        why=_explanation(blocks, measured, deviation, exact),
+        why=_explanation(blocks, measured, bool(noise), effect, exact),
     )
 
 
-def _explanation(blocks: int, measured: int, deviation: float | None, exact: bool) -> str:
+def _explanation(blocks: int, measured: int, has_noise: bool, effect: float | None, exact: bool) -> str:
     """Return in words what the estimate is based on, or why there is none."""
     if exact:
         needed = "" if blocks >= _EXACT_BLOCKS else f"; {_EXACT_BLOCKS} blocks are needed"
@@ -74,8 +77,12 @@ def _explanation(blocks: int, measured: int, deviation: float | None, exact: boo
             f"with fewer than {LEAST_BLOCKS} blocks no test can distinguish a difference from noise, unless every boot "
             "of a kernel gives the same count"
         )
-    if deviation is None:
+    if not has_noise:
         return "the spread between blocks has not been measured in this lab yet"
+    if effect is None:
+        return (
+            f"too many of {measured} past blocks were far from the others: no effect is detected in four cases of five"
+        )
     return f"detected in about four cases of five, at the spread of {measured} past blocks"
 
 
@@ -108,18 +115,24 @@ def _difference(before: float, after: float, scale: Scale) -> float | None:
     return math.log(after / before) if before > 0 and after > 0 else None
 
 
-def _largest_deviation(differences: Mapping[tuple[int, str, str, str], list[float]]) -> float | None:
-    """Return the largest standard deviation of any scenario and setting, pooled over its runs.
+def _noise(differences: Mapping[tuple[int, str, str, str], list[float]]) -> list[NDArray[np.float64]]:
+    """Return the differences without their effect, pooled over runs, for each scenario and setting with two blocks.
 
-    Each run's mean is subtracted first, because each series has its own effect. None if no run has two blocks.
+    Each run's own effect is subtracted, because each series has another one, and the rest is enlarged by
+    sqrt(n / (n - 1)), because the effect was estimated from the same blocks.
     """
-    squares: dict[tuple[str, str, str], float] = defaultdict(float)
-    degrees: dict[tuple[str, str, str], int] = defaultdict(int)
-    for (_, *cell), values in differences.items():
-        mean = sum(values) / len(values)
-        squares[cell[0], cell[1], cell[2]] += sum((value - mean) ** 2 for value in values)
-        degrees[cell[0], cell[1], cell[2]] += len(values) - 1
-    return max((math.sqrt(squares[cell] / degrees[cell]) for cell in squares if degrees[cell]), default=None)
+    pooled: dict[tuple[str, str, str], list[NDArray[np.float64]]] = defaultdict(list)
+    for (_, scenario, setting, kernel), values in differences.items():
+        if len(values) > 1:
+            d = np.array(values)
+            pooled[scenario, setting, kernel].append((d - estimate_effect(d)) * math.sqrt(len(d) / (len(d) - 1)))
+    return [np.concatenate(runs) for runs in pooled.values()]
+
+
+def _largest_effect(blocks: int, noise: Sequence[NDArray[np.float64]]) -> float | None:
+    """Return the effect detected in every scenario and setting; None if there is none in one of them."""
+    effects = [smallest_effect(blocks, each, ALPHA) for each in noise]
+    return None if None in effects else max(effect for effect in effects if effect is not None)
 
 
 def _is_exact(past: Sequence[PastValue]) -> bool:

@@ -29,9 +29,10 @@ METHOD = (
     "n is the number of boots. Each boot gives one value, the median of its repetitions without warm-up repetitions; "
     "the section of each device says how many there were. Timed figures need a warm-up repetition; counts, the only "
     "evidence from an emulated device, need none. Baseline and candidate boot on one device in alternating, shuffled "
-    "blocks, each from the same golden system by kexec. A difference is significant if a paired t test (adjusted over "
-    "its family) and an exact sign-flip test both reach p <= .05; figures that are the same whole number in every boot "
-    "are counts and need no test."
+    "blocks, each from the same golden system by kexec. A difference is significant if an exact sign-flip test of the "
+    "blocks' differences, each limited to 2.5 times their median size, reaches p <= .05, adjusted over its family; "
+    "effect and 95 % interval are those of the same test. Figures that are the same whole number in every boot are "
+    "counts and need no test."
 )
 
 

@@ -1357,6 +1357,11 @@ export interface components {
         ArmSummary: {
             /** Mean */
             mean: number;
+            /** Modes */
+            modes: [
+                components["schemas"]["Mode"],
+                components["schemas"]["Mode"]
+            ] | null;
             /** N */
             n: number;
             /** Stddev */
@@ -1864,6 +1869,8 @@ export interface components {
             p_adjusted: number | null;
             /** P Signflip */
             p_signflip: number | null;
+            /** P Student */
+            p_student: number | null;
             /** Plan */
             plan: string;
             question: components["schemas"]["Question"];
@@ -2832,6 +2839,16 @@ export interface components {
             says: string[];
             /** Unit */
             unit: string;
+        };
+        /**
+         * Mode
+         * @description One of two levels that the boots of a device fall into.
+         */
+        Mode: {
+            /** Mean */
+            mean: number;
+            /** N */
+            n: number;
         };
         /**
          * Outcome

@@ -4,7 +4,7 @@ import { type ReactNode, useMemo } from "react";
 import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
-import { change, count, interval, pValue, withUnit } from "@/lib/numbers";
+import { change, count, interval, number, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -137,8 +137,17 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
   if (of.effect != null) items.push(["Change", `${change(of)} ${of.effect_unit}`]);
   if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
   if (of.delta) items.push(["Threshold", withUnit(Number(of.delta.toPrecision(3)), of.effect_unit)]);
+  if (of.p != null) items.push(["p", pValue(of.p)]);
   if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
-  if (of.p_signflip != null) items.push(["p, sign-flip", pValue(of.p_signflip)]);
+  for (const [name, arm] of [
+    [first, of.baseline],
+    [second, of.candidate],
+  ] as const)
+    if (arm?.modes)
+      items.push([
+        `Two modes, ${name}`,
+        arm.modes.map(mode => `${count(mode.n, "boot")} near ${number(mode.mean)} ${of.unit}`).join(", "),
+      ]);
   items.push([
     "n",
     `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} boots${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
