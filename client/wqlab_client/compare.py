@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from wqlab_comparison import Samples, SamplesError, compare, conclude, read_csv, tables
+from wqlab_comparison import CsvError, Samples, SamplesError, compare, conclude, read_csv, tables
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import ExitCode, Question, Role, Verdict
 
@@ -36,10 +36,11 @@ def compare_files(
     except OSError as error:
         print(f"wqlab: {error.filename}: {error.strerror or error}", file=err)
         return ExitCode.USAGE
+    except CsvError as error:  # names its file
+        print(f"wqlab: {error}", file=err)
+        return ExitCode.USAGE
     except SamplesError as error:
-        text = str(error)
-        names_file = any(text.startswith(str(path)) for path in paths)
-        print(f"wqlab: {text}" if names_file else f"wqlab: {names}: {text}", file=err)
+        print(f"wqlab: {names}: {error}", file=err)
         return ExitCode.USAGE
     except UnknownSetting as error:
         print(f"wqlab: no setting {str(error)!r} in {names}; settings: {', '.join(settings)}", file=err)

@@ -10,8 +10,10 @@ from literal_samples import paired, studied, target
 
 from wqlab_comparison import Samples, compare, conclude
 from wqlab_contracts.api.report import UnsupportedView
-from wqlab_contracts.enums import Arm, ErrorKind, Question, Role, Verdict
+from wqlab_contracts.enums import UNEXPECTED_CAUSES, Arm, ErrorKind, NotMeasuredCause, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
+
+LACKING = NotMeasuredCause.LACKING
 
 
 class TestSettings:
@@ -111,7 +113,12 @@ class TestPlannedCells:
 
     def test_every_planned_cell_has_a_result(self):
         lack = UnsupportedView(
-            scenario="HIGH", setting="scope=cache_shard", metric=None, arm=Arm.BASELINE, reason="Linux 6.12 lacks it"
+            scenario="HIGH",
+            setting="scope=cache_shard",
+            metric=None,
+            arm=Arm.BASELINE,
+            cause=LACKING,
+            reason="Linux 6.12 lacks it",
         )
         found = compare(self.samples(), [target(unsupported=[lack])])
         cells = {(c.scenario, c.setting, c.metric): c for c in found}
@@ -121,8 +128,10 @@ class TestPlannedCells:
         assert (unsupported.verdict, unsupported.reason) == (Verdict.UNSUPPORTED, "Linux 6.12 lacks it")
         assert unsupported.baseline.n == 2
         assert unsupported.candidate is None
+        assert unsupported.not_measured is LACKING
         missing = cells["LOW", "scope=cache", "l3_share"]
         assert (missing.verdict, missing.reason) == (Verdict.INCONCLUSIVE, "not measured")
+        assert missing.not_measured is NotMeasuredCause.NOT_RUN
         assert cells["HIGH", "scope=cache", "bandwidth"].verdict is Verdict.NO_EVIDENCE
         assert cells["HIGH", "scope=cache", "bandwidth"].role is Role.EXPLANATORY
 
@@ -132,9 +141,10 @@ class TestPlannedCells:
             setting="scope=cache",
             metric=None,
             arm=Arm.CANDIDATE,
-            reason="not measured: fio moved no data",
+            cause=NotMeasuredCause.NO_SAMPLES,
+            reason="fio moved no data",
         )
-        reason = "candidate kernel: not measured: fio moved no data"
+        reason = "candidate kernel: no samples: fio moved no data"
         facts = target(arms=[Arm.BASELINE, Arm.CANDIDATE], unsupported=[lack])
         share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
         both = paired([50.0] * 6, [50.0] * 6, setting="scope=cache", scenario="HIGH", **share)
@@ -148,11 +158,34 @@ class TestPlannedCells:
                 == (Question.KERNEL, "LOW", "scope=cache", "l3_share")
             ]
             assert (low.verdict, low.reason) == (verdict, reason)
+            assert low.not_measured is NotMeasuredCause.NO_SAMPLES
             primaries = [cell for cell in cells if cell.setting == "scope=cache"]
             assert (conclude(primaries).verdict is Verdict.EQUIVALENT) == (verdict is Verdict.UNSUPPORTED)
-        lacks = replace(facts, unsupported=[lack.model_copy(update={"reason": "no such scope"})])
+        lacks = replace(facts, unsupported=[lack.model_copy(update={"cause": LACKING, "reason": "no such scope"})])
         found = compare(Samples.concatenate([both, alone]), [lacks])
         assert "candidate kernel: no such scope" in {c.reason for c in found if c.verdict is Verdict.UNSUPPORTED}
+
+    @pytest.mark.parametrize("cause", NotMeasuredCause)
+    def test_cause_decides_the_verdict_whatever_the_words_are(self, cause):
+        """A figure of one side that is missing for no known reason is a difference, not a missing feature."""
+        lack = UnsupportedView(
+            scenario="HIGH",
+            setting="scope=cache",
+            metric=None,
+            arm=Arm.CANDIDATE,
+            cause=cause,
+            reason="not measured: x",
+        )
+        share = {"metric": "l3_share", "unit": "%", "scale": "difference", "evidence": "mechanism"}
+        alone = paired([50.0] * 6, [], setting="scope=cache", **share)
+        (found,) = [
+            each
+            for each in compare(alone, [target(arms=list(Arm), unsupported=[lack])])
+            if (each.question, each.scenario, each.setting, each.metric)
+            == (Question.KERNEL, "HIGH", "scope=cache", "l3_share")
+        ]
+        verdict = Verdict.INCONCLUSIVE if cause in UNEXPECTED_CAUSES else Verdict.UNSUPPORTED
+        assert (found.verdict, found.not_measured) == (verdict, cause)
 
     def test_unmeasured_cells_of_a_failed_run_are_failed(self):
         failure = Failure(kind=ErrorKind.KERNEL, summary="candidate panicked in both boots")
@@ -161,16 +194,26 @@ class TestPlannedCells:
         assert primaries
         assert {c.verdict for c in primaries} == {Verdict.FAILED}
         assert {c.reason for c in primaries} == {"kernel: candidate panicked in both boots"}
+        assert {c.not_measured for c in primaries} == {NotMeasuredCause.RUN_FAILED}
 
     def test_setting_missing_in_the_candidate_is_unsupported(self):
-        lack = UnsupportedView(scenario="*", setting="scope=cache", metric=None, arm=Arm.CANDIDATE, reason="gone")
+        lack = UnsupportedView(
+            scenario="*", setting="scope=cache", metric=None, arm=Arm.CANDIDATE, cause=LACKING, reason="gone"
+        )
         found = compare(None, [target(arms=list(Arm), settings=["scope=cache"], unsupported=[lack])])
         kernel = next(c for c in found if c.question == "kernel")
         assert (kernel.verdict, kernel.reason) == (Verdict.UNSUPPORTED, "candidate kernel: gone")
 
     def test_unsupported_study_has_the_reason_in_the_headline(self):
         lacks = [
-            UnsupportedView(scenario="*", setting=each, metric=None, arm=Arm.BASELINE, reason="Linux 6.1 has no scopes")
+            UnsupportedView(
+                scenario="*",
+                setting=each,
+                metric=None,
+                arm=Arm.BASELINE,
+                cause=LACKING,
+                reason="Linux 6.1 has no scopes",
+            )
             for each in ("scope=system", "scope=cache")
         ]
         found = compare(None, [target(settings=["scope=system", "scope=cache"], unsupported=lacks)])

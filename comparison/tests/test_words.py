@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 
 from wqlab_comparison import words
-from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import VERDICT_ORDER, Direction, Evidence, Question, Role, Scale, Verdict
+from wqlab_contracts.api.report import ArmSummary, Comparison, UnsupportedView
+from wqlab_contracts.enums import (
+    VERDICT_ORDER,
+    Arm,
+    Direction,
+    Evidence,
+    NotMeasuredCause,
+    Question,
+    Role,
+    Scale,
+    Verdict,
+)
 
 TABLE: dict[str, Any] = json.loads(
     (Path(__file__).parents[2] / "contracts/tests/golden/numbers.json").read_text(encoding="utf-8")
@@ -76,3 +86,18 @@ def test_verdict_signs_and_order() -> None:
     rows = [(verdict.value, words.SIGN[verdict]) for verdict in VERDICT_ORDER]
     assert rows == [(row["verdict"], row["sign"]) for row in TABLE["verdicts"]]
     assert set(VERDICT_ORDER) == set(Verdict) == set(words.VERDICT)
+
+
+def test_every_cause_of_a_missing_figure_has_a_label() -> None:
+    labels = {row["cause"]: row["text"] for row in TABLE["not_measured"]}
+    assert list(words.NOT_MEASURED) == list(NotMeasuredCause)
+    assert dict(words.NOT_MEASURED) == labels
+    entry = UnsupportedView(scenario="s", setting="", metric=None, arm=Arm.CANDIDATE, reason="fio moved no data")
+    for cause, text in (
+        (None, "fio moved no data"),
+        (NotMeasuredCause.LACKING, "fio moved no data"),
+        (NotMeasuredCause.NO_SAMPLES, "no samples: fio moved no data"),
+    ):
+        assert words.not_measured(entry.model_copy(update={"cause": cause})) == text
+    assert words.cause(comparison(not_measured=NotMeasuredCause.UNPAIRED)) == "not paired"
+    assert words.cause(comparison()) == ""

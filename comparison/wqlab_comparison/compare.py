@@ -11,8 +11,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wqlab_contracts.api.report import Comparison, UnsupportedView
-from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Question, Role, Verdict
-from wqlab_contracts.messages import NOT_MEASURED, Failure
+from wqlab_contracts.enums import (
+    UNEXPECTED_CAUSES,
+    Arm,
+    ErrorKind,
+    Evidence,
+    NotMeasuredCause,
+    Question,
+    Role,
+    Verdict,
+)
+from wqlab_contracts.messages import Failure
 from wqlab_contracts.specs import Metric, TestPlan
 
 from . import significance
@@ -22,6 +31,7 @@ from .power import LEAST_BLOCKS
 from .samples import Samples
 from .significance import Adjusted
 from .survivors import withhold_verdict
+from .words import not_measured
 
 BASELINE = "baseline"
 """`Comparison.reference` of the question about the kernel."""
@@ -206,7 +216,7 @@ def _comparison(question: _Question, figures: Measured, adjusted: Adjusted, targ
         decision = withhold_verdict(decision, _lost(question, target), question.question, question.reference, other)
     if explanatory and decision.verdict not in {Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED}:
         text = "" if figures.n else decision.reason
-        decision = Decision(None, text)
+        decision = Decision(None, text, not_measured=decision.not_measured)
     return Comparison(
         plan=cell.plan,
         device_type=cell.device_type,
@@ -233,6 +243,7 @@ def _comparison(question: _Question, figures: Measured, adjusted: Adjusted, targ
         exact=figures.counts is not None,
         verdict=decision.verdict,
         reason=decision.reason,
+        not_measured=decision.not_measured,
         blocks_needed=decision.blocks_needed,
         blocks_discarded=question.pairs.lost.pairs + (target.blocks_discarded if target else 0),
     )
@@ -256,14 +267,18 @@ def _unmeasured(question: _Question, target: TargetFacts | None) -> Decision:
         for entry in target.unsupported:
             if _is_affected(entry, question):
                 other = "" if entry.arm is question.kernel else f"{entry.arm} kernel: "
-                return Decision(_verdict_of_unsupported(entry, question), f"{other}{entry.reason}")
+                verdict = _verdict_of_unsupported(entry, question)
+                return Decision(verdict, f"{other}{not_measured(entry)}", not_measured=entry.cause)
         if target.failure and target.failure.kind is not ErrorKind.CANCELED:
-            return Decision(Verdict.FAILED, f"{target.failure.kind}: {target.failure.summary}")
+            text = f"{target.failure.kind}: {target.failure.summary}"
+            return Decision(Verdict.FAILED, text, not_measured=NotMeasuredCause.RUN_FAILED)
     if question.facts.evidence is Evidence.NONE:
-        return Decision(Verdict.NO_EVIDENCE, "not measured; on an emulated device it would be a value only")
-    lone = question.pairs.lost.pairs
-    text = f"not measured together in any block ({lone} unpaired)" if lone else "not measured"
-    return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS)
+        text = "not measured; on an emulated device it would be a value only"
+        return Decision(Verdict.NO_EVIDENCE, text, not_measured=NotMeasuredCause.NOT_RUN)
+    if lone := question.pairs.lost.pairs:
+        text = f"not measured together in any block ({lone} unpaired)"
+        return Decision(Verdict.INCONCLUSIVE, text, LEAST_BLOCKS, NotMeasuredCause.UNPAIRED)
+    return Decision(Verdict.INCONCLUSIVE, "not measured", LEAST_BLOCKS, NotMeasuredCause.NOT_RUN)
 
 
 def _verdict_of_unsupported(entry: UnsupportedView, question: _Question) -> Verdict:
@@ -272,7 +287,7 @@ def _verdict_of_unsupported(entry: UnsupportedView, question: _Question) -> Verd
     A workload that fails to measure on one side only is an unexplained difference, not a missing feature.
     """
     one_sided = question.unpaired.reference or question.unpaired.candidate
-    if one_sided and entry.reason.startswith(NOT_MEASURED) and question.facts.evidence is not Evidence.NONE:
+    if one_sided and entry.cause in UNEXPECTED_CAUSES and question.facts.evidence is not Evidence.NONE:
         return Verdict.INCONCLUSIVE
     return Verdict.UNSUPPORTED
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from wqlab_contracts.api.report import ArmSummary
-from wqlab_contracts.enums import Direction, Evidence, Scale, Verdict
+from wqlab_contracts.enums import Direction, Evidence, NotMeasuredCause, Scale, Verdict
 from wqlab_contracts.units import effect_unit
 
 from . import effect, power, significance
@@ -56,6 +56,8 @@ class Decision:
     reason: str
     blocks_needed: int | None = None
     """Blocks needed in addition to the measured ones; None if no number would decide, or none is needed."""
+    not_measured: NotMeasuredCause | None = None
+    """Cause, if a figure is missing."""
 
 
 def summarise_arm(values: list[float]) -> ArmSummary | None:

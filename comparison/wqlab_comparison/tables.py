@@ -290,7 +290,7 @@ def _figure(arm: ArmSummary | None, decimals: int, exact: bool) -> str:
 
 def _change(cell: Comparison) -> str:
     if cell.effect is None:
-        return NOTHING
+        return words.cause(cell) or NOTHING
     return words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import Direction, Evidence, Question, Scale, Verdict
+from wqlab_contracts.api.report import ArmSummary, Comparison, UnsupportedView
+from wqlab_contracts.enums import Direction, Evidence, NotMeasuredCause, Question, Scale, Verdict
 
 VERDICT = {
     Verdict.IMPROVEMENT: "improvement",
@@ -39,6 +39,17 @@ DIRECTION = {
     Direction.LOWER_IS_BETTER: "lower is better",
     Direction.NONE: "no direction is better",
 }
+NOT_MEASURED = {
+    NotMeasuredCause.LACKING: "not supported",
+    NotMeasuredCause.SETTING_NOT_USED: "setting not used",
+    NotMeasuredCause.NO_SAMPLES: "no samples",
+    NotMeasuredCause.EVENTS_LOST: "events lost",
+    NotMeasuredCause.UNRELIABLE: "unreliable data",
+    NotMeasuredCause.RUN_FAILED: "run failed",
+    NotMeasuredCause.UNPAIRED: "not paired",
+    NotMeasuredCause.NOT_RUN: "not run",
+}
+"""Label of each cause of a missing figure."""
 VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its clock is not hardware."
 
 
@@ -76,6 +87,18 @@ def spread(summary: ArmSummary, decimals: int) -> str:
 def figure(summary: ArmSummary, exact: bool) -> str:
     """Format one arm's figure outside a column. An exact count has no spread."""
     return number(summary.mean) if exact else spread(summary, decimals([summary]))
+
+
+def not_measured(entry: UnsupportedView) -> str:
+    """Describe why something was not measured: `no samples: fio moved no data`; the reason alone if it is lacking."""
+    if entry.cause is None or entry.cause is NotMeasuredCause.LACKING:
+        return entry.reason
+    return f"{NOT_MEASURED[entry.cause]}: {entry.reason}"
+
+
+def cause(comparison: Comparison) -> str:
+    """Return the label of the cause of a missing figure; empty if none is missing."""
+    return NOT_MEASURED[comparison.not_measured] if comparison.not_measured else ""
 
 
 def modes(comparison: Comparison) -> str:

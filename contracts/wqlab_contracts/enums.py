@@ -186,6 +186,32 @@ VERDICT_ORDER = (
 """Order in which verdicts are listed: most severe first."""
 
 
+class NotMeasuredCause(StrEnum):
+    """Cause of a missing figure."""
+
+    LACKING = "lacking"
+    """The kernel or device lacks the setting, event or program that the measurement needs."""
+    SETTING_NOT_USED = "setting_not_used"
+    """The kernel did not use the requested setting."""
+    NO_SAMPLES = "no_samples"
+    """The workload ended successfully and gave no data."""
+    EVENTS_LOST = "events_lost"
+    """The trace buffer lost events."""
+    UNRELIABLE = "unreliable"
+    """The data are too few or contradict each other."""
+    RUN_FAILED = "run_failed"
+    """The run failed before."""
+    UNPAIRED = "unpaired"
+    """No block, or no boot, has the figures of both sides."""
+    NOT_RUN = "not_run"
+    """It was not run, or nothing is known of it."""
+
+
+UNEXPECTED_CAUSES = frozenset({NotMeasuredCause.NO_SAMPLES, NotMeasuredCause.EVENTS_LOST, NotMeasuredCause.UNRELIABLE})
+"""Causes of a boot that gave no figure although kernel and device support the measurement. On one side only they are a
+difference that nothing explains, not a missing feature."""
+
+
 class TraceMode(StrEnum):
     """Kind of repetition that a metric is measured in. Tracing costs time, so timed metrics are untraced."""
 

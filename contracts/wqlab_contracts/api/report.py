@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, computed_field, model_validator
 
-from ..enums import Arm, Direction, Evidence, Outcome, Question, Role, Scale, Verdict
+from ..enums import Arm, Direction, Evidence, NotMeasuredCause, Outcome, Question, Role, Scale, Verdict
 from ..messages import Failure, MeasuredTopology, Message
 from ..specs import Reference, TestPlan, Topology
 from ..units import effect_unit
@@ -79,6 +79,8 @@ class Comparison(ComputedResource):
     without a better direction."""
     reason: str = ""
     """Reason of the verdict, as text."""
+    not_measured: NotMeasuredCause | None = None
+    """Cause, if a figure of at least one side is missing; `reason` describes it."""
     blocks_needed: int | None = None
     """Number of additional blocks that would probably decide; null if no number would."""
     blocks_discarded: int = 0
@@ -94,8 +96,8 @@ class Comparison(ComputedResource):
         """Raise ValueError if a figure without evidence has more than a mean, so that no report can show more."""
         if self.evidence is not Evidence.NONE:
             return self
-        inferred = (self.effect, self.ci95, self.p, self.p_adjusted, self.p_student, self.p_signflip)
-        inferred = (*inferred, self.delta, self.blocks_needed)
+        p_values = (self.p, self.p_adjusted, self.p_student, self.p_signflip)
+        inferred = (self.effect, self.ci95, *p_values, self.delta, self.blocks_needed)
         arms = [arm for arm in (self.baseline, self.candidate) if arm is not None]
         spreads = [each for arm in arms for each in (arm.stddev, arm.modes)]
         judged = self.verdict not in {None, Verdict.NO_EVIDENCE, Verdict.UNSUPPORTED, Verdict.FAILED}
@@ -125,13 +127,16 @@ class AttemptView(Message):
 
 
 class UnsupportedView(Message):
-    """A setting or metric that a kernel or device does not support."""
+    """A setting or metric that an arm's boots did not measure."""
 
     scenario: str
     setting: str
     metric: str | None
     arm: Arm
+    cause: NotMeasuredCause | None = None
+    """null in reports that are older than the field."""
     reason: str
+    """Description of the cause."""
 
 
 class EnvironmentDifference(Message):

@@ -22,7 +22,6 @@ from .claims import (
     RunEvents,
 )
 from .events import (
-    NOT_MEASURED,
     BlockDiscarded,
     BlockFinished,
     BootFinished,
@@ -44,7 +43,6 @@ from .submission import Event, GitSeries, MboxSeries, Series, Target, normalised
 
 __all__ = [
     "EXCERPT_LIMIT",
-    "NOT_MEASURED",
     "STACK_LIMIT",
     "ApplyClaim",
     "ApplyJob",

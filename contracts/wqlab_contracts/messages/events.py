@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from ..enums import Arm, DeviceStep, FindingKind, Outcome, StepOutcome
+from ..enums import Arm, DeviceStep, FindingKind, NotMeasuredCause, Outcome, StepOutcome
 from ..specs import LastLevel
 from .base import STACK_LIMIT, Failure, Message, StackFrame
 
@@ -95,12 +95,8 @@ class Samples(Message):
     """Facts that the device reported while measuring (crypto driver, workqueue attributes ...)."""
 
 
-NOT_MEASURED = "not measured: "
-"""Prefix of `Unsupported.reason` if a boot gave no samples, although kernel and device support the measurement."""
-
-
 class Unsupported(Message):
-    """A setting or metric that this kernel or device lacks, or without samples from the workload. Not a failure."""
+    """A setting or metric that a boot did not measure, with the cause. Not a failure."""
 
     type: Literal["unsupported"] = "unsupported"
     at: datetime
@@ -109,7 +105,9 @@ class Unsupported(Message):
     setting: str
     metric: str | None = None
     """None: the whole setting."""
+    cause: NotMeasuredCause
     reason: str
+    """Description of the cause."""
 
 
 class Finding(Message):

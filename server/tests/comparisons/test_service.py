@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import select, text
 
-from wqlab_contracts.enums import Arm, ErrorKind, Evidence, Outcome, Role, Verdict
+from wqlab_contracts.enums import Arm, ErrorKind, Evidence, NotMeasuredCause, Outcome, Role, Verdict
 from wqlab_contracts.messages import BootKey, RunResult, Unsupported
 from wqlab_server.comparisons import service
 from wqlab_server.models import Comparison, Run
@@ -98,6 +98,7 @@ def test_unsupported_setting_gets_the_verdict_unsupported(lab: LabUnderTest) -> 
                     boot=BootKey(block=boot[0], position=0, arm=boot[1], attempt=0),
                     scenario="high",
                     setting="scope=cpu",
+                    cause=NotMeasuredCause.LACKING,
                     reason="no such scope",
                 )
             )

@@ -15,7 +15,16 @@ from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.report import AttemptView, Environment, Report, TargetReport, UnsupportedView
 from wqlab_contracts.api.runs import FindingView
 from wqlab_contracts.api.submissions import ApplyView, Eta, SubmissionView, SubmittedRequest, SubmittedSeries
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import (
+    Arm,
+    ErrorKind,
+    FindingKind,
+    JobState,
+    NotMeasuredCause,
+    Outcome,
+    SubmissionState,
+    Verdict,
+)
 from wqlab_contracts.keys import describe_defect
 from wqlab_contracts.messages import (
     CheckpatchFinding,
@@ -497,6 +506,7 @@ def study() -> Report:
                 setting="scope=cache_shard,strict=0",
                 metric=None,
                 arm=Arm.BASELINE,
+                cause=NotMeasuredCause.LACKING,
                 reason="this kernel has no scope cache_shard (it read back cache)",
             )
             for scenario in ("HIGH", "LOW")

@@ -22,6 +22,7 @@ from wqlab_contracts.enums import (
     Evidence,
     FindingKind,
     JobState,
+    NotMeasuredCause,
     Outcome,
     Question,
     Role,
@@ -304,7 +305,8 @@ class Scene:
                     Finding(run_id=run_id, boot_id=failed, kind=FindingKind.PANIC, title="panic in flush",
                             excerpt="Kernel panic", console_offset=7, fatal=True, at=clock(session)),
                     Unsupported(run_id=run_id, boot_id=failed, arm=Arm.CANDIDATE, scenario="fsync",
-                                setting="scope=cache", metric="bw", reason="no counter"),
+                                setting="scope=cache", metric="bw", reason="no counter",
+                                cause=NotMeasuredCause.LACKING),
                 ]
             )  # fmt: skip
             for _, arm, boot_id in whole:

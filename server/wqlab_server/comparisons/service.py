@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, insert, select
+from sqlalchemy import delete, insert, select
+from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.orm import Session
 
 from wqlab_comparison import Samples, TargetFacts, boot_values, compare
@@ -64,11 +65,17 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
     """Return what the run was to measure, and the known reasons for missing measurements."""
     unsupported = session.execute(
         select(
-            Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm, func.min(Unsupported.reason)
+            Unsupported.scenario,
+            Unsupported.setting,
+            Unsupported.metric,
+            Unsupported.arm,
+            Unsupported.cause,
+            Unsupported.reason,
         )
+        .ext(distinct_on(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm))
         .join(Boot, Boot.id == Unsupported.boot_id)
         .where(Unsupported.run_id == run.id)
-        .group_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm)
+        .order_by(Unsupported.scenario, Unsupported.setting, Unsupported.metric, Unsupported.arm, Unsupported.reason)
     ).all()
     discards = session.scalars(
         select(BlockAttempt.arm).where(BlockAttempt.run_id == run.id, BlockAttempt.finished.is_(False))
@@ -77,8 +84,8 @@ def target_facts(session: Session, run: Run) -> TargetFacts:
         recorded_run(run),
         discards,
         [
-            UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, reason=reason)
-            for scenario, setting, metric, arm, reason in unsupported
+            UnsupportedView(scenario=scenario, setting=setting, metric=metric, arm=arm, cause=cause, reason=reason)
+            for scenario, setting, metric, arm, cause, reason in unsupported
         ],
     )
 

@@ -82,6 +82,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.EventKind,
             enums.FindingKind,
             enums.JobState,
+            enums.NotMeasuredCause,
             enums.Outcome,
             enums.Question,
             enums.Role,

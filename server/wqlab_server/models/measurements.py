@@ -8,7 +8,7 @@ from sqlalchemy import BigInteger, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from wqlab_contracts.api.report import Comparison as ComparisonData
-from wqlab_contracts.enums import Arm, FindingKind, Question, Role, Verdict
+from wqlab_contracts.enums import Arm, FindingKind, NotMeasuredCause, Question, Role, Verdict
 from wqlab_contracts.messages import StackFrame
 
 from .base import Base
@@ -50,7 +50,7 @@ class Finding(Base):
 
 
 class Unsupported(Base):
-    """A setting (`metric` is null) or metric that the kernel or device does not support."""
+    """A setting (`metric` is null) or metric that a boot did not measure, with the cause."""
 
     __tablename__ = "unsupported"
     __table_args__ = (UniqueConstraint("boot_id", "scenario", "setting", "metric", postgresql_nulls_not_distinct=True),)
@@ -62,6 +62,7 @@ class Unsupported(Base):
     scenario: Mapped[str]
     setting: Mapped[str]
     metric: Mapped[str | None]
+    cause: Mapped[NotMeasuredCause]
     reason: Mapped[str]
 
 

@@ -197,18 +197,19 @@ def _unsupported(rows: Sequence[Unsupported], boots: Sequence[Boot]) -> list[api
     The reason gives the number of boots if not all of the arm's boots reported it.
     """
     verified = Counter(boot.arm for boot in boots if boot.topology is not None)
-    reported: dict[tuple[str, str, str | None, Arm], list[str]] = defaultdict(list)
+    reported: dict[tuple[str, str, str | None, Arm], list[Unsupported]] = defaultdict(list)
     for row in rows:
-        reported[row.scenario, row.setting, row.metric, row.arm].append(row.reason)
+        reported[row.scenario, row.setting, row.metric, row.arm].append(row)
     return [
         api_report.UnsupportedView(
             scenario=scenario,
             setting=setting,
             metric=metric,
             arm=arm,
-            reason=first
+            cause=first.cause,
+            reason=first.reason
             if 1 + len(others) >= verified[arm]
-            else f"{first} (in {1 + len(others)} of {count(verified[arm], 'boot')})",
+            else f"{first.reason} (in {1 + len(others)} of {count(verified[arm], 'boot')})",
         )
         for (scenario, setting, metric, arm), (first, *others) in reported.items()
     ]

@@ -113,7 +113,7 @@ def _samples(session: Session, run: Run, event: Samples) -> None:
 def _unsupported(session: Session, run: Run, event: Unsupported) -> None:
     boot = find_boot(session, run, event.boot)
     limits.check_unsupported(session, run, boot, event.scenario, event.setting)
-    cell = {"scenario": event.scenario, "setting": event.setting, "metric": event.metric, "reason": event.reason}
+    cell = event.model_dump(include={"scenario", "setting", "metric", "cause", "reason"})
     new = session.scalar(
         insert(UnsupportedRow)
         .values(run_id=run.id, boot_id=boot.id, arm=boot.arm, **cell)

@@ -63,6 +63,7 @@ export type MeasuredTopology = Schemas["MeasuredTopology"];
 export type Metric = Schemas["Metric"];
 export type MetricClass = Schemas["MetricClass"];
 export type MetricCurve = Schemas["MetricCurve"];
+export type NotMeasuredCause = Schemas["NotMeasuredCause"];
 export type Outcome = Schemas["Outcome"];
 export type PasswordChange = Schemas["PasswordChange"];
 export type PatchSummary = Schemas["PatchSummary"];

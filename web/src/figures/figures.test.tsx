@@ -106,7 +106,7 @@ test("boots: one mark each, joined within a block that has both arms", () => {
     dots: Array.from({ length: blocks }, (_, block) => ({ block, value: value + block })),
   });
   const pairs = pairsOf(side(6, 40), side(5, 50));
-  const mean = { mean: 42, stddev: 1, n: 6 };
+  const mean = { mean: 42, stddev: 1, n: 6, modes: null };
   const drawing = drawn(boots(pairs, [mean, mean], ["busy", "%"], 600, Plot));
   expect(drawing.querySelectorAll('[aria-label="dot"] path, [aria-label="dot"] circle')).toHaveLength(6 + 5);
   expect(drawing.querySelectorAll('[aria-label="link"] path')).toHaveLength(5);
@@ -151,7 +151,7 @@ test("the trade-off has two axes on hardware and one on an emulated device", () 
   const places = ["HIGH", "LOW"].flatMap(scenario =>
     ["scope=system", "scope=cache"].map(setting => ({ scenario, setting })),
   );
-  const mean = { mean: 50, stddev: 1, n: 6 };
+  const mean = { mean: 50, stddev: 1, n: 6, modes: null };
   const means = places.map(place => ({ ...place, locality: mean, conservation: mean }));
   const dots = (conservation: number | null) =>
     places.flatMap(place =>

@@ -1,9 +1,9 @@
 /** Formatting of numbers and verdicts against the table that the Python tests use, too. */
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Scale, Verdict } from "@/api/types";
+import type { NotMeasuredCause, Scale, Verdict } from "@/api/types";
 import { effect, effectUnitOf, interval, MINUS, number, places, pValue, signed, spread } from "./numbers";
-import { VERDICT_ORDER, VERDICTS } from "./words";
+import { NOT_MEASURED, VERDICT_ORDER, VERDICTS } from "./words";
 
 interface Golden {
   effect_unit: { scale: Scale; unit: string; text: string }[];
@@ -14,6 +14,7 @@ interface Golden {
   effect: { effect: number | null; exact: boolean; scale: Scale; unit: string; text: string }[];
   interval: { ci95: [number, number] | null; text: string }[];
   p_value: { p: number; text: string }[];
+  not_measured: { cause: NotMeasuredCause; text: string }[];
   verdicts: { verdict: Verdict; sign: string }[];
 }
 
@@ -52,6 +53,10 @@ test.each(golden.interval)("interval: $ci95", ({ ci95, text }) => {
 
 test.each(golden.p_value)("p-value: $p", ({ p, text }) => {
   expect(pValue(p)).toBe(text);
+});
+
+test("causes of a missing figure have the labels of the table", () => {
+  expect(Object.entries(NOT_MEASURED)).toEqual(golden.not_measured.map(each => [each.cause, each.text]));
 });
 
 test("verdicts have the signs and the order of the table", () => {

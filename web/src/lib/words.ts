@@ -1,5 +1,5 @@
 /** Labels, signs and tones for the API's enums. Each verdict has a sign and a word, never only a colour. */
-import type { ErrorKind, Evidence, Failure, Outcome, Verdict } from "@/api/types";
+import type { ErrorKind, Evidence, Failure, NotMeasuredCause, Outcome, Verdict } from "@/api/types";
 
 export type Tone = "good" | "bad" | "same" | "unsure" | "none";
 
@@ -59,6 +59,18 @@ export const VERDICTS: Record<Verdict, VerdictLook> = {
 };
 
 /** Verdicts from the most to the least severe: the order in which counts of verdicts are listed. */
+/** Label of each cause of a missing figure. */
+export const NOT_MEASURED: Record<NotMeasuredCause, string> = {
+  lacking: "not supported",
+  setting_not_used: "setting not used",
+  no_samples: "no samples",
+  events_lost: "events lost",
+  unreliable: "unreliable data",
+  run_failed: "run failed",
+  unpaired: "not paired",
+  not_run: "not run",
+};
+
 export const VERDICT_ORDER = Object.keys(VERDICTS).toSorted((a, b) => weight(a) - weight(b)) as Verdict[];
 
 function weight(verdict: string): number {

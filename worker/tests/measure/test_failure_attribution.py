@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome, RunPurpose
+from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, NotMeasuredCause, Outcome, RunPurpose
 from wqlab_contracts.messages import (
     BlockDiscarded,
     BlockFinished,
@@ -263,8 +263,8 @@ def test_cell_without_samples_is_reported_and_the_plan_continues(calls: tuple[in
     assert result == RunResult(outcome=Outcome.PASSED)
     assert not sink.of(BlockDiscarded)
     lacks = sink.of(Unsupported)
-    assert [(each.boot.arm, each.metric, each.reason) for each in lacks] == [
-        (Arm.CANDIDATE, "speed", "not measured: no value of speed in the output")
+    assert [(each.boot.arm, each.metric, each.cause, each.reason) for each in lacks] == [
+        (Arm.CANDIDATE, "speed", NotMeasuredCause.NO_SAMPLES, "no value of speed in the output")
     ] * 2
     cells = {(each.boot, each.scenario, each.setting) for each in lacks}
     figures = Counter(

@@ -26,6 +26,7 @@ from wqlab_contracts.messages import (
 from ..backends.interface import Cancel, EventSink
 from . import monitor
 from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
+from .collect import Unsupported as UnsupportedReason
 from .device_interface import Device, DeviceFailure, ScriptOutput, VerifiedBoot
 from .health_check_report import HealthCheckReport
 from .raw_output import RawOutput
@@ -123,7 +124,7 @@ class BootRunner:
             return None
         return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect)
 
-    def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> str | None:
+    def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> UnsupportedReason | None:
         """Run the plan's setup and send BootVerified with its facts.
 
         Return why this device or kernel cannot be measured at all, or None.
@@ -313,7 +314,7 @@ class BootRunner:
         if self.cancel.failure:
             raise DeviceFailure(self.cancel.failure)
 
-    def _emit_unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: str) -> None:
+    def _emit_unsupported(self, boot: _Boot, cell: Cell, metric: str | None, reason: UnsupportedReason) -> None:
         self.emit.event(
             Unsupported(
                 at=self.now(),
@@ -321,6 +322,7 @@ class BootRunner:
                 scenario=cell.scenario.name,
                 setting=cell.setting,
                 metric=metric,
+                cause=reason.cause,
                 reason=reason,
             )
         )

@@ -11,10 +11,10 @@ import math
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Protocol, Self
 
-from wqlab_contracts.enums import DeviceStep, ErrorKind, StepOutcome, TraceMode
-from wqlab_contracts.messages import EXCERPT_LIMIT, NOT_MEASURED, Failure, MeasuredTopology
+from wqlab_contracts.enums import DeviceStep, ErrorKind, NotMeasuredCause, StepOutcome, TraceMode
+from wqlab_contracts.messages import EXCERPT_LIMIT, Failure, MeasuredTopology
 from wqlab_contracts.specs import NO_SETTING, TestPlan, parse_setting
 
 from . import parsers
@@ -44,9 +44,14 @@ class NoSamples(NotMeasured):
 
 
 class Unsupported(str):
-    """Reason why this kernel or device does not support a metric; takes the place of its value."""
+    """Reason why a metric has no value, and the cause; takes the place of the value."""
 
-    __slots__ = ()
+    cause: NotMeasuredCause
+
+    def __new__(cls, reason: str, cause: NotMeasuredCause = NotMeasuredCause.LACKING) -> Self:
+        made = super().__new__(cls, reason)
+        made.cause = cause
+        return made
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class Measurement:
     """Measurement of one repetition. Without `failure`, each metric of its parser is in `values` or `unsupported`."""
 
     values: dict[str, float] = field(default_factory=dict)
-    unsupported: list[tuple[str | None, str]] = field(default_factory=list)
+    unsupported: list[tuple[str | None, Unsupported]] = field(default_factory=list)
     """Pairs (metric, reason); metric None means the whole setting."""
     empty: frozenset[str] = frozenset()
     """Metrics in `unsupported` that only this repetition gave no samples of."""
@@ -71,7 +76,7 @@ class Records:
     command: str | None = None
     settings: dict[str, str] = field(default_factory=dict)
     settings_after: dict[str, str] = field(default_factory=dict)
-    unsupported: list[tuple[str, str]] = field(default_factory=list)
+    unsupported: list[tuple[str, Unsupported]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     steps: dict[DeviceStep, tuple[StepOutcome, str]] = field(default_factory=dict)
@@ -84,11 +89,13 @@ class Records:
     """Descriptions of unreadable output; at most `DAMAGE_LIMIT` entries."""
 
     @property
-    def void(self) -> str | None:
+    def void(self) -> Unsupported | None:
         """Reason why the metrics of a traced repetition are unusable, or None."""
         if reason := dict(self.unsupported).get(TRACED_METRICS):
             return reason
-        return f"{NOT_MEASURED}the trace buffer lost {self.overrun} events" if self.overrun else None
+        if self.overrun:
+            return Unsupported(f"the trace buffer lost {self.overrun} events", NotMeasuredCause.EVENTS_LOST)
+        return None
 
     def frame(self, name: str) -> list[str]:
         """Return the lines of a framed payload. Raises NoSamples if it is missing or incomplete."""
@@ -147,7 +154,7 @@ def collect(
         measurement = parse(records, topology, traced)
     except _UNREADABLE as error:
         # A parser reads a device's output: its exception means that nothing was measured, not that the lab is broken.
-        why = f"{NOT_MEASURED}parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
+        why = f"not measured: parser {parser_name} cannot read the output: {type(error).__name__}: {str(error)[:300]}"
         failure = records.failure or _tool_error(why, records.damage)
         return Measurement(failure=failure, command=records.command, facts=dict(records.facts))
     if measurement.failure or any(metric is None for metric, _ in measurement.unsupported):
@@ -169,11 +176,11 @@ def collect(
     if missing and records.void:
         return replace(measurement, unsupported=[*measurement.unsupported, *((name, records.void) for name in missing)])
     if missing and records.damage:
-        reason = f"{NOT_MEASURED}{', '.join(missing)}: not among what parser {parser_name} found in the output"
-        failure = _tool_error(reason, records.damage)
+        lacking = f"not measured: {', '.join(missing)}: not among what parser {parser_name} found in the output"
+        failure = _tool_error(lacking, records.damage)
         return Measurement(failure=failure, command=measurement.command, facts=measurement.facts)
     if missing:
-        reasons = ((name, known or f"{NOT_MEASURED}no {name} in the output") for name in missing)
+        reasons = ((name, known or _no_value(name)) for name in missing)
         return replace(
             measurement,
             unsupported=[*measurement.unsupported, *reasons],
@@ -195,7 +202,7 @@ def compute_measurement(
 
     def result(
         values: dict[str, float] | None = None,
-        unsupported: list[tuple[str | None, str]] | None = None,
+        unsupported: list[tuple[str | None, Unsupported]] | None = None,
         empty: Iterable[str] = (),
         failure: Failure | None = None,
     ) -> Measurement:
@@ -213,29 +220,29 @@ def compute_measurement(
     try:
         computed = compute()
     except NotMeasured as error:
-        reason = f"{NOT_MEASURED}{error}"
         if records.damage or not isinstance(error, NoSamples):
-            return result(failure=_tool_error(reason, records.damage))
+            return result(failure=_tool_error(f"not measured: {error}", records.damage))
+        reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
         return result(
             unsupported=[(name, unsupported_by_script.get(name, reason)) for name in names],
             empty=[name for name in names if name not in unsupported_by_script],
         )
     values: dict[str, float] = {}
-    unsupported: list[tuple[str | None, str]] = []
+    unsupported: list[tuple[str | None, Unsupported]] = []
     empty: list[str] = []
     for name in names:
         value = computed.get(name)
         if name in unsupported_by_script:
             unsupported.append((name, unsupported_by_script[name]))
         elif isinstance(value, Unsupported):
-            unsupported.append((name, str(value)))
+            unsupported.append((name, value))
         elif value is None and records.damage:
-            return result(failure=_tool_error(f"{NOT_MEASURED}no {name} in the output", records.damage))
+            return result(failure=_tool_error(f"not measured: {_no_value(name)}", records.damage))
         elif value is None:
-            unsupported.append((name, f"{NOT_MEASURED}no {name} in the output"))
+            unsupported.append((name, _no_value(name)))
             empty.append(name)
         elif not (math.isfinite(value) and 0 <= value <= VALUE_LIMIT):
-            return result(failure=_tool_error(f"{NOT_MEASURED}{name} would be {value!r}", records.damage))
+            return result(failure=_tool_error(f"not measured: {name} would be {value!r}", records.damage))
         else:
             values[name] = float(value)
     return result(values, unsupported, empty)
@@ -352,7 +359,7 @@ class _Reader:
             case "setting_after", [knob, value]:
                 records.settings_after[knob] = value
             case "unsupported", [metric, reason] if metric:
-                records.unsupported.append((metric, reason))
+                records.unsupported.append((metric, Unsupported(reason)))
             case "fact", [name, value]:
                 records.facts[name] = value.strip()
             case "value", [name, value]:
@@ -375,14 +382,18 @@ class _Reader:
             self.records.damage.append(what)
 
 
-def _setting_mismatch(setting: str, records: Records) -> str | None:
+def _setting_mismatch(setting: str, records: Records) -> Unsupported | None:
     """Describe how the kernel's setting differed from the requested one; None if it did not."""
     for knob, requested in parse_setting(setting).items():
         for when, found in (("", records.settings.get(knob)), ("later ", records.settings_after.get(knob))):
             if found != requested:
                 used = f"the kernel {when}used {found}" if found else f"{when}it could not be read back"
-                return f"{knob}={requested} was requested, {used}"
+                return Unsupported(f"{knob}={requested} was requested, {used}", NotMeasuredCause.SETTING_NOT_USED)
     return None
+
+
+def _no_value(name: str) -> Unsupported:
+    return Unsupported(f"no {name} in the output", NotMeasuredCause.NO_SAMPLES)
 
 
 def _tool_error(summary: str, damage: Iterable[str] = ()) -> Failure:

@@ -2,7 +2,8 @@
 
 There is one test case per device type, scenario, setting and primary metric; on an emulated device, the primary metrics
 of real hardware are included as skipped (no evidence). Regressions and failures of the kernel are `failure`; errors of
-the lab or of the request are `error`; inconclusive, no evidence and unsupported are `skipped`, with the reason.
+the lab or of the request are `error`; inconclusive, no evidence and unsupported are `skipped`, with the reason. The
+type of a skipped case is the cause of the missing figure (`NotMeasuredCause`), if one is missing, else the verdict.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ def _case(suite: xml.Element, cell: Comparison, target: TargetReport, *, shown: 
         kind = target.failure.kind if target.failure else ErrorKind.KERNEL
         _add(case, _tag(kind), message, str(kind), figures)
     elif cell.verdict is None or cell.verdict in _SKIPPED:
-        _add(case, "skipped", message, cell.verdict or "no verdict", "")
+        _add(case, "skipped", message, cell.not_measured or cell.verdict or "no verdict", "")
     else:
         means = [arm.mean for arm in (cell.baseline, cell.candidate) if arm is not None]
         out = xml.SubElement(case, "system-out")

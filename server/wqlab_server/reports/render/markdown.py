@@ -132,7 +132,7 @@ def _judged_row(cell: Comparison) -> str:
         _cell_name(cell),
         _spread(cell, cell.baseline),
         _spread(cell, cell.candidate),
-        words.effect(cell),
+        words.effect(cell) or words.cause(cell),
         interval,
         n,
         verdict,

@@ -1863,6 +1863,7 @@ export interface components {
             kernel: components["schemas"]["Arm"] | null;
             /** Metric */
             metric: string;
+            not_measured: components["schemas"]["NotMeasuredCause"] | null;
             /** P */
             p: number | null;
             /** P Adjusted */
@@ -2850,6 +2851,12 @@ export interface components {
             /** N */
             n: number;
         };
+        /**
+         * NotMeasuredCause
+         * @description Cause of a missing figure.
+         * @enum {string}
+         */
+        NotMeasuredCause: "lacking" | "setting_not_used" | "no_samples" | "events_lost" | "unreliable" | "run_failed" | "unpaired" | "not_run";
         /**
          * Outcome
          * @description Result of a submission, apply, build or run.
@@ -4444,10 +4451,11 @@ export interface components {
         };
         /**
          * UnsupportedView
-         * @description A setting or metric that a kernel or device does not support.
+         * @description A setting or metric that an arm's boots did not measure.
          */
         UnsupportedView: {
             arm: components["schemas"]["Arm"];
+            cause: components["schemas"]["NotMeasuredCause"] | null;
             /** Metric */
             metric: string | null;
             /** Reason */

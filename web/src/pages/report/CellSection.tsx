@@ -5,7 +5,7 @@ import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
 import { change, count, interval, number, pValue, withUnit } from "@/lib/numbers";
-import { EVIDENCE, oneLine } from "@/lib/words";
+import { EVIDENCE, NOT_MEASURED, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { Section } from "@/parts/Page";
@@ -134,6 +134,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
       </>,
     ],
   ];
+  if (of.not_measured != null) items.push(["Not measured", NOT_MEASURED[of.not_measured]]);
   if (of.effect != null) items.push(["Change", `${change(of)} ${of.effect_unit}`]);
   if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
   if (of.delta) items.push(["Threshold", withUnit(Number(of.delta.toPrecision(3)), of.effect_unit)]);

@@ -2,7 +2,7 @@
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
 import { count } from "@/lib/numbers";
-import { humanize, isSameFailure, oneLine } from "@/lib/words";
+import { humanize, isSameFailure, NOT_MEASURED, oneLine } from "@/lib/words";
 import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -66,11 +66,12 @@ export const TargetSection = memo(function TargetSection({
         <Published target={target} />
         {target.unsupported.length > 0 && (
           <div>
-            <h3>Unsupported or not measured</h3>
+            <h3>Not measured</h3>
             <ul className={classes.reasons}>
               {target.unsupported.map(each => (
                 <li key={`${each.arm} ${each.scenario} ${each.setting} ${each.metric}`}>
                   {[each.scenario, each.setting, each.metric].filter(Boolean).join(" ")}, {each.arm}:{" "}
+                  {each.cause != null && `${NOT_MEASURED[each.cause]}: `}
                   {oneLine(each.reason)}
                 </li>
               ))}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wqlab_contracts.enums import ErrorKind
+from wqlab_contracts.enums import ErrorKind, NotMeasuredCause
 from wqlab_worker.measure.collect import VALUE_LIMIT, Measurement, collect, parser, read_records
 
 from .test_recorded import RECORDED, RYZEN, XEON, plan
@@ -40,7 +40,8 @@ def no_samples(found: Measurement, reason: str) -> None:
     assert found.failure is None
     assert found.empty
     assert found.empty == {metric for metric, _ in found.unsupported}
-    assert all(re.search(f"^not measured: .*{reason}", why) for _, why in found.unsupported), found.unsupported
+    assert {why.cause for _, why in found.unsupported} == {NotMeasuredCause.NO_SAMPLES}
+    assert all(re.search(reason, why) for _, why in found.unsupported), found.unsupported
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "command\tfio\n"])
@@ -109,15 +110,18 @@ def test_lost_events_make_every_traced_metric_unsupported() -> None:
     assert found.failure is None
     assert {metric for metric, _ in found.unsupported} == set(GOOD.values)
     assert all("lost 12 events" in reason for _, reason in found.unsupported)
+    assert {reason.cause for _, reason in found.unsupported} == {NotMeasuredCause.EVENTS_LOST}
     assert dm("overrun\tlots\n" + TRACED).values == {}
 
 
 def test_setting_replaced_by_the_kernel_is_unsupported() -> None:
     script = "setting\tscope\tcache\nunsupported\t*\tkernel 6.12.117 silently uses affinity_scope cache\n"
     assert dm(script).unsupported == [(None, "kernel 6.12.117 silently uses affinity_scope cache")]
+    assert dm(script).unsupported[0][1].cause is NotMeasuredCause.LACKING
     found = dm(TRACED, setting="scope=cache_shard,strict=0")
     assert found.values == {}
     assert found.unsupported == [(None, "scope=cache_shard was requested, the kernel used cache")]
+    assert found.unsupported[0][1].cause is NotMeasuredCause.SETTING_NOT_USED
     changed = TRACED.replace("setting_after\tstrict\t0", "setting_after\tstrict\t1")
     assert dm(changed, setting="scope=cache,strict=0").unsupported[0][1].endswith("the kernel later used 1")
 
@@ -169,7 +173,9 @@ def test_larger_lock_count_of_the_two_kinds_counts() -> None:
 def test_missing_lock_count_is_unsupported(text: str, reason: str) -> None:
     found = xfs(text)
     assert "locks_per_flush" not in found.values
-    assert any(metric == "locks_per_flush" and reason in why for metric, why in found.unsupported)
+    why = dict(found.unsupported)["locks_per_flush"]
+    assert reason in why
+    assert why.cause is NotMeasuredCause.UNRELIABLE
 
 
 def test_contradicting_histograms_are_not_measured() -> None:
@@ -185,7 +191,7 @@ def test_metric_missing_from_the_parser_is_not_measured() -> None:
     assert found.failure is None
     assert found.values == GOOD.values
     assert (found.unsupported, found.empty) == (
-        [("forgotten", "not measured: no forgotten in the output")],
+        [("forgotten", "no forgotten in the output")],
         {"forgotten"},
     )
 

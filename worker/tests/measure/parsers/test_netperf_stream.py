@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wqlab_contracts.enums import ErrorKind
+from wqlab_contracts.enums import ErrorKind, NotMeasuredCause
 from wqlab_worker.measure.collect import Measurement, collect
 
 from .test_recorded import RECORDED, device, plan
@@ -53,7 +53,7 @@ def test_stream_without_messages_has_no_values(traced: bool) -> None:
     text = re.sub(r"LOCAL_SEND_CALLS=.*", "LOCAL_SEND_CALLS=0", TRACED if traced else UNTRACED)
     found = stream(text, traced)
     assert (found.values, found.failure) == ({}, None)
-    assert dict(found.unsupported) == dict.fromkeys(GOOD[traced], "not measured: netperf sent no message")
+    assert dict(found.unsupported) == dict.fromkeys(GOOD[traced], "netperf sent no message")
     assert found.empty == set(GOOD[traced])
 
 
@@ -92,7 +92,9 @@ def test_share_of_too_few_wakeups_is_unsupported(remote: int, reason: str) -> No
     found = stream(TRACED.replace("remote_wakeups\t97", f"remote_wakeups\t{remote}"), True)
     assert "queued_wakeup_share" not in found.values
     assert found.values["remote_wakeups"] == pytest.approx(remote / 0.46)
-    assert reason in dict(found.unsupported)["queued_wakeup_share"]
+    why = dict(found.unsupported)["queued_wakeup_share"]
+    assert reason in why
+    assert why.cause is NotMeasuredCause.UNRELIABLE
 
 
 def test_interrupts_missing_in_procfs_are_unsupported() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, Records, Unsupported, compute_measurement
@@ -61,11 +62,14 @@ def stay_metrics(stay_us: Mapping[int, int]) -> dict[str, float | Unsupported]:
     """
     names = ("stay_mean_ms", "stay_sd_ms", "stay_min_ms", "stay_max_ms")
     if not total(stay_us):
-        return dict.fromkeys(names, Unsupported("the writer migrated less than twice, so no stay on a CPU is complete"))
+        few = "the writer migrated less than twice, so no stay on a CPU is complete"
+        return dict.fromkeys(names, Unsupported(few, NotMeasuredCause.UNRELIABLE))
     middle = mean(stay_us)
     n = total(stay_us)
     squares = sum(times * (us - middle) ** 2 for us, times in stay_us.items())
-    spread: float | Unsupported = Unsupported("one stay on a CPU has no standard deviation")
+    spread: float | Unsupported = Unsupported(
+        "one stay on a CPU has no standard deviation", NotMeasuredCause.UNRELIABLE
+    )
     if n > 1:
         spread = math.sqrt(squares / (n - 1)) / 1e3
     return dict(zip(names, (middle / 1e3, spread, min(stay_us) / 1e3, max(stay_us) / 1e3), strict=True))

@@ -6,6 +6,7 @@ no evidence.
 
 from __future__ import annotations
 
+from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement, count, number
@@ -49,7 +50,7 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
     }
     reasons = (unsupported[name] for name in ("queued_wakeups", "remote_wakeups") if name in unsupported)
     reason = next(reasons, None)
-    found["queued_wakeup_share"] = Unsupported(reason) if reason else _queued_share(records)
+    found["queued_wakeup_share"] = _queued_share(records) if reason is None else reason
     return found
 
 
@@ -60,10 +61,11 @@ def _queued_share(records: Records) -> float | Unsupported:
     """
     queued, remote = records.value("queued_wakeups"), records.value("remote_wakeups")
     if remote < MIN_WAKEUPS:
-        return Unsupported(f"not measured: only {remote:.0f} wakeups were of a task on another CPU")
+        return Unsupported(f"only {remote:.0f} wakeups were of a task on another CPU", NotMeasuredCause.UNRELIABLE)
     if queued > remote:
         return Unsupported(
-            f"not measured: {queued:.0f} queued wakeups were traced, but {remote:.0f} counted across CPUs"
+            f"{queued:.0f} queued wakeups were traced, but {remote:.0f} counted across CPUs",
+            NotMeasuredCause.UNRELIABLE,
         )
     return 100.0 * queued / remote
 

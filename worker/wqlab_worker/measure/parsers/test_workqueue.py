@@ -9,6 +9,7 @@ Percentiles are of the time in queue_work(), not of the time that a work item wa
 
 from __future__ import annotations
 
+from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
 from ...linear_patterns import LinearPattern
@@ -39,7 +40,7 @@ def _untraced(records: Records) -> dict[str, float | Unsupported]:
     found: dict[str, float | Unsupported] = {"scopes_run": sum(scope in SCOPES for scope, *_ in runs)}
     error = next((match[1] for match in map(_ERROR.fullmatch, lines) if match), "it printed no such line")
     for scope in SCOPES:
-        missing = Unsupported(f"not measured: the benchmark reports nothing for scope {scope}: {error}")
+        missing = Unsupported(f"the benchmark reports nothing for scope {scope}: {error}", NotMeasuredCause.UNRELIABLE)
         found |= {f"{scope}_{figure}": missing for figure in FIGURES}
     for scope, *numbers in runs:
         if scope in SCOPES:

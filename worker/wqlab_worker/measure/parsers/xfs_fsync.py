@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
 from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement
@@ -51,11 +52,12 @@ def _traced(records: Records) -> dict[str, float | Unsupported]:
         raise NotMeasured(f"{total(waited)} + {total(returned)} flushes are not the {flushes} that were seen")
     if flushes < MIN_FLUSHES:
         # Too few flushes may mean that the tracer does not see them, so the value is not zero.
-        reason = Unsupported(f"not measured: only {flushes} flushes were seen for {fsyncs} fsyncs")
+        reason = Unsupported(f"only {flushes} flushes were seen for {fsyncs} fsyncs", NotMeasuredCause.UNRELIABLE)
         return dict.fromkeys(TRACED, reason)
     if not mean(whole):
         return dict.fromkeys(
-            TRACED, Unsupported("not measured: flushes take no lock that the tracer sees; are they inlined?")
+            TRACED,
+            Unsupported("flushes take no lock that the tracer sees; are they inlined?", NotMeasuredCause.UNRELIABLE),
         )
     locks = sum(value * times for value, times in whole.items())
     exact = locks_until_wait(waited, returned)
@@ -81,10 +83,12 @@ def locks_until_wait(waited: Counter[int], returned: Counter[int]) -> int | Unsu
         value = majority_value(kind)
         if value is None:
             most = ", ".join(f"{value} ({times}x)" for value, times in kind.most_common(3))
-            return Unsupported(f"not measured: no lock count is shared by most of the flushes that {name}: {most}")
+            return Unsupported(
+                f"no lock count is shared by most of the flushes that {name}: {most}", NotMeasuredCause.UNRELIABLE
+            )
         counts.append(value)
     if not max(counts):
-        return Unsupported("not measured: flushes take no lock that the tracer sees before they wait")
+        return Unsupported("flushes take no lock that the tracer sees before they wait", NotMeasuredCause.UNRELIABLE)
     return max(counts)
 
 
