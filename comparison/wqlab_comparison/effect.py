@@ -19,7 +19,7 @@ from .significance import clip, sign_flip
 Floats = NDArray[np.float64]
 
 _ESTIMATE_STEPS = 50
-_INTERVAL_STEPS = 18
+_INTERVAL_STEPS = 11
 """Halvings of the step between an effect that is in the interval and one that is not."""
 
 
@@ -60,10 +60,20 @@ def estimate(d: Floats) -> float:
     if total == 0 or low == high:
         return 0.0 if total == 0 else low
     low, high = (max(low, 0.0), high) if total > 0 else (low, min(high, 0.0))
-    for _ in range(_ESTIMATE_STEPS):
-        middle = low / 2 + high / 2
-        low, high = (middle, high) if _balance(d, middle) > 0 else (low, middle)
-    return low / 2 + high / 2
+    at_low, at_high = _balance(d, low), _balance(d, high)
+    small = 1e-13 * (high - low)
+    for _ in range(_ESTIMATE_STEPS):  # false position, as modified by M. Dowell, P. Jarratt 1971
+        if high - low <= small or at_low <= 0 or at_high >= 0:
+            break
+        middle = min(max(low + (high - low) * at_low / (at_low - at_high), low + small), high - small)
+        balance = _balance(d, middle)
+        if balance > 0:
+            low, at_high, at_low = middle, at_high / 2, balance
+        else:
+            high, at_low, at_high = middle, at_low / 2, balance
+        if balance == 0:
+            return middle
+    return low if at_low <= 0 else high if at_high >= 0 else low / 2 + high / 2
 
 
 def interval(d: Floats, middle: float, level: float = 0.95) -> tuple[float, float] | None:

@@ -48,19 +48,21 @@ def split(values: Floats, least: float = 0.0) -> float | None:
     if n < LEAST_BOOTS:
         return None
     size = float(np.abs(values).max()) or 1.0
-    x = np.sort(values) / size
+    x = np.sort(values / size)
     fewest = max(_LEAST_IN_MODE, math.ceil(n / _LEAST_SHARE))
-    best, border = 0.0, None
+    lower = np.arange(fewest, n - fewest + 1)  # possible numbers of boots in the lower group
+    upper = n - lower
+    z = x - x[n // 2]
+    sums, squares = np.cumsum(z)[lower - 1], float(z @ z)
+    rest = float(z.sum()) - sums
+    within = np.sqrt(np.maximum(squares - sums**2 / lower - rest**2 / upper, 0.0) / (n - 2))
+    # Whole numbers next to each other are one mode.
     resolution = 1 / size if (values == np.round(values)).all() else 1e-9
-    for k in range(fewest, n - fewest + 1):
-        low, high = x[:k], x[k:]
-        gap = float(high[0] - low[-1])
-        within = math.sqrt(float(np.square(low - low.mean()).sum() + np.square(high - high.mean()).sum()) / (n - 2))
-        # Whole numbers next to each other are one mode.
-        ratio = gap / max(within, resolution)
-        if ratio > best and float(high.mean() - low.mean()) * size >= least:
-            best, border = ratio, (float(low[-1]) + gap / 2) * size
-    return border if best > gap_limit(n) else None
+    ratio = (x[lower] - x[lower - 1]) / np.maximum(within, resolution)
+    ratio[(rest / upper - sums / lower) * size < least] = 0.0
+    best = int(np.argmax(ratio))
+    border = float(x[lower[best] - 1] + x[lower[best]]) / 2 * size
+    return border if ratio[best] > gap_limit(n) else None
 
 
 def gap_limit(boots: int) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -78,10 +79,10 @@ def exact_share(u: Floats) -> float:
     zero; time and memory grow with 2**(n / 2)."""
     x = np.sort(u)
     reached = abs(float(x.sum())) - 1e-9 * float(np.abs(x).max())
-    left, right = _all_sums(x[::2]), np.sort(_all_sums(x[1::2]))
-    above = len(right) - np.searchsorted(right, reached - left, side="left")
-    below = np.searchsorted(right, -reached - left, side="right")
-    return min(1.0, float(above.sum() + below.sum()) / 2.0 ** len(x))
+    left, right = _signs(len(x[::2])) @ x[::2], _signs(len(x[1::2])) @ x[1::2]
+    right.sort()
+    above = len(left) * len(right) - int(np.searchsorted(right, reached - left, side="left").sum())
+    return min(1.0, 2 * above / 2.0 ** len(x))  # as many sums are below -reached
 
 
 def box_andersen(d: Floats) -> float:
@@ -175,8 +176,8 @@ def benjamini_hochberg(ps: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _all_sums(x: Floats) -> Floats:
-    sums = np.zeros(1)
-    for item in x:
-        sums = np.concatenate([sums + item, sums - item])
-    return sums
+@lru_cache(maxsize=32)
+def _signs(n: int) -> Floats:
+    """Return all patterns of n signs, shape (2**n, n)."""
+    negative = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
+    return (1 - 2 * negative).astype(np.float64)
