@@ -30,6 +30,7 @@ test("two oopses are the same if their call traces are", () => {
     summary: `oops: ${title}${address}`,
     excerpt: `${title}${address}`,
     advice: "",
+    of_variant: false,
     stack: [],
     defect: `oops: ${title}# in ${trace}`,
   });

@@ -97,6 +97,7 @@ export function makeReport({
         priority: 50,
         recipe: null,
         backend: null,
+        force: false,
       },
       apply: {
         state: "finished",
@@ -263,7 +264,12 @@ function evidenceOf(metric: Metric, emulated: boolean): Evidence {
 
 /** Made-up results of a comparison; without evidence only the means of the arms, as the API sends them. */
 function results(evidence: Evidence, role: Comparison["role"], n: number, at: number) {
-  const arm = (mean: number): ArmSummary => ({ mean, stddev: evidence === "none" ? null : 0.25, n, modes: null });
+  const arm = (mean: number): ArmSummary => ({
+    mean,
+    stddev: evidence === "none" ? null : 0.25,
+    n,
+    modes: null,
+  });
   const common = {
     p: null,
     p_adjusted: null,

@@ -78,7 +78,9 @@ test("differences between the kernels' environments are shown above the figures"
 
 test("a finished report links its bundle", async () => {
   await show(makeReport());
-  expect(screen.getByRole("link", { name: "Bundle" }).getAttribute("href")).toBe("/api/v1/submissions/7/bundle");
+  expect(screen.getByRole("link", { name: "Bundle" }).getAttribute("href")).toBe(
+    "/api/v1/submissions/7/bundle",
+  );
 });
 
 test("only visible rows of 2,000 comparisons are rendered; aria-rowcount has all", async () => {
@@ -246,6 +248,7 @@ test("a failed submission states its failure once and leaves out what does not a
     summary: `oops: ${title}`,
     excerpt: `${title}\nRIP: flush_one+0x0/0x9 (kernel/flush.c:7)  poke(where);`,
     advice: "",
+    of_variant: false,
     stack: [],
     defect: `oops: ${title} in flush_one@kernel/flush.c:7`,
   };
@@ -289,4 +292,33 @@ test("a failed submission states its failure once and leaves out what does not a
   expect(document.getElementById("attempts")).toBeNull();
   expect(document.getElementById("numbers")).toBeNull();
   expect(screen.queryByText("Reasons")).toBeNull();
+});
+
+test("two modes of a device and the cause of a missing figure are shown", async () => {
+  const report = makeReport();
+  const target = report.targets.find(each => each.device_type === "tiny");
+  const cell = target?.comparisons.find(
+    of => of.scenario === "LOW" && of.metric === "locality" && of.setting === "scope=cache",
+  );
+  if (!target || !cell?.baseline) throw new Error("the made-up report has no such comparison");
+  cell.baseline.modes = [
+    { mean: 60, n: 3 },
+    { mean: 84, n: 5 },
+  ];
+  cell.not_measured = "unpaired";
+  target.unsupported = [
+    {
+      scenario: "LOW",
+      setting: "scope=numa",
+      metric: null,
+      arm: "candidate",
+      cause: "no_samples",
+      reason: "fio moved no data",
+    },
+  ];
+  await show(report, "?cell=2/LOW/locality/scope=cache");
+  const figures = document.getElementById("cell") as HTMLElement;
+  expect(figures.textContent).toMatch(/Two modes, \w+3 boots near 60 %, 5 boots near 84 %/);
+  expect(figures.textContent).toContain("Not measurednot paired");
+  expect(document.body.textContent).toContain("LOW scope=numa, candidate: no samples: fio moved no data");
 });

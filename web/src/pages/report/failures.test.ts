@@ -16,6 +16,7 @@ const failure: Failure = {
   summary: "oops: BUG: NULL",
   excerpt: "BUG: NULL",
   advice: "",
+  of_variant: false,
   stack: [],
   defect,
 };
@@ -69,6 +70,7 @@ function reportOf(main: Failure | null): Report {
         summary: "no power",
         excerpt: "",
         advice: "",
+        of_variant: false,
         stack: [],
         defect: "",
       },
