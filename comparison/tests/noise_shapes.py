@@ -22,7 +22,8 @@ def normal(rng: Rng, sets: int, blocks: int) -> Floats:
 
 def t3(rng: Rng, sets: int, blocks: int) -> Floats:
     """Student's t with three degrees of freedom: heavy tails."""
-    return 0.6 * rng.standard_t(3, (sets, blocks, 2))
+    values: Floats = rng.standard_t(3, (sets, blocks, 2))
+    return values * 0.6
 
 
 def bimodal(rng: Rng, sets: int, blocks: int) -> Floats:
