@@ -22,8 +22,7 @@ def normal(rng: Rng, sets: int, blocks: int) -> Floats:
 
 def t3(rng: Rng, sets: int, blocks: int) -> Floats:
     """Student's t with three degrees of freedom: heavy tails."""
-    values: Floats = rng.standard_t(3, (sets, blocks, 2))
-    return values * 0.6
+    return 0.6 * rng.standard_t(3, (sets, blocks, 2))
 
 
 def bimodal(rng: Rng, sets: int, blocks: int) -> Floats:
@@ -42,7 +41,8 @@ def sticky(rng: Rng, sets: int, blocks: int) -> Floats:
     change[:, 0] = rng.random(sets) < 0.5
     mode = (np.cumsum(change, axis=1) % 2).reshape(sets, blocks, 2)
     swap = rng.permuted(np.tile(np.arange(blocks) % 2 == 1, (sets, 1)), axis=1)
-    return normal(rng, sets, blocks) - 5 * np.where(swap[..., None], mode[..., ::-1], mode)
+    slow: Floats = np.where(swap[..., None], mode[..., ::-1], mode)
+    return normal(rng, sets, blocks) - 5 * slow
 
 
 def outliers(rng: Rng, sets: int, blocks: int) -> Floats:
