@@ -45,5 +45,5 @@ def test_boot_defaults_to_the_newest_and_belongs_to_its_run(lab: LabUnderTest, r
 def test_sample_rows_leave_out_discarded_boots_by_default(lab: LabUnderTest, run: RunSession) -> None:
     run.send(*run.boot_events(run.first_key))
     with lab.transaction() as session:
-        assert queries.sample_rows(session, run.job.run_id, discarded=False) == []
-        assert len(queries.sample_rows(session, run.job.run_id, discarded=True)) == 4
+        assert list(queries.sample_rows(session, run.job.run_id, discarded=False)) == []
+        assert [len(rows) for rows in queries.sample_rows(session, run.job.run_id, discarded=True)] == [4]
