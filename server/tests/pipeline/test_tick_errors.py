@@ -21,7 +21,7 @@ UNREADABLE = '{"from": "another release"}'
 
 def errors_in_metrics(lab: LabUnderTest) -> dict[str, float]:
     """Return kind of item -> number of errors in /metrics."""
-    text = lab.client.get("/metrics").raise_for_status().text
+    text = lab.client.get("/metrics", headers={"Authorization": f"Bearer {lab.token}"}).raise_for_status().text
     return {
         sample.labels["what"]: sample.value
         for family in text_string_to_metric_families(text)
