@@ -85,7 +85,7 @@ def test_retention_makes_space_and_work_goes_on(lab: LabUnderTest) -> None:
         assert lab.report(submission_id).targets
 
 
-def _kept_artifacts() -> Select[tuple[str]]:
+def _kept_artifacts() -> Select[str]:
     return select(Artifact.sha256).where(Artifact.deleted_at.is_(None))
 
 
