@@ -131,3 +131,10 @@ def test_usual_headers_have_no_problem(body: str) -> None:
     text = mail("[PATCH v2 0/2] wq:\n more\n\tand more", body, From="=?utf-8?q?Bj=C3=B6rn?= <b@example.org>")
     assert mbox.header_problem(text) is None
     assert mbox.header_problem("no mail at all") is None
+
+
+def test_mbox_of_many_mails_is_refused_before_they_are_parsed() -> None:
+    assert mbox.header_problem((FROM + "Subject: x\n\n") * mbox.MAIL_LIMIT) is None
+    problem = mbox.header_problem((FROM + "Subject: x\n\n") * (mbox.MAIL_LIMIT + 1))
+    assert problem is not None
+    assert "2001 mails; at most 2000" in problem

@@ -105,12 +105,15 @@ def parse_first_headers(text: str) -> Mail | None:
 
 
 def header_problem(text: str) -> str | None:
-    """Return the first control character in a header of an mbox, with its place, or None.
+    """Return why the headers of an mbox are refused, or None: too many messages, or a control character and its place.
 
     Such a header could change what a terminal shows, or what a reader takes for the author. A message of another
     sender in the thread counts too, since its trailers are taken.
     """
-    for number, part in enumerate(split(text), start=1):
+    parts = split(text)
+    if len(parts) > MAIL_LIMIT:
+        return f"the mbox has {len(parts)} mails; at most {MAIL_LIMIT} are read. Save only the thread of the series"
+    for number, part in enumerate(parts, start=1):
         message = Parser().parsestr(part.partition("\n\n")[0], headersonly=True)
         for name in ("Subject", "From", "Date", "Message-ID", "In-Reply-To"):
             value = _decoded(_FOLD.sub(" ", str(message.get(name, ""))[:HEADER_LIMIT]))

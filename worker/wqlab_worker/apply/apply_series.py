@@ -99,9 +99,9 @@ def apply(job: ApplyJob, workspace: Workspace, progress: Progress = no_progress)
 
 def read_mbox(text: str) -> list[mbox.Mail]:
     """Return the messages of an mbox or of a single raw message. Raises UserError if there is no patch in it."""
-    mails = mbox.parse_mails(text)
     if (problem := mbox.header_problem(text)) is not None:
         raise UserError(f"the mbox cannot be applied: {problem}")
+    mails = mbox.parse_mails(text)
     if not any(mail.has_patch for mail in mails):
         raise UserError(
             "the mbox holds no patch",
