@@ -283,4 +283,4 @@ def _console_text(bundle: Bundle, run_id: int, name: str) -> str:
     if path not in bundle.manifest.files:
         return ""
     text = bundle.content(path, MODEL_BYTES).decode("utf-8", errors="replace")
-    return _CONTROL.sub("", _ANSI.sub("", text.replace("\t", " ")))
+    return _CONTROL.sub("", _ANSI.sub("", text))
