@@ -145,6 +145,14 @@ def test_artifact_that_is_no_longer_stored_is_listed_as_absent(lab: LabUnderTest
     assert sha256 in Manifest.model_validate_json(files["manifest.json"]).absent["series.mbox"]
 
 
+def test_console_that_is_no_longer_stored_is_listed_as_absent(lab: LabUnderTest, finished: int) -> None:
+    lab.sql("DELETE FROM console_chunks")
+    manifest = Manifest.model_validate_json(unpack(fetch(lab, finished).content)["manifest.json"])
+    ((name, reason),) = manifest.absent.items()
+    assert name.startswith("runs/1/consoles/block000-boot")
+    assert "no longer has all of its" in reason
+
+
 def test_only_finished_submissions_have_a_bundle(lab: LabUnderTest) -> None:
     submission_id = lab.submit("locks@device")
     answer = fetch(lab, submission_id)

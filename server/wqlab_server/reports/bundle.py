@@ -168,7 +168,10 @@ class BundleWriter:
             yield from self._zip.add(f"{folder}/{file}", self._samples(run, chosen), samples * _CSV_ROW_BYTES)
         for boot in boots:
             name = names.console_name(boot.block, boot.position, boot.arm, boot.attempt)
-            yield from self._zip.add(f"{folder}/consoles/{name}", self._console(boot.id), boot.console_bytes)
+            path = f"{folder}/consoles/{name}"
+            yield from self._zip.add(path, self._console(boot.id), boot.console_bytes)
+            if self._zip.files[path].size < boot.console_bytes:
+                self._absent[f"{path} (bytes)"] = f"the lab no longer has all of its {boot.console_bytes} bytes"
         for artifact in artifacts:
             yield from self._artifact(f"{folder}/output/{names.plain_name(artifact.name)}", artifact)
 
