@@ -25,7 +25,7 @@ from typing import Literal
 from pydantic import Field
 
 from .api.runs import BootView, FindingView
-from .enums import Arm, Outcome
+from .enums import Arm, NotMeasuredCause, Outcome
 from .messages import Failure, Message
 from .messages.base import Sha256
 from .specs import Profile, TestPlan, Topology
@@ -115,13 +115,14 @@ class BootRecord(BootView):
 
 
 class UnsupportedRecord(Message):
-    """A setting or metric that a boot reported as unsupported."""
+    """A setting or metric that a boot did not measure."""
 
     boot_id: int
     arm: Arm
     scenario: str
     setting: str
     metric: str | None
+    cause: NotMeasuredCause
     reason: str
 
 

@@ -14,7 +14,7 @@ from server.tests.support.lab import NOW, LabUnderTest, RunSession, ScriptedWork
 from wqlab_client.replay.archive import open_bundle
 from wqlab_client.replay.checks import Check, Result
 from wqlab_client.replay.derive import Replay, replay
-from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, Outcome
+from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, NotMeasuredCause, Outcome
 from wqlab_contracts.messages import ApplyResult, BootKey, BuildJob, BuildResult, RunResult, Unsupported
 from wqlab_server.submissions import service as submissions
 
@@ -108,7 +108,14 @@ def lack_a_scope(lab: LabUnderTest) -> int:
             for position, arm in enumerate(plan.arms):
                 key = BootKey(block=plan.block, position=position, arm=arm, attempt=0)
                 run.send(
-                    Unsupported(at=NOW, boot=key, scenario="high", setting="scope=cpu", reason=f"no scope {position}")
+                    Unsupported(
+                        at=NOW,
+                        boot=key,
+                        scenario="high",
+                        setting="scope=cpu",
+                        cause=NotMeasuredCause.LACKING,
+                        reason=f"no scope {position}",
+                    )
                 )
         lab.sql("DELETE FROM samples WHERE setting = 'scope=cpu'")
         return result

@@ -80,6 +80,7 @@ def _derive(bundle: Bundle, runs: Sequence[Run]) -> list[Comparison]:
                     setting=each.setting,
                     metric=each.metric,
                     arm=each.arm,
+                    cause=each.cause,
                     reason=each.reason,
                 )
                 for each in run.record.unsupported

@@ -285,6 +285,7 @@ def _run_record(session: Session, run: Run) -> RunRecord:
                 scenario=row.scenario,
                 setting=row.setting,
                 metric=row.metric,
+                cause=row.cause,
                 reason=row.reason,
             )
             for row in unsupported
