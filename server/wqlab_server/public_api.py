@@ -8,6 +8,7 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import iter_route_contexts
 from sqlalchemy import make_url
 
 from wqlab_contracts.api.base import Problem
@@ -16,6 +17,7 @@ from wqlab_contracts.messages import Event
 from .accounts import session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as build_endpoints
 from .http import health_endpoints
+from .http.auth import require_reader
 from .http.headers import SecurityHeaders
 from .http.limits import BodyLimit, RateLimit, SlowResponses
 from .http.metrics import LabCollector, Metrics, RequestLatency
@@ -36,6 +38,13 @@ from .submissions import page_endpoints as submission_page_endpoints
 from .submissions import quote_endpoints
 
 PREFIX = "/api/v1"
+PUBLIC_READING = "x-public-reading"
+"""Key of an operation that visitors may use where the lab allows public reading (`Settings.public_reading`)."""
+_DESCRIPTION = f"""\
+An operation with `{PUBLIC_READING}: true` needs no credentials where the lab allows public reading; in such a lab's own
+document, `/openapi.json`, its `security` contains `{{}}`. A 422 lists the mistakes of a request. Most of them are
+violations of the schemas here; where an operation has rules that a schema cannot state, its 422 names them.
+"""
 _REFERENCED_MODELS = (Problem, Event)
 """Models that the OpenAPI document refers to although no endpoint returns them as JSON."""
 
@@ -95,15 +104,34 @@ def openapi(app: FastAPI) -> dict[str, Any]:
     """Return the OpenAPI document of the public API; the worker API is not part of it."""
     if app.openapi_schema is None:
         schema = get_openapi(
-            title=app.title, version=app.version, summary=app.summary, routes=app.routes, openapi_version="3.1.0"
+            title=app.title,
+            version=app.version,
+            summary=app.summary,
+            description=_DESCRIPTION,
+            routes=app.routes,
+            openapi_version="3.1.0",
         )
         known = schema["components"]["schemas"]
         for model in _REFERENCED_MODELS:
             own = model.model_json_schema(ref_template="#/components/schemas/{model}")
             known |= own.pop("$defs", {}) | {model.__name__: own}
         schema["components"]["schemas"] = dict(sorted(known.items()))
+        _mark_public_operations(app, schema)
         app.openapi_schema = schema
     return app.openapi_schema
+
+
+def _mark_public_operations(app: FastAPI, schema: dict[str, Any]) -> None:
+    """Mark the operations that visitors may use where the lab allows public reading, and allow it if this lab does."""
+    public_reading: bool = app.state.settings.public_reading
+    for route in iter_route_contexts(app.routes):
+        operation = schema["paths"].get(route.path, {}).get("get")
+        if operation is None or route.methods != {"GET"}:
+            continue
+        if any(dependency.call is require_reader for dependency in route.dependant.dependencies):
+            operation[PUBLIC_READING] = True
+            if public_reading:
+                operation["security"].append({})
 
 
 def _libpq(url: str) -> str:

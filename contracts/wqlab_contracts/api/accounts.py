@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field, StringConstraints
+from pydantic import Field, StringConstraints
+from pydantic.config import JsonDict
 
 from ..enums import Scope, UserRole
+from ..jsontypes import JsonAwareTime, JsonBool
 from ..messages import Message
 
 UserName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$")]
@@ -70,7 +72,7 @@ class UserChange(Message):
     """Body of a request to change a user. Fields that are missing or null stay unchanged."""
 
     role: UserRole | None = None
-    disabled: bool | None = None
+    disabled: JsonBool | None = None
     """true ends the user's sessions and revokes the user's tokens permanently."""
 
 
@@ -94,13 +96,23 @@ class UserPassword(UserView):
 # --- tokens -----------------------------------------------------------------------------------------------------
 
 
+_SCOPES_SCHEMA: JsonDict = {
+    "items": {"type": "string", "enum": [scope.value for scope in Scope]},
+    "minItems": 1,
+    # `worker` cannot be combined with another scope.
+    "if": {"contains": {"const": Scope.WORKER.value}},
+    "then": {"items": {"const": Scope.WORKER.value}},
+}
+"""Schema of a token's scopes. The server checks them itself, so that one response lists all mistakes."""
+
+
 class TokenRequest(Message):
     """Body of a request to create an API token."""
 
     name: str = Field(min_length=1, max_length=100)
-    scopes: list[str]
+    scopes: list[str] = Field(json_schema_extra=_SCOPES_SCHEMA)
     """Scopes, limited to those of the creator. An administrator can create a token with the single scope `worker`."""
-    expires_at: AwareDatetime | None = None
+    expires_at: JsonAwareTime | None = None
     """null: valid until revoked."""
 
 

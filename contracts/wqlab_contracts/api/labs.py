@@ -6,6 +6,7 @@ from datetime import datetime
 
 from pydantic import Field, computed_field
 
+from ..jsontypes import JsonBool, JsonInt
 from ..messages import LavaPool, Message
 from ..specs import Backend, Name
 from .base import DEPRECATED, ComputedResource
@@ -18,9 +19,9 @@ certificate, so that the lab host can verify the server before it has the certif
 class LabInvitation(Message):
     """Body of a request to invite a lab."""
 
-    again: bool = False
+    again: JsonBool = False
     """Invite a lab that has joined already: the new host replaces the previous one, whose credentials are revoked."""
-    valid_s: int = Field(default=3600, ge=60, le=7 * 86400)
+    valid_s: JsonInt = Field(default=3600, ge=60, le=7 * 86400)
 
 
 class LabInvited(Message):

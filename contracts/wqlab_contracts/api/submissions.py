@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, computed_field, field_validator
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
+from ..jsontypes import JSON_NUMBER, JsonInt
 from ..messages import Artifact, CheckpatchFinding, Failure, GitSeries, Message, PatchSummary, Series, Target
 from ..specs import Backend, DeviceType, Name
 from .base import DEPRECATED, ComputedResource
@@ -20,8 +21,8 @@ class RequestOptions(Message):
 
     tree: Name
     targets: list[Target] = Field(min_length=1, max_length=32)
-    blocks: int | None = Field(default=None, ge=1, le=100)
-    priority: int = Field(default=50, ge=0, le=100)
+    blocks: Annotated[int, Field(ge=1, le=100), JSON_NUMBER] | None = None
+    priority: JsonInt = Field(default=50, ge=0, le=100)
     recipe: Name | None = None
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""
     backend: Backend | None = None

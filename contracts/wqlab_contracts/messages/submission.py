@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from ..enums import EventKind
+from ..jsontypes import JsonFloat, JsonInt
 from ..specs import Name
 from .base import Message
 
@@ -51,7 +52,7 @@ class Target(Message):
     """Scenarios to measure; None: those of the plan's profile."""
     settings: list[str] | None = None
     """Canonical settings to measure; None: those of the plan's profile."""
-    parameters: dict[str, str | int | float] = Field(default_factory=dict)
+    parameters: dict[str, str | JsonInt | JsonFloat] = Field(default_factory=dict)
     """Parameters that override those of the profile."""
 
 

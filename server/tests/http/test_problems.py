@@ -31,7 +31,7 @@ def test_body_that_is_not_json_is_a_bad_request() -> None:
         ("/api/v1/fail?how=crash", 500, "log"),
         ("/api/v1/nothing", 404, "/api/v1/nothing"),
         ("/api/v1/page?cursor=zzz", 422, "invalid cursor"),
-        ("/api/v1/body", 405, "Method"),
+        ("/api/v1/body", 405, "has no method GET; it has POST"),
     ],
 )
 def test_every_error_is_a_problem_document(url: str, status: int, words: str) -> None:
@@ -51,3 +51,15 @@ pytestmark = pytest.mark.integration
 def test_unknown_paths_and_methods_are_problems(client: httpx.Client) -> None:
     assert expect(client.get("/api/v1/nothing"), 404).headers["content-type"] == "application/problem+json"
     assert expect(client.delete("/api/v1/submissions"), 405).headers["content-type"] == "application/problem+json"
+
+
+def test_405_allows_the_methods_of_all_routes_of_the_path(client: httpx.Client) -> None:
+    for path, methods in {
+        "/api/v1/submissions": "GET, POST",
+        "/api/v1/session": "DELETE, GET, POST",
+        "/api/v1/users/someone": "GET, PATCH",
+        "/api/v1/labs/ca": "GET",
+        "/r/7": "GET, HEAD",
+        "/lab": "GET, HEAD",
+    }.items():
+        assert expect(client.options(path), 405).headers["allow"] == methods, path

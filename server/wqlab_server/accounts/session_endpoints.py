@@ -46,7 +46,10 @@ def sign_out(request: Request, settings: AppSettings) -> Response:
     return response
 
 
-@router.put("/password", responses=documented(400))
+@router.put(
+    "/password",
+    responses=documented(400, rules="`old_password` is wrong, or `new_password` is easy to guess"),
+)
 def change_password(
     body: PasswordChange, request: Request, response: Response, settings: AppSettings, principal: SignedIn
 ) -> SessionView:

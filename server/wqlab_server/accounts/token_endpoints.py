@@ -44,7 +44,12 @@ def list_tokens(
     )
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, operation_id="create_token", responses=documented(400))
+@router.post(
+    "",
+    status_code=status.HTTP_201_CREATED,
+    operation_id="create_token",
+    responses=documented(400, rules="a scope exceeds the caller's, or `expires_at` is past or later than the caller's"),
+)
 def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCreated:
     """Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
     with another token expires no later than that one."""

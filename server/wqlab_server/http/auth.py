@@ -312,7 +312,8 @@ def may_read(request: Request) -> bool:
     return settings.public_reading if found.principal is None else found.principal.may(Scope.READ)
 
 
-Reader = Annotated[Principal, Depends(require(Scope.READ, visitors=True))]
+require_reader = require(Scope.READ, visitors=True)
+Reader = Annotated[Principal, Depends(require_reader)]
 """Requires scope read; where the lab allows public reading, visitors are accepted too."""
 SignedIn = Annotated[Principal, Depends(require(Scope.READ))]
 Submitter = Annotated[Principal, Depends(require(Scope.SUBMIT))]

@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-from datetime import datetime
+import re
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request
+from pydantic import WithJsonSchema
 
 from .problems import ApiProblem, invalid
 
 MAX_ID = 2**31 - 1
 PAGE_DEFAULT = 50
 PAGE_MAX = 200
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ID_CURSOR = re.compile(r"[1-9][0-9]{0,9}")
+_KEY_CURSOR = re.compile(r"[0-9]{1,16}-[0-9]{1,10}-[0-9]{1,10}")
+_IdCursor = Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{_ID_CURSOR.pattern}$"})]
+_KeyCursor = Annotated[str, WithJsonSchema({"type": "string", "pattern": f"^{_KEY_CURSOR.pattern}$"})]
+"""The OpenAPI document has the patterns; every match is a valid cursor."""
 
 Id = Annotated[int, Path(ge=1, le=MAX_ID)]
 Limit = Annotated[int, Query(ge=1, le=PAGE_MAX, description="Maximum number of items on the page")]
 
 
 def encode_cursor(last_id: int) -> str:
-    """Encode the id of a page's last row as a cursor, which is opaque to clients."""
-    return base64.urlsafe_b64encode(f"before:{last_id}".encode()).decode().rstrip("=")
+    """Return the cursor of the page after the row `last_id`. It is opaque to clients."""
+    return str(last_id)
 
 
 def decode_cursor(cursor: str) -> int:
     """Return the id in a cursor of `encode_cursor`. Raises ApiProblem 422 if the cursor is invalid."""
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        word, _, number = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").partition(":")
-        last_id = int(number) if number.isascii() and number.isdigit() and len(number) < 11 else 0
-    except (binascii.Error, UnicodeError, ValueError):
-        word, last_id = "", 0
-    if word != "before" or not 1 <= last_id <= MAX_ID:
+    if not _ID_CURSOR.fullmatch(cursor):
         raise _invalid_cursor()
-    return last_id
+    return min(int(cursor), MAX_ID)
 
 
 Key = tuple[datetime, int, int]
@@ -42,22 +42,17 @@ Key = tuple[datetime, int, int]
 
 
 def encode_key(key: Key) -> str:
-    """Encode a position in an order by time as a cursor."""
+    """Encode a position in an order by time as a cursor: microseconds since 1970, id, number."""
     at, id_, number = key
-    return base64.urlsafe_b64encode(f"{at.isoformat()}|{id_}|{number}".encode()).decode().rstrip("=")
+    return f"{(at - _EPOCH) // timedelta(microseconds=1)}-{id_}-{number}"
 
 
 def decode_key(cursor: str) -> Key:
     """Return the position in a cursor of `encode_key`. Raises ApiProblem 422 if the cursor is invalid."""
-    try:
-        padded = cursor + "=" * (-len(cursor) % 4)
-        at, id_, number = base64.b64decode(padded, altchars=b"-_", validate=True).decode("ascii").split("|")
-        key = (datetime.fromisoformat(at), int(id_), int(number))
-        if key[0].tzinfo is not None and 0 < key[1] <= MAX_ID and 0 <= key[2] <= MAX_ID:
-            return key
-    except (binascii.Error, UnicodeError, ValueError):
-        pass
-    raise _invalid_cursor()
+    if not _KEY_CURSOR.fullmatch(cursor):
+        raise _invalid_cursor()
+    at, id_, number = map(int, cursor.split("-"))
+    return _EPOCH + timedelta(microseconds=at), min(id_, MAX_ID), min(number, MAX_ID)
 
 
 def _invalid_cursor() -> ApiProblem:
@@ -66,7 +61,7 @@ def _invalid_cursor() -> ApiProblem:
 
 
 def _after(
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the previous page")] = None,
+    cursor: Annotated[_KeyCursor | None, Query(description="`next` of the previous page")] = None,
 ) -> Key | None:
     return None if cursor is None else decode_key(cursor)
 
@@ -76,7 +71,7 @@ After = Annotated[Key | None, Depends(_after)]
 
 
 def _before(
-    cursor: Annotated[str | None, Query(max_length=100, description="`next` of the previous page")] = None,
+    cursor: Annotated[_IdCursor | None, Query(description="`next` of the previous page")] = None,
 ) -> int | None:
     return None if cursor is None else decode_cursor(cursor)
 

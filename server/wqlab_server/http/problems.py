@@ -7,8 +7,10 @@ lists every mistake of a request at once, each with a JSON pointer into the body
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from http import HTTPStatus
 from typing import Any
 
@@ -16,8 +18,10 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.routing import iter_route_contexts
 from sqlalchemy.exc import DataError, OperationalError
 from starlette.exceptions import HTTPException
+from starlette.routing import compile_path
 
 from wqlab_contracts.api.base import Problem
 
@@ -102,8 +106,15 @@ def response(problem: ApiProblem) -> Response:
     return JSONResponse(body.model_dump(), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the `responses=` argument of a route that may answer with these statuses, each a problem document."""
+def documented(*statuses: int, rules: str = "") -> dict[int | str, dict[str, Any]]:
+    """Return the `responses=` argument of a route that may answer with these statuses, each a problem document.
+
+    `rules` are conditions of a valid request that its schema cannot state; they become the description of 422.
+    """
+    if rules:
+        return documented(*statuses) | {
+            422: {"description": f"Violates the schema, or: {rules}", "content": {MEDIA_TYPE: {"schema": SCHEMA_REF}}}
+        }
     return {
         status: {"description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {"schema": SCHEMA_REF}}}
         for status in statuses
@@ -134,7 +145,28 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
         detail = f"no resource {request.url.path}"
     if error.status_code < 400:
         return Response(status_code=error.status_code, headers=error.headers)
+    if error.status_code == 405:
+        allowed = ", ".join(_allowed_methods(request))
+        detail = f"{request.url.path} has no method {request.method[:20]}; it has {allowed}"
+        return response(ApiProblem(405, detail, headers={"Allow": allowed}))
     return response(ApiProblem(error.status_code, str(detail), headers=error.headers))
+
+
+def _allowed_methods(request: Request) -> list[str]:
+    """Return the methods of the request's path, of all its routes; Starlette's own `Allow` has those of the first.
+
+    As in OpenAPI, a fixed path such as /labs/ca takes precedence over a template such as /labs/{lab}.
+    """
+    methods: dict[str, set[str]] = {}
+    for route in iter_route_contexts(request.app.routes):
+        if route.path is not None and _pattern(route.path).match(request.url.path):
+            methods.setdefault(route.path, set()).update(route.methods or ())
+    return sorted(next(iter(methods.values()), set()))
+
+
+@cache
+def _pattern(path: str) -> re.Pattern[str]:
+    return compile_path(path)[0]
 
 
 async def _on_validation_error(_: Request, error: Exception) -> Response:

@@ -12,6 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing, contextmanager, suppress
+from typing import Any
 
 import psycopg
 import structlog
@@ -122,6 +123,27 @@ def server_sent_event(*, event: str, data: str, event_id: int | None = None) -> 
     """Format one event as text/event-stream; `data` must not contain a bare carriage return."""
     head = f"id: {event_id}\n" if event_id is not None else ""
     return f"{head}event: {event}\n" + "".join(f"data: {line}\n" for line in data.split("\n")) + "\n"
+
+
+def event_schema(model: str) -> dict[str, Any]:
+    """Return the schema of one event of a stream, whose `data` is a JSON document of `model`.
+
+    OpenAPI 3.1 has no keyword for the items of a stream; the media type's schema describes each event.
+    """
+    return {
+        "type": "object",
+        "description": "One event of the stream, as `EventSource` parses it",
+        "properties": {
+            "id": {"type": "string", "pattern": "^[1-9][0-9]*$"},
+            "event": {"type": "string"},
+            "data": {
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": {"$ref": f"#/components/schemas/{model}"},
+            },
+        },
+        "required": ["id", "event", "data"],
+    }
 
 
 HEARTBEAT = b": still here\n\n"

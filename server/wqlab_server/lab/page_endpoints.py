@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
+from wqlab_contracts.jsontypes import JsonTime
 
 from ..estimates import lab_snapshot
 from ..http.auth import Maintainer, Reader
@@ -39,15 +40,15 @@ def get_queue(session: Db, settings: AppSettings, _: Reader) -> QueueView:
     return queue.view(lab_snapshot.load(session, settings))
 
 
-@router.get("/lab/timeline")
+@router.get("/lab/timeline", responses=documented(rules="`from` is not before `to`, or by more than 31 days"))
 def get_lab_timeline(
     *,
     session: Db,
     _: Reader,
     after: After,
-    since: Annotated[datetime | None, Query(alias="from", description="Default: a day before `to`")] = None,
+    since: Annotated[JsonTime | None, Query(alias="from", description="Default: a day before `to`")] = None,
     until: Annotated[
-        datetime | None, Query(alias="to", description="Default: now; at most 31 days after `from`")
+        JsonTime | None, Query(alias="to", description="Default: now; at most 31 days after `from`")
     ] = None,
     device_type: Annotated[str | None, Query(max_length=100)] = None,
     device: Annotated[str | None, Query(max_length=100)] = None,

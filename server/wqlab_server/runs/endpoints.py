@@ -31,7 +31,10 @@ _CONSOLE: dict[int | str, dict[str, Any]] = {
     200: {"description": "The console's bytes", "content": {"text/plain": {"schema": {"type": "string"}}}},
     **documented(410),
 }
-_SAMPLES: dict[int | str, dict[str, Any]] = {200: {"content": {"text/csv": {"schema": {"type": "string"}}}}}
+_SAMPLES: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"text/csv": {"schema": {"type": "string"}}}},
+    **documented(rules="`discarded` with `format=csv`"),
+}
 
 
 class SampleFormat(StrEnum):

@@ -6,6 +6,7 @@ import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
+from pydantic import WithJsonSchema
 from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.series import GitBranches, SeriesInspection
@@ -27,6 +28,8 @@ router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 
 WAIT_DEFAULT_S = 10.0
 WAIT_MAX_S = 20.0
+_Url = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 2000, "pattern": r"^(https://|git://|/)\S+$"})]
+"""The server checks URLs itself, because its refusals say what to write instead."""
 
 
 @router.post("/series/inspect", responses=documented(400, 413, 503))
@@ -39,13 +42,21 @@ async def inspect_series(body: MboxSeries, request: Request, _: Reader) -> Serie
             raise ApiProblem(422, str(error)) from error
 
 
-@router.get("/git/branches", responses=documented(503))
+@router.get(
+    "/git/branches",
+    responses=documented(
+        503, rules="`url` has no host, has credentials, or is a path that the operator does not allow"
+    ),
+)
 async def list_git_branches(
     *,
     request: Request,
     settings: AppSettings,
     principal: Submitter,
-    url: Annotated[str, Query(min_length=1, max_length=2000, description="https:// or git:// URL of a repository")],
+    url: Annotated[
+        _Url,
+        Query(max_length=2000, description="https:// or git:// URL of a repository, or a path that the lab allows"),
+    ],
     wait_s: Annotated[
         float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait for the result")
     ] = WAIT_DEFAULT_S,

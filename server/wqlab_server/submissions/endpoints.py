@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
@@ -12,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import Outcome, Scope, SubmissionState, Verdict
+from wqlab_contracts.jsontypes import JsonTime
 from wqlab_contracts.messages import Event
 
 from ..http.auth import Reader, Submitter
@@ -20,7 +20,7 @@ from ..http.downloads import TEXT, StoredBytes, send
 from ..http.limits import SlotStream, slow_responses
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import ApiProblem, documented
-from ..http.sse import guarded, notifications_of
+from ..http.sse import event_schema, guarded, notifications_of
 from ..models import Submission
 from ..views.build import submission_summary, submission_view
 from ..views.load import primary_verdicts, submission_rows, target_summaries
@@ -33,7 +33,7 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The events as a stream; with `Accept: application/json` the events so far, as a list",
         "content": {
-            "text/event-stream": {"schema": {"type": "string"}},
+            "text/event-stream": {"schema": event_schema("Event")},
             "application/json": {"schema": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}},
         },
     },
@@ -45,11 +45,17 @@ _MBOX: dict[int | str, dict[str, Any]] = {
 }
 
 
+_RULES = (
+    "the lab has no such tree, recipe, plan, device type, scenario, setting or parameter; the series is no patch, or "
+    "its git URL or ref is unusable; the targets need different compilers"
+)
+
+
 def _view(session: Db, submission: Submission) -> SubmissionView:
     return submission_view(submission_rows(session, submission))
 
 
-@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409, 413))
+@router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409, 413, rules=_RULES))
 def create_submission(
     *,
     body: SubmissionRequest,
@@ -107,8 +113,8 @@ def _filter(
         str | None,
         Query(max_length=200, description="Part of title, series key, author or owner; or a submission's id"),
     ] = None,
-    since: Annotated[datetime | None, Query(description="Created at or after this time")] = None,
-    until: Annotated[datetime | None, Query(description="Created before this time")] = None,
+    since: Annotated[JsonTime | None, Query(description="Created at or after this time")] = None,
+    until: Annotated[JsonTime | None, Query(description="Created before this time")] = None,
 ) -> queries.Filter:
     texts = {
         "tree": tree,

@@ -30,7 +30,7 @@ def list_submission_versions(submission_id: Id, session: Db, _: Reader) -> list[
     return versions.of_series(session, queries.get(session, submission_id))
 
 
-@router.get("/{submission_id}/compare/{other_id}")
+@router.get("/{submission_id}/compare/{other_id}", responses=documented(rules="a submission is compared with itself"))
 def compare_submissions(submission_id: Id, other_id: Id, session: Db, _: Reader) -> SubmissionComparison:
     """Compare the figures of two submissions side by side, target by target. Each submission has its own baseline, its
     own boots and possibly its own device: they are not paired and not tested against each other."""

@@ -4333,7 +4333,7 @@ export interface components {
             /** Name */
             name: string;
             /** Scopes */
-            scopes: string[];
+            scopes: ("read" | "submit" | "maintain" | "admin" | "worker")[];
         };
         /**
          * TokenView
@@ -5632,7 +5632,7 @@ export interface operations {
     list_git_branches: {
         parameters: {
             query: {
-                /** @description https:// or git:// URL of a repository */
+                /** @description https:// or git:// URL of a repository, or a path that the lab allows */
                 url: string;
                 /** @description Longest time to wait for the result */
                 wait_s?: number;
@@ -5670,7 +5670,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: `url` has no host, has credentials, or is a path that the operator does not allow */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -5840,7 +5840,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: `from` is not before `to`, or by more than 31 days */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7021,7 +7021,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: `discarded` with `format=csv` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7437,7 +7437,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: `old_password` is wrong, or `new_password` is easy to guess */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7608,7 +7608,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: the lab has no such tree, recipe, plan, device type, scenario, setting or parameter; the series is no patch, or its git URL or ref is unusable; the targets need different compilers */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7907,7 +7907,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: a submission is compared with itself */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -7951,7 +7951,11 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Event"][];
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        event: string;
+                        id: string;
+                    };
                 };
             };
             /** @description The submission is finished and has no later event: do not reconnect */
@@ -8720,7 +8724,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Unprocessable Entity */
+            /** @description Violates the schema, or: a scope exceeds the caller's, or `expires_at` is past or later than the caller's */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -1,0 +1,44 @@
+"""Types of request fields that accept exactly what their JSON schema describes.
+
+Pydantic also converts other types: `false` and `"5"` to a number, `0` to a boolean, `0.5` to a time in 1970. Such a
+value in a request is a mistake, which these types refuse.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BeforeValidator, StrictBool
+
+JsonBool = StrictBool
+"""true or false."""
+
+
+def _refuse_other_than_number(value: Any) -> Any:
+    if isinstance(value, bool | str | bytes):
+        raise ValueError("must be a number, without quotes")  # noqa: TRY004 - Pydantic collects only ValueError
+    return value
+
+
+JSON_NUMBER = BeforeValidator(_refuse_other_than_number)
+"""For `Annotated[int, Field(ge=1), JSON_NUMBER] | None`: a constraint must come first, or the schema loses it."""
+JsonInt = Annotated[int, JSON_NUMBER]
+"""A whole number."""
+JsonFloat = Annotated[float, JSON_NUMBER]
+"""A number."""
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
+
+
+def _refuse_other_than_time(value: Any) -> Any:
+    if isinstance(value, datetime) or (isinstance(value, str) and _TIME.fullmatch(value)):
+        return value
+    raise ValueError("must be a date and time, such as 2026-01-31T12:00:00Z")
+
+
+JsonTime = Annotated[datetime, BeforeValidator(_refuse_other_than_time)]
+"""A date and time; in RFC 3339 with an offset, without one in UTC."""
+JsonAwareTime = Annotated[AwareDatetime, BeforeValidator(_refuse_other_than_time)]
+"""A date and time with an offset (RFC 3339)."""

@@ -1,0 +1,133 @@
+"""The API against its OpenAPI document: schemathesis sends generated requests to every operation.
+
+It checks statuses, media types, headers and bodies against the document; that valid requests are accepted, invalid ones
+and those without credentials refused; and sequences of requests, in which one uses what another has created.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from wqlab_contracts.enums import Arm, Scope, UserRole
+from wqlab_server.app import create_app
+from wqlab_server.http.auth import create_token
+from wqlab_server.http.limits import RateLimit
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, transaction
+
+from .support.live_server import Live
+from .support.people import add_user
+from .support.scene import Scene
+
+CONFIG = Path(__file__).with_name("schemathesis.toml")
+HOOKS = Path(__file__).parent / "support" / "schemathesis_hooks.py"
+COMMAND = Path(sys.executable).with_name("st")
+FUZZER = "fuzzer"
+WITHOUT_SUCCESS = {
+    "change_password",  # refuses a token
+    "join_lab",  # needs the secret of an invitation
+    "get_run_artifact",  # needs the hash of an artifact
+    "get_submission_series",  # needs a finished apply
+}
+"""Operations that no generated request succeeds at."""
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+def app(sessions: SessionFactory, settings: Settings, scene_data_dir: Path, redis: str, tmp_path: Path) -> FastAPI:
+    """The application with a broker, and without a rate limit, which would refuse most of the requests."""
+    ca = tmp_path / "ca.pem"
+    ca.write_text("-----BEGIN CERTIFICATE-----\n")
+    more = {
+        "data_dir": scene_data_dir,
+        "broker_url": redis,
+        "lab_broker_url": "rediss://lab.test:6380/0",
+        "ca_file": ca,
+    }
+    app = create_app(settings.model_copy(update=more), sessions)
+    for middleware in app.user_middleware:
+        if middleware.cls is RateLimit:
+            middleware.kwargs |= {"per_s": 1e6, "burst": 10**6}
+    return app
+
+
+@pytest.fixture
+def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
+    """Id and secret of an administrator's token, in a lab with two finished submissions and one that waits."""
+    scene.devices()
+    first = scene.submission()
+    scene.builds(first)
+    scene.measured(first, {Arm.BASELINE: 33.0, Arm.CANDIDATE: 5.0})
+    scene.finish(first)
+    scene.finish(scene.submission())
+    scene.submission()
+    with transaction(sessions) as session:
+        user = add_user(session, FUZZER, UserRole.ADMIN)
+        token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
+        return token.id, secret
+
+
+def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str:
+    """Run schemathesis and return its output. Fails with the output if it finds a fault."""
+    done = subprocess.run(
+        [COMMAND, "--config-file", CONFIG, "run", f"{live.url}/openapi.json", *options],
+        check=False,
+        text=True,
+        capture_output=True,
+        cwd=folder,
+        env={
+            **os.environ,
+            "SCHEMATHESIS_HOOKS": str(HOOKS),
+            "WQLAB_FUZZER_TOKEN": str(token[0]),
+            "WQLAB_FUZZER_USER": FUZZER,
+        },
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def operations(live: Live, statuses: str) -> set[str]:
+    """Return the operations that have answered with a status that matches the pattern `statuses`."""
+    text = live.app.state.metrics.text().decode()
+    return set(re.findall(rf'operation="(\w+)",status="{statuses}"', text))
+
+
+@pytest.mark.parametrize(
+    ("examples", "seed"),
+    [(8, 20), *(pytest.param(100, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
+)
+def test_administrators_requests(live: Live, token: tuple[int, str], tmp_path: Path, examples: int, seed: int) -> None:
+    output = fuzz(
+        live, token, tmp_path, "-H", f"Authorization: Bearer {token[1]}", "-n", str(examples), "--seed", str(seed)
+    )
+    assert re.search(r"API Links: +[1-9]", output), output
+    paths = live.app.openapi()["paths"].values()
+    named = {operation["operationId"] for methods in paths for operation in methods.values()}
+    assert named - {"create_token"} - WITHOUT_SUCCESS <= operations(live, "2..")
+
+
+@pytest.mark.parametrize("public_reading", [False, True])
+def test_requests_without_credentials(live: Live, token: tuple[int, str], tmp_path: Path, public_reading: bool) -> None:
+    if public_reading:
+        live.allow_public_reading()
+    fuzz(live, token, tmp_path, "-n", "4", "--seed", "20", "--phases", "coverage" if public_reading else "fuzzing")
+    answered = operations(live, "2..")
+    assert ("get_run" in answered) is public_reading
+    assert not answered & {"list_users", "list_tokens", "create_quote", "create_submission", "make_token"}
+
+
+def test_token_in_a_lab_with_public_reading(live: Live, token: tuple[int, str], tmp_path: Path) -> None:
+    """The document of such a lab says which operations ignore credentials."""
+    live.allow_public_reading()
+    fuzz(
+        live, token, tmp_path, "-H", f"Authorization: Bearer {token[1]}", "--phases", "fuzzing", "-n", "2",
+        "--seed", "20", "--mode", "positive", "--checks", "ignored_auth", "--include-method", "GET",
+    )  # fmt: skip
