@@ -124,6 +124,8 @@ class TokenView(Message):
     owner: str | None
     """Owner of the token; null for a worker's token."""
     scopes: list[str]
+    parent_id: int | None = None
+    """Id of the token that this one was created with, and is revoked with; null if its owner created it."""
     created_at: datetime
     expires_at: datetime | None
     last_used_at: datetime | None

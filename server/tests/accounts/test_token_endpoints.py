@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 
 from wqlab_contracts.api.accounts import TokenCreated, TokenView
 from wqlab_contracts.enums import Scope
+from wqlab_server.http.auth import create_token
+from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Token, User
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -129,3 +133,79 @@ def test_database_contains_no_secret(live: Live, sessions: SessionFactory) -> No
         stored = " ".join([*session.scalars(select(Token.digest)), *session.scalars(select(User.password_hash))])
     assert made.token not in stored
     assert password not in stored
+
+
+def bearer(live: Live, made: TokenCreated) -> httpx.Client:
+    client = live.client(None)
+    client.headers["Authorization"] = f"Bearer {made.token}"
+    return client
+
+
+def test_revoking_a_token_revokes_those_created_with_it(live: Live) -> None:
+    with live.browser("admin") as browser:
+        stolen, other = token(browser, "admin"), token(browser, "admin")
+        with bearer(live, stolen) as thief:
+            child, worker = token(thief, "admin"), token(thief, "worker")
+            with bearer(live, child) as heir:
+                grandchild = token(heir, "read")
+        assert (child.parent_id, grandchild.parent_id, stolen.parent_id) == (stolen.id, child.id, None)
+        assert [status_of(live, each) for each in (stolen, child, grandchild)] == [200] * 3
+        expect(browser.post(f"{TOKENS}/{stolen.id}/revoke"))
+        assert [status_of(live, each) for each in (stolen, child, grandchild)] == [401] * 3
+        with bearer(live, worker) as client:
+            expect(client.get("/api/worker/v1/labs/local/leases"), 401)
+        assert status_of(live, other) == 200
+
+
+def test_disabling_a_user_revokes_what_the_users_tokens_created(live: Live) -> None:
+    with live.browser("admin") as browser:
+        expect(browser.post(USERS, json={"name": "second", "role": "admin"}), 201)
+        expect(browser.patch(f"{USERS}/maintain", json={"role": "admin"}))
+        with live.browser("maintain") as client, bearer(live, token(client, "admin")) as robot:
+            worker = token(robot, "worker")
+        with bearer(live, worker) as client:
+            expect(client.get("/api/worker/v1/labs/local/leases"))
+            expect(browser.patch(f"{USERS}/maintain", json={"disabled": True}))
+            expect(client.get("/api/worker/v1/labs/local/leases"), 401)
+
+
+def test_token_of_an_expired_token_is_expired(live: Live, sessions: SessionFactory) -> None:
+    ends_at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+    with live.browser("admin") as browser, bearer(live, token(browser, "admin", expires_at=ends_at)) as robot:
+        child = token(robot, "admin")
+        with bearer(live, child) as heir:
+            grandchild = token(heir, "worker")
+    assert child.expires_at == grandchild.expires_at == datetime.fromisoformat(ends_at)
+    assert status_of(live, child) == 200
+    with transaction(sessions) as session:
+        session.execute(update(Token).where(Token.expires_at.is_not(None)).values(expires_at=func.now()))
+    assert status_of(live, child) == 401
+
+
+def test_token_created_while_its_parent_is_revoked_is_revoked_too(live: Live, sessions: SessionFactory) -> None:
+    """The grandparent's revocation waits for the request that is creating the grandchild, and then sees it."""
+    with live.browser("admin") as browser:
+        root = token(browser, "admin")
+        with bearer(live, root) as robot:
+            child = token(robot, "admin")
+        with sessions() as creating, ThreadPoolExecutor() as pool:
+            row, _ = create_token(creating, "late", [Scope.WORKER], parent_id=child.id)
+            revoked = pool.submit(browser.post, f"{TOKENS}/{root.id}/revoke")
+            wait_for_lock(sessions)
+            creating.commit()
+            expect(revoked.result(20))
+        with transaction(sessions) as session:
+            assert session.get_one(Token, row.id).revoked_at is not None
+        with sessions() as creating, pytest.raises(ApiProblem, match="revoked"):
+            create_token(creating, "later", [Scope.WORKER], parent_id=child.id)
+
+
+def wait_for_lock(sessions: SessionFactory) -> None:
+    """Return once a database session waits for a lock of another."""
+    deadline = time.monotonic() + 20
+    waiting = text("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
+    while time.monotonic() < deadline:
+        with sessions() as session:
+            if session.scalar(waiting):
+                return
+    raise AssertionError("no session waits for a lock")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import UserRole
 
 from ..http import browser_sessions
+from ..http.auth import revoke_tokens
 from ..http.problems import ApiProblem, invalid, not_found
 from ..models import Token, User
 from ..settings import Settings
@@ -49,8 +50,8 @@ def get_user(session: Session, name: str, *, lock: bool = False) -> User:
 def change_user(session: Session, name: str, *, role: UserRole | None, disabled: bool | None) -> User:
     """Change a user's role, or disable (True) or enable (False) the user; None leaves the value unchanged.
 
-    Disabling ends the user's sessions and revokes the user's tokens. Raises ApiProblem 404 if there is no such user,
-    and 409 if the change would leave the lab without an administrator.
+    Disabling ends the user's sessions, and revokes the user's tokens and every token created with them. Raises
+    ApiProblem 404 if there is no such user, and 409 if the change would leave the lab without an administrator.
     """
     # Lock all administrators in a fixed order: of two who demote each other at once, only one may succeed.
     admins = session.scalars(
@@ -65,9 +66,7 @@ def change_user(session: Session, name: str, *, role: UserRole | None, disabled:
     if disabled and user.disabled_at is None:
         user.disabled_at = func.now()
         browser_sessions.end_all(session, user)
-        session.execute(
-            update(Token).where(Token.user_id == user.id, Token.revoked_at.is_(None)).values(revoked_at=func.now())
-        )
+        revoke_tokens(session, Token.user_id == user.id)
     elif disabled is False:
         user.disabled_at = None
     session.flush()

@@ -11,7 +11,7 @@ from wqlab_contracts.api.accounts import TokenCreated, TokenRequest, TokenView
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.enums import Scope
 
-from ..http.auth import Principal, SignedIn, create_token
+from ..http.auth import Principal, SignedIn, create_token, revoke_tokens
 from ..http.deps import Db
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
 from ..http.problems import documented, invalid, not_found
@@ -52,7 +52,7 @@ def list_tokens(
 )
 def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCreated:
     """Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
-    with another token expires no later than that one."""
+    with another token expires no later than that one, and is revoked with it."""
     _check(session, body, principal)
     user = session.get_one(User, principal.user_id)
     scopes = [Scope(scope) for scope in body.scopes]
@@ -62,6 +62,7 @@ def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCre
             plain_text("name", body.name, "body"),
             scopes,
             user=None if Scope.WORKER in scopes else user,
+            parent_id=principal.token_id,
             expires_at=body.expires_at or (principal.ends_at if principal.csrf is None else None),
         )
     except ValueError as error:
@@ -72,15 +73,13 @@ def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCre
 
 @router.post("/{token_id}/revoke", responses=documented(404))
 def revoke_token(token_id: Id, session: Db, principal: SignedIn) -> TokenView:
-    """Revoke a token, at once and permanently. Revoking it again changes nothing. Only administrators can revoke the
-    tokens of others; anybody else gets 404."""
-    row = session.get(Token, token_id, with_for_update=True)
+    """Revoke a token, at once and permanently, and every token created with it. Revoking it again changes nothing. Only
+    administrators can revoke the tokens of others; anybody else gets 404."""
+    row = session.get(Token, token_id)
     if row is None or not (row.user_id == principal.user_id or principal.may(Scope.ADMIN)):
         raise not_found("token", token_id)
-    if row.revoked_at is None:
-        row.revoked_at = func.now()
-        session.flush()
-        session.refresh(row)
+    revoke_tokens(session, Token.id == token_id)
+    session.refresh(row)
     owner = None if row.user_id is None else session.get_one(User, row.user_id).name
     return _view(row, owner)
 
@@ -116,6 +115,7 @@ def _view(row: Token, owner: str | None) -> TokenView:
         name=row.name,
         owner=owner,
         scopes=row.scopes,
+        parent_id=row.parent_id,
         created_at=row.created_at,
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,

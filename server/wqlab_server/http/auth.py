@@ -17,7 +17,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 from fastapi.security.utils import get_authorization_scheme_param
-from sqlalchemy import func, or_, select, update
+from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Scope, UserRole
@@ -43,6 +43,7 @@ _MIN_SECRET_LENGTH = 40
 _USE_RESOLUTION = timedelta(minutes=1)
 _AUTHENTICATION = "authentication"
 """Key of a request's state."""
+UNUSABLE_TOKEN = "the token is unknown, revoked or expired; make a new one on the account page"  # noqa: S105
 _SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _bearer = HTTPBearer(
     auto_error=False,
@@ -80,6 +81,9 @@ class Principal:
     """CSRF token of a browser session; None for an API token."""
     lab: str | None = None
     """Lab that a worker token is bound to; None for any lab."""
+    token_id: int | None = None
+    """Id of the API token; None for a browser session or a visitor."""
+    token_name: str | None = None
 
     def may(self, scope: Scope) -> bool:
         """Return True if the principal has `scope`. Each scope includes those below it, except `worker`."""
@@ -116,14 +120,16 @@ def create_token(
     *,
     user: User | None = None,
     lab: str | None = None,
+    parent_id: int | None = None,
     expires_at: datetime | None = None,
     secret: str | None = None,
 ) -> tuple[Token, str]:
     """Create an API token and return its row and its secret; the secret is not stored.
 
-    `user` is the owner; a worker token has none. `secret` is a secret made elsewhere; by default one is generated.
-    Raises ValueError if there is no scope, if `worker` is combined with another scope, if a token that is not a
-    worker's is bound to a lab, or if it has no owner.
+    `user` is the owner; a worker token has none. `parent_id` is the token that this one is created with. `secret` is a
+    secret made elsewhere; by default one is generated. Raises ApiProblem 401 if the parent is revoked, and ValueError
+    if there is no scope, if `worker` is combined with another scope, if a token that is not a worker's is bound to a
+    lab, or if it has no owner.
     """
     if not scopes:
         raise ValueError("a token needs at least one scope")
@@ -134,6 +140,8 @@ def create_token(
         raise ValueError("only a worker token can be bound to a lab")
     if user is None and not worker:
         raise ValueError("a token that is not a worker's needs an owner: name the user")
+    if parent_id is not None:
+        _lock_ancestors(session, parent_id)
     secret = secret or PREFIX + secrets.token_urlsafe(32)
     token = Token(
         name=name,
@@ -141,11 +149,39 @@ def create_token(
         digest=digest(secret),
         scopes=sorted({scope.value for scope in scopes}),
         lab=lab,
+        parent_id=parent_id,
         expires_at=expires_at,
     )
     session.add(token)
     session.flush()
     return token, secret
+
+
+def _lock_ancestors(session: Session, parent_id: int) -> None:
+    """Lock a token and all its ancestors against revocation. Raises ApiProblem 401 if one of them is revoked."""
+    line = select(Token.id, Token.parent_id).where(Token.id == parent_id).cte("line", recursive=True)
+    line = line.union_all(select(Token.id, Token.parent_id).join(line, Token.id == line.c.parent_id))
+    locked = select(Token).where(Token.id.in_(select(line.c.id))).order_by(Token.id).with_for_update(read=True)
+    ancestors = session.scalars(locked.execution_options(populate_existing=True)).all()
+    if any(token.revoked_at is not None for token in ancestors):
+        raise ApiProblem(401, UNUSABLE_TOKEN)
+
+
+def revoke_tokens(session: Session, *conditions: ColumnElement[bool]) -> None:
+    """Revoke the tokens that match all `conditions`, and every token created with one of them.
+
+    The tokens are locked first. Whoever creates a token has locked all its ancestors, so every descendant is either
+    visible afterwards or is not created.
+    """
+    roots = session.scalars(select(Token.id).where(*conditions).order_by(Token.id).with_for_update()).all()
+    family = select(Token.id).where(Token.id.in_(roots)).cte("family", recursive=True)
+    family = family.union_all(select(Token.id).join(family, Token.parent_id == family.c.id))
+    session.execute(
+        update(Token)
+        .where(Token.id.in_(select(family.c.id)), Token.revoked_at.is_(None))
+        .values(revoked_at=func.now())
+        .execution_options(synchronize_session=False)
+    )
 
 
 def keep_worker_token(session: Session, name: str, secret: str, lab: str | None = None) -> None:
@@ -161,8 +197,7 @@ def keep_worker_token(session: Session, name: str, secret: str, lab: str | None 
     known = session.scalars(select(Token).where(Token.digest == digest(secret))).one_or_none()
     if known is not None and (known.name != name or known.user_id is not None or known.revoked_at is not None):
         raise ValueError("this secret belongs to another token or to a revoked one: make a new secret")
-    others = update(Token).where(Token.name == name, Token.user_id.is_(None), Token.revoked_at.is_(None))
-    session.execute(others.where(Token.digest != digest(secret)).values(revoked_at=func.now()))
+    revoke_tokens(session, Token.name == name, Token.user_id.is_(None), Token.digest != digest(secret))
     if known is None:
         create_token(session, name, [Scope.WORKER], lab=lab, secret=secret)
 
@@ -197,8 +232,18 @@ def by_token(session: Session, secret: str) -> Principal | None:
     )
     scopes = frozenset(Scope(scope) for scope in token.scopes)
     if user is None:
-        return Principal(token.name, scopes, ends_at=token.expires_at, lab=token.lab)
-    return Principal(user.name, _limit_to_role(scopes, user.role), user.id, user.role, ends_at=token.expires_at)
+        return Principal(
+            token.name, scopes, ends_at=token.expires_at, lab=token.lab, token_id=token.id, token_name=token.name
+        )
+    return Principal(
+        user.name,
+        _limit_to_role(scopes, user.role),
+        user.id,
+        user.role,
+        ends_at=token.expires_at,
+        token_id=token.id,
+        token_name=token.name,
+    )
 
 
 def by_cookie(session: Session, settings: Settings, secret: str) -> Principal | None:
@@ -235,7 +280,7 @@ def authenticate(request: Request) -> Authentication:
         with transaction(factory) as session:
             found = by_token(session, token)
         if found is None:
-            detail = "the token is unknown, revoked or expired; make a new one on the account page"
+            detail = UNUSABLE_TOKEN
             return Authentication(None, ApiProblem(401, detail))
         return Authentication(found)
     secret = request.cookies.get(browser_sessions.cookie_name(settings))

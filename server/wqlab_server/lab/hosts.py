@@ -19,7 +19,7 @@ from wqlab_contracts.api.labs import JOIN_PREFIX, LabJoined, LabView
 from wqlab_contracts.celery_names import lab_user
 from wqlab_contracts.enums import DeviceHealth, Scope
 
-from ..http.auth import create_token
+from ..http.auth import create_token, revoke_tokens
 from ..http.browser_sessions import digest
 from ..http.problems import ApiProblem, not_found
 from ..models import Device, Lab, LabHost, LabInvite, Token
@@ -168,9 +168,7 @@ def _lock_host(session: Session, lab: str) -> LabHost | None:
 
 
 def _revoke_token(session: Session, host: LabHost) -> None:
-    session.execute(
-        update(Token).where(Token.id == host.token_id, Token.revoked_at.is_(None)).values(revoked_at=func.now())
-    )
+    revoke_tokens(session, Token.id == host.token_id)
 
 
 def _withdraw_invites(session: Session, lab: str) -> bool:

@@ -66,6 +66,8 @@ class Token(Base):
     digest: Mapped[str] = mapped_column(unique=True)
     """SHA-256 of the secret, in hex."""
     scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
+    parent_id: Mapped[int | None] = mapped_column(ForeignKey("tokens.id"), index=True)
+    """The token that this one was created with; revoking that one revokes this one too."""
     lab: Mapped[str | None]
     """The lab that a worker token is bound to; null for every lab."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1092,7 +1092,7 @@ export interface paths {
         /**
          * Make Token
          * @description Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
-         *     with another token expires no later than that one.
+         *     with another token expires no later than that one, and is revoked with it.
          */
         post: operations["create_token"];
         delete?: never;
@@ -1112,8 +1112,8 @@ export interface paths {
         put?: never;
         /**
          * Revoke Token
-         * @description Revoke a token, at once and permanently. Revoking it again changes nothing. Only administrators can revoke the
-         *     tokens of others; anybody else gets 404.
+         * @description Revoke a token, at once and permanently, and every token created with it. Revoking it again changes nothing. Only
+         *     administrators can revoke the tokens of others; anybody else gets 404.
          */
         post: operations["revoke_token"];
         delete?: never;
@@ -4316,6 +4316,8 @@ export interface components {
             name: string;
             /** Owner */
             owner: string | null;
+            /** Parent Id */
+            parent_id: number | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
@@ -4355,6 +4357,8 @@ export interface components {
             name: string;
             /** Owner */
             owner: string | null;
+            /** Parent Id */
+            parent_id: number | null;
             /** Revoked At */
             revoked_at: string | null;
             /** Scopes */
