@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from datetime import datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +20,7 @@ from urllib.parse import quote
 import httpx
 from pydantic import ValidationError
 
+from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.builds import BuildView
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRequest
@@ -29,7 +31,7 @@ from wqlab_contracts.api.quotes import Quota
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.runs import RunView, SampleRow
 from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
-from wqlab_contracts.enums import Outcome, SubmissionState
+from wqlab_contracts.enums import AuditAction, AuditOutcome, Outcome, SubmissionState
 from wqlab_contracts.messages import Artifact, Event
 
 from . import sse
@@ -65,6 +67,18 @@ class SubmissionFilter(TypedDict, total=False):
     plan: str | None
     device_type: str | None
     q: str | None
+
+
+class AuditFilter(TypedDict, total=False):
+    """Filters of the audit log; `resource` is TYPE or TYPE/ID, times without an offset are in UTC."""
+
+    actor: str | None
+    action: AuditAction | None
+    resource: str | None
+    address: str | None
+    outcome: AuditOutcome | None
+    since: datetime | None
+    until: datetime | None
 
 
 class Client:
@@ -114,6 +128,17 @@ class Client:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+    # --- audit log ----------------------------------------------------------------------------------------------
+
+    def audit_page(
+        self, *, cursor: str | None = None, limit: int = 50, **filters: Unpack[AuditFilter]
+    ) -> Page[AuditEntry]:
+        """Return one page of the audit log, newest first; `cursor` is the `next` of the page before."""
+        params: dict[str, str | int | None] = {"cursor": cursor, "limit": limit}
+        for name, value in filters.items():
+            params[name] = value.isoformat() if isinstance(value, datetime) else cast("str | None", value)
+        return self._get(Page[AuditEntry], f"{API}/audit", "read the audit log", params)
 
     # --- submissions --------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from wqlab_contracts import bundle, cpu_layout, enums, messages, specs
 from wqlab_contracts.api import (
     accounts,
+    audit,
     base,
     builds,
     curves,
@@ -37,6 +38,7 @@ MODULES = (
     messages,
     lookups,
     accounts,
+    audit,
     base,
     builds,
     curves,

@@ -306,6 +306,49 @@ class UserRole(StrEnum):
     ADMIN = "admin"
 
 
+class AuditAction(StrEnum):
+    """Action in the audit log: what was changed, and how."""
+
+    SIGN_IN = "session.sign_in"
+    SIGN_OUT = "session.sign_out"
+    CHANGE_PASSWORD = "session.change_password"  # noqa: S105
+    CREATE_TOKEN = "token.create"  # noqa: S105
+    REVOKE_TOKEN = "token.revoke"  # noqa: S105
+    CREATE_USER = "user.create"
+    CHANGE_USER = "user.change"
+    RESET_PASSWORD = "user.reset_password"  # noqa: S105
+    CREATE_SUBMISSION = "submission.create"
+    CANCEL_SUBMISSION = "submission.cancel"
+    RETRY_SUBMISSION = "submission.retry"
+    PIN_SUBMISSION = "submission.pin"
+    UNPIN_SUBMISSION = "submission.unpin"
+    QUARANTINE_DEVICE = "device.quarantine"
+    RELEASE_DEVICE = "device.release"
+    HEALTH_CHECK_DEVICE = "device.health_check"
+    CHECK_DEVICE = "device.check"
+    CHANGE_DEVICE = "device.change"
+    """The device was added, changed or removed in the device-types folder."""
+    INVITE_LAB = "lab.invite"
+    JOIN_LAB = "lab.join"
+    REGISTER_LAB = "lab.register"
+    """A worker reported a lab for the first time, or another number of devices."""
+    REMOVE_LAB = "lab.remove"
+    CHANGE_DATA = "data.change"
+    """Files of device-types/, kernels/ or testplans/ were edited."""
+    CHANGE_SETTINGS = "settings.change"
+    """The server was started with other settings."""
+    PRUNE_AUDIT_LOG = "audit.prune"
+    REQUEST = "request"
+    """A request that needs a scope which its sender does not have."""
+
+
+class AuditOutcome(StrEnum):
+    """Outcome of an action in the audit log."""
+
+    DONE = "done"
+    REFUSED = "refused"
+
+
 class ExitCode(IntEnum):
     """Exit codes of the `wqlab` command; precedence 4 > 3 > 1 > 0."""
 

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import select
 
-from wqlab_contracts.enums import Arm, Scope, UserRole
+from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, Scope, UserRole
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
+from wqlab_server.models import AuditEntry
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, transaction
 
@@ -37,6 +39,29 @@ WITHOUT_SUCCESS = {
     "get_submission_series",  # needs a finished apply
 }
 """Operations that no generated request succeeds at."""
+READ_ONLY = {"create_quote", "inspect_series"}
+"""Operations without GET that change nothing."""
+AUDITED = {
+    "sign_in": AuditAction.SIGN_IN,
+    "sign_out": AuditAction.SIGN_OUT,
+    "change_password": AuditAction.CHANGE_PASSWORD,
+    "create_token": AuditAction.CREATE_TOKEN,
+    "revoke_token": AuditAction.REVOKE_TOKEN,
+    "create_user": AuditAction.CREATE_USER,
+    "update_user": AuditAction.CHANGE_USER,
+    "reset_password": AuditAction.RESET_PASSWORD,
+    "create_submission": AuditAction.CREATE_SUBMISSION,
+    "cancel_submission": AuditAction.CANCEL_SUBMISSION,
+    "retry_submission": AuditAction.RETRY_SUBMISSION,
+    "quarantine_device": AuditAction.QUARANTINE_DEVICE,
+    "release_device": AuditAction.RELEASE_DEVICE,
+    "check_device": AuditAction.HEALTH_CHECK_DEVICE,
+    "start_device_check": AuditAction.CHECK_DEVICE,
+    "invite_lab": AuditAction.INVITE_LAB,
+    "join_lab": AuditAction.JOIN_LAB,
+    "remove_lab": AuditAction.REMOVE_LAB,
+}
+"""Operation -> the action that it adds to the audit log."""
 
 pytestmark = pytest.mark.integration
 
@@ -104,7 +129,9 @@ def operations(live: Live, statuses: str) -> set[str]:
     ("examples", "seed"),
     [(8, 20), *(pytest.param(100, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
 )
-def test_administrators_requests(live: Live, token: tuple[int, str], tmp_path: Path, examples: int, seed: int) -> None:
+def test_administrators_requests(
+    live: Live, token: tuple[int, str], tmp_path: Path, sessions: SessionFactory, examples: int, seed: int
+) -> None:
     output = fuzz(
         live, token, tmp_path, "-H", f"Authorization: Bearer {token[1]}", "-n", str(examples), "--seed", str(seed)
     )
@@ -112,6 +139,19 @@ def test_administrators_requests(live: Live, token: tuple[int, str], tmp_path: P
     paths = live.app.openapi()["paths"].values()
     named = {operation["operationId"] for methods in paths for operation in methods.values()}
     assert named - {"create_token"} - WITHOUT_SUCCESS <= operations(live, "2..")
+    with sessions() as session:
+        done = set(session.scalars(select(AuditEntry.action).where(AuditEntry.outcome == AuditOutcome.DONE).distinct()))
+    assert {AUDITED[name] for name in AUDITED.keys() - WITHOUT_SUCCESS - {"sign_out"}} <= done
+
+
+def test_every_operation_that_changes_something_is_audited(live: Live) -> None:
+    changing = {
+        operation["operationId"]
+        for methods in live.app.openapi()["paths"].values()
+        for method, operation in methods.items()
+        if method != "get"
+    }
+    assert changing - READ_ONLY == AUDITED.keys()
 
 
 @pytest.mark.parametrize("public_reading", [False, True])

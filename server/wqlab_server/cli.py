@@ -10,20 +10,25 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import delete, func
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.accounts import UserName
-from wqlab_contracts.enums import Scope, UserRole
+from wqlab_contracts.enums import AuditAction, Scope, UserRole
 
 from . import migrations, serve
 from .http.auth import create_token, keep_worker_token
 from .http.problems import ApiProblem
+from .models import AuditEntry
+from .models.audit import RETENTION_DAYS
 from .settings import Settings, settings
+from .storage.audit import OPERATOR, record
 from .storage.db import make_engine, make_factory, transaction
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Run and administer the lab's server.")
@@ -31,6 +36,8 @@ tokens = typer.Typer(no_args_is_help=True, help="Manage API tokens.")
 users = typer.Typer(no_args_is_help=True, help="Manage users.")
 app.add_typer(tokens, name="token")
 app.add_typer(users, name="user")
+audit_log = typer.Typer(no_args_is_help=True, help="Manage the audit log; `wqlab audit` shows it.")
+app.add_typer(audit_log, name="audit")
 
 
 @app.command()
@@ -135,7 +142,8 @@ def token_create(
         return
     with _database() as session:
         user = None if Scope.WORKER in scope else service.get_user(session, owner or name)
-        _, secret = create_token(session, name, scope, user=user, lab=lab)
+        token, secret = create_token(session, name, scope, user=user, lab=lab)
+        record(session, OPERATOR, AuditAction.CREATE_TOKEN, f"token/{token.id}", name=name, scopes=token.scopes)
     typer.echo(secret)
 
 
@@ -150,7 +158,9 @@ def _keep_worker_token(name: str, scope: list[Scope], lab: str | None, file: Pat
         raise typer.Exit(2) from error
     with _database() as session:
         try:
-            keep_worker_token(session, name, secret, lab)
+            token = keep_worker_token(session, name, secret, lab)
+            if token is not None:
+                record(session, OPERATOR, AuditAction.CREATE_TOKEN, f"token/{token.id}", name=name, scopes=token.scopes)
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from error
 
@@ -173,6 +183,7 @@ def user_create(
         if unless_there and service.user_exists(session, name):
             return
         _, password = service.create_user(session, name, role)
+        record(session, OPERATOR, AuditAction.CREATE_USER, f"user/{name}", role=role)
     typer.echo(password)
 
 
@@ -183,7 +194,20 @@ def user_password(name: Annotated[str, typer.Option(help="name of the user")]) -
 
     with _database() as session:
         _, password = service.reset_password(session, name)
+        record(session, OPERATOR, AuditAction.RESET_PASSWORD, f"user/{name}")
     typer.echo(password)
+
+
+@audit_log.command("prune")
+def audit_prune(
+    days: Annotated[int, typer.Option(min=RETENTION_DAYS, help="delete entries that are older")] = RETENTION_DAYS,
+) -> None:
+    """Delete old entries of the audit log and print their number. The database refuses to delete younger ones."""
+    with _database() as session:
+        old = delete(AuditEntry).where(AuditEntry.at < func.now() - timedelta(days=days)).returning(AuditEntry.id)
+        number = len(session.scalars(old).all())
+        record(session, OPERATOR, AuditAction.PRUNE_AUDIT_LOG, days=days, deleted=number)
+    typer.echo(number)
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import make_url
 from wqlab_contracts.api.base import Problem
 from wqlab_contracts.messages import Event
 
-from .accounts import session_endpoints, token_endpoints, user_endpoints
+from .accounts import audit_endpoints, session_endpoints, token_endpoints, user_endpoints
 from .builds import endpoints as build_endpoints
 from .http import health_endpoints
 from .http.auth import require_reader
@@ -69,6 +69,7 @@ def include_in(router: APIRouter) -> None:
         session_endpoints,
         token_endpoints,
         user_endpoints,
+        audit_endpoints,
     ):
         api.include_router(endpoints.router)
     for included in (api, link_endpoints.router, health_endpoints.router):

@@ -24,6 +24,10 @@ SELECT 'constraint ' || conrelid::regclass || ' ' || conname || ' ' || pg_get_co
 UNION ALL
 SELECT 'index ' || indexdef FROM pg_indexes WHERE schemaname = 'public' AND tablename <> 'alembic_version'
 UNION ALL
+SELECT 'trigger ' || pg_get_triggerdef(t.oid) || ' ' || pg_get_functiondef(t.tgfoid)
+  FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid
+ WHERE NOT t.tgisinternal AND c.relnamespace = 'public'::regnamespace
+UNION ALL
 SELECT 'sequence ' || sequencename || ' ' || data_type FROM pg_sequences WHERE schemaname = 'public'
 """
 

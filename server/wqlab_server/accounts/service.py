@@ -7,13 +7,15 @@ from datetime import timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import UserRole
+from wqlab_contracts.enums import AuditAction, UserRole
 
 from ..http import browser_sessions
 from ..http.auth import revoke_tokens
 from ..http.problems import ApiProblem, invalid, not_found
 from ..models import Token, User
 from ..settings import Settings
+from ..storage import audit
+from ..storage.audit import Actor
 from ..storage.db import SessionFactory, transaction
 from . import passwords, throttle
 
@@ -100,10 +102,15 @@ def sign_in(factory: SessionFactory, settings: Settings, name: str, password: st
     attempt = _count_attempt(factory, name, address)
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name, User.disabled_at.is_(None)))
+        is_user = user_exists(session, name)
     if not passwords.matches(password, known):
+        # A name that is no user's may be a password in the wrong field.
+        account = f"user/{name}" if is_user else "user"
+        audit.record_refusal(factory, Actor(address=address), AuditAction.SIGN_IN, account, every=True)
         raise _wrong_credentials()
     with transaction(factory) as session:
         user = _lock_unchanged(session, name, known)
+        audit.record(session, Actor(name, address=address), AuditAction.SIGN_IN, f"user/{name}")
         user.last_sign_in_at = func.now()
         throttle.uncount(session, attempt)
         return browser_sessions.begin(session, settings, user)
@@ -123,11 +130,14 @@ def change_password(
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name))
     if not passwords.matches(old, known):
+        actor = Actor(name, address=address)
+        audit.record_refusal(factory, actor, AuditAction.CHANGE_PASSWORD, f"user/{name}", every=True)
         raise invalid([{"pointer": "/old_password", "detail": "this is not your password"}])
     password_hash = passwords.hash_password(new)
     with transaction(factory) as session:
         user = _lock_unchanged(session, name, known)
         user.password_hash = password_hash
+        audit.record(session, Actor(name, address=address), AuditAction.CHANGE_PASSWORD, f"user/{name}")
         throttle.uncount(session, attempt)
         browser_sessions.end_all(session, user)
         return browser_sessions.begin(session, settings, user)

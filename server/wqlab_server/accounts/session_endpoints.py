@@ -5,8 +5,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response, status
 
 from wqlab_contracts.api.accounts import PasswordChange, SessionUser, SessionView, SignIn
+from wqlab_contracts.enums import AuditAction
 
 from ..http import browser_sessions
+from ..http.audit import Audit
 from ..http.auth import Principal, SignedIn, by_cookie, identify
 from ..http.deps import AppSettings
 from ..http.problems import ApiProblem, documented
@@ -37,10 +39,15 @@ def get_session(request: Request, response: Response, settings: AppSettings) -> 
 
 
 @router.delete("", status_code=status.HTTP_204_NO_CONTENT)
-def sign_out(request: Request, settings: AppSettings) -> Response:
+def sign_out(request: Request, settings: AppSettings, audit: Audit) -> Response:
     """Sign out: end this browser's session, if there is one."""
-    identify(request)  # checks the CSRF token: no other site may sign a user out
-    _end_session(request, settings)
+    principal = identify(request)  # checks the CSRF token: no other site may sign a user out
+    secret = request.cookies.get(browser_sessions.cookie_name(settings))
+    if secret:
+        with transaction(request.app.state.sessions) as session:
+            browser_sessions.end(session, secret)
+            if principal is not None and principal.csrf is not None:
+                audit.record(session, AuditAction.SIGN_OUT, f"user/{principal.owner}")
     response = Response(status_code=status.HTTP_204_NO_CONTENT)
     browser_sessions.clear_cookie(response, settings)
     return response

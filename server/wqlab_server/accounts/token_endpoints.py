@@ -9,8 +9,9 @@ from sqlalchemy import func, select
 
 from wqlab_contracts.api.accounts import TokenCreated, TokenRequest, TokenView
 from wqlab_contracts.api.base import Page
-from wqlab_contracts.enums import Scope
+from wqlab_contracts.enums import AuditAction, Scope
 
+from ..http.audit import Audit
 from ..http.auth import Principal, SignedIn, create_token, revoke_tokens
 from ..http.deps import Db
 from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor, plain_text
@@ -50,7 +51,7 @@ def list_tokens(
     operation_id="create_token",
     responses=documented(400, rules="a scope exceeds the caller's, or `expires_at` is past or later than the caller's"),
 )
-def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCreated:
+def make_token(body: TokenRequest, session: Db, principal: SignedIn, audit: Audit) -> TokenCreated:
     """Create a token owned by the caller. The response contains its secret, which is shown only once. A token created
     with another token expires no later than that one, and is revoked with it."""
     _check(session, body, principal)
@@ -68,18 +69,29 @@ def make_token(body: TokenRequest, session: Db, principal: SignedIn) -> TokenCre
     except ValueError as error:
         raise invalid([{"pointer": "/scopes", "detail": str(error)}]) from None
     session.refresh(token)
+    audit.record(
+        session,
+        AuditAction.CREATE_TOKEN,
+        f"token/{token.id}",
+        name=token.name,
+        scopes=token.scopes,
+        expires_at=token.expires_at.isoformat() if token.expires_at else None,
+    )
     return TokenCreated(**_view(token, user.name if token.user_id else None).model_dump(), token=secret)
 
 
 @router.post("/{token_id}/revoke", responses=documented(404))
-def revoke_token(token_id: Id, session: Db, principal: SignedIn) -> TokenView:
+def revoke_token(token_id: Id, session: Db, principal: SignedIn, audit: Audit) -> TokenView:
     """Revoke a token, at once and permanently, and every token created with it. Revoking it again changes nothing. Only
     administrators can revoke the tokens of others; anybody else gets 404."""
     row = session.get(Token, token_id)
     if row is None or not (row.user_id == principal.user_id or principal.may(Scope.ADMIN)):
         raise not_found("token", token_id)
-    revoke_tokens(session, Token.id == token_id)
-    session.refresh(row)
+    if row.revoked_at is None:
+        revoke_tokens(session, Token.id == token_id)
+        audit.record(session, AuditAction.REVOKE_TOKEN, f"token/{token_id}", name=row.name)
+        session.flush()
+        session.refresh(row)
     owner = None if row.user_id is None else session.get_one(User, row.user_id).name
     return _view(row, owner)
 

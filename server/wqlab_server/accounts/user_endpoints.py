@@ -9,7 +9,9 @@ from sqlalchemy import func, select
 
 from wqlab_contracts.api.accounts import UserChange, UserPassword, UserRequest, UserView
 from wqlab_contracts.api.base import Page
+from wqlab_contracts.enums import AuditAction
 
+from ..http.audit import Audit
 from ..http.auth import Admin
 from ..http.deps import Db
 from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
@@ -43,10 +45,12 @@ def list_users(
 
 
 @router.post("", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
-def create_user(body: UserRequest, session: Db, _: Admin) -> UserPassword:
+def create_user(body: UserRequest, session: Db, _: Admin, audit: Audit) -> UserPassword:
     """Create a user. The response contains the generated password, which is shown only once; the user should change
     it."""
-    return _with_password(*service.create_user(session, body.name, body.role))
+    user, password = service.create_user(session, body.name, body.role)
+    audit.record(session, AuditAction.CREATE_USER, f"user/{user.name}", role=user.role)
+    return _with_password(user, password)
 
 
 @router.get("/{name}", responses=documented(404))
@@ -56,15 +60,19 @@ def get_user(name: Name, session: Db, _: Admin) -> UserView:
 
 
 @router.patch("/{name}", responses=documented(400, 404, 409))
-def update_user(name: Name, body: UserChange, session: Db, _: Admin) -> UserView:
+def update_user(name: Name, body: UserChange, session: Db, _: Admin, audit: Audit) -> UserView:
     """Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens."""
-    return _view(service.change_user(session, name, role=body.role, disabled=body.disabled))
+    user = service.change_user(session, name, role=body.role, disabled=body.disabled)
+    audit.record(session, AuditAction.CHANGE_USER, f"user/{name}", role=body.role, disabled=body.disabled)
+    return _view(user)
 
 
 @router.post("/{name}/password", responses=documented(404))
-def reset_password(name: Name, session: Db, _: Admin) -> UserPassword:
+def reset_password(name: Name, session: Db, _: Admin, audit: Audit) -> UserPassword:
     """Set a new generated password, which is shown only once. Signs out the user's browsers; API tokens stay valid."""
-    return _with_password(*service.reset_password(session, name))
+    user, password = service.reset_password(session, name)
+    audit.record(session, AuditAction.RESET_PASSWORD, f"user/{name}")
+    return _with_password(user, password)
 
 
 def _view(row: User) -> UserView:

@@ -20,12 +20,13 @@ from fastapi.security.utils import get_authorization_scheme_param
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Scope, UserRole
+from wqlab_contracts.enums import AuditAction, Scope, UserRole
 
 from ..models import Token, User
 from ..settings import Settings
 from ..storage.db import SessionFactory, transaction
 from . import browser_sessions
+from .audit import RequestAudit, set_actor
 from .browser_sessions import digest
 from .problems import ApiProblem
 
@@ -184,8 +185,8 @@ def revoke_tokens(session: Session, *conditions: ColumnElement[bool]) -> None:
     )
 
 
-def keep_worker_token(session: Session, name: str, secret: str, lab: str | None = None) -> None:
-    """Make `secret`, kept by an operator in a file, the only valid worker token named `name`.
+def keep_worker_token(session: Session, name: str, secret: str, lab: str | None = None) -> Token | None:
+    """Make `secret`, kept by an operator in a file, the only valid worker token named `name`; return it if it is new.
 
     Does nothing if it already is, and revokes the token it replaces. Raises ValueError if the secret is too short or
     has no prefix, or if it belongs to another or a revoked token.
@@ -198,8 +199,10 @@ def keep_worker_token(session: Session, name: str, secret: str, lab: str | None 
     if known is not None and (known.name != name or known.user_id is not None or known.revoked_at is not None):
         raise ValueError("this secret belongs to another token or to a revoked one: make a new secret")
     revoke_tokens(session, Token.name == name, Token.user_id.is_(None), Token.digest != digest(secret))
-    if known is None:
-        create_token(session, name, [Scope.WORKER], lab=lab, secret=secret)
+    if known is not None:
+        return None
+    token, _ = create_token(session, name, [Scope.WORKER], lab=lab, secret=secret)
+    return token
 
 
 def by_token(session: Session, secret: str) -> Principal | None:
@@ -310,9 +313,12 @@ def identify(request: Request) -> Principal | None:
     found = remembered(request) or authenticate(request)
     if found.problem is not None:
         raise found.problem
-    if found.principal is not None and found.principal.csrf is not None and request.method not in _SAFE_METHODS:
-        _check_csrf(found.principal, request.headers.get(CSRF_HEADER, ""))
-    return found.principal
+    principal = found.principal
+    if principal is not None:
+        set_actor(request, principal.owner, principal.token_id, principal.token_name)
+        if principal.csrf is not None and request.method not in _SAFE_METHODS:
+            _check_csrf(principal, request.headers.get(CSRF_HEADER, ""))
+    return principal
 
 
 def _check_csrf(principal: Principal, header: str) -> None:
@@ -341,6 +347,8 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
                 return VISITOR
             raise ApiProblem(401, "sign in, or send a token: Authorization: Bearer <token>")
         if not found.may(scope):
+            if request.method not in _SAFE_METHODS:
+                RequestAudit(request).refuse(AuditAction.REQUEST, request.scope["route"].name, needs=scope)
             held = ", ".join(sorted(found.scopes))
             raise ApiProblem(403, f"this request needs scope {scope}; you have {held}")
         return found

@@ -8,9 +8,11 @@ from fastapi import APIRouter, Path, Query
 
 from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, QuarantineRequest
+from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.specs import DeviceType
 from wqlab_contracts.yamlfile import suggest_name
 
+from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
 from ..http.deps import Data, Db
 from ..http.paging import plain_text
@@ -43,20 +45,22 @@ def get_device(name: Name, session: Db, _: Reader) -> DeviceView:
 
 
 @router.post("/devices/{name}/quarantine", responses=documented(400, 404))
-def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Maintainer) -> DeviceView:
+def quarantine_device(name: Name, body: QuarantineRequest, session: Db, who: Maintainer, audit: Audit) -> DeviceView:
     """Take a device out of the pool. A run that has the device keeps it until the run ends; no other run gets the
     device; health checks that wait for it are canceled."""
     reason = plain_text("reason", body.reason, "body")
     queries.device(session, name)
     service.quarantine(session, name, reason, who.owner)
+    audit.record(session, AuditAction.QUARANTINE_DEVICE, f"device/{name}", reason=reason)
     return queries.view(session, name)
 
 
 @router.post("/devices/{name}/release", responses=documented(404))
-def release_device(name: Name, session: Db, who: Maintainer) -> DeviceView:
+def release_device(name: Name, session: Db, who: Maintainer, audit: Audit) -> DeviceView:
     """Return a quarantined device to the pool. A health check is ordered at once and runs before any other run."""
     queries.device(session, name)
     service.release(session, name, who.owner)
+    audit.record(session, AuditAction.RELEASE_DEVICE, f"device/{name}")
     return queries.view(session, name)
 
 

@@ -9,12 +9,14 @@ from fastapi import APIRouter, Path, status
 from fastapi.responses import PlainTextResponse
 
 from wqlab_contracts.api.labs import LabInvitation, LabInvited, LabJoin, LabJoined, LabView
+from wqlab_contracts.enums import AuditAction
 
+from ..http.audit import Audit
 from ..http.auth import Admin, Reader
 from ..http.browser_sessions import digest
 from ..http.deps import AppSettings, Db
 from ..http.paging import plain_text
-from ..http.problems import documented, not_found
+from ..http.problems import ApiProblem, documented, not_found
 from . import hosts
 
 router = APIRouter(prefix="/labs", tags=["labs"], responses=documented(401, 403, 422, 429))
@@ -40,25 +42,35 @@ def get_ca(settings: AppSettings) -> str:
 
 
 @router.post("/{lab}/invite", status_code=status.HTTP_201_CREATED, responses=documented(400, 409))
-def invite_lab(lab: Lab, body: LabInvitation, session: Db, settings: AppSettings, who: Admin) -> LabInvited:
+def invite_lab(
+    *, lab: Lab, body: LabInvitation, session: Db, settings: AppSettings, who: Admin, audit: Audit
+) -> LabInvited:
     """Create a single-use token with which a host joins as this lab; earlier join tokens of the lab are withdrawn. Only
     administrators may invite, because only they issue worker tokens."""
     row, secret = hosts.invite(
         session, lab, who.owner, settings, again=body.again, valid=timedelta(seconds=body.valid_s)
     )
+    audit.record(session, AuditAction.INVITE_LAB, f"lab/{lab}", again=body.again, expires_at=row.expires_at.isoformat())
     if settings.ca_file is not None:
         secret += f".{digest(settings.ca_file.read_text())}"
     return LabInvited(lab=lab, url=settings.lab_url or settings.public_url, token=secret, expires_at=row.expires_at)
 
 
 @router.post("/join", responses=documented(400, 409, 503))
-def join_lab(body: LabJoin, session: Db, settings: AppSettings) -> LabJoined:
+def join_lab(body: LabJoin, session: Db, settings: AppSettings, audit: Audit) -> LabJoined:
     """Exchange a join token for the lab host's credentials. The join token works once; no other token is needed."""
-    return hosts.join(session, plain_text("token", body.token, "body"), settings)
+    try:
+        joined = hosts.join(session, plain_text("token", body.token, "body"), settings)
+    except ApiProblem as refusal:
+        audit.refuse(AuditAction.JOIN_LAB, "lab", reason=refusal.detail)
+        raise
+    audit.record(session, AuditAction.JOIN_LAB, f"lab/{joined.lab}")
+    return joined
 
 
 @router.delete("/{lab}", status_code=status.HTTP_204_NO_CONTENT, responses=documented(404))
-def remove_lab(lab: Lab, session: Db, settings: AppSettings, who: Admin) -> None:
+def remove_lab(lab: Lab, session: Db, settings: AppSettings, who: Admin, audit: Audit) -> None:
     """Remove a lab. Its worker token, broker user and join tokens are revoked at once, and its devices are quarantined.
     Its running runs go to other devices when their leases end."""
     hosts.remove(session, lab, who.owner, settings)
+    audit.record(session, AuditAction.REMOVE_LAB, f"lab/{lab}")

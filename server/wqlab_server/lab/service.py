@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
-from wqlab_contracts.enums import DeviceHealth, JobState, Outcome, RunPurpose
+from wqlab_contracts.enums import AuditAction, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
 from wqlab_contracts.specs import Backend, DeviceType, Unit
@@ -20,6 +20,7 @@ from wqlab_contracts.specs import Backend, DeviceType, Unit
 from ..http.problems import ApiProblem, not_found
 from ..jobs.errors import canceled_failure
 from ..models import Device, HealthChange, Lab, Lease, Run
+from ..storage import audit
 from ..storage.db import Message, clock, post
 from . import health, lease
 
@@ -70,6 +71,7 @@ def change_pool(session: Session, change: PoolChange) -> None:
     facts = change.facts
     row = update(Device).where(Device.name == change.name).execution_options(synchronize_session=False)
     if facts is None:
+        audit.record(session, audit.OPERATOR, AuditAction.CHANGE_DEVICE, f"device/{change.name}", change="removed")
         session.execute(row.values(retired_at=clock(session), check_requested_at=None))
         return
     described: dict[str, Any] = {
@@ -81,6 +83,15 @@ def change_pool(session: Session, change: PoolChange) -> None:
     before = session.execute(
         select(Device.health, Device.health_reason).where(Device.name == change.name).with_for_update()
     ).one_or_none()
+    audit.record(
+        session,
+        audit.OPERATOR,
+        AuditAction.CHANGE_DEVICE,
+        f"device/{change.name}",
+        change="added" if before is None else "changed",
+        device_type=facts.device_type,
+        lab=facts.lab,
+    )
     if before is None:
         session.add(Device(name=change.name, **described))
         return
@@ -111,12 +122,17 @@ def device_facts(data: DataFolder, device_type: DeviceType, unit: Unit) -> Devic
     )
 
 
-def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool | None = None) -> None:
-    """Store how many devices a lab can run at once, and the report about its LAVA server."""
+def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool | None = None) -> int | None:
+    """Store how many devices a lab can run at once, and the report about its LAVA server.
+
+    Returns the previous number of devices; None if the lab is new.
+    """
+    previous = session.scalar(select(Lab.capacity).where(Lab.name == lab))
     report = {"capacity": capacity, "pool": pool, "published_at": func.now()}
     session.execute(
         insert(Lab).values(name=lab, **report).on_conflict_do_update(index_elements=[Lab.name], set_=report)
     )
+    return previous
 
 
 def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:

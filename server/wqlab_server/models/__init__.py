@@ -5,6 +5,7 @@ Importing the package registers every table, so that foreign keys and relationsh
 
 from .accounts import BrowserSession, SignInThrottle, Token, User
 from .artifacts import Artifact, ArtifactLink
+from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .job import Job
@@ -22,6 +23,7 @@ __all__ = [
     "Apply",
     "Artifact",
     "ArtifactLink",
+    "AuditEntry",
     "Base",
     "BlockAttempt",
     "Boot",

@@ -77,6 +77,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
         for enum in (
             enums.Arm,
             enums.ArtifactKind,
+            enums.AuditAction,
+            enums.AuditOutcome,
             enums.BootState,
             enums.DeviceHealth,
             enums.EventKind,

@@ -33,6 +33,7 @@ from ..storage.sequences import close_gaps
 from . import assign_devices, device_check, device_sessions, health_checks
 from .advance import advance
 from .due import due_submissions
+from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 
 log = structlog.get_logger(__name__)
@@ -49,6 +50,8 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _reclaim_expired(factory, settings)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
+        with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
+            record_changes(session, settings, data)
         assign_devices.assign_devices(factory, settings)
         _repeat_nudges(factory, settings)
         _sync_broker_users(factory, settings)

@@ -5,6 +5,7 @@ An invalid folder does not stop the lab: the last valid content stays in use, an
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -33,6 +34,7 @@ class LiveData:
         self._problems: tuple[str, ...] = ()
         self._fingerprint: Fingerprint | None = None
         self._checked_at = float("-inf")
+        self._digests: tuple[Fingerprint | None, dict[str, str]] | None = None
 
     def current(self) -> DataFolder:
         """Return the newest valid content. Raises DataError if there never was any."""
@@ -48,6 +50,14 @@ class LiveData:
         with self._lock:
             self._refresh()
             return list(self._problems)
+
+    def digests(self) -> dict[str, str]:
+        """Return the SHA-256 of each file by its path in the folder, valid or not."""
+        with self._lock:
+            self._refresh()
+            if self._digests is None or self._digests[0] != self._fingerprint:
+                self._digests = (self._fingerprint, _digests(self.path))
+            return dict(self._digests[1])
 
     def _refresh(self) -> None:
         now = self._clock()
@@ -81,3 +91,15 @@ def _fingerprint(root: Path) -> Fingerprint:
                 continue  # removed in the meantime; the next check sees the change
             found.append((str(path), status.st_mtime_ns, status.st_size))
     return frozenset(found)
+
+
+def _digests(root: Path) -> dict[str, str]:
+    found = {}
+    for folder in FOLDERS:
+        for path in (root / folder).rglob("*"):
+            try:
+                if path.is_file():
+                    found[str(path.relative_to(root))] = hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError:
+                continue  # removed in the meantime; the next check sees the change
+    return found

@@ -6,14 +6,16 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response, status
 from fastapi.responses import JSONResponse, PlainTextResponse, StreamingResponse
+from sqlalchemy import func, select
 from sqlalchemy.exc import IntegrityError
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionRequest, SubmissionSummary, SubmissionView
-from wqlab_contracts.enums import Outcome, Scope, SubmissionState, Verdict
+from wqlab_contracts.enums import AuditAction, Outcome, Scope, SubmissionState, Verdict
 from wqlab_contracts.jsontypes import JsonTime
 from wqlab_contracts.messages import Event
 
+from ..http.audit import Audit
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data, Db, Store
 from ..http.downloads import TEXT, StoredBytes, send
@@ -63,6 +65,7 @@ def create_submission(
     data: Data,
     settings: AppSettings,
     principal: Submitter,
+    audit: Audit,
     response: Response,
     idempotency_key: Annotated[
         str | None,
@@ -75,6 +78,10 @@ def create_submission(
 ) -> SubmissionView:
     """Submit a series or a settings study. A refusal lists every mistake of the request."""
     submission = _create(session, data, settings, body, principal, key=idempotency_key)
+    # An idempotency key may have found a submission of an earlier transaction.
+    if session.scalar(select(Submission.created_at == func.now()).where(Submission.id == submission.id)):
+        targets = [f"{target.plan} on {target.device_type}" for target in body.targets]
+        audit.record(session, AuditAction.CREATE_SUBMISSION, f"submission/{submission.id}", targets=targets)
     response.headers["Location"] = f"/api/v1/submissions/{submission.id}"
     return _view(session, submission)
 
@@ -180,21 +187,30 @@ def get_submission_mbox(submission_id: Id, session: Db, _: Reader) -> Response:
 
 
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))
-def cancel_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+def cancel_submission(submission_id: Id, session: Db, principal: Submitter, audit: Audit) -> SubmissionView:
     """Cancel a submission: its jobs stop and its devices are released. Canceling it again changes nothing."""
     _check_may_change(queries.get(session, submission_id), principal, "cancel it")
+    audit.record(session, AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
     return _view(session, service.cancel(session, submission_id))
 
 
 @router.post("/{submission_id}/retry", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
 def retry_submission(
-    *, submission_id: Id, session: Db, data: Data, settings: AppSettings, principal: Submitter, response: Response
+    *,
+    submission_id: Id,
+    session: Db,
+    data: Data,
+    settings: AppSettings,
+    principal: Submitter,
+    audit: Audit,
+    response: Response,
 ) -> SubmissionView:
     """Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
     not change; its builds that passed are reused."""
     _check_may_change(queries.get(session, submission_id), principal, "retry it")
     limited = quotas.is_limited(principal)
     created = service.retry(session, data.current(), settings, submission_id, principal.owner, limited=limited)
+    audit.record(session, AuditAction.RETRY_SUBMISSION, f"submission/{submission_id}", created=created.id)
     response.headers["Location"] = f"/api/v1/submissions/{created.id}"
     return _view(session, created)
 
@@ -204,14 +220,18 @@ def pin_submission(submission_id: Id, session: Db, principal: Submitter) -> Subm
     """Pin a submission: retention keeps its kernels, logs and consoles, whatever their age. Pinning it again changes
     nothing. Files that retention has deleted do not come back."""
     _check_may_change(queries.get(session, submission_id), principal, "pin it")
-    return _view(session, service.pin(session, submission_id, principal.owner))
+    pinned = service.pin(session, submission_id, principal.owner)
+    audit.record(session, AuditAction.PIN_SUBMISSION, f"submission/{submission_id}")
+    return _view(session, pinned)
 
 
 @router.delete("/{submission_id}/pin", responses=documented(404))
 def unpin_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
     """Unpin a submission: its files are kept for as long as those of others."""
     _check_may_change(queries.get(session, submission_id), principal, "unpin it")
-    return _view(session, service.unpin(session, submission_id))
+    unpinned = service.unpin(session, submission_id)
+    audit.record(session, AuditAction.UNPIN_SUBMISSION, f"submission/{submission_id}")
+    return _view(session, unpinned)
 
 
 @router.get("/{submission_id}/events", response_class=StreamingResponse, responses={**_EVENTS, **documented(404, 503)})

@@ -8,10 +8,12 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.messages import LavaPool
 from wqlab_contracts.messages.storage import StorageUse
 from wqlab_contracts.specs import ExternalPower
 
+from ..http.audit import Audit
 from ..http.auth import Worker
 from ..http.deps import Data, Db
 from ..http.problems import ApiProblem
@@ -83,8 +85,9 @@ def publish_storage(body: StorageUse, db: Db, principal: Worker) -> None:
 
 
 @router.post("/labs/{lab}/capacity", status_code=204)
-def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker) -> None:
+def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker, audit: Audit) -> None:
     check_lab(principal, lab)
-    lab_service.publish_capacity(db, lab, body.capacity, body.pool)
+    if lab_service.publish_capacity(db, lab, body.capacity, body.pool) != body.capacity:
+        audit.record(db, AuditAction.REGISTER_LAB, f"lab/{lab}", capacity=body.capacity)
     if body.refused is not None:
         lab_service.publish_refused(db, lab, body.refused)
