@@ -68,6 +68,8 @@ def test_role_sees_only_its_permitted_actions(
     if role is not None:
         someone.open("/admin/users")
         expect(page.get_by_role("button", name="Create user")).to_have_count(int(administers))
+        someone.open("/admin/audit")
+        expect(page.get_by_role("table", name="Audit log")).to_have_count(int(administers))
 
 
 def test_server_refuses_actions_that_the_page_hides(person: MakePerson) -> None:

@@ -68,6 +68,7 @@ PAGES = {
     "trees": "/trees",
     "account": "/account",
     "users": "/admin/users",
+    "audit": "/admin/audit",
     "not-there": "/no-such-page",
 }
 

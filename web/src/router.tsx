@@ -5,7 +5,7 @@ import { Pending, RouteError } from "./app/errors";
 import { rootRoute } from "./app/root";
 import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
-import { adminUsersRoute } from "./pages/admin/route";
+import { adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
@@ -32,6 +32,7 @@ const routeTree = rootRoute.addChildren([
   signInRoute,
   accountRoute,
   adminUsersRoute,
+  auditRoute,
 ]);
 
 export function makeRouter(client: QueryClient) {

@@ -245,6 +245,15 @@ export const usersQuery = (filters: { q?: string; cursor?: string; limit?: numbe
     placeholderData: keepPreviousData,
   });
 
+export type AuditFilters = NonNullable<paths["/api/v1/audit"]["get"]["parameters"]["query"]>;
+
+export const auditQuery = (filters: AuditFilters) =>
+  queryOptions({
+    queryKey: ["audit", filters],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/audit", { params: { query: filters }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
 /** The runs on each device over `hours`, up to `until` or up to now. */
 export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
   queryOptions({

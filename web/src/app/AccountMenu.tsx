@@ -35,9 +35,14 @@ export function AccountMenu({ user }: { user: SessionUser }) {
           Account and tokens
         </Link>
         {user.scopes.includes("admin") && (
-          <Link to="/admin/users" className={classes.item} onClick={close}>
-            Users
-          </Link>
+          <>
+            <Link to="/admin/users" className={classes.item} onClick={close}>
+              Users
+            </Link>
+            <Link to="/admin/audit" className={classes.item} onClick={close}>
+              Audit log
+            </Link>
+          </>
         )}
         <button
           type="button"

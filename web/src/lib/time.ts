@@ -22,6 +22,18 @@ export function date(at: Date): string {
   return `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
 }
 
+/** Return the midnight, in local time, at which a day such as `2026-11-21` begins. */
+export function startOfDay(day: string): Date {
+  return new Date(`${day}T00:00:00`);
+}
+
+/** Return the midnight after `day`, correct across daylight-saving changes. */
+export function dayAfter(day: string): Date {
+  const midnight = startOfDay(day);
+  midnight.setDate(midnight.getDate() + 1);
+  return midnight;
+}
+
 /** Format a time with its zone: `2026-11-21 18:02:11 +01:00`. */
 export function absolute(at: Date): string {
   const offset = -at.getTimezoneOffset();

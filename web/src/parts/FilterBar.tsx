@@ -103,3 +103,19 @@ export function TextFilter({ label, hint, value, onValue }: TextFilterProps) {
     </label>
   );
 }
+
+interface DayFilterProps {
+  label: string;
+  /** A day such as `2026-11-21`; "" for none. */
+  value: string;
+  onValue(value: string): void;
+}
+
+export function DayFilter({ label, value, onValue }: DayFilterProps) {
+  return (
+    <label className={classes.field}>
+      <span>{label}</span>
+      <input type="date" value={value} onChange={event => onValue(event.target.value)} />
+    </label>
+  );
+}

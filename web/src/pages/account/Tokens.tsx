@@ -70,7 +70,7 @@ function NewToken({ scopes, onMade }: { scopes: readonly Scope[]; onMade(made: T
     make.mutate(
       {
         name: String(data.get("name")).trim(),
-        scopes: data.getAll("scope").map(String),
+        scopes: data.getAll("scope") as Scope[],
         expires_at: days > 0 ? new Date(Date.now() + days * DAY_MS).toISOString() : null,
       },
       { onSuccess: () => form.reset() },

@@ -2,6 +2,7 @@
 import type { SubmissionFilters } from "@/api/queries";
 import type { Verdict } from "@/api/types";
 import { day, oneOf, text, type Values } from "@/lib/search";
+import { dayAfter, startOfDay } from "@/lib/time";
 
 /** States and outcomes share one field in the filter bar but are two API parameters. */
 const OUTCOMES = ["passed", "failed", "canceled"] as const;
@@ -59,17 +60,10 @@ export function toFilters(search: ListSearch, limit: number): SubmissionFilters 
   else if (isOneOf(OUTCOMES, state)) filters.outcome = state;
   else if (isOneOf(STATES, state)) filters.state = state;
   if (series) filters.series_key = series;
-  if (since) filters.since = new Date(`${since}T00:00:00`).toISOString();
+  if (since) filters.since = startOfDay(since).toISOString();
   if (until) filters.until = dayAfter(until).toISOString();
   if (cursor) filters.cursor = cursor;
   return filters;
-}
-
-/** Return the midnight after `day`, correct across daylight-saving changes. */
-function dayAfter(day: string): Date {
-  const midnight = new Date(`${day}T00:00:00`);
-  midnight.setDate(midnight.getDate() + 1);
-  return midnight;
 }
 
 function isOneOf<T extends string>(known: readonly T[], value: string): value is T {

@@ -1,0 +1,71 @@
+/** Search parameters of the audit log, and the text of an entry's detail. */
+import type { AuditFilters } from "@/api/queries";
+import type { AuditAction, AuditOutcome } from "@/api/types";
+import { day, oneOf, text, type Values } from "@/lib/search";
+import { dayAfter, startOfDay } from "@/lib/time";
+
+/** Every action; the type makes a missing one an error. */
+const KNOWN: Record<AuditAction, true> = {
+  "session.sign_in": true,
+  "session.sign_out": true,
+  "session.change_password": true,
+  "token.create": true,
+  "token.revoke": true,
+  "user.create": true,
+  "user.change": true,
+  "user.reset_password": true,
+  "submission.create": true,
+  "submission.cancel": true,
+  "submission.retry": true,
+  "device.quarantine": true,
+  "device.release": true,
+  "device.health_check": true,
+  "device.check": true,
+  "device.change": true,
+  "lab.invite": true,
+  "lab.join": true,
+  "lab.register": true,
+  "lab.remove": true,
+  "data.change": true,
+  "settings.change": true,
+  "audit.prune": true,
+  request: true,
+};
+export const ACTIONS = Object.keys(KNOWN) as AuditAction[];
+export const OUTCOMES: readonly AuditOutcome[] = ["done", "refused"];
+
+export const AUDIT_PARAMS = {
+  actor: text(),
+  action: oneOf(ACTIONS),
+  resource: text(),
+  address: text(100),
+  outcome: oneOf(OUTCOMES),
+  since: day(),
+  until: day(),
+  cursor: text(100),
+};
+
+export type AuditSearch = Values<typeof AUDIT_PARAMS>;
+
+/** Translate search parameters to API filters; the days are in local time, and `until` is included. */
+export function toAuditFilters(search: AuditSearch, limit: number): AuditFilters {
+  const { since, until, ...others } = search;
+  const filters: AuditFilters = { limit };
+  for (const [name, value] of Object.entries(others))
+    if (value !== "") Object.assign(filters, { [name]: value });
+  if (since) filters.since = startOfDay(since).toISOString();
+  if (until) filters.until = dayAfter(until).toISOString();
+  return filters;
+}
+
+/** Format a detail such as `{ role: "admin" }` as `role: admin`. */
+export function detailText(detail: Readonly<Record<string, unknown>>): string {
+  return Object.entries(detail)
+    .map(([name, value]) => `${name}: ${valueText(value)}`)
+    .join("; ");
+}
+
+function valueText(value: unknown): string {
+  if (Array.isArray(value)) return value.map(valueText).join(", ");
+  return typeof value === "object" && value !== null ? JSON.stringify(value) : String(value);
+}
