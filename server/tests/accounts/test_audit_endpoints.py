@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from sqlalchemy import text
+from sqlalchemy import Engine, event, text
 
 from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.api.base import Page
@@ -87,7 +87,7 @@ def test_changes_are_recorded_with_actor_address_and_resource(live: Live, scene:
     assert by_action[AuditAction.REGISTER_LAB].detail == {"capacity": 3}
 
 
-def test_failed_sign_ins_and_refused_requests_are_recorded(live: Live, client: httpx.Client) -> None:
+def test_failed_sign_ins_and_refused_requests_are_recorded(live: Live, scene: Scene, client: httpx.Client) -> None:
     wrong = "hunter2hunter2"
     with live.client(None) as visitor:
         for name in ("submit", "submit", wrong):
@@ -99,6 +99,9 @@ def test_failed_sign_ins_and_refused_requests_are_recorded(live: Live, client: h
     with live.client(Scope.READ) as reader:
         for _ in range(3):
             expect(reader.post(f"{API}/users", json={"name": "mole", "role": "admin"}), 403)
+    number = scene.submission(owner="somebody")
+    with live.client(Scope.SUBMIT) as submitter:
+        expect(submitter.post(f"{API}/submissions/{number}/cancel"), 403)
     assert [told(each) for each in entries(client)] == [
         ("", "session.sign_in", "user/submit", "refused"),
         ("", "session.sign_in", "user/submit", "refused"),
@@ -107,6 +110,7 @@ def test_failed_sign_ins_and_refused_requests_are_recorded(live: Live, client: h
         ("submit", "session.change_password", "user/submit", "refused"),
         ("submit", "session.change_password", "user/submit", "done"),
         ("read", "request", "create_user", "refused"),
+        ("submit", "submission.cancel", f"submission/{number}", "refused"),
     ]
     assert entries(client, outcome="refused", actor="read")[0].detail == {"needs": "admin"}
 
@@ -177,3 +181,23 @@ def test_only_administrators_read_the_log(live: Live, scope: Scope | None) -> No
     live.allow_public_reading()
     with live.client(scope) as client:
         expect(client.get(AUDIT), 403 if scope else 401)
+
+
+def test_refusals_need_no_second_database_connection(
+    live: Live, scene: Scene, engine: Engine, client: httpx.Client
+) -> None:
+    """Requests that hold a connection while they wait for another one would block each other."""
+    number = scene.submission(owner="somebody")
+    held: list[int] = []
+
+    def count(*_: object) -> None:
+        held.append(engine.pool.checkedout())  # type: ignore[attr-defined]
+
+    event.listen(engine, "checkout", count)
+    try:
+        with live.client(Scope.SUBMIT) as submitter:
+            expect(submitter.post(f"{API}/submissions/{number}/cancel"), 403)
+    finally:
+        event.remove(engine, "checkout", count)
+    assert max(held) == 1
+    assert len(entries(client, outcome="refused")) == 1

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from sqlalchemy.orm import Session
+from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.enums import AuditAction
 
@@ -29,11 +31,21 @@ class RequestAudit:
         audit.record(session, self.actor, action, resource, **detail)
 
     def refuse(self, action: AuditAction, resource: str = "", **detail: Any) -> None:
-        """Append an entry for a refusal, in a transaction of its own."""
-        audit.record_refusal(self._request.app.state.sessions, self.actor, action, resource, **detail)
+        """Note a refusal, for the problem that the caller raises next. It is recorded when the request's own database
+        connection is released: a request that holds one must not wait for a second."""
+        self._request.state.refusal = (action, resource, detail)
 
 
 Audit = Annotated[RequestAudit, Depends(RequestAudit)]
+
+
+async def record_noted_refusal(request: Request) -> None:
+    """Append the refusal that `RequestAudit.refuse` has noted, if any."""
+    noted = getattr(request.state, "refusal", None)
+    if noted is not None:
+        action, resource, detail = noted
+        sessions, actor = request.app.state.sessions, actor_of(request)
+        await run_in_threadpool(partial(audit.record_refusal, sessions, actor, action, resource, **detail))
 
 
 def set_actor(request: Request, name: str, token_id: int | None, token_name: str | None) -> None:

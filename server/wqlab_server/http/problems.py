@@ -26,6 +26,7 @@ from starlette.routing import compile_path
 from wqlab_contracts.api.base import Problem
 
 from ..storage.artifacts import StoreFull, StoreUnavailable
+from .audit import record_noted_refusal
 
 MEDIA_TYPE = "application/problem+json"
 TYPE_PREFIX = "urn:wqlab:problem:"
@@ -133,8 +134,9 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _on_crash)
 
 
-async def _on_problem(_: Request, error: Exception) -> Response:
+async def _on_problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, ApiProblem)  # noqa: S101 - registered for this class only
+    await record_noted_refusal(request)
     return response(error)
 
 

@@ -189,7 +189,8 @@ def get_submission_mbox(submission_id: Id, session: Db, _: Reader) -> Response:
 @router.post("/{submission_id}/cancel", responses=documented(404, 409))
 def cancel_submission(submission_id: Id, session: Db, principal: Submitter, audit: Audit) -> SubmissionView:
     """Cancel a submission: its jobs stop and its devices are released. Canceling it again changes nothing."""
-    _check_may_change(queries.get(session, submission_id), principal, "cancel it")
+    submission = queries.get(session, submission_id)
+    _check_may_change(submission, principal, "cancel it", audit, AuditAction.CANCEL_SUBMISSION)
     audit.record(session, AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
     return _view(session, service.cancel(session, submission_id))
 
@@ -207,7 +208,8 @@ def retry_submission(
 ) -> SubmissionView:
     """Create a new submission, owned by the caller, with the request of a finished one. The finished submission does
     not change; its builds that passed are reused."""
-    _check_may_change(queries.get(session, submission_id), principal, "retry it")
+    submission = queries.get(session, submission_id)
+    _check_may_change(submission, principal, "retry it", audit, AuditAction.RETRY_SUBMISSION)
     limited = quotas.is_limited(principal)
     created = service.retry(session, data.current(), settings, submission_id, principal.owner, limited=limited)
     audit.record(session, AuditAction.RETRY_SUBMISSION, f"submission/{submission_id}", created=created.id)
@@ -216,19 +218,21 @@ def retry_submission(
 
 
 @router.put("/{submission_id}/pin", responses=documented(404))
-def pin_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+def pin_submission(submission_id: Id, session: Db, principal: Submitter, audit: Audit) -> SubmissionView:
     """Pin a submission: retention keeps its kernels, logs and consoles, whatever their age. Pinning it again changes
     nothing. Files that retention has deleted do not come back."""
-    _check_may_change(queries.get(session, submission_id), principal, "pin it")
+    submission = queries.get(session, submission_id)
+    _check_may_change(submission, principal, "pin it", audit, AuditAction.PIN_SUBMISSION)
     pinned = service.pin(session, submission_id, principal.owner)
     audit.record(session, AuditAction.PIN_SUBMISSION, f"submission/{submission_id}")
     return _view(session, pinned)
 
 
 @router.delete("/{submission_id}/pin", responses=documented(404))
-def unpin_submission(submission_id: Id, session: Db, principal: Submitter) -> SubmissionView:
+def unpin_submission(submission_id: Id, session: Db, principal: Submitter, audit: Audit) -> SubmissionView:
     """Unpin a submission: its files are kept for as long as those of others."""
-    _check_may_change(queries.get(session, submission_id), principal, "unpin it")
+    submission = queries.get(session, submission_id)
+    _check_may_change(submission, principal, "unpin it", audit, AuditAction.UNPIN_SUBMISSION)
     unpinned = service.unpin(session, submission_id)
     audit.record(session, AuditAction.UNPIN_SUBMISSION, f"submission/{submission_id}")
     return _view(session, unpinned)
@@ -278,9 +282,12 @@ def _parse_event_id(last_event_id: str | None) -> int:
     return 0
 
 
-def _check_may_change(submission: Submission, principal: Submitter, action: str) -> None:
+def _check_may_change(
+    submission: Submission, principal: Submitter, action: str, audit: Audit, audited: AuditAction
+) -> None:
     """Raise ApiProblem 403 unless the principal owns the submission or is a maintainer."""
     if submission.owner != principal.owner and not principal.may(Scope.MAINTAIN):
+        audit.refuse(audited, f"submission/{submission.id}")
         raise ApiProblem(
             403,
             f"submission {submission.id} belongs to {submission.owner}; only its owner or a maintainer may {action}",

@@ -17,6 +17,8 @@ const KNOWN: Record<AuditAction, true> = {
   "submission.create": true,
   "submission.cancel": true,
   "submission.retry": true,
+  "submission.pin": "Pin submission",
+  "submission.unpin": "Unpin submission",
   "device.quarantine": true,
   "device.release": true,
   "device.health_check": true,
