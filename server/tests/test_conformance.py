@@ -127,7 +127,7 @@ def operations(live: Live, statuses: str) -> set[str]:
 
 @pytest.mark.parametrize(
     ("examples", "seed"),
-    [(8, 20), *(pytest.param(100, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
+    [(8, 20), *(pytest.param(50, seed, marks=pytest.mark.nightly) for seed in (1, 2, 3))],
 )
 def test_administrators_requests(
     live: Live, token: tuple[int, str], tmp_path: Path, sessions: SessionFactory, examples: int, seed: int
