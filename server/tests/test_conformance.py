@@ -53,6 +53,8 @@ AUDITED = {
     "create_submission": AuditAction.CREATE_SUBMISSION,
     "cancel_submission": AuditAction.CANCEL_SUBMISSION,
     "retry_submission": AuditAction.RETRY_SUBMISSION,
+    "pin_submission": AuditAction.PIN_SUBMISSION,
+    "unpin_submission": AuditAction.UNPIN_SUBMISSION,
     "quarantine_device": AuditAction.QUARANTINE_DEVICE,
     "release_device": AuditAction.RELEASE_DEVICE,
     "check_device": AuditAction.HEALTH_CHECK_DEVICE,
