@@ -15,7 +15,7 @@ OTHER_ID, OTHER_NAME = 2**31 - 1, "nobody"
 
 
 @schemathesis.hook
-def before_call(_context: Any, case: schemathesis.Case, _options: dict[str, Any]) -> None:
+def before_call(_context: Any, case: schemathesis.Case[Any], _options: dict[str, Any]) -> None:
     """Replace the token and the user of this command in the path of a request that changes something."""
     if case.method == "GET":
         return
