@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+import httpx
 import redis
 
 from wqlab_client.client import Client
@@ -65,6 +66,8 @@ class Chaos:
     """Seconds for which a service is stopped."""
     struck: Counter[str] = field(default_factory=Counter)
     """Strikes by name."""
+    released: int = 0
+    """Devices that were released from quarantine."""
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)
@@ -95,11 +98,21 @@ class Chaos:
 
     def strike(self) -> bool:
         """Disturb the lab once; return False if the chosen victim does not run now."""
+        self._release_devices()
         name, act = self._rng.choice(self._strikes)
         done = act()
         self._last = datetime.now(UTC)
         self.struck[name] += done
         return done
+
+    def _release_devices(self) -> None:
+        """Release quarantined devices, as a maintainer would: their faults last for one boot only."""
+        headers = {"Authorization": f"Bearer {self.lab.environment['WQLAB_TOKEN']}"}
+        with suppress(httpx.HTTPError), httpx.Client(base_url=f"{self.lab.url}/api/v1", headers=headers) as api:
+            for device in api.get("/devices").raise_for_status().json():
+                if device["health"] == "quarantined":
+                    api.post(f"/devices/{device['name']}/release").raise_for_status()
+                    self.released += 1
 
     def _kill_program(self, name: str) -> bool:
         return self._kill([pid] if (pid := self._pid(name)) else [])

@@ -77,7 +77,7 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
             ended[submission] = kind, Ending.of(report), missing_or_repeated(client, report)
     wait_for_free_devices(lab)
     with capsys.disabled():
-        print(f"\nseed {SEED}, {chaos.struck.total()} strikes, {len(ended)} submissions")
+        print(f"\nseed {SEED}, {chaos.struck.total()} strikes, {len(ended)} submissions, {chaos.released} releases")
         for name, number in sorted(chaos.struck.items()):
             print(f"| {name} | {number} |")
         for submission, (kind, ending, damage) in ended.items():
