@@ -52,6 +52,14 @@ if [ ! -e "$cluster" ]; then
     mkdir -p "${cluster%/*}"
     echo "create_main_cluster = false" > "$cluster"
 fi
+# Of this package only promtool is used. A masked service does not start at the next boot either.
+for name; do
+    unit=/etc/systemd/system/prometheus.service
+    if [ "$name" = prometheus ] && [ ! -e "$unit" ]; then
+        mkdir -p "${unit%/*}"
+        ln -s /dev/null "$unit"
+    fi
+done
 apt-get update -q
 apt-get install -q -y --no-install-recommends "$@"
 '

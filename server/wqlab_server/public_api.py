@@ -79,7 +79,7 @@ def include_in(router: APIRouter) -> None:
 def install(app: FastAPI) -> None:
     """Set the application state that the endpoints use, and add the middleware."""
     app.state.metrics = Metrics()
-    app.state.metrics.registry.register(LabCollector(app.state.sessions))
+    app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
     channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()

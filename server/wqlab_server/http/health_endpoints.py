@@ -21,6 +21,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from wqlab_contracts.loading import DataError
+from wqlab_contracts.messages.protocol import release
 
 from ..storage import broker
 from ..storage.artifacts import ArtifactStore, StoreUnavailable
@@ -63,6 +64,8 @@ class Check(BaseModel):
 
 class Readiness(BaseModel):
     ready: bool
+    release: str
+    """Installed release of the server, such as `0.2.0`."""
     checks: dict[str, Check]
 
 
@@ -89,7 +92,7 @@ def readyz(request: Request, settings: AppSettings, data: Data, store: Store, _:
             "artifacts": _artifacts(store),
         }
     ready = all(check.ok for check in checks.values())
-    body = Readiness(ready=ready, checks=checks).model_dump()
+    body = Readiness(ready=ready, release=release(), checks=checks).model_dump()
     return JSONResponse(body, status.HTTP_200_OK if ready else status.HTTP_503_SERVICE_UNAVAILABLE)
 
 

@@ -18,28 +18,32 @@ from wqlab_contracts.enums import JobState, SubmissionState
 
 from ..models import Apply, Build, Device, Lease, Run, Submission, TickError
 from ..models.tick_errors import TICK_ITEM_KINDS
+from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory
+from .lab_metrics import age_families, artifact_volume, load_families
 
 log = structlog.get_logger(__name__)
 
 
 class LabCollector(Collector):
-    """Collector that counts rows at each scrape. Without a database it yields only `wqlab_database_up 0`."""
+    """Collector that reads rows at each scrape. Without a database it yields only `wqlab_database_up 0` and the free
+    space of the artifacts' volume."""
 
-    def __init__(self, sessions: SessionFactory) -> None:
-        self._sessions = sessions
+    def __init__(self, sessions: SessionFactory, store: ArtifactStore) -> None:
+        self._sessions, self._store = sessions, store
 
     def collect(self) -> Iterator[Metric]:
         up = GaugeMetricFamily("wqlab_database_up", "Whether the last scrape could read the database")
         families: list[Metric] = []
         try:
             with self._sessions() as session:
-                families = list(_lab_families(session))
+                families = [*_lab_families(session), *age_families(session), *load_families(session)]
             up.add_metric([], 1)
         except SQLAlchemyError as error:
             log.warning("scrape_without_database", error=str(error))
             up.add_metric([], 0)
         yield up
+        yield artifact_volume(self._store)
         yield from families
 
     def describe(self) -> list[Metric]:

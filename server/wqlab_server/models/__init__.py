@@ -18,6 +18,7 @@ from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .tick_errors import TickError
+from .ticks import LastTick
 
 __all__ = [
     "Apply",
@@ -42,6 +43,7 @@ __all__ = [
     "Lab",
     "LabHost",
     "LabInvite",
+    "LastTick",
     "Lease",
     "Lookup",
     "Run",

@@ -9,7 +9,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 
 from .base import Base
 
-TICK_ITEM_KINDS = ("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers")
+TICK_ITEM_KINDS = (
+    *("apply", "build", "run", "submission", "device", "health_check", "device_check", "offers"),
+    *("ids", "retention", "last_tick", "audit"),
+)
 
 
 class TickError(Base):

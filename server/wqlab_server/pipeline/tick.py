@@ -6,11 +6,13 @@ messages, and runs retention when it is due. An error in one item does not affec
 
 from __future__ import annotations
 
+import time
 from datetime import datetime
 from typing import cast
 
 import structlog
 from sqlalchemy import Table, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import load_only
 
 from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE, BUILD, BUILD_QUEUE, RUN, lab_queue
@@ -21,7 +23,7 @@ from ..builds import service as builds
 from ..jobs import claims
 from ..lab import hosts
 from ..lab import service as lab_service
-from ..models import Apply, Build, Device, Lease, Run, Submission
+from ..models import Apply, Build, Device, LastTick, Lease, Run, Submission
 from ..models.base import Base
 from ..retention import service as retention
 from ..runs.service import lock_run
@@ -44,6 +46,7 @@ _TICK_LOCK = 0x77716C62
 
 def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
     """Run one tick; return False if another tick is running."""
+    started = time.monotonic()
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
@@ -59,7 +62,17 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
             close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
         with isolate_errors(factory, "retention", "server"):
             retention.try_to_run(factory, settings)
+        with isolate_errors(factory, "last_tick", "server"):
+            _record_end(factory, time.monotonic() - started)
     return True
+
+
+def _record_end(factory: SessionFactory, seconds: float) -> None:
+    """Write when this tick ended, for monitoring."""
+    values = {"finished_at": func.clock_timestamp(), "seconds": seconds}
+    with transaction(factory) as session:
+        written = insert(LastTick).values(id=1, **values)
+        session.execute(written.on_conflict_do_update(index_elements=[LastTick.id], set_=values))
 
 
 def _table(model: type[Base]) -> Table:

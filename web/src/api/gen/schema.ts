@@ -3277,6 +3277,8 @@ export interface components {
             };
             /** Ready */
             ready: boolean;
+            /** Release */
+            release: string;
         };
         /**
          * Reference
