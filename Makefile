@@ -12,7 +12,7 @@ ifneq ($(shell [ "$$(id -u)" != 0 ] || runuser -u nobody -- test -r "$(CURDIR)/M
 
 else
 
-.PHONY: chaos help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
+.PHONY: chaos doctor help setup setup-python demo up restart dev arm64 password stop down status docs lint lint-python format test test-nightly \
     test-unit test-one test-web golden web-packages bench lock openapi
 
 help: ## list the targets
@@ -45,6 +45,9 @@ password: ## create a new password for the lab's administrator
 
 status: ## list the lab's programs and its address
 	@$(AS_USER) wqlab-lab status
+
+doctor: ## check every part of the lab and say what to do about each problem
+	@$(AS_USER) wqlab-lab doctor
 
 stop: ## stop the lab and keep its data
 	@$(AS_USER) wqlab-lab stop

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from . import backup, demo, development, storage
+from . import backup, demo, development, doctor, storage
 from .documentation import DocumentationError
 from .lifecycle import Lab, LabError
 from .paths import ADMIN, LabPaths, LabPathsError
@@ -26,6 +26,7 @@ def main() -> None:
         ("dev", "run the lab in the foreground with reload on change, and Vite's server for the pages"),
         ("arm64", "add emulated arm64 devices: build their golden system"),
         ("status", "list the lab's programs and its address"),
+        ("doctor", "check every part of the lab and say what to do; status 4 if a check failed or could not be made"),
         ("storage", "list what uses the storage, the limits, what is pinned, and what is deleted when"),
         ("backup", "write database, artifacts and keys to a new file; a running lab goes on"),
         ("restore", "restore a backup into an empty state folder"),
@@ -37,7 +38,7 @@ def main() -> None:
         added = commands.add_parser(name, help=summary)
         if name in ("backup", "restore"):
             added.add_argument("file", type=Path, help="the backup")
-        if name == "storage":
+        if name in ("doctor", "storage"):
             added.add_argument("--json", action="store_true", help="print JSON")
     arguments = parser.parse_args()
     try:
@@ -65,6 +66,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if command == "status":
         print(f"{paths.url}\n{lab.status()}" if lab.running() else "the lab is not running")
         return 0
+    if command == "doctor":
+        checks = doctor.examine(lab)
+        print(doctor.as_json(checks) if arguments.json else doctor.as_text(checks))
+        return doctor.exit_status(checks)
     if command == "storage":
         print(storage.report(paths, running=lab.running(), as_json=arguments.json))
         return 0

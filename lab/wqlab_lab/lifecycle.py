@@ -40,7 +40,7 @@ class Lab:
         self.report = report
         self.first_password: str | None = None
         """Password of the administrator, if this `up` created that user; it is stored nowhere else."""
-        self._supervisor = supervision.Supervisor(paths.run / "supervisor.sock")
+        self.supervisor = supervision.Supervisor(paths.run / "supervisor.sock")
 
     # --- state ------------------------------------------------------------------------------------------------
 
@@ -49,10 +49,10 @@ class Lab:
         return self.paths.run / "supervisord.conf"
 
     def running(self) -> bool:
-        return self._supervisor.answers()
+        return self.supervisor.answers()
 
     def status(self) -> str:
-        return "\n".join(f"{name:12} {state}" for name, state in self._supervisor.states().items())
+        return "\n".join(f"{name:12} {state}" for name, state in self.supervisor.states().items())
 
     # --- up ---------------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class Lab:
             return
         self.report("device types changed: restarting the bench and labgrid's exporter (running boots are interrupted)")
         for name in ("exporter", "bench"):
-            self._supervisor.stop(name)
+            self.supervisor.stop(name)
         self.paths.bench.unlink(missing_ok=True)
         self._start("bench")
         self._wait("bench", self.paths.bench.exists)
@@ -215,9 +215,9 @@ class Lab:
         """Stop every process of this lab, including orphaned ones."""
         if self.running():
             used = {store.name for store in stores(self.paths)}
-            every = self._supervisor.states().keys()
+            every = self.supervisor.states().keys()
             try:
-                self._supervisor.end((every & STOP_FIRST, every - STOP_FIRST - used, every & used), END_TIMEOUT_S)
+                self.supervisor.end((every & STOP_FIRST, every - STOP_FIRST - used, every & used), END_TIMEOUT_S)
             except supervision.SupervisorError as error:
                 self.report(f"{error}: killing the remaining processes")
         for pid in self.processes():
@@ -266,16 +266,16 @@ class Lab:
         self.config.write_text(supervisor_config(self.paths, programs))
         self.config.chmod(0o600)
         if self.running():
-            self._supervisor.reload()
+            self.supervisor.reload()
 
     def _start(self, name: str) -> None:
         try:
-            self._supervisor.start(name)
+            self.supervisor.start(name)
         except supervision.SupervisorError as error:
             raise LabError(f"{error}:\n{self._log_tail(name)}") from error
 
     def _check_all_run(self) -> None:
-        for name, state in self._supervisor.states().items():
+        for name, state in self.supervisor.states().items():
             if state not in {"RUNNING", "STARTING"}:
                 raise LabError(f"{name} is not running ({state}):\n{self._log_tail(name)}")
 

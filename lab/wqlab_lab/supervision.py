@@ -48,6 +48,10 @@ class Supervisor:
         """Return program -> process id; 0 for a program that does not run."""
         return {program["name"]: int(program["pid"]) for program in self._rpc.getAllProcessInfo()}
 
+    def programs(self) -> list[dict[str, Any]]:
+        """Return what supervisord knows of each program: name, statename, description, start and now (Unix times)."""
+        return list(self._rpc.getAllProcessInfo())
+
     def start(self, name: str) -> None:
         """Start a program, unless it runs, without waiting for it. Raises SupervisorError."""
         _call_ignoring_fault(Faults.ALREADY_STARTED, name, lambda: self._rpc.startProcess(name, False))
