@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import account, audit, device_check, devices, labs, plans, replay, results, submissions, submit, watch
+from . import account, audit, device_check, devices, doctor, labs, plans, replay, results, submissions, submit, watch
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
@@ -22,7 +22,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for _commands in (submit, watch, submissions, results, replay, devices, plans, labs, device_check, account, audit):
+for _commands in (
+    submit,
+    watch,
+    submissions,
+    results,
+    replay,
+    devices,
+    plans,
+    labs,
+    device_check,
+    account,
+    audit,
+    doctor,
+):
     _commands.register(app)
 
 

@@ -33,11 +33,15 @@ class Session:
     def config_path(self) -> Path:
         return self._flags[3] or config.config_path(os.environ)
 
+    def resolve_config(self) -> config.Config:
+        """Return the configuration and print nothing. Raises UsageError as `config.resolve` does."""
+        url, token, token_file, path = self._flags
+        return config.resolve(os.environ, url=url, token=token, token_file=token_file, path=path)
+
     @cached_property
     def config(self) -> config.Config:
         """The resolved configuration; warnings go to stderr. Raises UsageError as `config.resolve` does."""
-        url, token, token_file, path = self._flags
-        resolved = config.resolve(os.environ, url=url, token=token, token_file=token_file, path=path)
+        resolved = self.resolve_config()
         for warning in resolved.warnings:
             self.output.warn(warning)
         return resolved
