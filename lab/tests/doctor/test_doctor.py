@@ -221,6 +221,13 @@ def test_revoked_and_expired_tokens(lab: Lab, column: str) -> None:
             assert f"rm {lab.paths.keys / name}.token" in check.action
 
 
+def test_worker_that_was_started_with_another_token(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor.checks.Subject, "environment_of", lambda self, name: {"WQLAB_WORKER_TOKEN": "wql_old"})
+    check = examine(lab)["token worker"]
+    assert check.state is State.WARNING
+    assert "make restart" in check.action
+
+
 def test_schema_of_another_version(lab: Lab) -> None:
     [newest] = [
         row["version_num"] for row in doctor.checks.Subject(lab).query("SELECT version_num FROM alembic_version")

@@ -1,12 +1,22 @@
-"""Errors in the lines of real logs."""
+"""Errors in the lines of real logs, and certificates of real TLS servers."""
 
 from __future__ import annotations
 
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
-from wqlab_lab.doctor.programs import recent_error
+from wqlab_lab.doctor.checks import State, Subject, collect
+from wqlab_lab.doctor.programs import certificate, recent_error
+from wqlab_lab.lifecycle import Lab
+from wqlab_lab.paths import LabPaths
 
 SINCE = datetime(2026, 11, 25, 15, 0, tzinfo=UTC)
 JSON = '{"what": "run", "item": 7, "event": "tick_item_failed", "level": "error", "timestamp": "2026-11-25T15:52:09Z"}'
@@ -40,3 +50,42 @@ def test_errors_are_found(line: str, message: str | None) -> None:
 )
 def test_other_lines_are_no_errors(line: str) -> None:
     assert recent_error(line, SINCE) is None
+
+
+@contextmanager
+def tls_server(folder: Path) -> Iterator[int]:
+    """Serve TLS with the certificate in `folder`; the value is the port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "server.crt", folder / "server.key")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server.server_port
+        server.shutdown()
+        thread.join()
+
+
+def test_certificate_of_a_lab_that_others_reach(
+    paths: LabPaths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tls = tmp_path / "tls"
+    script = Path(__file__).parents[2] / "certificates.sh"
+    subprocess.run([script, "lab.test", tls], check=True, capture_output=True)
+    served = {"WQLAB_LAB_URL": "https://lab.test:8443", "WQLAB_CA_FILE": str(tls / "ca.crt")}
+    subject = Subject(Lab(paths, print))
+    assert collect("certificate", certificate, subject) == [], "it serves no other machines"
+    with tls_server(tls) as port:
+        (paths.run / "api-tls.port").write_text(str(port))
+        [check] = collect("certificate", certificate, subject)
+        assert check.state is State.UNKNOWN, "the lab does not run"
+        monkeypatch.setattr(Subject, "environment_of", lambda self, program: served)
+        [check] = collect("certificate", certificate, subject)
+        assert check.state is State.OK
+        assert check.seen.startswith("valid for lab.test until ")
+        served["WQLAB_LAB_URL"] = "https://other.test:8443"
+        [check] = collect("certificate", certificate, subject)
+        assert check.state is State.FAILED
+        assert "lab/certificates.sh other.test" in check.action
+    [check] = collect("certificate", certificate, subject)
+    assert check.state is State.UNKNOWN, "nothing listens"

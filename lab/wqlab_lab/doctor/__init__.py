@@ -19,6 +19,7 @@ CHECKS: Mapping[str, Checks] = {
     "redis": programs.broker,
     "api": programs.api,
     "tokens": programs.tokens,
+    "certificate": programs.certificate,
     "labgrid": programs.labgrid,
     "tick": work.tick,
     "queue": work.queue,

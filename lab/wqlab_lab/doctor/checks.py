@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import subprocess
@@ -100,6 +101,16 @@ class Subject:
     def control(self) -> str:
         """Return the command that starts, stops and restarts the lab's programs."""
         return f"{Path(sys.executable).parent}/supervisorctl -c {self.lab.config}"
+
+    def environment_of(self, program: str) -> dict[str, str]:
+        """Return the environment with which a program runs; empty if it does not run."""
+        try:
+            pid = self.lab.supervisor.pids().get(program, 0)
+            content = Path(f"/proc/{pid}/environ").read_bytes() if pid else b""
+        except (OSError, http.client.HTTPException):
+            return {}
+        entries = [entry.partition("=") for entry in content.decode(errors="replace").split("\0") if "=" in entry]
+        return {name: value for name, _, value in entries}
 
     def port(self, service: str) -> int | None:
         """Return the port of a service from its file; None if it was never chosen."""

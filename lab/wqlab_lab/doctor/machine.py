@@ -127,7 +127,7 @@ def subordinate_ids(subject: Subject) -> Iterator[Check]:
 
 def sandbox(subject: Subject) -> Iterator[Check]:
     """Report which limits bound submitted code, with the environment of the running build worker if there is one."""
-    environment = _build_worker_environment(subject) or subject.paths.environment()
+    environment = subject.environment_of("build") or subject.paths.environment()
     done = run(["wqlab-worker", "limits"], environment)
     lines = dict(line.partition(": ")[::2] for line in done.stdout.splitlines() if ": " in line)
     if not {"files", "memory", "system calls"} <= lines.keys():
@@ -150,16 +150,6 @@ def sandbox(subject: Subject) -> Iterator[Check]:
     )
 
 
-def _build_worker_environment(subject: Subject) -> dict[str, str] | None:
-    try:
-        pid = subject.lab.supervisor.pids().get("build", 0)
-        content = Path(f"/proc/{pid}/environ").read_bytes() if pid else b""
-    except OSError:
-        return None
-    entries = [entry.partition("=") for entry in content.decode(errors="replace").split("\0") if "=" in entry]
-    return {name: value for name, _, value in entries} or None
-
-
 def golden_systems(subject: Subject) -> Iterable[Check]:
     """Check that kernel and root filesystem of each architecture's golden system exist."""
     paths = subject.paths
@@ -168,12 +158,12 @@ def golden_systems(subject: Subject) -> Iterable[Check]:
     except FileNotFoundError:
         systems = {}
     except ValueError as error:
-        raise Unchecked(f"{paths.golden} is damaged ({error}): `make restart` writes it again") from error
+        raise Unchecked(f"{paths.golden} is damaged ({error}): `make stop && make up` writes it again") from error
     for arch in paths.architectures():
         files = [Path(systems[arch][name]) for name in ("kernel", "rootfs")] if arch in systems else []
         missing = [str(path) for path in files if not path.is_file() or not path.stat().st_size]
         name = f"golden system {arch}"
-        action = "`make restart` builds it again" if arch == "x86_64" else f"`make {arch}` builds it"
+        action = "`make stop && make up` builds it again" if arch == "x86_64" else f"`make {arch}` builds it"
         if not files or missing:
             seen = f"missing: {', '.join(missing)}" if missing else "not built"
             yield Check(name, State.FAILED, seen, action)

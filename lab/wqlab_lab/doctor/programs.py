@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import json
 import re
+import socket
+import ssl
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
 from ..lifecycle import listens
 from ..paths import LAB
-from .checks import Check, State, Subject, Unchecked, run
+from .checks import TIMEOUT_S, Check, State, Subject, Unchecked, run
 
 RECENT_START_S = 60
 """A program that started later, in a lab that has run for longer than `SETTLED_S`, may be failing again and again."""
 SETTLED_S = 300
 CLOCK_LIMIT_S = 3.0
+CERTIFICATE_WARNING = timedelta(days=14)
 LOG_WINDOW = timedelta(minutes=10)
 LOG_TAIL_BYTES = 1 << 20
 START = "`make up` starts the lab"
@@ -193,6 +197,9 @@ def tokens(subject: Subject) -> Iterator[Check]:
         elif not answer.is_success:
             seen = f"the API answers {answer.status_code}: {_detail(answer)}"
             yield Check(f"token {name}", State.UNKNOWN, seen, "repair the API, then run this again")
+        elif name == "worker" and subject.environment_of("devices").get("WQLAB_WORKER_TOKEN", secret) != secret:
+            seen = "valid, but the workers were started with another one"
+            yield Check(f"token {name}", State.WARNING, seen, "`make restart`")
         else:
             yield Check(f"token {name}", State.OK, "valid")
 
@@ -202,6 +209,32 @@ def _detail(answer: httpx.Response) -> str:
         return str(answer.json()["detail"])
     except (ValueError, KeyError, TypeError):
         return answer.reason_phrase
+
+
+def certificate(subject: Subject) -> Iterator[Check]:
+    """Check the certificate with which the API serves labs on other machines; nothing if it serves none."""
+    port, served = subject.port("api-tls"), subject.environment_of("api-tls")
+    if port is None:
+        return
+    host, ca = urlsplit(served.get("WQLAB_LAB_URL", "")).hostname, served.get("WQLAB_CA_FILE", "")
+    if not host or not ca:
+        raise Unchecked("the program api-tls does not run")
+    renew = f"`lab/certificates.sh {host} {Path(ca).parent}`, then `make restart`"
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        with (
+            socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as connection,
+            context.wrap_socket(connection, server_hostname=host) as encrypted,
+        ):
+            ends_at = ssl.cert_time_to_seconds(str((encrypted.getpeercert() or {})["notAfter"]))
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", "") or error.reason or str(error)
+        yield Check("certificate", State.FAILED, f"other machines refuse it: {reason}", renew)
+        return
+    ends = datetime.fromtimestamp(ends_at, UTC)
+    late = ends - datetime.now(UTC) < CERTIFICATE_WARNING
+    seen = f"valid for {host} until {ends:%Y-%m-%d}"
+    yield Check("certificate", State.WARNING if late else State.OK, seen, renew if late else "")
 
 
 def labgrid(subject: Subject) -> Iterator[Check]:
