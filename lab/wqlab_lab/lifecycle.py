@@ -20,6 +20,7 @@ from .services import POSTGRES_BIN, STOP_FIRST, Service, services, stores, super
 
 READY_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 60.0
+_DATABASES = "SELECT datname FROM pg_database"
 
 
 class LabError(Exception):
@@ -104,7 +105,9 @@ class Lab:
         self._start("postgres")
         self._start("redis")
         self._wait("postgres", self._postgres_answers)
-        self.run_program(["createdb", "-h", str(paths.run), "wqlab"], already="already exists")
+        known = self.run_program(["psql", "-h", str(paths.run), "-d", "postgres", "-XAtc", _DATABASES]).split()
+        if "wqlab" not in known:  # asking first keeps an error out of PostgreSQL's log
+            self.run_program(["createdb", "-h", str(paths.run), "wqlab"])
         self.run_program(["wqlab-server", "migrate"])
         self._make_token("worker", "worker")
         self._make_admin()
@@ -287,13 +290,11 @@ class Lab:
             time.sleep(0.05)
 
     def _postgres_answers(self) -> bool:
-        command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.paths.run)]
+        command = [str(POSTGRES_BIN / "pg_isready"), "-q", "-h", str(self.paths.run), "-d", "postgres"]
         return subprocess.run(command, check=False).returncode == 0
 
-    def run_program(
-        self, command: list[str], *, already: str | None = None, environment: dict[str, str] | None = None
-    ) -> str:
-        """Run a program and return its standard output. Raises LabError, unless the error has the text `already`."""
+    def run_program(self, command: list[str], *, environment: dict[str, str] | None = None) -> str:
+        """Run a program and return its standard output. Raises LabError if it fails."""
         result = subprocess.run(
             command,
             check=False,
@@ -302,7 +303,7 @@ class Lab:
             env=environment or self.paths.server_environment(),
             cwd=self.paths.state,
         )
-        if result.returncode and not (already and already in result.stderr):
+        if result.returncode:
             raise LabError(f"{' '.join(command)} failed:\n{result.stdout}{result.stderr}".strip())
         return result.stdout
 

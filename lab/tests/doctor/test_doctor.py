@@ -84,6 +84,7 @@ def test_parts_that_work_are_ok(lab: Lab) -> None:
                  "leases", "queue run", "queue build"):  # fmt: skip
         assert found[name].state is State.OK, found[name]
         assert not found[name].action
+    assert "errors in postgres.log" not in found, "a start leaves no errors"
     assert "process bench" in found and found["process bench"].state is State.FAILED, "it was not started"
     assert found["start"].state is State.WARNING
     assert found["tick"].state is State.FAILED, "the server's worker does not run"

@@ -44,6 +44,7 @@ def test_errors_are_found(line: str, message: str | None) -> None:
         "[2026-11-25 14:59:59,731: ERROR/MainProcess] consumer: Cannot connect",
         "[2026-11-25 15:52:09,731: INFO/MainProcess] Task wqlab.tick succeeded",
         "2026-11-25 15:52:09,731 WARN exited: api (exit status 0; expected)",
+        "2026-11-25 15:52:09.489 UTC [12998] FATAL:  the database system is starting up",
         "  File error.py, line 3: ERROR",
         "",
     ],

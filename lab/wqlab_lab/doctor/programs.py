@@ -269,6 +269,11 @@ def labgrid(subject: Subject) -> Iterator[Check]:
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
 _LEVEL = re.compile(r"\b(ERROR|FATAL|PANIC|CRITICAL)\b|gave up:|not expected\)")
 
+_START_AND_STOP = re.compile(
+    r"the database system is (starting up|shutting down)|terminating connection due to administrator command"
+)
+"""PostgreSQL's words to clients while it starts and stops; it logs them as errors."""
+
 
 def logs(subject: Subject) -> Iterator[Check]:
     """Report the errors of the last minutes in each program's log."""
@@ -303,7 +308,8 @@ def recent_error(line: str, since: datetime) -> str | None:
                 return text if serious and _is_after(str(record.get("timestamp", head)), since) else None
         except (ValueError, TypeError):
             pass
-    return line if _LEVEL.search(line) and _is_after(line, since) else None
+    reported = _LEVEL.search(line) and not _START_AND_STOP.search(line)
+    return line if reported and _is_after(line, since) else None
 
 
 def _is_after(text: str, since: datetime) -> bool:
