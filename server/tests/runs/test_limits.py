@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from wqlab_contracts.enums import ArtifactKind, FindingKind
+from wqlab_contracts.enums import ArtifactKind, FindingKind, NotMeasuredCause
 from wqlab_contracts.messages import BootStarted, Finding, Progress, Sample, Samples, Unsupported
 from wqlab_server.models import Boot, Event
 from wqlab_server.models import Sample as SampleRow
@@ -70,7 +70,15 @@ def test_large_events_and_facts_are_refused(booted: RunSession) -> None:
         answer = booted.send(half, expect=204 if number < 2 else 422)
     assert "commands and facts" in answer.text
     reasons = [
-        Unsupported(at=NOW, boot=key, scenario="flush", setting="", metric=f"m{number}", reason="r")
+        Unsupported(
+            at=NOW,
+            boot=key,
+            scenario="flush",
+            setting="",
+            metric=f"m{number}",
+            cause=NotMeasuredCause.LACKING,
+            reason="r",
+        )
         for number in range(50)
     ]
     booted.send(*reasons, expect=422)
