@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 BLOCK = 512
+CHUNK = 1 << 20
 NAME_LIMIT = 4096
 """Longest name in a GNU header for long names, in bytes."""
 
@@ -23,7 +24,7 @@ class _Archive(Protocol):
 
 
 class TarReader:
-    """The members of an uncompressed archive, in order. `read` returns the content of the last one.
+    """The members of an uncompressed archive, in order. `read` or `chunks` returns the content of the last one.
 
     `total_bytes` limits the bytes of the archive, `members` the number of its headers.
     """
@@ -50,6 +51,14 @@ class TarReader:
         content = self._take(self._size)
         self._unread -= self._size
         return content
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the content of the last member in pieces. Raises tarfile.ReadError if the archive ends within it."""
+        while self._size:
+            piece = self._take(min(self._size, CHUNK))
+            self._size -= len(piece)
+            self._unread -= len(piece)
+            yield piece
 
     def _next_header(self) -> tarfile.TarInfo | None:
         """Read the next header; return None at the end of the archive."""
