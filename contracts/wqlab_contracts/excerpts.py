@@ -4,15 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .messages.base import EXCERPT_LIMIT
+from .messages.base import shorten
 
-
-def shorten(text: str, limit: int = EXCERPT_LIMIT) -> str:
-    """Return `text`. If it is longer than `limit` characters, replace its middle by a line that says how much."""
-    if len(text) <= limit:
-        return text
-    half = limit // 2 - 40
-    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+__all__ = ["shorten", "shorten_lines"]
 
 
 def shorten_lines(lines: Sequence[str], limit: int) -> list[str]:

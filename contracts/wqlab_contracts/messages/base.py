@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, field_validator
 
 from ..enums import ArtifactKind, ErrorKind
 
@@ -16,6 +17,54 @@ EXCERPT_LIMIT = 16_384
 
 STACK_LIMIT = 100
 """Maximum number of frames in a message."""
+
+
+SHORT_LIMIT = 2000
+"""Maximum length (characters) of a text that is shown in one line or paragraph, such as the summary of a failure."""
+FACT_NAME_LIMIT = 100
+FACTS_LIMIT = 500
+"""Maximum number of facts in a message; a device with dozens of tunables reports about 100."""
+FACTS_BYTES = 96 << 10
+"""Maximum size of names and values of the facts in a message, in UTF-8."""
+COMMAND_LIMIT = 16_384
+"""Maximum length (characters) of the workload's command line."""
+TITLE_LIMIT = 300
+FACTS_LEFT_OUT = "facts left out"
+"""Name of the fact that says how many facts are missing."""
+
+
+def cut(text: str, limit: int = SHORT_LIMIT) -> str:
+    """Return `text`. If it is longer than `limit` characters, replace its end by a mark."""
+    return text if len(text) <= limit else f"{text[: limit - 6]} [...]"
+
+
+def shorten(text: str, limit: int = EXCERPT_LIMIT) -> str:
+    """Return `text`. If it is longer than `limit` characters, replace its middle by a line that says how much."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2 - 40
+    return f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+
+
+def bounded_facts(facts: dict[str, str], *, value_limit: int = SHORT_LIMIT) -> dict[str, str]:
+    """Return the first facts that fit into the limits, with long texts cut; one more says how many are missing."""
+    kept: dict[str, str] = {}
+    left = FACTS_BYTES
+    for full_name, full_value in facts.items():
+        name, value = cut(full_name, FACT_NAME_LIMIT), cut(full_value, value_limit)
+        left -= len(name.encode(errors="replace")) + len(value.encode(errors="replace"))
+        if left < 0 or len(kept) >= FACTS_LIMIT:
+            return kept | {FACTS_LEFT_OUT: f"{len(facts) - len(kept)}"}
+        kept[name] = value
+    return kept
+
+
+ShortText = Annotated[str, AfterValidator(cut)]
+"""Text that may come from a device; a long one is cut, so that a device cannot make its worker send too much."""
+Excerpt = Annotated[str, AfterValidator(shorten)]
+Title = Annotated[str, AfterValidator(partial(cut, limit=TITLE_LIMIT))]
+Facts = Annotated[dict[str, str], AfterValidator(bounded_facts)]
+Commands = Annotated[dict[str, str], AfterValidator(partial(bounded_facts, value_limit=COMMAND_LIMIT))]
 
 
 class Message(BaseModel):
@@ -73,9 +122,9 @@ class Failure(Message):
     """Reason of a failure, with advice for the user."""
 
     kind: ErrorKind
-    summary: str
-    excerpt: str = ""
-    advice: str = ""
+    summary: ShortText
+    excerpt: Excerpt = ""
+    advice: ShortText = ""
     of_variant: bool = False
     """True for an infrastructure failure that the kernel under test may have caused: it was seen through the device,
     for example as a broken SSH connection. False for failures that the lab knows to be its own."""

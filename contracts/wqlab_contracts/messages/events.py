@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from ..enums import Arm, DeviceStep, FindingKind, NotMeasuredCause, Outcome, StepOutcome
 from ..specs import LastLevel
-from .base import STACK_LIMIT, Failure, Message, StackFrame
+from .base import STACK_LIMIT, Commands, Excerpt, Facts, Failure, Message, ShortText, StackFrame, Title, cut
+
+COMMAND_LINE_LIMIT = 8192
+"""Characters of a kernel command line; Linux accepts at most 4096 bytes."""
 
 
 class BootKey(Message):
@@ -59,13 +63,13 @@ class BootVerified(Message):
     type: Literal["boot_verified"] = "boot_verified"
     at: datetime
     boot: BootKey
-    kernel_boot_id: str
+    kernel_boot_id: ShortText
     token: str
     build_id_gnu: str
-    release: str
-    cmdline: str
+    release: ShortText
+    cmdline: Annotated[str, AfterValidator(partial(cut, limit=COMMAND_LINE_LIMIT))]
     topology: MeasuredTopology
-    environment: dict[str, str] = Field(default_factory=dict)
+    environment: Facts = Field(default_factory=dict)
     """Mitigations, preemption model, clock source, crypto driver, governor ..., as read on the device."""
     golden_s: float
     kexec_s: float
@@ -89,9 +93,9 @@ class Samples(Message):
     at: datetime
     boot: BootKey
     samples: list[Sample]
-    commands: dict[str, str] = Field(default_factory=dict)
+    commands: Commands = Field(default_factory=dict)
     """Scenario -> workload command line that the device ran."""
-    facts: dict[str, str] = Field(default_factory=dict)
+    facts: Facts = Field(default_factory=dict)
     """Facts that the device reported while measuring (crypto driver, workqueue attributes ...)."""
 
 
@@ -106,7 +110,7 @@ class Unsupported(Message):
     metric: str | None = None
     """None: the whole setting."""
     cause: NotMeasuredCause
-    reason: str
+    reason: ShortText
     """Description of the cause."""
 
 
@@ -117,8 +121,8 @@ class Finding(Message):
     at: datetime
     boot: BootKey
     kind: FindingKind
-    title: str
-    excerpt: str
+    title: Title
+    excerpt: Excerpt
     console_offset: int
     """Byte offset of the excerpt in the boot's console log."""
     fatal: bool
@@ -170,7 +174,7 @@ class CheckStep(Message):
     at: datetime
     step: DeviceStep
     outcome: StepOutcome
-    text: str
+    text: ShortText
     """Observation, reason for skipping, or summary of the failure."""
     failure: Failure | None = None
     """Failure of a failed step; `advice` tells how to fix it."""
@@ -181,7 +185,7 @@ class Progress(Message):
 
     type: Literal["progress"] = "progress"
     at: datetime
-    text: str
+    text: ShortText
     done: int = 0
     total: int = 0
 

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
-from wqlab_contracts.enums import ArtifactKind, FindingKind, NotMeasuredCause
-from wqlab_contracts.messages import BootStarted, Finding, Progress, Sample, Samples, Unsupported
+from wqlab_contracts.enums import ArtifactKind, FindingKind
+from wqlab_contracts.messages import (
+    BootStarted,
+    BootVerified,
+    Finding,
+    MeasuredTopology,
+    Progress,
+    Sample,
+    Samples,
+    Unsupported,
+)
 from wqlab_server.models import Boot, Event
 from wqlab_server.models import Sample as SampleRow
 from wqlab_server.runs import limits
@@ -58,30 +68,43 @@ def test_number_of_boots_is_limited(lab: LabUnderTest, run: RunSession) -> None:
     run.send(*(BootStarted(at=NOW, boot=key) for key in keys[: 2 * planned]))
 
 
-def test_large_events_and_facts_are_refused(booted: RunSession) -> None:
-    key = booted.first_key
-    text = "x" * limits.EVENT_BYTES
+def test_texts_of_a_device_are_cut_and_not_refused(lab: LabUnderTest, booted: RunSession) -> None:
+    key, text = booted.first_key, "\U0001f512" * limits.EVENT_BYTES
     finding = Finding(
-        at=NOW, boot=key, kind=FindingKind.WARNING, title="t", excerpt=text, console_offset=0, fatal=False
+        at=NOW, boot=key, kind=FindingKind.WARNING, title=text, excerpt=text, console_offset=0, fatal=False
     )
-    booted.send(finding, expect=422)
-    for number in range(3):
-        half = Samples(at=NOW, boot=key, samples=[], facts={f"fact {number}": text[:100_000]})
-        answer = booted.send(half, expect=204 if number < 2 else 422)
-    assert "commands and facts" in answer.text
+    unsupported = Unsupported(
+        at=NOW, boot=key, scenario="flush", setting="", metric="locks_per_flush", cause="lacking", reason=text
+    )
+    booted.send(finding, unsupported, expect=204)
+    for number in range(20):
+        facts = {f"fact {number} {each}": text for each in range(50)}
+        booted.send(Samples(at=NOW, boot=key, samples=[], facts=facts, commands={"flush": text}), expect=204)
+    with lab.transaction() as session:
+        (boot,) = session.scalars(select(Boot))
+        assert len(boot.environment["fact 0 0"]) == 2000
+        assert 10 < len(boot.environment) <= limits.FACTS_PER_BOOT
+        assert len(json.dumps(boot.environment, ensure_ascii=False).encode()) < 2 * limits.FACTS_BYTES
+
+
+def test_too_many_reasons_in_one_cell_are_refused(booted: RunSession) -> None:
     reasons = [
         Unsupported(
-            at=NOW,
-            boot=key,
-            scenario="flush",
-            setting="",
-            metric=f"m{number}",
-            cause=NotMeasuredCause.LACKING,
-            reason="r",
+            at=NOW, boot=booted.first_key, scenario="flush", setting="", metric=f"m{n}", cause="lacking", reason="r"
         )
-        for number in range(50)
+        for n in range(50)
     ]
     booted.send(*reasons, expect=422)
+
+
+def test_large_event_is_refused(booted: RunSession) -> None:
+    wide = list(range(limits.EVENT_BYTES // 4))
+    topology = MeasuredTopology(cpus=1, core=wide, l3=[0], node=[0], package=[0])
+    verified = BootVerified(
+        at=NOW, boot=booted.first_key, kernel_boot_id="b", token="t", build_id_gnu="", release="", cmdline="",
+        topology=topology, golden_s=1.0, kexec_s=1.0,
+    )  # fmt: skip
+    booted.send(verified, expect=422)
 
 
 def test_findings_and_progress_beyond_the_limit_are_left_out(

@@ -31,8 +31,10 @@ EVENTS_PER_BOOT = 500
 """Progress beyond this many events of the submission for each boot of the run is not kept as an event."""
 EVENT_BYTES = 256 << 10
 """An event as JSON, without its samples. The excerpt of a finding may have 16384 characters."""
-FACTS_BYTES = 256 << 10
-"""Commands and facts that a boot's samples add up to, as JSON."""
+FACTS_PER_BOOT = 500
+"""Further facts of a boot are left out: a device can report new ones in each repetition."""
+FACTS_BYTES = 128 << 10
+"""Names and values of the facts of a boot, and as many of its commands; further ones are left out."""
 ARTIFACT_BYTES: Mapping[ArtifactKind, int] = {
     ArtifactKind.RAW_OUTPUT: 8 << 20,
     ArtifactKind.WORKQUEUE_SERIES: 32 << 20,
@@ -120,10 +122,20 @@ def check_samples(session: Session, run: Run, event: Samples) -> None:
             )
 
 
-def check_facts(run: Run, *facts: Mapping[str, str]) -> None:
-    """Raise ApiProblem 422 if a boot's commands and facts are too large."""
-    if len(to_json(facts)) > FACTS_BYTES:
-        raise ApiProblem(422, f"commands and facts of a boot of run {run.id} have more than {FACTS_BYTES} bytes")
+def with_new_facts(known: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
+    """Return the facts or commands of a boot with the new ones that still have room. A known name keeps its value."""
+    facts = dict(known)
+    left = FACTS_BYTES - sum(_fact_bytes(*each) for each in facts.items())
+    for name, value in new.items():
+        left -= 0 if name in facts else _fact_bytes(name, value)
+        if left < 0 or len(facts) >= FACTS_PER_BOOT:
+            break
+        facts.setdefault(name, value)
+    return facts
+
+
+def _fact_bytes(name: str, value: str) -> int:
+    return len(name.encode(errors="replace")) + len(value.encode(errors="replace"))
 
 
 def may_add_finding(session: Session, boot: Boot) -> bool:

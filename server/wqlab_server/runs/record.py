@@ -92,11 +92,10 @@ def _boot_verified(session: Session, run: Run, event: BootVerified) -> None:
 def _samples(session: Session, run: Run, event: Samples) -> None:
     boot = find_boot(session, run, event.boot)
     limits.check_samples(session, run, event)
-    limits.check_facts(run, event.commands | boot.commands, event.facts | boot.environment)
     if event.commands.keys() - boot.commands.keys():
-        boot.commands = event.commands | boot.commands
+        boot.commands = limits.with_new_facts(boot.commands, event.commands)
     if event.facts.keys() - boot.environment.keys():
-        boot.environment = event.facts | boot.environment
+        boot.environment = limits.with_new_facts(boot.environment, event.facts)
     if not event.samples:
         return
     new = session.execute(

@@ -6,9 +6,12 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 
+import httpx
 import pytest
 
-from wqlab_contracts.messages import Progress, RunEvent
+from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_contracts.messages import BlockDiscarded, Failure, Progress, RunEvent, StackFrame
+from wqlab_contracts.messages.base import STACK_LIMIT
 from wqlab_worker.claims.event_sink import ServerEventSink
 from wqlab_worker.claims.server import ServerRefused, StaleFence
 
@@ -63,6 +66,28 @@ def test_events_are_sent_in_batches() -> None:
     assert lab.blocks == list(range(1000))
     assert lab.requests < 30
     sink.close()
+
+
+def test_large_events_are_sent_in_small_batches() -> None:
+    """As when a kernel prints two hundred warnings at once, each with a long call trace."""
+    sizes: list[int] = []
+
+    class Sizes(FakeLab):
+        def __call__(self, request: httpx.Request) -> httpx.Response:
+            sizes.append(len(request.content))
+            return super().__call__(request)
+
+    lab = Sizes()
+    lab.broken.set()
+    sink = make_sink(lab)
+    trace = tuple(StackFrame(function="f" * 200, file="d" * 300, source="\U0001f512" * 120) for _ in range(STACK_LIMIT))
+    for number in range(200):
+        failure = Failure(kind=ErrorKind.KERNEL, summary="oops", excerpt="\U0001f512" * 16_000, stack=trace)
+        sink.event(BlockDiscarded(at=datetime.now(UTC), block=number, attempt=0, arm=Arm.CANDIDATE, failure=failure))
+    lab.broken.clear()
+    assert sink.flush(60)
+    sink.close()
+    assert 1 << 20 < max(sizes) < 5 << 20
 
 
 def test_stale_fence_stops_the_sink() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from pydantic_core import to_json
+
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome
-from wqlab_contracts.messages import BootFinished, BootKey, BootStarted, BootVerified, Finding, Samples
+from wqlab_contracts.messages import BootFinished, BootKey, BootStarted, BootVerified, Finding, Samples, Unsupported
 from wqlab_worker.claims.heartbeats import Stop, canceled
 from wqlab_worker.measure.boot import BootFailure, BootRunner
 
@@ -108,3 +110,24 @@ def test_canceled_run_does_not_boot_the_device() -> None:
     assert failure is not None and failure.failure.kind is ErrorKind.CANCELED
     assert not device.boots
     assert finished(sink).outcome is Outcome.CANCELED
+
+
+def test_a_device_cannot_make_an_event_too_large_for_the_server() -> None:
+    """The server refuses events of more than 256 KiB, which would end the run as a failure of the lab."""
+    text = "\U0001f512" * 100_000
+
+    def print_much(_key: BootKey, action: str, environment: Mapping[str, str]) -> str | None:
+        facts = "".join(f"fact\t{action} {number}\t{text}\n" for number in range(100))
+        if action == "setup":
+            return facts
+        if action == "measure" and environment["SCENARIO"] == "low":
+            return f"{facts}unsupported\t*\t{text}\n"
+        return f"{facts}failed\tinfrastructure\t{text}\n" if action == "teardown" else None
+
+    failure, sink = run_boot(ScriptedDevice(on_script=print_much))
+    assert failure is not None and failure.failure.of_variant
+    assert sink.of(Unsupported)
+    assert max(len(to_json(event)) for event in sink.events) < 256 << 10
+    (verified,) = sink.of(BootVerified)
+    assert verified.environment["setup 0"].endswith(" [...]")
+    assert int(verified.environment["facts left out"]) > 50

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from pydantic import ValidationError
 
 from wqlab_worker.stacks import decoder as decoder_module
 from wqlab_worker.stacks.call_trace import Reference
@@ -125,3 +126,10 @@ def test_address_is_decoded_once(tmp_path: Path) -> None:
     first = decoder.places([reference])
     files["/vmlinux"].unlink()
     assert decoder.places([reference]) == first
+
+
+def test_frames_of_hostile_debug_information_stay_small() -> None:
+    """A hundred frames with an excerpt have to fit into an event of 256 KiB, in any encoding."""
+    for name in ("function", "file"):
+        with pytest.raises(ValidationError):
+            decoder_module._Frame.model_validate({"function": "f"} | {name: "\U00020000"})

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import httpx
 import structlog
+from pydantic_core import PydanticSerializationError, to_json
 
 from wqlab_contracts.messages import BootKey, ConsoleAnswer, RunEvent
 
@@ -21,11 +22,11 @@ from .server import JobRef, Server, ServerRefused, StaleFence
 log = structlog.get_logger()
 
 BATCH_EVENTS = 200
+BATCH_BYTES = 4 << 20
+"""Bytes of events, as JSON, that are sent at once; the server accepts 24 MB."""
 BATCH_CONSOLE = 256 * 1024
 LIMIT_BYTES = 64 << 20
 """Bound on the queue: more than an hour of a serial console at 115200 baud."""
-EVENT_BYTES = 512
-"""Size counted for an event in addition to its texts."""
 
 
 @dataclass
@@ -82,7 +83,7 @@ class ServerEventSink:
 
     def event(self, event: RunEvent) -> None:
         """Add an event to the queue."""
-        size = EVENT_BYTES + len(getattr(event, "excerpt", "")) + 100 * len(getattr(event, "samples", ()))
+        size = _size_of(event)
         with self._changed:
             self._reserve(size)
             self._queue.append(_Event(event, size))
@@ -166,7 +167,7 @@ class ServerEventSink:
             events = [first]
             while self._queue and len(events) < BATCH_EVENTS:
                 following = self._queue[0]
-                if isinstance(following, _Console):
+                if isinstance(following, _Console) or sum(each.size for each in events) + following.size > BATCH_BYTES:
                     break
                 events.append(following)
                 self._queue.popleft()
@@ -193,3 +194,11 @@ class ServerEventSink:
         if response.truncated:
             with self._changed:
                 self._capped.add(chunk.boot)
+
+
+def _size_of(event: RunEvent) -> int:
+    """Return the size of an event in bytes, as JSON; 0 if it cannot be encoded, which ends the delivery later."""
+    try:
+        return len(to_json(event))
+    except PydanticSerializationError:
+        return 0

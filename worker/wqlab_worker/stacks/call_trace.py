@@ -18,7 +18,8 @@ _LINE_LIMIT = 400
 
 _ADDRESS = re.compile(
     r"(?<![\w.$])(?P<function>[A-Za-z_][\w.$]{0,199})\+0x(?P<offset>[0-9a-f]{1,8})/0x(?P<size>[0-9a-f]{1,8})(?!\w)"
-    r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?"
+    r"(?: \[(?P<module>\w{1,64})(?: [0-9a-f]{1,64})?\])?",
+    re.ASCII,
 )
 _EXACT = re.compile(r"(?:\bRIP: [0-9a-f]{4}:|(?:^|\] ?)pc : )")
 """Begins a line with the address of the instruction itself; others are return addresses, one instruction further."""

@@ -31,10 +31,13 @@ SANDBOXES_LIMIT = 20
 
 
 class _Frame(StackFrame):
-    """A frame whose texts cannot leave the tree or control a terminal."""
+    """A frame whose texts cannot leave the tree or control a terminal. Names are ASCII, as in the kernel, so that a
+    finding with STACK_LIMIT frames is small enough for the server."""
 
-    function: Annotated[str, Field(pattern=r"^[\w.$]+$", max_length=200)]
-    file: Annotated[str, Field(pattern=r"^([\w+,-][\w.+,-]*(/[\w+,-][\w.+,-]*)*)?$", max_length=300)] = ""
+    function: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.$]+$", max_length=200)]
+    file: Annotated[
+        str, Field(pattern=r"^([A-Za-z0-9_+,-][A-Za-z0-9_.+,-]*(/[A-Za-z0-9_+,-][A-Za-z0-9_.+,-]*)*)?$", max_length=300)
+    ] = ""
 
     @field_validator("source")
     @classmethod
