@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wqlab_server.reports.config_diff import config_difference
+from wqlab_server.reports.config_diff import LISTED_LIMIT, config_difference
 
 
 def test_configurations_are_compared_by_option() -> None:
@@ -15,3 +15,11 @@ def test_configurations_are_compared_by_option() -> None:
         "CONFIG_E absent -> y",
     ]
     assert config_difference(before, "\n".join(reversed(before.splitlines()))) == []
+
+
+def test_options_that_a_series_invents_do_not_fill_the_report() -> None:
+    invented = "".join(f"CONFIG_X{number}=y\n" for number in range(200_000))
+    found = config_difference("", f'CONFIG_A="{"x" * 4_000_000}"\n{invented}')
+    assert found[-1] == f"CONFIG_* {200_001 - LISTED_LIMIT} more options -> not listed"
+    assert len(found) == LISTED_LIMIT + 1
+    assert max(map(len, found)) < 300

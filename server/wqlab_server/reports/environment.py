@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from wqlab_comparison.words import count
 from wqlab_contracts.api.report import Environment, EnvironmentDifference
 from wqlab_contracts.enums import Arm
+from wqlab_contracts.messages.base import cut
 
 from ..models import Boot
 
@@ -16,6 +17,10 @@ LAB_ARGUMENT_PREFIX = "wqlab."
 TUNABLE_PREFIXES = ("sysctl ", "workqueue parameter ", "scheduler ")
 """Prefixes of facts that are listed only if they differ, because there are dozens."""
 ABSENT = "not reported"
+VALUES_LIMIT = 4
+"""Different values of one arm that are listed; a device can report another one in each boot."""
+VALUE_LIMIT = 300
+"""Characters shown of each of several values."""
 _NOT_COMPARED = frozenset({"kernel", "temperature", "locks_by_entry", "items_queued_not_started", "loaded_cpu"})
 """Facts that a boot measures, or that identify the kernel. They differ between any two boots."""
 
@@ -96,4 +101,7 @@ def _listed(values: Iterable[tuple[str, int]]) -> str:
     ordered = sorted(values, key=lambda each: -each[1])
     if len(ordered) == 1:
         return ordered[0][0]
-    return ", ".join(f"{value} in {count(boots, 'boot')}" for value, boots in ordered)
+    listed = [f"{cut(value, VALUE_LIMIT)} in {count(boots, 'boot')}" for value, boots in ordered[:VALUES_LIMIT]]
+    left_out = ordered[VALUES_LIMIT:]
+    more = [f"other values in {count(sum(boots for _, boots in left_out), 'boot')}"] if left_out else []
+    return ", ".join([*listed, *more])
