@@ -194,3 +194,14 @@ def test_on_tick_is_called_without_output() -> None:
 def test_sandbox_setup_error_is_an_infrastructure_error(tmp_path: Path) -> None:
     with pytest.raises(InfrastructureError, match="does not start"):
         Sandbox(read_only={"/src": tmp_path / "missing"}, limits=LIMITS).run(["true"], log=io.BytesIO())
+
+
+def test_folder_that_is_too_large_for_the_volume_is_stopped_for_disk(tmp_path: Path) -> None:
+    """A fetched branch may be larger than the volume: the series is at fault, not the lab."""
+    folder = tmp_path / "fetched"
+    folder.mkdir()
+    with (folder / "pack").open("wb") as pack:
+        pack.truncate(2 * MIB)
+    sandbox = Sandbox(writable={"/work": folder}, limits=replace(LIMITS, disk_bytes=MIB))
+    finished = sandbox.run(["true"], log=io.BytesIO())
+    assert (finished.stopped, finished.exit_code) == (Stop.DISK, 1)

@@ -113,7 +113,10 @@ class Sandbox:
         with ExitStack() as stack:
             group = stack.enter_context(open_group(self.limits))
             volume = self.volume or stack.enter_context(open_volume_unless_watched(self.limits))
-            places = dict(self.writable) if volume is None else self._copy_in(volume)
+            try:
+                places = dict(self.writable) if volume is None else self._copy_in(volume)
+            except TooLarge:
+                return Finished(1, Stop.DISK, 0.0, log_truncated=False, out_of_memory_kills=0)
             monitor = self._start(command, _Bounds(volume, group, places), working_directory, stack)
             finished = monitor.wait(log, on_line, on_tick)
             if finished.stopped is None:
@@ -125,7 +128,10 @@ class Sandbox:
             return finished
 
     def _copy_in(self, volume: Volume) -> dict[str, Path]:
-        """Return path inside -> folder of the volume for each writable folder."""
+        """Return path inside -> folder of the volume for each writable folder.
+
+        Raises TooLarge if what an earlier command or a fetch has left there is larger than the volume.
+        """
         places = {}
         for inside, outside in self.writable.items():
             if outside.is_relative_to(volume.path):
@@ -134,7 +140,7 @@ class Sandbox:
             places[inside] = volume.folder(secrets.token_hex(8))
             try:
                 copy_files(outside, places[inside], self.limits.disk_bytes)
-            except (TooLarge, OSError) as error:
+            except OSError as error:
                 raise InfrastructureError(f"cannot copy {outside} into the sandbox: {error}") from error
         return places
 

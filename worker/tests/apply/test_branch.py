@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from wqlab_contracts import mbox
 from wqlab_contracts.specs import Tree
 from wqlab_worker.apply.checkout import checked_out
+from wqlab_worker.apply.confined_git import ConfinedGit
 from wqlab_worker.workspace import Workspace
 
 from .submissions import branch, passed, refused, submit
@@ -149,6 +152,54 @@ def test_unusual_author_and_long_message_are_rebased(
         return
     assert passed(result).patches[0].author == author
     assert result.title == "workqueue: raise max_active"
+
+
+def own_import(repository, folder: Path) -> tuple:
+    """Return a repository with the tree's files and a history of its own, and its first commit."""
+    other = type(repository)(folder)
+    subprocess.run(["cp", "-a", repository.path, other.path], check=True)
+    subprocess.run(["rm", "-rf", other.path / ".git"], check=True)
+    other.git("init", "--quiet", "--initial-branch=mine")
+    return other, other.commit("my own import")
+
+
+def test_chain_of_merges_is_limited(
+    tree: Tree, workspace: Workspace, repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Merges are no patches, but each commit that is moved onto the tree takes two sandboxes."""
+    monkeypatch.setattr(mbox, "PATCH_LIMIT", 3)
+    commands: list[str] = []
+    run = ConfinedGit.run
+
+    def recorded(self: ConfinedGit, *arguments: str, **options: Any) -> str:
+        commands.append(arguments[0])
+        return run(self, *arguments, **options)
+
+    monkeypatch.setattr(ConfinedGit, "run", recorded)
+    other, start = own_import(repository, tmp_path / "other")
+    other.edit("kernel/workqueue.c", "512", "1024")
+    tip = other.commit("workqueue: raise max_active")
+    for number in range(5):
+        tip = other.git("commit-tree", f"{tip}^{{tree}}", "-p", tip, "-p", start, "-m", f"merge {number}")
+    other.git("update-ref", "refs/heads/mine", tip)
+    listed = Workspace(workspace.cache, (repository.path, other.path), 2)
+    assert "at most 3 are allowed" in refused(submit(tree, listed, branch(other, "mine", base=start)))
+    assert "commit-tree" not in commands
+
+
+def test_author_that_is_too_long_for_a_command_is_a_user_error(
+    tree: Tree, workspace: Workspace, repository, tmp_path: Path
+) -> None:
+    other, start = own_import(repository, tmp_path / "other")
+    other.edit("kernel/workqueue.c", "512", "1024")
+    tip = other.commit("workqueue: raise max_active")
+    raw = subprocess.run(["git", "cat-file", "commit", tip], cwd=other.path, capture_output=True, check=True).stdout
+    raw = raw.replace(b"author Ada", b"author " + b"A" * 200_000)
+    hashed = ["git", "hash-object", "-t", "commit", "-w", "--stdin"]
+    made = subprocess.run(hashed, cwd=other.path, input=raw, capture_output=True, check=True).stdout.decode().strip()
+    other.git("update-ref", "refs/heads/mine", made)
+    listed = Workspace(workspace.cache, (repository.path, other.path), 2)
+    assert "more than 1000 characters" in refused(submit(tree, listed, branch(other, "mine", base=start)))
 
 
 def test_objects_that_fsck_refuses_are_a_user_error(tree: Tree, workspace: Workspace, repository) -> None:

@@ -16,6 +16,8 @@ from .fetch import fetch
 from .mirror import Mirror
 
 _REFERENCE = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
+IDENTITY_LIMIT = 1000
+"""Longest name or address of an author, in characters: it becomes an argument of a program, of at most 128 KiB."""
 _FETCHED = "refs/fetched/series"
 _FETCHED_BASE = "refs/fetched/base"
 
@@ -44,7 +46,7 @@ def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path,
             f"{series.ref} has nothing on top of {base[:12]}",
             advice="Either the tree already has the branch, or --base names the last commit of the branch.",
         )
-    base, commit = _rebase_onto_mirror(job, mirror, git, base, commit)
+    base, commit = _rebase_onto_mirror(job, mirror, git, base, commit, progress=progress)
     check_count(git, base, commit)
     texts = git.run("log", "-z", "--format=%B", f"{base}..{commit}").split("\0")[:-1]
     subjects = git.run("log", "-z", "--reverse", "--format=%s", "--no-merges", f"{base}..{commit}").split("\0")[:-1]
@@ -100,10 +102,13 @@ def _base_of(
     return base
 
 
-def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: str, commit: str) -> tuple[str, str]:
+def _rebase_onto_mirror(
+    job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: str, commit: str, *, progress: Progress
+) -> tuple[str, str]:
     """Return base and tip of the same commits on top of the tree's own commit with the files of `base`.
 
     Two imports of one source archive have different commits but the same files, and only files matter for a kernel.
+    Each commit takes two sandboxes, so their number is limited, merges included.
     """
     if mirror.git.commit(base) is not None:
         return base, commit
@@ -113,13 +118,17 @@ def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: s
             f"base {base[:12]} is not in tree {job.tree.name}, and its files are not those of {own[:12]}",
             advice="Choose the tree on which the branch is based.",
         )
+    check_count(git, base, commit, "--first-parent")
     parent = own
     commits = git.run("rev-list", "--reverse", "--first-parent", f"{base}..{commit}").split()
     message = git.folder / "message"
-    for each in commits:
+    for number, each in enumerate(commits):
+        progress(f"moving the commits onto {job.tree.name}", number, len(commits))
         # NUL separates, since a commit cannot hold it. A name may hold what Python takes for the end of a line.
         *author, text = git.run("log", "-1", "--format=%an%x00%ae%x00%aI%x00%cn%x00%ce%x00%cI%x00%B", each).split("\0")
         names = ("AUTHOR_NAME", "AUTHOR_EMAIL", "AUTHOR_DATE", "COMMITTER_NAME", "COMMITTER_EMAIL", "COMMITTER_DATE")
+        if max(map(len, author)) > IDENTITY_LIMIT:
+            raise UserError(f"commit {each[:12]} has an author or committer of more than {IDENTITY_LIMIT} characters")
         identity = {f"GIT_{name}": value for name, value in zip(names, author, strict=True)}
         message.write_text(text)
         arguments = ("commit-tree", f"{each}^{{tree}}", "-p", parent, "-F", str(message))
@@ -127,9 +136,9 @@ def _rebase_onto_mirror(job: ApplyJob, mirror: Mirror, git: ConfinedGit, base: s
     return own, parent
 
 
-def check_count(git: ConfinedGit, base: str, commit: str) -> None:
-    """Raise UserError if there are too many patches."""
-    count = int(git.run("rev-list", "--count", "--no-merges", f"{base}..{commit}"))
+def check_count(git: ConfinedGit, base: str, commit: str, counted: str = "--no-merges") -> None:
+    """Raise UserError if there are too many patches. `counted` is the option of git-rev-list(1) for what counts."""
+    count = int(git.run("rev-list", "--count", counted, f"{base}..{commit}"))
     if count > mbox.PATCH_LIMIT:
         raise UserError(
             f"the branch has {count} patches on top of {base[:12]}; at most {mbox.PATCH_LIMIT} are allowed",
