@@ -192,6 +192,15 @@ def test_key_that_cannot_sign_is_reported_before_the_stream(lab: LabUnderTest, f
     assert (answer.status_code, "ssh-keygen cannot sign" in answer.json()["detail"]) == (503, True)
 
 
+def test_number_of_bundles_at_once_is_limited(lab: LabUnderTest, finished: int) -> None:
+    """Each takes a thread that compresses; without a limit, one visitor could take all threads of the server."""
+    slots = lab.app.state.slow_responses.bundles
+    assert slots.per_client < slots.total < 10
+    slots.per_client = 0
+    answer = fetch(lab, finished)
+    assert (answer.status_code, answer.headers["retry-after"]) == (429, "10")
+
+
 def test_large_console_is_streamed_in_pieces(lab: LabUnderTest, finished: int) -> None:
     """No chunk is larger than a few stored pieces, and all chunks together are the file."""
     lab.sql(

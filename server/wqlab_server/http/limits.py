@@ -279,6 +279,8 @@ class SlowResponses:
         default_factory=lambda: Slots("reports and exports", per_client=3, total=10, retry_after_s=1)
     )
     """Each holds a thread of 40 and a database connection of 30."""
+    bundles: Slots = field(default_factory=lambda: Slots("bundles", per_client=2, total=6, retry_after_s=10))
+    """Each compresses up to hundreds of MB in one of 40 threads."""
     inspections: Slots = field(default_factory=lambda: Slots("inspections", per_client=3, total=20, retry_after_s=2))
     scrapes: Slots = field(default_factory=lambda: Slots("health reports", per_client=2, total=4, retry_after_s=1))
 

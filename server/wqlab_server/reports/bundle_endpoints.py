@@ -14,6 +14,7 @@ from wqlab_contracts.enums import SubmissionState
 
 from ..http.auth import Reader
 from ..http.deps import AppSettings, Db, Store
+from ..http.limits import SlotStream, slow_responses
 from ..http.paging import Id
 from ..http.problems import ApiProblem, documented, not_found
 from ..http.sse import guarded
@@ -64,7 +65,9 @@ def get_bundle(
         )
     key = _signing_key(settings, check=True)
     writer = BundleWriter(request.app.state.sessions, store, key, settings.public_url, submission_id, kernels)
-    return StreamingResponse(
+    return SlotStream(
+        request,
+        slow_responses(request).bundles,
         guarded(request, _in_threads(writer.chunks())),
         media_type="application/zip",
         headers={
