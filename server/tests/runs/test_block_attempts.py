@@ -9,7 +9,17 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome, Verdict
-from wqlab_contracts.messages import BlockDiscarded, BootFinished, BootKey, BootStarted, Failure, Finding, RunResult
+from wqlab_contracts.messages import (
+    BlockDiscarded,
+    BootFinished,
+    BootKey,
+    BootStarted,
+    Failure,
+    Finding,
+    GitSeries,
+    RunResult,
+    Series,
+)
 from wqlab_server.models import BlockAttempt, Device, Run
 from wqlab_server.runs.block_attempts import SIMULTANEOUS, record_block_attempt
 from wqlab_server.runs.record import record
@@ -25,10 +35,15 @@ CONSOLE_LOST = Failure(kind=ErrorKind.INFRASTRUCTURE, summary="the console serve
 
 @pytest.fixture
 def two_runs(lab: LabUnderTest) -> tuple[int, int]:
-    """Runs of two submissions on two devices of one lab."""
+    """Runs of two series on two devices of one lab."""
     lab.mark_all_good()
     lab.worker.on_run = results(lambda run: None)
-    ids = [lab.runs(lab.submit("locks@device"))[0].id for _ in range(2)]
+    ids = [
+        lab.runs(lab.submit("locks@device", series=Series(git=GitSeries(url="https://git.example.org/x", ref=ref))))[
+            0
+        ].id
+        for ref in ("one", "other")
+    ]
     lab.until_idle()
     with lab.transaction() as session:
         devices = session.scalars(select(Run.device_name).where(Run.id.in_(ids))).all()
@@ -104,6 +119,16 @@ def test_one_candidate_that_hangs_on_two_devices_counts(lab: LabUnderTest, two_r
     with lab.transaction() as session:
         same = session.scalar(select(Run.submission_id).where(Run.id == first))
         session.execute(update(Run).where(Run.id == second).values(submission_id=same))
+    discard(lab, first, HANG)
+    discard(lab, second, HANG)
+    assert counted(lab) == [Arm.CANDIDATE, Arm.CANDIDATE]
+
+
+def test_candidate_that_is_submitted_twice_does_not_excuse_itself(lab: LabUnderTest, two_runs: tuple[int, int]) -> None:
+    first, second = two_runs
+    with lab.transaction() as session:
+        same = session.scalar(select(Run.candidate_build_id).where(Run.id == first))
+        session.execute(update(Run).where(Run.id == second).values(candidate_build_id=same))
     discard(lab, first, HANG)
     discard(lab, second, HANG)
     assert counted(lab) == [Arm.CANDIDATE, Arm.CANDIDATE]

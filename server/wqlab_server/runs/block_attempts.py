@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import ColumnElement, and_, func, or_, select
+from sqlalchemy import ColumnElement, and_, false, func, not_, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session, aliased
 
@@ -61,6 +61,7 @@ def _excuse_simultaneous_discards(session: Session, run: Run, block: int, attemp
     """Count this discard and those of the lab's other devices at the same time against no arm; return True if any.
 
     Boots of the same arm of one submission are no evidence of a common cause in the lab: the kernel may be the cause.
+    Nor are boots of one candidate that was submitted twice, which would otherwise excuse its own hangs.
     """
     # Two discards recorded at once must see each other, so they are recorded one after the other.
     session.execute(select(func.pg_advisory_xact_lock(_DISCARD_LOCK)))
@@ -78,7 +79,10 @@ def _excuse_simultaneous_discards(session: Session, run: Run, block: int, attemp
             BlockAttempt.arm.is_not(None),
             BlockAttempt.device_name != own.device_name,
             BlockAttempt.at.between(own.at - SIMULTANEOUS, own.at + SIMULTANEOUS),
-            or_(_other_submission(other_run, run), BlockAttempt.arm != own.arm),
+            or_(
+                and_(_other_submission(other_run, run), not_(_same_candidate(other_run, run, own))),
+                BlockAttempt.arm != own.arm,
+            ),
         )
     ).all()
     excused = [each for each in simultaneous if not _has_kernel_report(session, each)]
@@ -90,6 +94,16 @@ def _excuse_simultaneous_discards(session: Session, run: Run, block: int, attemp
 
 def _other_submission(other: type[Run], run: Run) -> ColumnElement[bool]:
     return other.submission_id.is_distinct_from(run.submission_id)
+
+
+def _same_candidate(other: type[Run], run: Run, own: BlockAttempt) -> ColumnElement[bool]:
+    """Return whether both boots were of the same candidate kernel, if `own` and the other attempt are of one arm.
+
+    The baseline is the kernel of many submissions and is taken to work.
+    """
+    if own.arm is not Arm.CANDIDATE:
+        return false()
+    return other.candidate_build_id.is_not_distinct_from(run.candidate_build_id)
 
 
 def _has_kernel_report(session: Session, block: BlockAttempt) -> bool:
