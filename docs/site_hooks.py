@@ -22,7 +22,7 @@ log = logging.getLogger("mkdocs.hooks.links")
 REPOSITORY_PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "vulnerabilities.md",
     "CHANGELOG.md": "changelog.md",
     "benchmarks/README.md": "benchmarks.md",
     "kernels/modules/README.md": "kernel-modules.md",
