@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 from pydantic import Field, ValidationError
 
@@ -21,6 +22,8 @@ GAUGES = ("in_flight", "queued")
 COLUMNS = ("scenario", "setting", "repetition", "phase", "source", "seconds", "workqueue", *COUNTERS, *GAUGES, "note")
 ROW_LIMIT = 50_000
 
+VALUE_LIMIT = 10**24
+"""Largest value: more than ROW_LIMIT counters of 18 digits add up to, and a number of which a rate can be computed."""
 _CELL_LIMIT = 300
 
 
@@ -36,7 +39,7 @@ class Row(Message):
     """`stats` (counters in the kernel) or `tracepoints`."""
     seconds: float = Field(ge=0, le=1e6)
     workqueue: str = Field(max_length=_CELL_LIMIT)
-    values: dict[str, int] = Field(default_factory=dict)
+    values: dict[str, Annotated[int, Field(le=VALUE_LIMIT)]] = Field(default_factory=dict)
     """Known values, keyed by the names in COUNTERS and GAUGES."""
     note: str = Field(default="", max_length=_CELL_LIMIT)
 

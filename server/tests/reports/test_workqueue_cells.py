@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
+import pytest
+
+from wqlab_contracts.api.workqueues import WorkqueueSeries
 from wqlab_contracts.enums import Arm
-from wqlab_contracts.workqueue_series import Row, write
+from wqlab_contracts.workqueue_series import COLUMNS, Row, write
 from wqlab_server.reports.workqueue_cells import MAX_POINTS, MAX_WORKQUEUES, workqueue_cells
 
 
@@ -53,3 +58,17 @@ def test_cell_is_limited_to_the_busiest_workqueues_and_a_number_of_points() -> N
 def test_unreadable_table_does_not_affect_the_other() -> None:
     cells = workqueue_cells({Arm.BASELINE: (0, "rubbish"), Arm.CANDIDATE: (0, write([row(1.0, "events", 5)]))})
     assert [each.arm for each in cells[0].series] == [Arm.CANDIDATE]
+
+
+@pytest.mark.parametrize(("seconds", "completed"), [("5e-324", "10"), ("1.0", "9" * 400)])
+def test_figures_of_a_hostile_table_are_finite(seconds: str, completed: str) -> None:
+    """A report with an infinite number could not be read again once it is stored."""
+    row = dict.fromkeys(COLUMNS, "") | {
+        "scenario": "flush", "repetition": "0", "phase": "traced", "source": "stats", "seconds": seconds,
+        "workqueue": "events", "completed": completed,
+    }  # fmt: skip
+    table = "\n".join([",".join(COLUMNS), ",".join(row.values()), ""])
+    for cell in workqueue_cells({Arm.BASELINE: (0, table)}):
+        for series in cell.series:
+            assert all(math.isfinite(value) for point in series.points for value in point)
+            assert WorkqueueSeries.model_validate_json(series.model_dump_json()) == series

@@ -14,6 +14,9 @@ MAX_WORKQUEUES = 4
 MAX_POINTS = 120
 """Maximum points of a series; a longer repetition is shown in longer steps."""
 
+SHORTEST_STEP_S = 0.001
+"""A device can report any moments; a rate over a shorter time could be infinite."""
+
 
 def workqueue_cells(tables: Mapping[Arm, tuple[int, str]]) -> list[WorkqueueCell]:
     """Return the series of each scenario and setting. `tables` has the block and table of one boot per arm.
@@ -82,7 +85,7 @@ def _series(name: str, arm: Arm, block: int, rows: list[Row]) -> WorkqueueSeries
     current, previous, previous_moment = 0, 0, 0.0
     for number, moment in enumerate(moments, start=1):
         current = completed.get(moment, current)  # a moment without a row means no change
-        if number % step == 0 or number == len(moments):
+        if (number % step == 0 or number == len(moments)) and moment - previous_moment >= SHORTEST_STEP_S:
             points.append((moment, max(0, current - previous) / (moment - previous_moment)))
             previous, previous_moment = current, moment
     last = workqueue_rows[-1].values if workqueue_rows else {}
