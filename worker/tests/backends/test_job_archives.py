@@ -85,7 +85,16 @@ def test_results_are_read_by_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"junk", archive(other="x"), archive(probe="p", **{"0000_status": "what"})], ids=range(4)
+    "data",
+    [
+        b"",
+        b"junk",
+        archive(other="x"),
+        archive(probe="p", **{"0000_status": "what"}),
+        archive(probe="p", **{"0000_status": "0 0 inf"}),  # JSON has no such number: the server would refuse the event
+        archive(probe="p", **{"0000_status": "0 nan 1e300"}),
+    ],
+    ids=range(6),
 )
 def test_invalid_archive_is_refused(data: bytes) -> None:
     with pytest.raises(job_archives.ResultsUnreadable):

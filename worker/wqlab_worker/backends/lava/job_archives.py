@@ -18,6 +18,7 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BootKey, RunJob
 
 from ...linear_patterns import LinearPattern
+from ...measure.collect import number as number_of
 from ...measure.device_text import decode_output
 from ...measure.script_calls import Call, calls
 from ...tar_reader import TarReader
@@ -163,7 +164,7 @@ def read_results(data: bytes) -> Results:
             continue
         try:
             status, started, ended = decode_output(content).split()
-            seconds = max(0.0, float(ended) - float(started))
+            seconds = max(0.0, number_of(ended) - number_of(started))
             calls_by_number[int(number)] = CallResult(
                 decode_output(found.get(f"{number}.out", b"")),
                 decode_output(found.get(f"{number}.err", b"")),
