@@ -1,10 +1,12 @@
-"""NUL bytes in messages are replaced, in patches rejected."""
+"""NUL bytes in messages are replaced, in patches rejected; long texts are cut."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from wqlab_contracts.enums import Arm, ErrorKind, EventKind
@@ -19,6 +21,7 @@ from wqlab_contracts.messages import (
     RunEvents,
     Samples,
 )
+from wqlab_contracts.messages.base import FACTS_LEFT_OUT, bounded_facts, cut, shorten
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = BootKey(block=0, position=0, arm=Arm.BASELINE, attempt=0)
@@ -56,3 +59,25 @@ def test_mbox_with_nul_is_rejected() -> None:
     with pytest.raises(ValidationError, match="NUL byte at character 2"):
         MboxSeries(text="ab\0")
     assert MboxSeries(text="From x\r\n").text == "From x\r\n"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([FACTS_LEFT_OUT, *(f"{number} {'n' * 150}" for number in range(30))]),
+        st.sampled_from(["", "7", "v" * 5000, "\U0001f512" * 5000]),
+    )
+)
+def test_limits_of_texts_change_nothing_when_a_message_is_read_again(facts: dict[str, str]) -> None:
+    """A message passes the process of a device session, the worker and the server."""
+    first = bounded_facts(facts)
+    assert bounded_facts(first) == first
+    for limit in (cut, shorten):
+        text = limit("x" * 100_000)
+        assert limit(text) == text
+
+
+@pytest.mark.parametrize("size", [1, 1000])
+def test_missing_facts_are_counted(size: int) -> None:
+    facts = bounded_facts({f"fact {number}": "v" * size for number in range(600)})
+    assert len(facts) - 1 + int(facts[FACTS_LEFT_OUT]) == 600
+    assert bounded_facts(facts) == facts
