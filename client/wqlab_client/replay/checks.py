@@ -33,7 +33,7 @@ class Check:
 
 
 def check(target: str, subject: str, reported: tuple[object, ...], derived: tuple[object, ...]) -> Check:
-    """Compare what the report says with what the records give, part by part."""
+    """Compare each part of the report with the value computed from the records."""
     if reported == derived:
         return Check(target, subject, Result.AGREES, ": ".join(map(shown, derived)))
     pairs = [(one, other) for one, other in zip(reported, derived, strict=True) if one != other]

@@ -41,7 +41,7 @@ class Run:
 
     @property
     def measured(self) -> bool:
-        """True if the lab compared the run's figures."""
+        """Return True if the lab compared the run's figures."""
         record = self.record
         return record.compared and record.figures and not record.byte_identical
 

@@ -332,7 +332,7 @@ def finish(send: Callable[[JobRef, ResultT], None], ref: JobRef, result: ResultT
 
 
 def failure_of(error: Exception) -> Failure:
-    """Return the failure for an exception that ended a job."""
+    """Return the Failure that describes an exception that ended a job."""
     known = getattr(error, "failure", None)
     if isinstance(known, Failure):
         return known
