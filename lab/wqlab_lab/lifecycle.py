@@ -120,6 +120,8 @@ class Lab:
         paths = self.paths
         self._start("bench")
         self._wait("bench", paths.bench.exists)
+        if not self._coordinator_runs() and listens(paths.port("coordinator")):
+            paths.forget_port("coordinator")  # another lab took it since it was chosen
         # The bench determines how many devices this host can run at once, which limits the device sessions.
         programs = self._services(self._capacity())
         self._write_config([*stores(paths), *programs])
@@ -131,6 +133,9 @@ class Lab:
             self._wait("api-tls", lambda: listens(paths.port("api-tls")))
         self._check_all_run()
         self._remember_device_types()
+
+    def _coordinator_runs(self) -> bool:
+        return self.supervisor.states().get("coordinator") == "RUNNING"
 
     def _services(self, capacity: int) -> list[Service]:
         found = services(self.paths, capacity)

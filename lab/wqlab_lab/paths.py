@@ -169,7 +169,11 @@ class LabPaths:
     def forget_ports(self) -> None:
         """Forget the local ports, so that the next start chooses others."""
         for service in ("api", "coordinator"):  # remote labs are configured with the other ports
-            (self.run / f"{service}.port").unlink(missing_ok=True)
+            self.forget_port(service)
+
+    def forget_port(self, service: str) -> None:
+        """Forget one port, so that the next use chooses another."""
+        (self.run / f"{service}.port").unlink(missing_ok=True)
 
     @property
     def url(self) -> str:

@@ -83,6 +83,7 @@ def test_settings_change_the_placement_of_work(lab: Lab, submissions: dict[str, 
     assert {(c["scenario"], c["setting"]) for c in shares} == {
         ("HIGH", "scope=cache,strict=0"),
         ("HIGH", "scope=cache,strict=1"),
+        ("HIGH", "scope=default,strict=default"),
     }
     for found in shares:
         assert 10 < found["baseline"]["mean"] < 60, found

@@ -18,6 +18,8 @@ PYTHON_PATTERNS = {
     "wqlab_worker/backends/session_messages.py": "holder of a place, written by this software",
     "wqlab_worker/build/toolchain.py": "compiler of a recipe",
     "wqlab_worker/measure/device_text.py": "a set of characters replaced one by one; RE2 has no surrogates",
+    "wqlab_worker/retention.py": "name of this host",
+    "wqlab_worker/stacks/call_trace.py": "400 characters of a line at most; the pattern looks behind, which RE2 cannot",
     "wqlab_worker/workspace.py": "setting of the operator",
 }
 """Module -> reason why its text is trusted, or the pattern is linear by its form."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, computed_field, field_validator
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
-from ..jsontypes import JSON_NUMBER, JsonInt
+from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
 from ..messages import Artifact, CheckpatchFinding, Failure, GitSeries, Message, PatchSummary, Series, Target
 from ..specs import Backend, DeviceType, Name
 from .base import DEPRECATED, ComputedResource
@@ -27,7 +27,7 @@ class RequestOptions(Message):
     """Recipe to use instead of that of the device types; `debug` checks locking and memory."""
     backend: Backend | None = None
     """Backend of the devices; null: the pool of the type with the shortest queue."""
-    force: bool = False
+    force: JsonBool = False
     """Measure even if the two kernels are byte-identical."""
 
     def recipe_for(self, device_type: DeviceType) -> Name:

@@ -69,8 +69,9 @@ class Swaps:
         fresh.replace(target)
 
     def swap(self, folder: Path) -> None:
-        """Make another bootable image with the same build id; only its bytes differ."""
-        self.put(folder, self.lab.kernel.read_bytes() + b"\0" * 512)
+        """Make another image of the same size and build id; only its checksum at the end differs."""
+        image = self.lab.kernel.read_bytes()
+        self.put(folder, image[:-1] + bytes([image[-1] ^ 0xFF]))
 
     def fetch(self, artifact: Artifact) -> Path:
         return self.server.fetch(artifact, self.cache)
@@ -146,7 +147,7 @@ def test_image_swapped_between_two_boots_is_detected(swaps: Swaps) -> None:
     assert [event.block for event in sink.of(BlockFinished)] == [0]
     assert {boot.boot.block for boot in sink.of(BootVerified)} == {0}, "the other image was never started"
     assert {event.boot.block for event in sink.of(Samples)} <= {0}
-    assert {(event.block, event.arm) for event in sink.of(BlockDiscarded)} == {(1, Arm.CANDIDATE)}
+    assert {(event.block, event.arm) for event in sink.of(BlockDiscarded)} == {(1, None)}, "the lab failed"
 
 
 @pytest.mark.nightly
