@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -164,6 +165,14 @@ def git_daemon(folder: Path) -> Iterator[str]:
             process.terminate()
 
 
+@contextmanager
+def one_start_at_a_time() -> Iterator[None]:
+    """Wait until no other process of this test run starts a lab: two labs that start at once may choose one port."""
+    with (Path(tempfile.gettempdir()) / f"wqlab-e2e-start-{os.getuid()}.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(scope="session")
 def lab(outages_lab: bool | None) -> Iterator[Lab]:
     """Start the lab with only the devices that its tests need, because each is checked before its first run."""
@@ -190,7 +199,8 @@ def lab(outages_lab: bool | None) -> Iterator[Lab]:
     with git_daemon(state / "git") as git_url:
         environment["WQLAB_PRIVATE_GIT_HOSTS"] = git_url.removeprefix("git://")
         try:
-            subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
+            with one_start_at_a_time():
+                subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
             user = {
                 "WQLAB_URL": f"http://127.0.0.1:{(state / 'run/api.port').read_text()}",
                 "WQLAB_TOKEN": (state / "keys/admin.token").read_text().strip(),

@@ -1,6 +1,7 @@
 """Random disturbances with a seed: every submission ends as its undisturbed twin, and nothing is lost or repeated.
 
-The default suite has a short part. `make chaos` runs the campaign of docs/reliability.md.
+In the nightly suite: a coordinator that is killed loses its places, which ends the runs of all devices.
+`make chaos` runs the campaign of docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ def wait_for_free_devices(lab: Lab) -> None:
         time.sleep(0.5)  # the end of a health check has no event for clients
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(1200)
 def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
     chaos = Chaos(lab, SEED, DEVICES)
