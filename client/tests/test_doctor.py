@@ -188,7 +188,7 @@ class Healthy(BaseHTTPRequestHandler):
 
 @contextmanager
 def https_server(folder: Path) -> Iterator[str]:
-    """Serve /healthz by TLS with the certificate in `folder`."""
+    """Run an HTTPS server that answers /healthz, with the certificate in `folder`; yield its URL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(folder / "server.crt", folder / "server.key")
     with ThreadingHTTPServer(("127.0.0.1", 0), Healthy) as server:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AwareDatetime, BeforeValidator, StrictBool
 
 JsonBool = StrictBool
-"""true or false."""
+"""Boolean that is refused if the JSON value is a number or a string."""
 
 
 def _refuse_other_than_number(value: Any) -> Any:
@@ -25,9 +25,9 @@ def _refuse_other_than_number(value: Any) -> Any:
 JSON_NUMBER = BeforeValidator(_refuse_other_than_number)
 """For `Annotated[int, Field(ge=1), JSON_NUMBER] | None`: a constraint must come first, or the schema loses it."""
 JsonInt = Annotated[int, JSON_NUMBER]
-"""A whole number."""
+"""Integer that is refused if the JSON value is a string or a boolean."""
 JsonFloat = Annotated[float, JSON_NUMBER]
-"""A number."""
+"""Number that is refused if the JSON value is a string or a boolean."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:?\d\d)?", re.ASCII)
 

@@ -23,7 +23,7 @@ COLUMNS = ("scenario", "setting", "repetition", "phase", "source", "seconds", "w
 ROW_LIMIT = 50_000
 
 VALUE_LIMIT = 10**24
-"""Largest value: more than ROW_LIMIT counters of 18 digits add up to, and a number of which a rate can be computed."""
+"""Largest value that is read. Sums of ROW_LIMIT counters of 18 digits are smaller, and its rates are finite."""
 _CELL_LIMIT = 300
 
 

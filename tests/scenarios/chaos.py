@@ -37,7 +37,7 @@ STOPS = ("api", "postgres", "redis")
 DEVICE_FAULTS = ("dead", "mute", "garbled_console", "slow_power")
 """Faults of a device that no kernel can cause. Each lasts for one boot."""
 LONGEST_WAIT = 6
-"""Most events between two strikes."""
+"""Most events between two disturbances."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class Chaos:
     """Emulated devices whose faults are injected."""
     stop_s: float = 5.0
     """Seconds for which a service is stopped."""
-    struck: Counter[str] = field(default_factory=Counter)
-    """Strikes by name."""
+    counts: Counter[str] = field(default_factory=Counter)
+    """Number of disturbances by name."""
     released: int = 0
     """Devices that were released from quarantine."""
 
@@ -75,7 +75,7 @@ class Chaos:
         self._supervisor = Supervisor(run / "supervisor.sock")
         self._redis = run / "redis.sock"
         self._last = datetime.now(UTC)
-        self._strikes: list[tuple[str, Callable[[], bool]]] = [
+        self._disturbances: list[tuple[str, Callable[[], bool]]] = [
             *((f"kill {name}", lambda name=name: self._kill_program(name)) for name in PROGRAMS),
             *((f"kill {child}", lambda name=name: self._kill_descendant(name)) for child, name in CHILDREN.items()),
             *((f"stop {name}", lambda name=name: self._stop(name)) for name in STOPS),
@@ -83,26 +83,26 @@ class Chaos:
             *((f"device {kind}", lambda kind=kind: self._break_device(kind)) for kind in DEVICE_FAULTS),
         ]
 
-    def disturb(self, submissions: Iterable[int], strikes: int) -> None:
-        """Strike `strikes` times while the submissions run, then wait until all are finished."""
+    def disturb(self, submissions: Iterable[int], count: int) -> None:
+        """Disturb the lab `count` times while the submissions run, then wait until all are finished."""
         client = self.lab.client()
         for submission in submissions:
             wait = self._rng.randint(1, LONGEST_WAIT)
             for event in client.events(submission, give_up_s=900):
-                # An event from before the last strike was sent late.
-                if event.at <= self._last or self.struck.total() >= strikes:
+                # An event from before the last disturbance was sent late.
+                if event.at <= self._last or self.counts.total() >= count:
                     continue
                 wait -= 1
-                if wait <= 0 and self.strike():
+                if wait <= 0 and self.disturb_once():
                     wait = self._rng.randint(1, LONGEST_WAIT)
 
-    def strike(self) -> bool:
+    def disturb_once(self) -> bool:
         """Disturb the lab once; return False if the chosen victim does not run now."""
         self._release_devices()
-        name, act = self._rng.choice(self._strikes)
+        name, act = self._rng.choice(self._disturbances)
         done = act()
         self._last = datetime.now(UTC)
-        self.struck[name] += done
+        self.counts[name] += done
         return done
 
     def _release_devices(self) -> None:

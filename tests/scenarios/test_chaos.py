@@ -31,7 +31,7 @@ def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
 
 
 def wait_for_free_devices(lab: Lab) -> None:
-    """Wait until no device is leased; a health check after the last strike may still run."""
+    """Wait until no device is leased; a health check after the last disturbance may still run."""
     deadline = time.monotonic() + LEASES_END_S
     while held := [device.name for device in lab.client().devices() if device.lease is not None]:
         assert time.monotonic() < deadline, f"devices are still leased: {held}"
@@ -43,10 +43,10 @@ def wait_for_free_devices(lab: Lab) -> None:
 def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
     chaos = Chaos(lab, SEED, DEVICES)
     equal, worse = submit(lab, str(NOOP)), submit(lab, str(SERIES / "inverted.mbox"))
-    chaos.disturb([equal, worse], strikes=10)
+    chaos.disturb([equal, worse], count=10)
     client = lab.client()
     reports = [client.report(submission) for submission in (equal, worse)]
-    assert [Ending.of(report) for report in reports] == [EQUAL, WORSE], chaos.struck
+    assert [Ending.of(report) for report in reports] == [EQUAL, WORSE], chaos.counts
     assert [missing_or_repeated(client, report) for report in reports] == [{}, {}]
     assert worse == equal + 1, "ids have no gap"
     wait_for_free_devices(lab)
@@ -71,7 +71,7 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
         twins[kind] = Ending.of(client.report(submission))
     chaos = Chaos(lab, SEED, DEVICES, stop_s=float(os.environ.get("WQLAB_CHAOS_STOP_S", "5")))
     ended: dict[int, tuple[str, Ending, dict[str, int]]] = {}
-    while chaos.struck.total() < STRIKES:
+    while chaos.counts.total() < STRIKES:
         started = {start(): kind for kind, start in kinds.items()}
         chaos.disturb(started, STRIKES)
         for submission, kind in started.items():
@@ -79,8 +79,9 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
             ended[submission] = kind, Ending.of(report), missing_or_repeated(client, report)
     wait_for_free_devices(lab)
     with capsys.disabled():
-        print(f"\nseed {SEED}, {chaos.struck.total()} strikes, {len(ended)} submissions, {chaos.released} releases")
-        for name, number in sorted(chaos.struck.items()):
+        total = chaos.counts.total()
+        print(f"\nseed {SEED}, {total} disturbances, {len(ended)} submissions, {chaos.released} releases")
+        for name, number in sorted(chaos.counts.items()):
             print(f"| {name} | {number} |")
         for submission, (kind, ending, damage) in ended.items():
             if ending != twins[kind] or damage:

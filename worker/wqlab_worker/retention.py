@@ -107,9 +107,10 @@ class _Listing:
 
 
 def clean(workspace: Workspace, limits: Limits, now: float, needed_bytes: int = 0) -> list[StorageArea]:
-    """Delete what is beyond the limits and return what uses the cache.
+    """Delete cache entries that exceed the limits of age or size; return the use of each area of the cache.
 
-    `now` is in seconds since the epoch. `needed_bytes`: a job's need of space, if more than the reserve.
+    `now` is in seconds since the epoch. `needed_bytes` is the free space that a job needs, if that is more than the
+    reserve.
     """
     found = _list(workspace)
     reserve = max(limits.reserve_bytes, needed_bytes)

@@ -58,7 +58,7 @@ class Workspace:
     ca_file: Path = SYSTEM_CA
     """CA certificates (PEM) with which the https servers of git repositories are verified."""
     holds: ExitStack | None = field(default=None, compare=False, repr=False)
-    """Locks of the cache entries that the current job uses; see `session`."""
+    """Locks that keep the current job's cache entries from being deleted; None outside `session`."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Workspace:

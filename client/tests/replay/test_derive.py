@@ -62,7 +62,7 @@ def discard_candidates(lab: LabUnderTest) -> int:
 
 
 def lose_sessions(lab: LabUnderTest) -> int:
-    """The lab discards each block once for a failure of its own, which counts against no arm."""
+    """Submit a run in which a failure of the lab interrupts each block once; return the submission's id."""
 
     def fail_each_block_once(run: RunSession) -> RunResult:
         for plan in run.remaining:

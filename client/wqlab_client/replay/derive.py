@@ -33,7 +33,10 @@ class Replay:
 
 
 def replay(bundle: Bundle) -> Replay:
-    """Derive every verdict again. Raises BundleError if the records are incomplete or contradict themselves."""
+    """Compute every verdict again from the bundle's records, and compare it with the report.
+
+    Raises BundleError if records are missing or contradict each other.
+    """
     report = bundle.model(REPORT, Report)
     if report.submission.id != bundle.manifest.submission:
         raise BundleError(bundle.path, f"the report is of submission {report.submission.id}, the manifest of another")

@@ -71,7 +71,7 @@ def _name(user: int) -> str:
 
 
 def space(subject: Subject) -> Iterator[Check]:
-    """Check each volume: that it can be written, and its free bytes and inodes."""
+    """Check that each volume is writable and has enough free bytes and inodes."""
     paths = subject.paths
     volumes: dict[int, tuple[list[str], Path, int]] = {}
     for name, folder, variable in (

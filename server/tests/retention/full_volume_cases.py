@@ -1,4 +1,7 @@
-"""Tests that `test_full_volume.py` runs with the artifact store on a tmpfs of WQLAB_TEST_VOLUME_BYTES bytes."""
+"""Tests of a full artifact store.
+
+`test_full_volume.py` runs this file with the store on a tmpfs whose size in bytes is WQLAB_TEST_VOLUME_BYTES.
+"""
 
 from __future__ import annotations
 

@@ -274,13 +274,13 @@ class SlowResponses:
     """Slots of one application."""
 
     streams: Slots = field(default_factory=lambda: Slots("event and console streams", per_client=30, total=300))
-    """Streams cost memory and a query for each event."""
+    """Each stream needs memory, and a database query for each event."""
     reports: Slots = field(
         default_factory=lambda: Slots("reports and exports", per_client=3, total=10, retry_after_s=1)
     )
-    """Each holds a thread of 40 and a database connection of 30."""
+    """Each response occupies one of the API's 40 threads and one of its 30 database connections."""
     bundles: Slots = field(default_factory=lambda: Slots("bundles", per_client=2, total=6, retry_after_s=10))
-    """Each compresses up to hundreds of MB in one of 40 threads."""
+    """Each response occupies one of the API's 40 threads and compresses up to some hundred MB."""
     inspections: Slots = field(default_factory=lambda: Slots("inspections", per_client=3, total=20, retry_after_s=2))
     scrapes: Slots = field(default_factory=lambda: Slots("health reports", per_client=2, total=4, retry_after_s=1))
 

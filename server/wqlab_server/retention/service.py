@@ -102,9 +102,10 @@ def run_when_due(factory: SessionFactory, settings: Settings, store: ArtifactSto
 
 
 def run(factory: SessionFactory, settings: Settings, store: ArtifactStore) -> list[StorageArea]:
-    """Delete what is beyond age and size, store the report of the server's storage and return it.
+    """Delete artifacts and consoles that exceed the limits of age or size; store and return the use of each area.
 
-    Raises StoreUnavailable if the store does not answer; the rows then say what is left to remove.
+    Raises StoreUnavailable if the artifact store does not answer. Remaining files are deleted at the next run, because
+    their rows are marked.
     """
     with transaction(factory) as session:
         now = clock(session)

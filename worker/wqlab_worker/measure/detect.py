@@ -106,7 +106,7 @@ class Report:
 
     @property
     def stack(self) -> tuple[StackFrame, ...]:
-        """Call trace, innermost function first, without source lines."""
+        """The report's call trace, innermost function first; files and lines are not filled in yet."""
         return stack_frames(self.excerpt)
 
     @property
