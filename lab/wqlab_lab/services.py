@@ -52,8 +52,13 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
         Service(
             "bench", ["wqlab-bench", "serve", "--golden", str(paths.golden)], worker, state, summary="virtual bench"
         ),
+        # A coordinator that is killed loses the places of its last 15 seconds, so each start registers them again.
         Service(
-            "coordinator", ["labgrid-coordinator", "-l", coordinator], worker, state / "labgrid", summary="labgrid"
+            "coordinator",
+            ["sh", "-c", f"wqlab-bench places & exec labgrid-coordinator -l {coordinator}"],
+            worker,
+            state / "labgrid",
+            summary="labgrid",
         ),
         Service(
             "exporter",

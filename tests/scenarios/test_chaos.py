@@ -1,6 +1,6 @@
 """Random disturbances with a seed: every submission ends as its undisturbed twin, and nothing is lost or repeated.
 
-In the nightly suite: a coordinator that is killed loses its places, which ends the runs of all devices.
+In the nightly suite, because a campaign takes minutes to hours.
 `make chaos` runs the campaign of docs/reliability.md.
 """
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 
 import grpc
 from labgrid.remote.generated import labgrid_coordinator_pb2 as pb
@@ -42,8 +43,9 @@ def _sync(stub: labgrid_coordinator_pb2_grpc.CoordinatorStub, lab: str, devices:
     places = {place.name: place for place in stub.GetPlaces(pb.GetPlacesRequest(), timeout=_TIMEOUT_S).places}
     for device in devices:
         if device not in places:
-            stub.AddPlace(pb.AddPlaceRequest(name=device), timeout=_TIMEOUT_S)
-            yield f"{device}: created"
+            with _another_may_add():
+                stub.AddPlace(pb.AddPlaceRequest(name=device), timeout=_TIMEOUT_S)
+                yield f"{device}: created"
         yield from _correct_place(stub, lab, device, places.get(device) or pb.Place(name=device))
     for name, place in places.items():
         if name in devices or place.tags.get(OWNER_TAG) != lab:
@@ -53,6 +55,16 @@ def _sync(stub: labgrid_coordinator_pb2_grpc.CoordinatorStub, lab: str, devices:
         else:
             stub.DeletePlace(pb.DeletePlaceRequest(name=name), timeout=_TIMEOUT_S)
             yield f"{name}: removed"
+
+
+@contextmanager
+def _another_may_add() -> Iterator[None]:
+    """Ignore that another process which synchronises the same places was faster."""
+    try:
+        yield
+    except grpc.RpcError as error:
+        if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+            raise
 
 
 def _correct_place(
@@ -65,8 +77,9 @@ def _correct_place(
         stub.DeletePlaceMatch(pb.DeletePlaceMatchRequest(placename=device, pattern=pattern), timeout=_TIMEOUT_S)
         yield f"{device}: no longer matches {pattern}"
     if expected not in patterns:
-        stub.AddPlaceMatch(pb.AddPlaceMatchRequest(placename=device, pattern=expected), timeout=_TIMEOUT_S)
-        yield f"{device}: matches {expected}"
+        with _another_may_add():
+            stub.AddPlaceMatch(pb.AddPlaceMatchRequest(placename=device, pattern=expected), timeout=_TIMEOUT_S)
+            yield f"{device}: matches {expected}"
     if place.tags.get(OWNER_TAG) != lab:
         stub.SetPlaceTags(pb.SetPlaceTagsRequest(placename=device, tags={OWNER_TAG: lab}), timeout=_TIMEOUT_S)
 
