@@ -4,69 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 from xml.etree import ElementTree
 
 import pytest
-import uvicorn
 from bundles import read_files, resigned, write_files
 from commandline import CommandResult, Wqlab
+from server_fixtures import *  # noqa: F403 - fixtures
 
+from server.tests.support.lab import LabUnderTest, ScriptedWorker, failed, oid, passing_apply
 from wqlab_client import Client, RequestRefused
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.enums import Arm, ArtifactKind, EventKind, Outcome
 from wqlab_contracts.messages import ApplyJob, ApplyResult
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for the fixtures of the server's tests
-
-from server.tests.conftest import (  # noqa: F401 - fixtures
-    data_dir,
-    database_url,
-    engine,
-    migrated,
-    postgres,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.conftest import lab as real_lab  # noqa: F401
-from server.tests.support.lab import LabUnderTest, ScriptedWorker, failed, oid, passing_apply
-
 pytestmark = pytest.mark.integration
 
 SERIES = ("--git", "https://git.example.org/dev/linux.git", "--ref", "flush-locks", "--tree", "lab-tree")
-
-
-class Serving(uvicorn.Server):
-    """Server that sets `up` when it accepts connections."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self.up.set()
-
-
-@pytest.fixture
-def url(real_lab: LabUnderTest) -> Iterator[str]:  # noqa: F811
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        server = Serving(uvicorn.Config(real_lab.app, log_level="warning", timeout_graceful_shutdown=1))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        assert server.up.wait(20), "the server did not start"
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        server.should_exit = True
-        thread.join(10)
 
 
 class Command(Protocol):
@@ -74,7 +32,7 @@ class Command(Protocol):
 
 
 @pytest.fixture
-def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:  # noqa: F811
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
     """Run the command on the real server as the user dev."""
     return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
 
@@ -105,7 +63,7 @@ def submit_and_wait(lab: LabUnderTest, url: str, home: Path, *arguments: str) ->
 
 
 def test_submission_from_submit_to_report(
-    real_lab: LabUnderTest,  # noqa: F811
+    real_lab: LabUnderTest,
     url: str,
     ask: Command,
     home: Path,
@@ -159,7 +117,7 @@ def test_submission_from_submit_to_report(
 
 
 def test_series_that_does_not_compile_exits_with_3(
-    real_lab: LabUnderTest,  # noqa: F811
+    real_lab: LabUnderTest,
     url: str,
     home: Path,
 ) -> None:
@@ -182,14 +140,14 @@ def test_series_that_does_not_compile_exits_with_3(
     assert "does not compile" in ended.out
 
 
-def test_slower_candidate_exits_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+def test_slower_candidate_exits_with_1(real_lab: LabUnderTest, url: str, home: Path) -> None:
     real_lab.worker.value = lambda arm, *_: 97.0 if arm is Arm.CANDIDATE else 33.0
     ended = submit_and_wait(real_lab, url, home, *SERIES, "--target", "locks@device")
     assert ended.code == 1, ended.err
     assert "primary comparisons: regression 1" in ended.err
 
 
-def test_settings_study_runs_the_given_settings(real_lab: LabUnderTest, url: str, home: Path) -> None:  # noqa: F811
+def test_settings_study_runs_the_given_settings(real_lab: LabUnderTest, url: str, home: Path) -> None:
     ended = submit_and_wait(
         real_lab, url, home, "--settings-only", "--tree", "lab-tree", "--target", "affinity@single",
         "--setting", "scope=cache", "--setting", "scope=system", "--blocks", "2",
@@ -216,7 +174,7 @@ def test_repeated_idempotency_key_creates_one_submission(ask: Command) -> None:
     assert ask("submit", *SERIES, "--target", "locks@device").out == "submission 2\n"
 
 
-def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:  # noqa: F811
+def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:
     assert ask("submit", *SERIES, "--target", "locks@device").code == 0
     assert ask("retry", "1").code == 2
     assert ask("cancel", "1").code == 0
@@ -230,7 +188,7 @@ def test_cancel_and_retry_print_the_new_state(ask: Command, real_lab: LabUnderTe
     assert "no submission 99" in ended.err
 
 
-def test_lab_commands_show_devices_plans_and_trees(ask: Command, url: str, real_lab: LabUnderTest) -> None:  # noqa: F811
+def test_lab_commands_show_devices_plans_and_trees(ask: Command, url: str, real_lab: LabUnderTest) -> None:
     assert ask("devices").out.splitlines()[0].split() == [
         "NAME",
         "TYPE",
@@ -261,7 +219,7 @@ def test_wrong_token_error_names_login(wqlab: Wqlab, url: str) -> None:
     assert "wqlab login" in ended.err
 
 
-def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:  # noqa: F811
+def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest) -> None:
     real_lab.submit("locks@single")
     assert ask("pin", "1").out == "submission 1: pinned by dev; its files are kept until it is unpinned\n"
     assert ask("pin", "1", "--json").code == 0
@@ -273,7 +231,7 @@ def test_pin_and_unpin_print_the_new_state(ask: Command, real_lab: LabUnderTest)
 
 
 @pytest.fixture
-def saved(real_lab: LabUnderTest, ask: Command, tmp_path: Path) -> Path:  # noqa: F811
+def saved(real_lab: LabUnderTest, ask: Command, tmp_path: Path) -> Path:
     """The bundle of a finished submission, as `wqlab bundle` saves it."""
     series = (Path(__file__).parents[2] / "kernels/examples/dio-done-unbound.mbox").read_bytes()
 
@@ -309,7 +267,7 @@ def test_bundle_is_replayed_offline(ask: Command, wqlab: Wqlab, url: str, saved:
     assert {check["result"] for check in document["checks"]} == {"agrees"}
 
 
-def test_tampered_bundles_are_noticed(wqlab: Wqlab, saved: Path, tmp_path: Path, signing_key: Path) -> None:  # noqa: F811
+def test_tampered_bundles_are_noticed(wqlab: Wqlab, saved: Path, tmp_path: Path, signing_key: Path) -> None:
     """Sample, report and signature; a change that is signed again is found by the samples or by the key."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "other"], check=True)
     files = read_files(saved)
@@ -341,7 +299,7 @@ def test_tampered_bundles_are_noticed(wqlab: Wqlab, saved: Path, tmp_path: Path,
 
 
 def test_measurements_are_repeated_in_the_reviewers_lab(
-    real_lab: LabUnderTest,  # noqa: F811
+    real_lab: LabUnderTest,
     url: str,
     home: Path,
     saved: Path,

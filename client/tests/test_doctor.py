@@ -6,7 +6,6 @@ import json
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,27 +19,12 @@ from typing import Any
 import pytest
 from commandline import TOKEN, CommandResult, Wqlab
 from fakelab import FakeLab, Reply
+from server_fixtures import *  # noqa: F403 - fixtures
 
+from server.tests.support.lab import LabUnderTest
 from wqlab_client import config, doctor
 from wqlab_client.doctor import State
 from wqlab_contracts.enums import ExitCode
-
-sys.path.insert(0, str(Path(__file__).parents[2]))  # for the fixtures of the server's tests
-
-from test_against_server import url  # noqa: F401 - fixture
-
-from server.tests.conftest import (  # noqa: F401 - fixtures
-    data_dir,
-    database_url,
-    engine,
-    migrated,
-    postgres,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.conftest import lab as real_lab  # noqa: F401
-from server.tests.support.lab import LabUnderTest
 
 CERTIFICATES = Path(__file__).parents[2] / "lab/certificates.sh"
 
@@ -62,8 +46,8 @@ def checks(ended: CommandResult) -> dict[str, dict[str, Any]]:
 @pytest.mark.integration
 def test_server_with_broken_parts_and_devices(
     wqlab: Wqlab,
-    url: str,  # noqa: F811
-    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    real_lab: LabUnderTest,
 ) -> None:
     real_lab.sql("UPDATE devices SET health = 'good'")
     real_lab.sql("UPDATE devices SET health = 'quarantined', health_reason = 'no power' WHERE name = 'device-1'")
@@ -87,8 +71,8 @@ def test_server_with_broken_parts_and_devices(
 @pytest.mark.parametrize("column", ["revoked_at", "expires_at"])
 def test_revoked_and_expired_token(
     wqlab: Wqlab,
-    url: str,  # noqa: F811
-    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    real_lab: LabUnderTest,
     column: str,
 ) -> None:
     real_lab.sql(f"UPDATE tokens SET {column} = now() - interval '1 s'")
@@ -105,8 +89,8 @@ def test_revoked_and_expired_token(
 @pytest.mark.integration
 def test_token_that_expires_soon_and_token_of_a_worker(
     wqlab: Wqlab,
-    url: str,  # noqa: F811
-    real_lab: LabUnderTest,  # noqa: F811
+    url: str,
+    real_lab: LabUnderTest,
 ) -> None:
     real_lab.sql("UPDATE tokens SET expires_at = now() + interval '2 days' WHERE name = 'dev'")
     found = checks(wqlab("--url", url, "--token", real_lab.token, "doctor", "--json"))
@@ -117,7 +101,7 @@ def test_token_that_expires_soon_and_token_of_a_worker(
 
 
 @pytest.mark.integration
-def test_database_that_does_not_answer(url: str, real_lab: LabUnderTest, tmp_path: Path) -> None:  # noqa: F811
+def test_database_that_does_not_answer(url: str, real_lab: LabUnderTest, tmp_path: Path) -> None:
     settings_ = {"WQLAB_URL": url, "WQLAB_TOKEN": real_lab.token, "HOME": str(tmp_path)}
     real_lab.sql("ALTER TABLE tokens RENAME TO lost")
     try:

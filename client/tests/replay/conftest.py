@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bundles import SaveBundle
+from server_fixtures import *  # noqa: F403 - fixtures
 
-sys.path.insert(0, str(Path(__file__).parents[3]))  # for the fixtures of the server's tests
-
-from server.tests.conftest import (  # noqa: F401 - fixtures
-    data_dir,
-    database_url,
-    engine,
-    migrated,
-    postgres,
-    settings,
-    signing_key,
-    stores,
-)
-from server.tests.conftest import lab as real_lab  # noqa: F401
 from server.tests.support.lab import LabUnderTest
 from wqlab_server.reports.bundle import BundleWriter
 from wqlab_server.storage.signing import SigningKey
 
 
 @pytest.fixture
-def save(real_lab: LabUnderTest, tmp_path: Path) -> SaveBundle:  # noqa: F811
+def save(real_lab: LabUnderTest, tmp_path: Path) -> SaveBundle:
     """Write the bundle of a finished submission as the server's endpoint does."""
 
     def write(submission_id: int) -> Path:
@@ -42,7 +29,7 @@ def save(real_lab: LabUnderTest, tmp_path: Path) -> SaveBundle:  # noqa: F811
 
 
 @pytest.fixture
-def improvement(real_lab: LabUnderTest, save: SaveBundle) -> Path:  # noqa: F811
+def improvement(real_lab: LabUnderTest, save: SaveBundle) -> Path:
     """The bundle of a series that takes fewer locks."""
     real_lab.mark_all_good()
     submission_id = real_lab.submit("locks@device")
