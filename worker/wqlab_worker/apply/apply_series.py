@@ -247,6 +247,8 @@ def _conflict_error(output: str, folder: Path, patches: Sequence[mbox.Mail], adv
     at = _FAILED_AT.search(output)
     number = int(at[1]) if at else 1
     name = f"patch {number}/{len(patches)} ({at[2]})" if at else "the series"
+    if at:
+        output = output[: at.end()]  # git's instructions about its own work folder follow
     rejected = _REJECTED.search(output)
     if rejected is None:
         return UserError(f"{name} does not apply", excerpt=output, advice=advice)

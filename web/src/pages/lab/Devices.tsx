@@ -93,7 +93,13 @@ export function HealthText({ device }: { device: DeviceView }) {
       <StateBadge state={device.health} />
       <span className={classes.note}>
         {device.health_reason && <>{oneLine(device.health_reason)}; </>}
-        checked <RelativeTime at={device.health_checked_at} />
+        {device.health_checked_at ? (
+          <>
+            checked <RelativeTime at={device.health_checked_at} />
+          </>
+        ) : (
+          "never checked"
+        )}
         {device.away && <>; unavailable: {oneLine(device.away)}</>}
         {device.check_requested_at && (
           <>
