@@ -25,7 +25,8 @@ from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.labs import LabView
 from wqlab_contracts.enums import DeviceHealth
 
-from .client import API, Client
+from .calls.connection import API
+from .client import Client
 from .config import Config
 from .errors import WqlabError
 from .formatting import rough_duration
