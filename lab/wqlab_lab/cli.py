@@ -28,7 +28,7 @@ def main() -> None:
         ("status", "list the lab's programs and its address"),
         ("doctor", "check every part of the lab and say what to do; status 4 if a check failed or could not be made"),
         ("storage", "list what uses the storage, the limits, what is pinned, and what is deleted when"),
-        ("backup", "write database, artifacts and keys to a new file; a running lab goes on"),
+        ("backup", "write database, artifacts and keys to a new file; the lab may run meanwhile"),
         ("restore", "restore a backup into an empty state folder"),
         ("password", "create a new password for the lab's administrator"),
         ("stop", "stop every program, keep the data"),

@@ -22,7 +22,7 @@ class StorageError(Exception):
 
 
 def report(paths: LabPaths, *, running: bool, as_json: bool = False) -> str:
-    """Return what uses how much, its limit, what is pinned, and when it goes.
+    """Return the storage used by kind of file, its limits, what is pinned, and the next deletion.
 
     The API of a running lab knows all machines; of a stopped lab the folders are measured. Raises StorageError.
     """

@@ -19,7 +19,7 @@ MAX_PINNED = 1000
 
 @router.get("/lab/storage")
 def get_lab_storage(session: Db, _: Reader) -> StorageView:
-    """Return what uses how much storage on each machine, the limits, what is pinned, and when retention deletes."""
+    """Return the storage used on each machine by kind of file, its limits, what is pinned, and the next deletion."""
     reports = session.scalars(select(StorageReport).order_by(StorageReport.lab, StorageReport.machine))
     pinned = select(Submission.id).where(Submission.pinned_at.is_not(None))
     return StorageView(

@@ -177,7 +177,7 @@ def block_counts(target: TargetReport) -> str:
     Example: `3 of 3 blocks completed; discarded: candidate 1, for failures of the lab 2 (counted against no kernel)`.
     """
     if target.byte_identical:
-        return "none: the kernels are byte-identical; `wqlab submit --force` measures all the same"
+        return "none: the kernels are byte-identical; `wqlab submit --force` measures anyway"
     parts = [f"{arm} {number_of}" for arm, number_of in sorted(target.discarded.items()) if number_of]
     if target.discarded_by_lab:
         parts.append(f"for failures of the lab {target.discarded_by_lab} (counted against no kernel)")

@@ -356,7 +356,7 @@ export interface paths {
         };
         /**
          * Get Lab Storage
-         * @description Return what uses how much storage on each machine, the limits, what is pinned, and when retention deletes.
+         * @description Return the storage used on each machine by kind of file, its limits, what is pinned, and the next deletion.
          */
         get: operations["get_lab_storage"];
         put?: never;

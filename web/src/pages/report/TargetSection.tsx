@@ -113,7 +113,7 @@ function Reasons({ reasons }: { reasons: readonly string[] }) {
 }
 
 function blocksText(target: TargetReport): string {
-  if (target.byte_identical) return "No device was used. Select “Measure all the same” to boot both kernels.";
+  if (target.byte_identical) return "No device was used. Select “Measure anyway” to boot both kernels.";
   const discarded = Object.entries(target.discarded)
     .filter(([, many]) => many > 0)
     .map(([arm, many]) => `${arm} ${many}`);

@@ -79,7 +79,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
             onChange={event => change({ identical: event.currentTarget.value as Draft["identical"] })}
             data={[
               { value: "skip", label: "Report as no change, without a boot" },
-              { value: "measure", label: "Measure all the same" },
+              { value: "measure", label: "Measure anyway" },
             ]}
           />
         </div>
