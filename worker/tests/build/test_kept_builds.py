@@ -41,6 +41,16 @@ def test_build_of_older_release_gets_layout_without_rebuild(base: Source, worksp
     assert (folder / "vmlinux").stat().st_mtime_ns == stamp
 
 
+@pytest.mark.parametrize("digest", ["", "0" * 64])
+def test_digest_of_older_release_is_computed_again(base: Source, workspace: Workspace, build_job, digest: str) -> None:
+    job = build_job(base)
+    first = passed(build(job, workspace))
+    older = first.model_copy(update={"content_sha256": digest})
+    (build_folder(workspace, job.key) / "result.json").write_text(older.model_dump_json())
+    again = passed(build(job, workspace))
+    assert (again.reused, again.content_sha256) == (True, first.content_sha256)
+
+
 def test_build_with_missing_file_is_built_again(base: Source, workspace: Workspace, build_job) -> None:
     first = passed(build(build_job(base), workspace))
     workspace.path_of(first.artifacts[0]).unlink()

@@ -86,16 +86,15 @@ def finished_build(workspace: Workspace, key: str) -> BuildResult | None:
 def add_missing_parts(found: BuildResult, workspace: Workspace, key: str) -> BuildResult:
     """Add what a build of an older release lacks, without building again: workqueue layout and content digest.
 
-    The key does not change.
+    The digest is computed again, because digests of two releases are equal only if both compute it in the same way. The
+    key does not change.
     """
     folder = build_folder(workspace, key)
     kinds = {artifact.kind for artifact in found.artifacts}
-    result = found
-    if not found.content_sha256:
-        modules = [folder / artifact.name for artifact in found.artifacts if artifact.kind is ArtifactKind.MODULE]
-        own_modules = folder / "modules.tar" if ArtifactKind.MODULES in kinds else None
-        digest = content_digest(folder / "kernel", own_modules, modules)
-        result = result.model_copy(update={"content_sha256": digest})
+    modules = [folder / artifact.name for artifact in found.artifacts if artifact.kind is ArtifactKind.MODULE]
+    own_modules = folder / "modules.tar" if ArtifactKind.MODULES in kinds else None
+    digest = content_digest(folder / "kernel", own_modules, modules)
+    result = found.model_copy(update={"content_sha256": digest})
     with workspace.temporary("layout") as scratch:
         if ArtifactKind.WORKQUEUE_LAYOUT not in kinds:
             (scratch / workqueue_offsets.NAME).write_text(workqueue_offsets.read_layout(folder / "vmlinux"))
