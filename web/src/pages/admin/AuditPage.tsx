@@ -143,10 +143,23 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     id: "detail",
     header: "Detail",
     value: of => detailText(of.detail),
-    cell: of => <span className={classes.detail}>{detailText(of.detail)}</span>,
+    cell: of => <Detail text={detailText(of.detail)} />,
     wrap: true,
   },
 ];
+
+const FOLDED_LENGTH = 200;
+
+/** Detail of an entry; a long one, such as all settings, is folded to its beginning. */
+function Detail({ text }: { text: string }) {
+  if (text.length <= FOLDED_LENGTH) return <span className={classes.detail}>{text}</span>;
+  return (
+    <details className={classes.detail}>
+      <summary>{text.slice(0, FOLDED_LENGTH)}…</summary>
+      {text}
+    </details>
+  );
+}
 
 /** Name of a resource, as a link if it has a page. */
 function Resource({ of }: { of: string }) {
