@@ -57,6 +57,14 @@ def test_measured_facts_are_not_compared() -> None:
     assert differences(*boots) == [], "the temperature is measured, and pods vary within both arms"
 
 
+def test_pods_in_which_workers_ran_are_not_compared() -> None:
+    boots = pairs({}, {})
+    for boot in boots:
+        boot.environment = {"cache_pods": "0-5 6-11"}
+    boots[1].environment = {"cache_pods": "0-5"}
+    assert differences(*boots) == []
+
+
 def test_kernel_arguments_are_compared_without_the_labs_own() -> None:
     boots = [boot(Arm.BASELINE, "console=ttyS0 quiet"), boot(Arm.CANDIDATE, "console=ttyS0 threadirqs nohz=off")]
     assert differences(*boots) == [("kernel arguments", "quiet", "threadirqs nohz=off")]

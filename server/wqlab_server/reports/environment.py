@@ -21,7 +21,12 @@ VALUES_LIMIT = 4
 """Different values of one arm that are listed; a device can report another one in each boot."""
 VALUE_LIMIT = 300
 """Characters shown of each of several values."""
-_NOT_COMPARED = frozenset({"kernel", "temperature", "locks_by_entry", "items_queued_not_started", "loaded_cpu"})
+_NOT_COMPARED = frozenset(
+    {
+        *("kernel", "temperature", "locks_by_entry", "items_queued_not_started", "loaded_cpu"),
+        *(f"{scope}_pods" for scope in ("cpu", "smt", "cache", "numa", "system")),  # pods in which a worker ran
+    }
+)
 """Facts that a boot measures, or that identify the kernel. They differ between any two boots."""
 
 
