@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from wqlab_contracts.enums import ErrorKind
+from wqlab_worker.backends import coordinator
 from wqlab_worker.backends.coordinator import PlaceHold
 from wqlab_worker.backends.session_messages import holder_name
 from wqlab_worker.measure.device_interface import DeviceFailure
@@ -91,14 +92,40 @@ def test_place_is_acquired_again_after_coordinator_restart(device_lab: DeviceLab
         assert held.hold.lost()
 
 
-def test_an_unknown_place_is_named(device_lab: DeviceLab) -> None:
+def test_session_waits_for_a_coordinator_that_restarts(device_lab: DeviceLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused = threading.Event()
+
+    original = coordinator.connect
+
+    async def connect(address: str, holder: str) -> Any:
+        try:
+            return await original(address, holder)
+        except DeviceFailure:
+            refused.set()
+            raise
+
+    monkeypatch.setattr("wqlab_worker.backends.coordinator.connect", connect)
+    held = HeldPlace(device_lab, 1)
+    device_lab.kill("coordinator")
+    waiting = threading.Thread(target=held.hold.acquire)
+    waiting.start()
+    assert refused.wait(30)
+    _start_again(device_lab)
+    waiting.join(60)
+    assert device_lab.holder(PLACE) == held.name
+    held.hold.release()
+
+
+def test_an_unknown_place_is_named(device_lab: DeviceLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wqlab_worker.backends.coordinator.ACQUIRE_S", 0.5)
     hold = PlaceHold(device_lab.coordinator, "local", "nowhere", holder_name("local", 1, 1), lambda: None)
     with pytest.raises(DeviceFailure, match="nowhere"):
         hold.acquire()
     hold.release()
 
 
-def test_missing_coordinator_is_an_infrastructure_failure() -> None:
+def test_missing_coordinator_is_an_infrastructure_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("wqlab_worker.backends.coordinator.RECONNECT_S", 0.5)
     hold = PlaceHold("127.0.0.1:1", "local", PLACE, holder_name("local", 1, 1), lambda: None)
     with pytest.raises(DeviceFailure) as caught:
         hold.acquire()
@@ -123,6 +150,10 @@ def test_missing_exporter_is_reported_with_advice(device_lab: DeviceLab, monkeyp
 def _restart(lab: DeviceLab) -> None:
     """Restart as the supervisor does after a kill -9; the exporter ends too and is restarted."""
     lab.kill("coordinator")
+    _start_again(lab)
+
+
+def _start_again(lab: DeviceLab) -> None:
     lab.stop("exporter")
     lab.start_coordinator()
     lab.start_exporter()

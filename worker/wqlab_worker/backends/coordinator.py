@@ -26,9 +26,10 @@ from .verify_boot import infrastructure_failure
 log = structlog.get_logger()
 
 CONNECT_S = 10.0
-ACQUIRE_S = 30.0
+ACQUIRE_S = 60.0
+"""Time for which an exporter may be away before a session gives up."""
 RECONNECT_S = 60.0
-"""Time for which a coordinator may be away before sessions give up; a supervisor restarts it in seconds."""
+"""Time for which a coordinator may be away before a session gives up; a supervisor restarts it in seconds."""
 POWER = "NetworkPowerPort"
 NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
 """Resource classes of a place; a device with power commands of its own needs no power port."""
@@ -124,6 +125,10 @@ class _Session(ClientSession):  # type: ignore[misc]
         await self.close()
 
 
+class _CoordinatorAway(DeviceFailure):
+    """The coordinator does not answer, or its connection ended."""
+
+
 async def connect(address: str, holder: str) -> _Session:
     """Open a session named `holder`. Raises DeviceFailure if the coordinator does not answer."""
     session = _Session(address, holder)
@@ -131,11 +136,12 @@ async def connect(address: str, holder: str) -> _Session:
         await asyncio.wait_for(session.start(), CONNECT_S)
     except (TimeoutError, ServerError, grpc.aio.AioRpcError) as error:
         await session.close()
-        raise infrastructure_failure(
-            f"no answer from the labgrid coordinator at {address}: {error!r}",
-            advice=_START_COORDINATOR.format(address=address),
-        ) from error
+        raise _coordinator_away(f"no answer from the labgrid coordinator at {address}: {error!r}", address) from error
     return session
+
+
+def _coordinator_away(summary: str, address: str) -> _CoordinatorAway:
+    return _CoordinatorAway(infrastructure_failure(summary, advice=_START_COORDINATOR.format(address=address)).failure)
 
 
 def acquired_resources(session: ClientSession, place: Any) -> list[ExportedResource]:
@@ -216,22 +222,32 @@ class PlaceHold:
         self._thread.join(timeout=5)
 
     async def _start(self) -> None:
-        self._session = session = await connect(self._address, self._holder)
-        deadline = time.monotonic() + ACQUIRE_S
+        """Acquire the place; a coordinator that is away is waited for. Raises DeviceFailure."""
+        deadline = time.monotonic() + RECONNECT_S
         while True:
-            missing = await self._try_acquire(session)
-            if missing is None:
+            try:
+                self._session = session = await connect(self._address, self._holder)
+                await self._acquire(session)
                 break
+            except _CoordinatorAway as error:
+                if time.monotonic() >= deadline:
+                    raise
+                log.warning("coordinator does not answer yet", error=str(error))
+            await asyncio.sleep(1.0)  # no event reports that a coordinator is back
+        self.resources = acquired_resources(session, session.places[self._place])
+        self._monitor = asyncio.create_task(self._monitor_place())
+
+    async def _acquire(self, session: _Session) -> None:
+        """Wait until the place and its resources are acquired. Raises DeviceFailure."""
+        deadline = time.monotonic() + ACQUIRE_S
+        while missing := await self._try_acquire(session):
             if session.ended:
-                raise infrastructure_failure(
-                    f"the connection to the labgrid coordinator at {self._address} ended: {missing.failure.summary}",
-                    advice=_START_COORDINATOR.format(address=self._address),
-                )
+                await session.close_quietly()
+                away = f"the connection to the labgrid coordinator at {self._address} ended"
+                raise _coordinator_away(f"{away}: {missing.failure.summary}", self._address)
             if time.monotonic() >= deadline:
                 raise missing
             await session.wait_change(2.0)
-        self.resources = acquired_resources(session, session.places[self._place])
-        self._monitor = asyncio.create_task(self._monitor_place())
 
     async def _try_acquire(self, session: _Session) -> DeviceFailure | None:
         """Try to acquire the place; return None on success, or a failure that says what is missing.
@@ -241,7 +257,7 @@ class PlaceHold:
         start_exporter = _START_EXPORTER.format(place=self._place, address=self._address)
         place = session.places.get(self._place)
         if place is None:
-            raise infrastructure_failure(
+            return infrastructure_failure(
                 f"labgrid has no place {self._place}",
                 advice="Synchronise labgrid's places with the devices of the lab.",
             )
