@@ -51,6 +51,8 @@ class EmulatedDevice:
         self._switching = asyncio.Lock()
         self._faults: list[Fault] = []
         self._active: set[Fault] = set()
+        self._power_ons_with: dict[Fault, int] = {}
+        """Fault -> power-ons since it was set."""
         self._triggers: dict[Fault, Trigger] = {}
         self._noise = random.Random(0)  # noqa: S311
         self._power_ons = 0
@@ -79,16 +81,18 @@ class EmulatedDevice:
                 await self._power_off()
 
     async def _power_on(self) -> None:
+        for fault in self._faults:
+            self._power_ons_with[fault] = self._power_ons_with.get(fault, 0) + 1
         if self._faults_of(FaultKind.DEAD):
             self._active.update(self._faults_of(FaultKind.DEAD))
             self._outlet, self._detail = True, "does not start (fault)"
             return
         await self._slots.take(self.name)
         self.console.start_log()
-        self._triggers = {fault: _trigger(fault) for fault in self._faults if _is_triggered(fault)}
+        self._triggers = {fault: _trigger(fault) for fault in self._due_faults() if _is_triggered(fault)}
         # Console faults apply from the first byte.
         self._active.update(
-            fault for fault in self._faults if fault.kind in _CONSOLE_FAULTS and not _is_triggered(fault)
+            fault for fault in self._due_faults() if fault.kind in _CONSOLE_FAULTS and not _is_triggered(fault)
         )
         self._machine = machine = self._make_machine(self._command)
         try:
@@ -99,7 +103,7 @@ class EmulatedDevice:
             raise
         self._outlet, self._detail = True, ""
         self._power_ons += 1
-        for fault in self._faults:
+        for fault in self._due_faults():
             if not _is_triggered(fault) and fault.kind not in _CONSOLE_FAULTS:
                 await self._start_fault(fault)
 
@@ -131,10 +135,13 @@ class EmulatedDevice:
             self._faults = list(faults)
             for fault in removed:
                 self._triggers.pop(fault, None)
+                self._power_ons_with.pop(fault, None)
                 if fault in self._active:
                     self._active.discard(fault)
                     await self._end_fault(fault)
             for fault in added:
+                if fault.every > 1:
+                    continue  # it waits for its power-on
                 if fault.when is not None:
                     self._triggers[fault] = _trigger(fault)
                 elif self._machine is not None and fault.kind is not FaultKind.DEAD:
@@ -166,8 +173,12 @@ class EmulatedDevice:
         elif fault.kind is FaultKind.NETWORK_CUT:
             await self._machine.command("set_link", name=_NETWORK_DEVICE, up=True)
 
+    def _due_faults(self) -> list[Fault]:
+        """Return the faults that affect the current power-on."""
+        return [fault for fault in self._faults if self._power_ons_with.get(fault, 0) % fault.every == 0]
+
     def _faults_of(self, kind: FaultKind) -> list[Fault]:
-        return [fault for fault in self._faults if fault.kind is kind]
+        return [fault for fault in self._due_faults() if fault.kind is kind]
 
     def _remove_once_faults(self, *kinds: FaultKind) -> None:
         """Remove the `once` faults of these kinds that have started."""

@@ -36,15 +36,19 @@ class Fault(BaseModel):
     kind: FaultKind
     once: bool = False
     """Remove the fault at the first power-off after it started (slow_power and panic: as soon as it has started)."""
+    every: int = Field(default=1, ge=1, le=1000)
+    """The fault affects one power-on in this number, counted from when it was set: 3 affects the third, the sixth..."""
     when: str | None = Field(default=None, min_length=1, max_length=500)
     """Console text that starts the fault; None: the fault starts at once."""
     seconds: float = Field(default=10.0, ge=0, le=600)
     """Delay of each switch, for slow_power."""
 
     @model_validator(mode="after")
-    def _when_needs_a_running_device(self) -> Self:
+    def _is_possible(self) -> Self:
         if self.when is not None and self.kind in (FaultKind.DEAD, FaultKind.SLOW_POWER):
             raise ValueError(f"{self.kind} cannot wait for console text, because it affects power switching")
+        if self.every > 1 and self.kind is FaultKind.SLOW_POWER:
+            raise ValueError("slow_power delays every switch: leave out `every`, which counts power-ons")
         return self
 
 

@@ -29,5 +29,9 @@ def test_garble_replaces_about_a_tenth_of_the_bytes() -> None:
 def test_invalid_faults_are_rejected() -> None:
     with pytest.raises(ValidationError, match="affects power switching"):
         Fault(kind=FaultKind.DEAD, when="login:")
+    with pytest.raises(ValidationError, match="leave out `every`"):
+        Fault(kind=FaultKind.SLOW_POWER, every=3)
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        Fault(kind=FaultKind.DEAD, every=0)
     with pytest.raises(ValidationError, match="Extra inputs"):
         FaultList.model_validate({"faults": [{"kind": "hang", "after": 3}]})

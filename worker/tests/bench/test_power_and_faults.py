@@ -238,6 +238,44 @@ def test_dead_device_has_power_but_no_output(make_device: MakeDevice) -> None:
     with_console(device, scenario)
 
 
+def test_flaky_device_is_dead_at_every_third_power_on(make_device: MakeDevice) -> None:
+    device = make_device()
+
+    async def scenario(client: Client) -> None:
+        await device.switch(True)
+        await device.set_faults([Fault(kind=FaultKind.DEAD, every=3)])
+        await device.switch(False)
+        runs = []
+        for _ in range(6):
+            await device.switch(True)
+            runs.append(device.status()["running"])
+            await device.switch(False)
+        assert runs == [True, True, False, True, True, False]
+
+    with_console(device, scenario)
+
+
+def test_flaky_device_hangs_at_every_second_power_on(make_device: MakeDevice) -> None:
+    device = make_device()
+
+    async def scenario(client: Client) -> None:
+        await device.switch(True)
+        await client.until(READY)
+        await device.set_faults([Fault(kind=FaultKind.HANG, every=2), Fault(kind=FaultKind.MUTE, every=3)])
+        await device.switch(False)
+        for fault in (False, True):
+            await device.switch(True)
+            await client.until(READY)
+            if fault:
+                await client.until(b"monitor: stop")
+            await device.switch(False)
+        assert client.seen.count(b"monitor: stop") == 1
+        await device.switch(True)
+        assert await client.stays_silent(0.3)
+
+    with_console(device, scenario)
+
+
 def test_mute_and_garbled_console_faults_affect_the_log(make_device: MakeDevice, tmp_path: Path) -> None:
     device = make_device()
 
