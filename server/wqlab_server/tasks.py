@@ -17,6 +17,7 @@ from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
 from .pipeline import advance as pipeline
 from .pipeline import assign_devices
 from .pipeline import tick as pipeline_tick
+from .pipeline.tick_schedule import TickSchedule
 from .settings import Settings, settings
 from .storage.celery_client import Sender, celery_app
 from .storage.db import SessionFactory, make_engine, make_factory
@@ -27,7 +28,7 @@ app = celery_app(_settings.broker_url)
 app.conf.beat_schedule = {
     TICK: {
         "task": TICK,
-        "schedule": _settings.tick_s,
+        "schedule": TickSchedule(_settings.tick_s),
         # A tick that was not run in time is dropped: the next one does all its work.
         "options": {"queue": SERVER_QUEUE, "expires": max(2 * _settings.tick_s, 5.0)},
     }

@@ -13,6 +13,7 @@ from wqlab_contracts.messages import Failure
 from ..models import Apply, Build, Lookup, Run, fences
 from ..settings import Settings
 from ..storage.db import Message, clock, post
+from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
@@ -117,4 +118,4 @@ def is_nudge_due(nudged_at: datetime | None, nudges: int, now: datetime, setting
     if nudged_at is None:
         return True
     wait_s = min(settings.nudge_first_s * 2 ** max(nudges - 1, 0), settings.nudge_longest_s)
-    return now >= nudged_at + timedelta(seconds=wait_s)
+    return not is_recent(nudged_at, now, timedelta(seconds=wait_s))

@@ -10,6 +10,7 @@ from wqlab_contracts.enums import DeviceHealth, ErrorKind, Outcome, RunPurpose
 from wqlab_contracts.messages import Failure
 
 from ..jobs.errors import IllegalTransition
+from ..storage.times import is_recent
 
 ALLOWED: Mapping[DeviceHealth, frozenset[DeviceHealth]] = {
     DeviceHealth.UNKNOWN: frozenset({DeviceHealth.GOOD, DeviceHealth.SUSPECT, DeviceHealth.QUARANTINED}),
@@ -115,7 +116,7 @@ def select_devices_to_check(
     ordered = [replace(device, check_pending=True) if is_requested(device) else device for device in ordered]
 
     def is_checkable(device: CheckableDevice) -> bool:
-        waited = device.check_failed_at is None or now >= device.check_failed_at + retry_after
+        waited = device.check_failed_at is None or not is_recent(device.check_failed_at, now, retry_after)
         return device.free and not device.check_pending and waited
 
     for device_type in sorted(demand):

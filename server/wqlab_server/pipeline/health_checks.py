@@ -27,6 +27,7 @@ from ..lab import service as lab_service
 from ..models import Apply, Build, Device, Lease, Run, Submission
 from ..settings import Settings
 from ..storage.db import clock, fetch_dict
+from ..storage.times import is_recent
 from ..submissions import service as submissions
 
 log = structlog.get_logger(__name__)
@@ -96,7 +97,7 @@ def _is_idle(session: Session, now: datetime, settings: Settings) -> bool:
     last = session.scalar(
         select(func.greatest(select(func.max(Submission.finished_at)).scalar_subquery(), func.max(Device.created_at)))
     )
-    return last is not None and now >= last + timedelta(seconds=settings.idle_check_after_s)
+    return last is not None and not is_recent(last, now, timedelta(seconds=settings.idle_check_after_s))
 
 
 def order_check(session: Session, data: DataFolder, device: str) -> Run:
@@ -279,4 +280,4 @@ def golden_kernel_build(
 def _is_retry_due(session: Session, job: Apply | Build, settings: Settings) -> bool:
     """Return True if the failed job finished at least `settings.health_retry_s` ago."""
     assert job.finished_at is not None  # noqa: S101 - it has an outcome
-    return clock(session) >= job.finished_at + timedelta(seconds=settings.health_retry_s)
+    return not is_recent(job.finished_at, clock(session), timedelta(seconds=settings.health_retry_s))

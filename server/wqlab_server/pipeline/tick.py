@@ -34,6 +34,7 @@ from ..storage.live_data import LiveData
 from ..storage.sequences import close_gaps
 from . import assign_devices, device_check, device_sessions, health_checks
 from .advance import advance
+from .clock_steps import shorten_claims
 from .due import due_submissions
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
@@ -81,6 +82,8 @@ def _table(model: type[Base]) -> Table:
 
 def _reclaim_expired(factory: SessionFactory, settings: Settings) -> None:
     """Retry or end jobs whose claims have expired, and delete expired offers."""
+    with isolate_errors(factory, "claims", "clock"), transaction(factory) as session:
+        shorten_claims(session, settings)
     with isolate_errors(factory, "offers", "expired"), transaction(factory) as session:
         lab_service.drop_expired_offers(session)
     with transaction(factory) as session:

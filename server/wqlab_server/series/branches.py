@@ -21,6 +21,7 @@ from ..models import Lookup
 from ..settings import Settings
 from ..storage.db import clock
 from ..storage.events import LOOKUP_CHANNEL, notify
+from ..storage.times import is_recent
 
 CACHE_TIME = timedelta(minutes=1)
 """How long the result of a lookup is reused."""
@@ -87,7 +88,8 @@ def _is_current(lookup: Lookup, now: datetime) -> bool:
     """Return True if the lookup is unfinished, or its result recent enough to be reused."""
     if lookup.finished_at is None:
         return True
-    return now < lookup.finished_at + (CACHE_TIME if lookup.outcome is Outcome.PASSED else FAILURE_CACHE_TIME)
+    kept = CACHE_TIME if lookup.outcome is Outcome.PASSED else FAILURE_CACHE_TIME
+    return is_recent(lookup.finished_at, now, kept)
 
 
 def _finish_if_expired(session: Session, lookup: Lookup, now: datetime) -> None:
@@ -95,7 +97,7 @@ def _finish_if_expired(session: Session, lookup: Lookup, now: datetime) -> None:
 
     The tick does not do this, because only the client that requested the lookup waits for it.
     """
-    if lookup.state is JobState.QUEUED and now >= lookup.created_at + WORKER_TIMEOUT:
+    if lookup.state is JobState.QUEUED and not is_recent(lookup.created_at, now, WORKER_TIMEOUT):
         advice = "check that a worker for the queue `lookup` is running; branch names can be typed in meanwhile"
         failure = infrastructure_failure("no worker claimed the lookup", advice=advice)
         claims.finish(session, lookup, Outcome.FAILED, failure)
