@@ -16,6 +16,9 @@ from wqlab_lab.paths import LabPaths
 from wqlab_lab.services import Service, supervisor_config
 from wqlab_lab.supervision import Supervisor, SupervisorError
 
+STARTS = 5
+"""supervisord by itself gives a program up after four failed starts."""
+
 IGNORES_TERM = "trap '' TERM"
 SLOW = "trap 'sleep 0.2; echo slow >> ended; exit' TERM"
 QUICK = "trap 'echo quick >> ended; exit' TERM"
@@ -108,3 +111,22 @@ def test_killed_supervisord_is_not_waited_for(programs: Programs) -> None:
     with pytest.raises(SupervisorError, match=r"supervisord (has been killed|does not answer)"):
         programs.supervisor.end(({"killer"},), 600)
     assert programs.running() == {"killer"}
+
+
+@pytest.mark.timeout(120)
+def test_program_that_cannot_start_for_a_while_comes_back(programs: Programs) -> None:
+    state = programs.paths.state
+    os.mkfifo(attempts := state / "attempts")
+    command = ["/bin/sh", "-c", "echo start > attempts; test -e space && exec sleep 60"]
+    config = programs.paths.run / "supervisord.conf"
+    config.write_text(supervisor_config(programs.paths, [Service("store", command, {}, state)]))
+    subprocess.run(["supervisord", "-c", config], check=True, cwd=state)
+    try:
+        programs.supervisor.start("store")
+        for _ in range(STARTS):
+            assert attempts.read_text() == "start\n"
+        (state / "space").touch()
+        assert attempts.read_text() == "start\n"
+        assert programs.supervisor.pids()["store"]
+    finally:
+        programs.supervisor.end(({"store"},), 30)

@@ -13,6 +13,9 @@ LAVA_CAPACITY = 4
 """LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
 STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "server", "beat"}
 """Programs that are stopped first, because they report their progress to the others."""
+START_RETRIES = 1_000_000
+"""Failed starts in a row before supervisord gives a program up. It waits a second longer after each of them. A program
+that cannot start while a disk is full must come back when there is space again."""
 POSTGRES_BIN = Path("/usr/lib/postgresql/15/bin")
 
 
@@ -175,6 +178,7 @@ environment={environment}
 autostart=false
 autorestart=true
 startsecs=1
+startretries={START_RETRIES}
 stopsignal={program.stop_signal}
 stopwaitsecs={program.stop_wait_s}
 stopasgroup={"false" if program.name == "postgres" else "true"}
