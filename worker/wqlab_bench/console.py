@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
@@ -17,11 +18,16 @@ OUTPUT_LIMIT = 32 << 20
 CLIENT_BACKLOG = 8 << 20
 """Unread bytes after which a client is disconnected, because it would not notice a gap in the output."""
 
+GAP = b"\nwqlab-bench: console output is missing here, because the log could not be written\n"
+
+log = logging.getLogger(__name__)
+
 
 class Console:
     """The console of one device: output goes to the log and then to all clients, input from clients goes to the device.
 
-    The log is complete up to OUTPUT_LIMIT and never waits for a client. A new client gets only later output.
+    The log is complete up to OUTPUT_LIMIT, or says where its disk was full, and never waits for a client. A new client
+    gets only later output.
     """
 
     def __init__(self, log: Path, on_input: Callable[[bytes], None]) -> None:
@@ -30,6 +36,8 @@ class Console:
         self._clients: set[asyncio.StreamWriter] = set()
         self._file: BinaryIO | None = None
         self._left = OUTPUT_LIMIT
+        self._has_gap = False
+        """Output was lost at the end of the log."""
         self._server: asyncio.Server | None = None
 
     async def listen(self, port: int) -> None:
@@ -48,8 +56,9 @@ class Console:
         for target, source in zip(reversed(older[1:]), reversed(older[:-1]), strict=True):
             if source.exists():
                 source.replace(target)
-        self._file = self.log.open("ab", buffering=0)
         self._left = OUTPUT_LIMIT
+        self._has_gap = False
+        self._write_log(b"")
 
     def write(self, data: bytes) -> None:
         """Log output of the device and send it to all clients, up to OUTPUT_LIMIT bytes since `start_log`."""
@@ -59,15 +68,28 @@ class Console:
             note = f"\nwqlab-bench: console output after {OUTPUT_LIMIT >> 20} MiB is left out\n"
             data = data[: self._left] + note.encode()
         self._left -= len(data)
-        if self._file is None:
-            self._file = self.log.open("ab", buffering=0)
-        self._file.write(data)
+        self._write_log(data)
         for client in list(self._clients):
             if client.transport.get_write_buffer_size() + len(data) > CLIENT_BACKLOG:
                 self._clients.discard(client)
                 client.transport.abort()
             else:
                 client.write(data)
+
+    def _write_log(self, data: bytes) -> None:
+        """Append to the log. Without the log the console goes on: its silence would look like a hang of the guest."""
+        try:
+            if self._file is None:
+                self._file = self.log.open("ab", buffering=0)
+            whole = GAP + data if self._has_gap else data
+            written = self._file.write(whole)
+        except OSError as error:
+            if not self._has_gap:
+                log.error("%s has a gap: %s", self.log, error)
+            self._has_gap = True
+        else:
+            # A disk that becomes full takes a part, and refuses the next write.
+            self._has_gap = written < len(whole)
 
     def disconnect(self) -> None:
         """Close the connections of all clients after what was written. They can connect again."""

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,6 +38,35 @@ def test_clients_get_only_output_after_connecting(tmp_path: Path) -> None:
         await eventually(lambda: len(b"".join(typed)) == 4)
         assert sorted(typed) == [b"\x03", b"ls\n"]
         assert console.log.read_bytes() == b"before\nhello\n"
+        await console.close()
+
+    asyncio.run(scenario())
+
+
+def test_clients_get_the_output_that_the_log_cannot_take(tmp_path: Path) -> None:
+    """A limit on the size of files stands for a full disk."""
+
+    async def scenario() -> None:
+        console, port = Console(tmp_path / "device.log", lambda _: None), free_port()
+        await console.listen(port)
+        client = await Client.connect(port)
+        await eventually(lambda: console.clients == 1)
+        console.start_log()
+        console.write(b"begin\n")
+        size, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, most))
+        try:
+            console.write(b"lost\n")
+            console.write(b"lost too\n")
+            console.start_log()
+            console.write(b"second power-on\n")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (size, most))
+        console.write(b"end\n")
+        await client.until(b"end\n")
+        assert client.seen == b"begin\nlost\nlost too\nsecond power-on\nend\n"
+        assert console.log.with_name("device.log.1").read_bytes() == b"begin\nlo"
+        assert console.log.read_bytes() == b"second p" + console_module.GAP + b"end\n"
         await console.close()
 
     asyncio.run(scenario())
