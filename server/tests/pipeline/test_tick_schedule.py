@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from celery import Celery
+from celery.beat import Scheduler
 
 from wqlab_server.pipeline.tick_schedule import TickSchedule
 
@@ -24,7 +25,17 @@ def test_tick_is_due_after_the_interval(schedule: TickSchedule) -> None:
     assert 1 < wait_s <= 2
 
 
-def test_tick_is_due_at_once_when_the_clock_was_set_back(schedule: TickSchedule) -> None:
+def test_beat_goes_on_when_the_clock_is_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = Celery("test", set_as_current=False)
+    app.conf.beat_schedule = {"tick": {"task": "tick", "schedule": TickSchedule(3.0)}}
+    beat = Scheduler(app=app)
+    assert beat.tick() <= 3
+    real = Celery.now
+    monkeypatch.setattr(Celery, "now", lambda self: real(self) - timedelta(hours=1))
+    assert beat.tick() <= 3
+
+
+def test_tick_is_due_when_an_earlier_beat_had_a_later_clock(schedule: TickSchedule) -> None:
     assert schedule.is_due(datetime.now(UTC) + timedelta(hours=1)) == (True, 3.0)
 
 
