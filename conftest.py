@@ -10,7 +10,10 @@ from xdist.scheduler import LoadScopeScheduling
 
 from wqlab_contracts import logs
 
-OUTAGE_TESTS = {f"tests/scenarios/{name}.py" for name in ("test_chaos", "test_lava", "test_outages", "test_pages_run")}
+OUTAGE_TESTS = {
+    f"tests/scenarios/{name}.py"
+    for name in ("test_bad_days", "test_chaos", "test_lava", "test_outages", "test_pages_run", "test_restored_lab")
+}
 """Tests that make devices and services fail, and mostly wait."""
 
 

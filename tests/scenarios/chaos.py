@@ -26,6 +26,7 @@ from wqlab_contracts.enums import TraceMode, Verdict
 from wqlab_lab.supervision import Supervisor
 
 from .conftest import Lab
+from .processes import descendants
 
 PROGRAMS = (
     "api", "server", "beat", "build", "apply", "lookups", "devices", "bench", "coordinator", "exporter", "postgres",
@@ -34,8 +35,13 @@ PROGRAMS = (
 CHILDREN = {"postgres backend": "postgres", "device session or worker": "devices", "emulator": "bench"}
 """Name in the table -> program, one of whose descendants is killed."""
 STOPS = ("api", "postgres", "redis")
+AWAY_S = 60.0
+"""Seconds for which the API is away, in addition to its short stops."""
 DEVICE_FAULTS = ("dead", "mute", "garbled_console", "slow_power")
 """Faults of a device that no kernel can cause. Each lasts for one boot."""
+FLAKY = {"kind": "dead", "every": 3}
+"""A device that is dead one boot in three, until the next disturbance."""
+LEASES_END_S = 120.0
 LONGEST_WAIT = 6
 """Most events between two disturbances."""
 
@@ -52,6 +58,10 @@ class Ending:
     def of(cls, report: Report) -> Ending:
         submission = report.submission
         return cls(str(submission.outcome), submission.exit_code, tuple(target.verdict for target in report.targets))
+
+
+EQUAL, WORSE = Ending("passed", 0, (Verdict.EQUIVALENT,)), Ending("passed", 1, (Verdict.REGRESSION,))
+"""Endings of undisturbed submissions of noop.mbox and inverted.mbox to one target."""
 
 
 @dataclass
@@ -75,12 +85,15 @@ class Chaos:
         self._supervisor = Supervisor(run / "supervisor.sock")
         self._redis = run / "redis.sock"
         self._last = datetime.now(UTC)
+        self._flaky: set[str] = set()
         self._disturbances: list[tuple[str, Callable[[], bool]]] = [
             *((f"kill {name}", lambda name=name: self._kill_program(name)) for name in PROGRAMS),
             *((f"kill {child}", lambda name=name: self._kill_descendant(name)) for child, name in CHILDREN.items()),
-            *((f"stop {name}", lambda name=name: self._stop(name)) for name in STOPS),
+            *((f"stop {name}", lambda name=name: self._stop(name, self.stop_s)) for name in STOPS),
+            ("stop api for a minute", lambda: self._stop("api", AWAY_S)),
             ("flush redis", self._flush_redis),
             *((f"device {kind}", lambda kind=kind: self._break_device(kind)) for kind in DEVICE_FAULTS),
+            ("device flaky", self._make_device_flaky),
         ]
 
     def disturb(self, submissions: Iterable[int], count: int) -> None:
@@ -89,15 +102,18 @@ class Chaos:
         for submission in submissions:
             wait = self._rng.randint(1, LONGEST_WAIT)
             for event in client.events(submission, give_up_s=900):
-                # An event from before the last disturbance was sent late.
-                if event.at <= self._last or self.counts.total() >= count:
+                if self.counts.total() >= count:
+                    self._mend_flaky_devices()
                     continue
+                if event.at <= self._last:
+                    continue  # it was sent before the last disturbance, and arrived late
                 wait -= 1
                 if wait <= 0 and self.disturb_once():
                     wait = self._rng.randint(1, LONGEST_WAIT)
 
     def disturb_once(self) -> bool:
         """Disturb the lab once; return False if the chosen victim does not run now."""
+        self._mend_flaky_devices()
         self._release_devices()
         name, act = self._rng.choice(self._disturbances)
         done = act()
@@ -132,9 +148,9 @@ class Chaos:
         """Return the process id of a program; 0 if it does not run."""
         return self._supervisor.pids().get(program, 0)
 
-    def _stop(self, program: str) -> bool:
+    def _stop(self, program: str, seconds: float) -> bool:
         self._supervisor.stop(program)
-        time.sleep(self.stop_s)  # the length of the outage
+        time.sleep(seconds)  # the length of the outage
         self._supervisor.start(program)
         return True
 
@@ -154,18 +170,20 @@ class Chaos:
             return False
         return True
 
+    def _make_device_flaky(self) -> bool:
+        device = self._rng.choice(self.devices)
+        try:
+            self.lab.fault(device, FLAKY)
+        except (OSError, httpx.HTTPError):
+            return False
+        self._flaky.add(device)
+        return True
 
-def descendants(root: int) -> list[int]:
-    """Return the descendants of a process, parents first."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, IndexError):
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            children.setdefault(parent, []).append(int(entry.name))
-    found = [root]
-    for process in found:
-        found += children.get(process, [])
-    return found[1:]
+    def _mend_flaky_devices(self) -> None:
+        for device in sorted(self._flaky):
+            with suppress(OSError, httpx.HTTPError):
+                self.lab.fault(device)
+                self._flaky.discard(device)
 
 
 def missing_or_repeated(client: Client, report: Report) -> dict[str, int]:
@@ -198,6 +216,14 @@ def missing_or_repeated(client: Client, report: Report) -> dict[str, int]:
         )
         found["samples missing"] += expected - len(rows)
     return {name: number for name, number in found.items() if number}
+
+
+def wait_for_free_devices(lab: Lab) -> None:
+    """Wait until no device is leased; a health check after the last disturbance may still run."""
+    deadline = time.monotonic() + LEASES_END_S
+    while held := [device.name for device in lab.client().devices() if device.lease is not None]:
+        assert time.monotonic() < deadline, f"devices are still leased: {held}"
+        time.sleep(0.5)  # the end of a health check has no event for clients
 
 
 def planned(report: Report, run_id: int) -> list[list[object]]:

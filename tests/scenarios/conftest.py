@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from wqlab_contracts import bench_addresses
 from wqlab_lab.paths import free_port
 
 from .browser import Person, start_chromium
+from .mounts import MountNamespace
+from .processes import left_of_lab
 
 MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
@@ -173,48 +175,72 @@ def one_start_at_a_time() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def lab(outages_lab: bool | None) -> Iterator[Lab]:
-    """Start the lab with only the devices that its tests need, because each is checked before its first run."""
-    state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
+def make_data(state: Path, *device_types: str) -> Path:
+    """Copy the data folders with only these device types, because each device is checked before its first run."""
     data = state / "data"
     for folder in ("device-types", "kernels", "testplans"):
         shutil.copytree(ROOT / folder, data / folder)
     for path in (data / "device-types").glob("*.yaml"):
-        if path.stem not in {"common", "tiny"} and (outages_lab or path.stem != BIG_LITTLE):
+        if path.stem not in {"common", *device_types}:
             path.unlink()
     reduce_work(data)
+    return data
+
+
+def write_fragile_devices(data: Path) -> None:
+    """Add two devices for injected faults: a short timeout, no other tests use them, and the second one takes over."""
+    write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
+
+
+@contextmanager
+def running_lab(
+    state: Path, data: Path, settings: Mapping[str, str], place: MountNamespace | None = None, git_url: str = ""
+) -> Iterator[Lab]:
+    """Start a lab in `state`, in the mount namespace `place` if given; at the end, require that no process is left."""
+    environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1", **settings}
+    # The lease of a killed lab worker expires after this time, and its runs are queued again.
+    environment["WQLAB_LEASE_S"] = "30"
+    visible = place.path(state) if place else state
+
+    def wqlab_lab(command: str) -> None:
+        words = ["wqlab-lab", command]
+        subprocess.run(place.command(*words) if place else words, env=environment, check=True)
+
+    try:
+        with one_start_at_a_time():
+            wqlab_lab("up")
+        user = {
+            "WQLAB_URL": f"http://127.0.0.1:{(visible / 'run/api.port').read_text()}",
+            "WQLAB_TOKEN": (visible / "keys/admin.token").read_text().strip(),
+        }
+        yield Lab({**environment, **user}, data, git_url)
+    finally:
+        wqlab_lab("stop")
+        if keep := os.environ.get("WQLAB_KEEP_LOGS"):
+            shutil.copytree(visible / "log", Path(keep) / state.name)
+        subprocess.run(["wqlab-lab", "down"], env=environment, check=True)  # outside, where no volume is in use
+        left = left_of_lab(state)
+        shutil.rmtree(state, ignore_errors=True)
+    assert not left, f"`wqlab-lab down` left processes behind: {left}"
+
+
+@pytest.fixture(scope="session")
+def lab(outages_lab: bool | None) -> Iterator[Lab]:
+    """Start the lab with only the devices that its tests need."""
+    state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
+    data = make_data(state, "tiny", *([BIG_LITTLE] if outages_lab is not True else []))
     if not outages_lab:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
     # The short timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
     write_device_type(data, "lone", (1, 1, 2, 1, 1, "contiguous"), boot={"variant_timeout_s": 30})
     if outages_lab is not False:
-        # Devices for injected faults: a short timeout, no other tests use them, and the second one takes over.
-        write_device_type(data, "fragile", (1, 1, 2, 1, 1, "contiguous"), units=2, boot={"golden_timeout_s": 20})
-    environment = {**os.environ, "WQLAB_STATE": str(state), "WQLAB_DATA_DIR": str(data), "NO_COLOR": "1"}
-    # The lease of a killed lab worker expires after this time, and its runs are queued again.
-    environment["WQLAB_LEASE_S"] = "30"
+        write_fragile_devices(data)
     (state / "git").mkdir()
-    environment["WQLAB_LOCAL_GIT_PATHS"] = str(state / "git/linux.git")
+    settings = {"WQLAB_LOCAL_GIT_PATHS": str(state / "git/linux.git")}
     with git_daemon(state / "git") as git_url:
-        environment["WQLAB_PRIVATE_GIT_HOSTS"] = git_url.removeprefix("git://")
-        try:
-            with one_start_at_a_time():
-                subprocess.run(["wqlab-lab", "up"], env=environment, check=True)
-            user = {
-                "WQLAB_URL": f"http://127.0.0.1:{(state / 'run/api.port').read_text()}",
-                "WQLAB_TOKEN": (state / "keys/admin.token").read_text().strip(),
-            }
-            yield Lab({**environment, **user}, data, git_url)
-        finally:
-            if os.environ.get("WQLAB_KEEP_LOGS"):
-                shutil.copytree(state / "log", os.environ["WQLAB_KEEP_LOGS"], dirs_exist_ok=True)
-            subprocess.run(["wqlab-lab", "down"], env=environment, check=True)
-            left = [
-                entry.name for entry in Path("/proc").iterdir() if entry.name.isdigit() and _belongs_to(entry, state)
-            ]
-            shutil.rmtree(state, ignore_errors=True)
-    assert not left, f"`wqlab-lab down` left processes behind: {left}"
+        settings["WQLAB_PRIVATE_GIT_HOSTS"] = git_url.removeprefix("git://")
+        with running_lab(state, data, settings, git_url=git_url) as started:
+            yield started
 
 
 @pytest.fixture(scope="session")
@@ -350,10 +376,3 @@ def person(lab: Lab, chromium: Browser, passwords: dict[str, str]) -> Iterator[M
 def pictures() -> Path:
     """Return the folder for screenshots."""
     return Path(os.environ.get("WQLAB_ARTIFACTS", Path(os.environ["WQLAB_CACHE"]) / "artifacts")) / "screenshots"
-
-
-def _belongs_to(process: Path, state: Path) -> bool:
-    try:
-        return f"WQLAB_STATE={state}".encode() in (process / "environ").read_bytes().split(b"\0")
-    except OSError:
-        return False

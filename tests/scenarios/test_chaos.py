@@ -7,35 +7,22 @@ In the nightly suite, because a campaign takes minutes to hours.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 
 import pytest
 
-from wqlab_contracts.enums import Verdict
-
-from .chaos import Chaos, Ending, missing_or_repeated
+from .chaos import EQUAL, WORSE, Chaos, Ending, missing_or_repeated, wait_for_free_devices
 from .conftest import EXAMPLE, NOOP, SERIES, Lab
 
 pytestmark = [pytest.mark.scenario]
 
 DEVICES = ("fragile-1", "fragile-2")
-EQUAL, WORSE = Ending("passed", 0, (Verdict.EQUIVALENT,)), Ending("passed", 1, (Verdict.REGRESSION,))
-LEASES_END_S = 120.0
 SEED = int(os.environ.get("WQLAB_CHAOS_SEED", "1"))
 STRIKES = int(os.environ.get("WQLAB_CHAOS_STRIKES", "500"))
 
 
 def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
     return lab.submit("--mbox", series, "--target", f"{plan}@fragile", "--blocks", "2")
-
-
-def wait_for_free_devices(lab: Lab) -> None:
-    """Wait until no device is leased; a health check after the last disturbance may still run."""
-    deadline = time.monotonic() + LEASES_END_S
-    while held := [device.name for device in lab.client().devices() if device.lease is not None]:
-        assert time.monotonic() < deadline, f"devices are still leased: {held}"
-        time.sleep(0.5)  # the end of a health check has no event for clients
 
 
 @pytest.mark.nightly

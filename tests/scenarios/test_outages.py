@@ -23,6 +23,7 @@ from wqlab_contracts.enums import BootState, ErrorKind, EventKind, JobState, Out
 from wqlab_contracts.messages import Event
 
 from .conftest import Lab
+from .processes import descendants
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(900)]
 
@@ -83,7 +84,7 @@ class OutageRun:
         """Send SIGKILL to a program and its descendants during a boot that no outage has affected yet."""
         process = self.process_of(program)
         self.boots[program] = self.events.samples_of_another_boot(than=set(self.boots.values()))
-        for each in family(process):
+        for each in (process, *descendants(process)):
             os.kill(each, signal.SIGKILL)
         self.killed[program] = process
 
@@ -102,21 +103,6 @@ class OutageRun:
     @property
     def lost(self) -> list[BootView]:
         return [boot for boot in self.run.boots if not boot.valid]
-
-
-def family(root: int) -> list[int]:
-    """Return a process and its descendants, parents first."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-        except OSError:
-            continue
-        children.setdefault(parent, []).append(int(entry.name))
-    found = [root]
-    for process in found:
-        found += children.get(process, [])
-    return found
 
 
 @pytest.fixture(scope="module")
