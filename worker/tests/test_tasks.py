@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from wqlab_contracts import celery_names
@@ -10,8 +14,9 @@ from wqlab_worker.claims import jobs
 
 
 @pytest.fixture
-def environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in {"SERVER_URL": "http://lab", "WORKER_TOKEN": "secret", "CACHE": "/c", "STATE": "/s"}.items():
+def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    values = {"SERVER_URL": "http://lab", "WORKER_TOKEN": "secret", "CACHE": str(tmp_path / "cache"), "STATE": "/s"}
+    for name, value in values.items():
         monkeypatch.setenv(f"WQLAB_{name}", value)
     monkeypatch.setenv("LG_COORDINATOR", "127.0.0.1:9")
     monkeypatch.delenv("WQLAB_LAB", raising=False)
@@ -27,6 +32,39 @@ def test_message_runs_the_job_of_its_id(name: str, job: str, monkeypatch: pytest
     monkeypatch.setattr(jobs, job, lambda id_, configured: done.append(id_))
     tasks.app.tasks[name].run(id=5)
     assert done == [5]
+
+
+ON_A_FULL_VOLUME = """
+import sys
+from pathlib import Path
+from wqlab_worker import retention, tasks
+from wqlab_worker.claims import jobs
+
+done = []
+jobs.apply = jobs.build = jobs.run = lambda id_, settings: done.append(id_)
+filler = Path(sys.argv[1]) / "filler"
+for size in (1, 64 << 20):
+    filler.write_bytes(bytes(size))
+    for name in ("wqlab.apply", "wqlab.build", "wqlab.run"):
+        tasks.app.tasks[name].run(id=size)
+print(">", done)
+"""
+
+
+@pytest.mark.usefixtures("environment")
+def test_no_job_is_claimed_while_the_cache_volume_is_full(tmp_path: Path) -> None:
+    """It stays in the queue with all its attempts."""
+    done = subprocess.run(
+        [
+            *("bwrap", "--dev-bind", "/", "/", "--size", str(100 << 20), "--tmpfs", tmp_path),
+            *(sys.executable, "-c", ON_A_FULL_VOLUME, tmp_path),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "> [1, 1, 1]" in done.stdout, done.stdout + done.stderr
 
 
 @pytest.mark.usefixtures("environment")

@@ -30,6 +30,8 @@ log = structlog.get_logger()
 
 INTERVAL_S = 600.0
 LOW_SPACE_INTERVAL_S = 30.0
+JOB_NEEDS_BYTES = 64 << 20
+"""Free bytes without which no job can succeed."""
 KEEP_AT_LEAST_S = 3600.0
 """An entry used within this time stays, whatever the space: its job may not have registered it yet."""
 SESSION_LOG_BYTES = GIB
@@ -135,6 +137,19 @@ def make_space(workspace: Workspace, needed_bytes: int) -> None:
     """Delete the entries used longest ago until `needed_bytes` are free on the cache's volume, if that is possible."""
     if free_bytes(workspace.cache) < needed_bytes:
         clean(workspace, Limits.from_environment(), datetime.now(UTC).timestamp(), needed_bytes)
+
+
+def has_room_for_a_job(workspace: Workspace) -> bool:
+    """Return True if a job may begin: JOB_NEEDS_BYTES are free on the cache's volume, also after making space.
+
+    A job on a full volume would only use up its attempts. It stays in the queue instead, and its message is repeated.
+    """
+    workspace.cache.mkdir(parents=True, exist_ok=True)
+    make_space(workspace, JOB_NEEDS_BYTES)
+    free = free_bytes(workspace.cache)
+    if free < JOB_NEEDS_BYTES:
+        log.error("no job is claimed, because the cache's volume is full", cache=str(workspace.cache), free_bytes=free)
+    return free >= JOB_NEEDS_BYTES
 
 
 def _list(workspace: Workspace) -> _Listing:

@@ -13,6 +13,7 @@ from wqlab_contracts import celery_names, logs
 
 from . import protection, reaper, retention
 from .claims import jobs
+from .retention import has_room_for_a_job
 from .settings import settings
 from .workspace import Workspace
 
@@ -42,12 +43,14 @@ def _configure_logging(**_: Any) -> None:
 
 @app.task(name=celery_names.APPLY)  # type: ignore[untyped-decorator]
 def apply(id: int) -> None:
-    jobs.apply(id, settings())
+    if has_room_for_a_job(Workspace(settings().cache)):
+        jobs.apply(id, settings())
 
 
 @app.task(name=celery_names.BUILD)  # type: ignore[untyped-decorator]
 def build(id: int) -> None:
-    jobs.build(id, settings())
+    if has_room_for_a_job(Workspace(settings().cache)):
+        jobs.build(id, settings())
 
 
 @app.task(name=celery_names.LOOKUP)  # type: ignore[untyped-decorator]
@@ -57,7 +60,8 @@ def lookup(id: int) -> None:
 
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
-    jobs.run(id, settings())
+    if has_room_for_a_job(Workspace(settings().cache)):
+        jobs.run(id, settings())
 
 
 @worker_ready.connect  # type: ignore[untyped-decorator]
