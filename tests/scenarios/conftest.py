@@ -24,7 +24,7 @@ from wqlab_lab.paths import free_port
 
 from .browser import Person, start_chromium
 from .mounts import MountNamespace
-from .processes import left_of_lab
+from .processes import family_of_lab, processes_of_lab, survivors
 
 MakePerson = Callable[..., Person]
 ROOT = Path(__file__).resolve().parents[2]
@@ -215,11 +215,12 @@ def running_lab(
         }
         yield Lab({**environment, **user}, data, git_url)
     finally:
+        family = family_of_lab(state)
         wqlab_lab("stop")
         if keep := os.environ.get("WQLAB_KEEP_LOGS"):
-            shutil.copytree(visible / "log", Path(keep) / state.name)
+            shutil.copytree(visible / "log", Path(keep) / "-".join(state.parts[1:]), dirs_exist_ok=True)
         subprocess.run(["wqlab-lab", "down"], env=environment, check=True)  # outside, where no volume is in use
-        left = left_of_lab(state)
+        left = [*processes_of_lab(state), *survivors(family)]
         shutil.rmtree(state, ignore_errors=True)
     assert not left, f"`wqlab-lab down` left processes behind: {left}"
 

@@ -20,11 +20,35 @@ def descendants(root: int) -> list[int]:
     return found[1:]
 
 
-def left_of_lab(state: Path) -> list[str]:
+def family_of_lab(state: Path) -> dict[int, str]:
+    """Return process id -> start time of the lab's processes and their descendants.
+
+    An emulator has neither environment nor files of the lab, so it is known only by its parent.
+    """
+    members = {int(line.split()[0]) for line in processes_of_lab(state)}
+    for process in list(members):
+        members.update(descendants(process))
+    return {process: started for process in members if (started := _start_time(process))}
+
+
+def survivors(family: dict[int, str]) -> list[int]:
+    """Return the processes of `family_of_lab` that still run."""
+    return [process for process, started in family.items() if _start_time(process) == started]
+
+
+def _start_time(process: int) -> str:
+    """Return when a process started, in clock ticks since boot; empty if it does not run."""
+    try:
+        state, *fields = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
+    except OSError:
+        return ""
+    return "" if state in "ZX" else fields[18]
+
+
+def processes_of_lab(state: Path) -> list[str]:
     """Return `id command` of each process that has the lab's state folder in its environment, arguments or files.
 
-    An emulator has a cleared environment, but its arguments name files of the lab. The test's own children are not
-    part of the lab.
+    The test's own children are not part of the lab.
     """
     ours = {os.getpid(), *descendants(os.getpid())}
     mark = bytes(state)
