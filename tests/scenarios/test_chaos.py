@@ -42,6 +42,12 @@ def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(6 * 3600)
 def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    def tell(line: str) -> None:
+        """Print a line now: a campaign takes hours."""
+        with capsys.disabled():
+            print(line, flush=True)
+
+    tell(f"\nseed {SEED}")
     kinds: dict[str, Callable[[], int]] = {
         "no change": lambda: submit(lab, str(NOOP)),
         "regression": lambda: submit(lab, str(SERIES / "inverted.mbox")),
@@ -63,16 +69,14 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
         chaos.disturb(started, STRIKES)
         for submission, kind in started.items():
             report = client.report(submission)
-            ended[submission] = kind, Ending.of(report), missing_or_repeated(client, report)
-    wait_for_free_devices(lab)
-    with capsys.disabled():
-        total = chaos.counts.total()
-        print(f"\nseed {SEED}, {total} disturbances, {len(ended)} submissions, {chaos.released} releases")
-        for name, number in sorted(chaos.counts.items()):
-            print(f"| {name} | {number} |")
-        for submission, (kind, ending, damage) in ended.items():
+            ending, damage = Ending.of(report), missing_or_repeated(client, report)
+            ended[submission] = kind, ending, damage
             if ending != twins[kind] or damage:
-                print(f"submission {submission} ({kind}): {ending}, its twin {twins[kind]}; {damage}")
+                tell(f"submission {submission} ({kind}): {ending}, its twin {twins[kind]}; {damage}")
+        tell(f"{chaos.counts.total()} disturbances, {len(ended)} submissions, {chaos.released} releases")
+    wait_for_free_devices(lab)
+    for name, number in sorted(chaos.counts.items()):
+        tell(f"| {name} | {number} |")
     assert {submission: ending for submission, (_, ending, _) in ended.items()} == {
         submission: twins[kind] for submission, (kind, _, _) in ended.items()
     }
