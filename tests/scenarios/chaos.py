@@ -126,7 +126,7 @@ class Chaos:
         headers = {"Authorization": f"Bearer {self.lab.environment['WQLAB_TOKEN']}"}
         with suppress(httpx.HTTPError), httpx.Client(base_url=f"{self.lab.url}/api/v1", headers=headers) as api:
             for device in api.get("/devices").raise_for_status().json():
-                if device["health"] == "quarantined":
+                if device["name"] in self.devices and device["health"] == "quarantined":
                     api.post(f"/devices/{device['name']}/release").raise_for_status()
                     self.released += 1
 
