@@ -28,12 +28,16 @@ def environment() -> dict[str, str]:
     return {"PATH": "/usr/bin:/bin", "LC_ALL": "C.UTF-8", **marks}
 
 
-def confine(command: Sequence[str], visible: Sequence[Path], devices: Sequence[Path] = ()) -> list[str]:
-    """Return `command` in namespaces where it sees only `visible` files and folders (read-only) and `devices`.
+def confine(
+    command: Sequence[str], visible: Sequence[Path], devices: Sequence[Path] = (), writable: Sequence[Path] = ()
+) -> list[str]:
+    """Return `command` in namespaces where it sees only `visible` (read-only) and `writable` files and folders.
+
+    It also sees `devices`.
 
     On a host that allows no user namespaces, the command is returned unchanged, and a warning is logged once.
     """
-    return [*_bwrap(visible, devices), *command] if is_available() else list(command)
+    return [*_bwrap(visible, devices, writable), *command] if is_available() else list(command)
 
 
 @functools.cache
@@ -50,7 +54,7 @@ def is_available() -> bool:
     return not reason
 
 
-def _bwrap(visible: Sequence[Path], devices: Sequence[Path]) -> list[str]:
+def _bwrap(visible: Sequence[Path], devices: Sequence[Path], writable: Sequence[Path] = ()) -> list[str]:
     arguments = ["bwrap", "--unshare-user", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     # QEMU is the first process of its namespace, so that it is the only child of bwrap (see Machine.kill).
     arguments += ["--as-pid-1", "--die-with-parent", "--cap-drop", "ALL", "--clearenv"]
@@ -63,6 +67,8 @@ def _bwrap(visible: Sequence[Path], devices: Sequence[Path]) -> list[str]:
     arguments += ["--proc", "/proc", "--dev", "/dev", "--size", str(64 << 20), "--tmpfs", "/tmp"]  # noqa: S108
     for path in visible:
         arguments += ["--ro-bind", str(path), str(path)]
+    for path in writable:
+        arguments += ["--bind", str(path), str(path)]
     for path in devices:
         arguments += ["--dev-bind-try", str(path), str(path)]
     return [*arguments, "--remount-ro", "/", "--chdir", "/", "--"]

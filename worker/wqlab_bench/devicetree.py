@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.specs import Topology
 from wqlab_host import tool
 
 _PHANDLE = 0x9000
@@ -26,14 +26,14 @@ class DeviceTreeError(Exception):
     """The tree cannot be made; the message has the output of the failed tool."""
 
 
-def device_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> Path:
+def device_tree(device_type: str, topology: Topology, qemu: Sequence[str], folder: Path) -> Path:
     """Return the file of the tree, and make it in `folder` unless it exists. Raises DeviceTreeError.
 
     `qemu` is a command line with the machine, its CPUs and its memory; its first `-machine` option is extended.
     """
-    clusters = [cluster.model_dump() for cluster in device_type.topology.clusters]
-    inputs = (list(qemu), clusters, device_type.topology.l3_per_socket, Path(__file__).read_text())
-    tree = folder / f"{device_type.name}-{hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]}.dtb"
+    clusters = [cluster.model_dump() for cluster in topology.clusters]
+    inputs = (list(qemu), clusters, topology.l3_per_socket, Path(__file__).read_text())
+    tree = folder / f"{device_type}-{hashlib.sha256(json.dumps(inputs).encode()).hexdigest()[:16]}.dtb"
     if tree.exists():
         return tree
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def device_tree(device_type: DeviceType, qemu: Sequence[str], folder: Path) -> P
         draft = Path(name) / "device.dtb"
         machine = qemu.index("-machine") + 1
         _run([*qemu[:machine], f"{qemu[machine]},dumpdtb={draft}", *qemu[machine + 1 :]])
-        for edit in _edits(device_type, _cpu_nodes(draft)):
+        for edit in _edits(topology, _cpu_nodes(draft)):
             _run(["fdtput", *edit.options, str(draft), *edit.words])
         draft.rename(tree)
     return tree
@@ -69,8 +69,7 @@ def _text(node: str, name: str, *value: str) -> _Edit:
     return _Edit(["-p", "-t", "s"], [node, name, *value])
 
 
-def _edits(device_type: DeviceType, cpus: Sequence[tuple[str, int]]) -> Iterator[_Edit]:
-    topology = device_type.topology
+def _edits(topology: Topology, cpus: Sequence[tuple[str, int]]) -> Iterator[_Edit]:
     yield _Edit(["-r"], ["/cpus/cpu-map"])
     l3 = _PHANDLE
     if topology.l3_per_socket:

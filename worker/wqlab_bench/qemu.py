@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wqlab_contracts.bench_addresses import Accelerator
-from wqlab_contracts.specs import CpuArch, DeviceType
+from wqlab_contracts.specs import CpuArch, DeviceType, Topology
 
 from . import confinement, devicetree, topology
 from .firmware import smt_last
@@ -54,16 +54,17 @@ class Firmware:
 
     folder: Path
 
-    def x86_64(self, device_type: DeviceType) -> list[str]:
-        """Return the arguments for the firmware of an x86-64 device. Raises firmware.FirmwareError."""
-        numbering = device_type.topology.numbering
-        return ["-option-rom", str(smt_last(self.folder))] if numbering == "smt_last" else []
+    def arguments(self, device_type: str, topology: Topology, arch: CpuArch, machine: Sequence[str]) -> list[str]:
+        """Return the arguments for the option ROM of an x86-64 device or the device tree of an arm64 device.
 
-    def arm64(self, device_type: DeviceType, machine: Sequence[str]) -> list[str]:
-        """Return the arguments for the device tree of an arm64 device. Raises devicetree.DeviceTreeError."""
-        if not device_type.topology.clusters:
+        `machine` is a command line with the machine, its CPUs and its memory. Raises firmware.FirmwareError and
+        devicetree.DeviceTreeError.
+        """
+        if arch == "x86_64":
+            return ["-option-rom", str(smt_last(self.folder))] if topology.numbering == "smt_last" else []
+        if not topology.clusters:
             return []
-        return ["-dtb", str(devicetree.device_tree(device_type, machine, self.folder))]
+        return ["-dtb", str(devicetree.device_tree(device_type, topology, machine, self.folder))]
 
 
 def accelerator_arguments(accelerator: Accelerator) -> list[str]:
@@ -101,7 +102,7 @@ def command(
             PROGRAM[arch], "-nodefaults", "-no-user-config", "-display", "none", "-machine", MACHINE[arch],
             "-cpu", emulation.cpu_model, *layout,
         ]  # fmt: skip
-        extra = firmware.x86_64(device_type) if arch == "x86_64" else firmware.arm64(device_type, machine)
+        extra = firmware.arguments(device_type.name, device_type.topology, arch, machine)
     except (topology.TopologyError, devicetree.DeviceTreeError) as error:
         raise UnsupportedTypeError(f"{device_type.name}: {error}") from error
     chosen = _accelerator_for(accelerator, arch)

@@ -88,6 +88,7 @@ _GUEST = Path(__file__).parent / "guest"
 OWN = {"init": "init", "network.sh": "usr/sbin/wqlab-network", "disks.sh": "usr/sbin/wqlab-disks"}
 """Our script in `guest/` -> path in the image."""
 _MONITOR = _GUEST / "wqmon.c"
+_MARKER = _GUEST / "wqmark.c"
 
 
 class RootfsError(Exception):
@@ -129,7 +130,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Return a hash of the inputs of the image: package versions and the source of this builder."""
     modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(shared_libraries.__file__)]
-    own = [*modules, _MONITOR, *(_GUEST / name for name in OWN)]
+    own = [*modules, _MONITOR, _MARKER, *(_GUEST / name for name in OWN)]
     inputs = {
         "arch": arch,
         "packages": versions,
@@ -150,6 +151,7 @@ class Image:
     """The content of the image for one architecture, from the packages unpacked in `tree`."""
 
     def __init__(self, arch: CpuArch, tree: Path, scratch: Path) -> None:
+        self._arch = arch
         self._triplet = TRIPLET[arch]
         self._tree = tree
         self._scratch = scratch
@@ -165,6 +167,7 @@ class Image:
         entries += [cpio.file(target, (self._tree / name).read_bytes(), True) for name, target in PROGRAMS.items()]
         entries += [cpio.file(name, data, True) for name, data in self.libraries().items()]
         entries.append(cpio.file("usr/bin/wqmon", self.monitor(), executable=True))
+        entries.append(cpio.file("usr/bin/wqmark", compile_marker(self._arch, self._scratch), executable=True))
         taken = {entry.name for entry in entries}
         for applet in applets:
             name = f"usr/{applet.removeprefix('usr/')}" if not applet.startswith("linuxrc") else ""
@@ -213,6 +216,18 @@ class Image:
             ]
         )  # fmt: skip
         return library.read_bytes()
+
+
+def compile_marker(arch: CpuArch, scratch: Path) -> bytes:
+    """Compile `wqmark`, which talks to the plugin of instrumented devices, in `scratch`. It needs no C library."""
+    program = scratch / "wqmark"
+    _run(
+        [
+            f"{TRIPLET[arch]}-gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-ffreestanding", "-fno-stack-protector",
+            "-nostdlib", "-static", "-s", str(_MARKER), "-o", str(program),
+        ]
+    )  # fmt: skip
+    return program.read_bytes()
 
 
 def newer_entries(arch: CpuArch, tree: Path) -> list[cpio.Entry]:

@@ -32,7 +32,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 def test_tree_describes_clusters_caches_and_capacities(calls: list[list[str]], tmp_path: Path) -> None:
     device_type = load_device_types(ROOT)["chromebook-biglittle"]
-    tree = devicetree.device_tree(device_type, QEMU, tmp_path)
+    tree = devicetree.device_tree(device_type.name, device_type.topology, QEMU, tmp_path)
     assert tree.read_bytes() == b"tree"
     edits = [
         call[call.index(next(word for word in call if word.endswith(".dtb"))) + 1 :]
@@ -48,7 +48,7 @@ def test_tree_describes_clusters_caches_and_capacities(calls: list[list[str]], t
 
 def test_tree_is_made_once(calls: list[list[str]], tmp_path: Path) -> None:
     device_type = load_device_types(ROOT)["chromebook-biglittle"]
-    first = devicetree.device_tree(device_type, QEMU, tmp_path)
+    first = devicetree.device_tree(device_type.name, device_type.topology, QEMU, tmp_path)
     made = len(calls)
-    assert devicetree.device_tree(device_type, QEMU, tmp_path) == first
+    assert devicetree.device_tree(device_type.name, device_type.topology, QEMU, tmp_path) == first
     assert len(calls) == made

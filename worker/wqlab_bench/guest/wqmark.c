@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Talk to the plugin of an instrumented device (instrument/plugin) that runs this program.
+ *
+ *   wqmark track | begin | end | untrack     begin to follow cache lines; open and close a window; stop following
+ *   wqmark send NAME < FILE                  send a file of up to 64 MiB
+ *
+ * The plugin finds instructions that no compiler emits and that do nothing without it; a file's bytes are the addresses of
+ * stores. No system call and no device takes part, so the kernel under test does nothing else than without them. Without the
+ * plugin, nothing happens.
+ *
+ * There is no C library, because a window includes the end of the process that opens it and the start of the process that
+ * closes it; they are short for a program of one page of code.
+ */
+#define STRING_(text) #text
+#define STRING(text) STRING_(text)
+
+/* The codes of enum marker in instrument/plugin/decode.h. */
+#define TRACK 1
+#define BEGIN 2
+#define END 3
+#define UNTRACK 4
+#define FRAME 5
+#define FRAME_END 6
+#define FRAME_END_ODD 7
+
+/* The plugin reads the low 16 bits of a store's address, so the target of stores has 64 KiB and begins at a multiple. */
+static unsigned char window[1 << 16] __attribute__((aligned(1 << 16)));
+static unsigned char input[1 << 16];
+
+#ifdef __x86_64__
+
+#define MARK(code) __asm__ volatile(".byte 0x0f, 0x1f, 0x80, " STRING(code) ", 'L', 'Q', 'W'" ::: "memory") /* nopl */
+#define STORE_DISPLACEMENT 0x57514c05 /* the bytes 5, 'L', 'Q', 'W' */
+
+static void store(unsigned char *target)
+{
+	/* movb %al, STORE_DISPLACEMENT(%rdi) */
+	__asm__ volatile(".byte 0x88, 0x87, 5, 'L', 'Q', 'W'" ::"D"(target - STORE_DISPLACEMENT), "a"(0) : "memory");
+}
+
+static long call(long number, long first, const void *second, long third)
+{
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(first), "S"(second), "d"(third)
+			 : "rcx", "r11", "memory");
+	return result;
+}
+
+enum { SYS_READ = 0, SYS_WRITE = 1, SYS_EXIT = 231 };
+
+__asm__(".globl _start\n_start: mov %rsp, %rdi\n and $-16, %rsp\n call start\n");
+
+#elif defined(__aarch64__)
+
+#define MARK(code) __asm__ volatile("movz xzr, #(0x5700 + " STRING(code) ")" ::: "memory")
+
+static void store(unsigned char *target)
+{
+	register unsigned char *base __asm__("x9") = target;
+	register long index __asm__("x10") = 0;
+
+	__asm__ volatile(".inst 0x382a793f" ::"r"(base), "r"(index) : "memory"); /* strb wzr, [x9, x10, lsl #0] */
+}
+
+static long call(long number, long first, const void *second, long third)
+{
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = first;
+	register const void *x1 __asm__("x1") = second;
+	register long x2 __asm__("x2") = third;
+
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	return x0;
+}
+
+enum { SYS_READ = 63, SYS_WRITE = 64, SYS_EXIT = 94 };
+
+__asm__(".globl _start\n_start: mov x0, sp\n bl start\n");
+
+#else
+#error "no markers for this architecture"
+#endif
+
+static long length(const char *text)
+{
+	long size = 0;
+
+	while (text[size])
+		size++;
+	return size;
+}
+
+static int is_equal(const char *text, const char *other)
+{
+	while (*text && *text == *other)
+		text++, other++;
+	return *text == *other;
+}
+
+__attribute__((noreturn)) static void quit(int status)
+{
+	for (;;)
+		call(SYS_EXIT, status, 0, 0);
+}
+
+__attribute__((noreturn)) static void die(int status, const char *message)
+{
+	call(SYS_WRITE, 2, message, length(message));
+	quit(status);
+}
+
+/* Bytes are sent in pairs; `pending` is the first of a pair, or -1. */
+static int pending = -1;
+
+static void send_bytes(const unsigned char *bytes, long size)
+{
+	for (long i = 0; i < size; i++) {
+		if (pending < 0) {
+			pending = bytes[i];
+		} else {
+			store(window + (pending | bytes[i] << 8));
+			pending = -1;
+		}
+	}
+}
+
+static void send_input(const char *name)
+{
+	long size;
+
+	MARK(FRAME);
+	send_bytes((const unsigned char *)name, length(name) + 1);
+	while ((size = call(SYS_READ, 0, input, sizeof(input))) > 0)
+		send_bytes(input, size);
+	if (pending >= 0) {
+		store(window + pending);
+		MARK(FRAME_END_ODD);
+	} else {
+		MARK(FRAME_END);
+	}
+	if (size < 0)
+		die(1, "wqmark: cannot read standard input\n");
+}
+
+__attribute__((noreturn, used)) static void start(long *stack)
+{
+	long count = stack[0];
+	char **words = (char **)(stack + 1);
+	const char *command = count > 1 ? words[1] : "";
+
+	if (count == 2 && is_equal(command, "track"))
+		MARK(TRACK);
+	else if (count == 2 && is_equal(command, "begin"))
+		MARK(BEGIN);
+	else if (count == 2 && is_equal(command, "end"))
+		MARK(END);
+	else if (count == 2 && is_equal(command, "untrack"))
+		MARK(UNTRACK);
+	else if (count == 3 && is_equal(command, "send"))
+		send_input(words[2]);
+	else
+		die(2, "usage: wqmark track|begin|end|untrack, or wqmark send NAME < FILE\n");
+	quit(0);
+}

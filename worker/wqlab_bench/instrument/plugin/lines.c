@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "lines.h"
+
+#include <stdlib.h>
+
+#include "capacity.h"
+#include "memory.h"
+
+enum { LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
+
+/* Virtual addresses have up to 57 significant bits and a sign, so that a CPU number fits beside them. */
+enum { WRITER_CPU_BITS = 7, WRITER_CPU_MASK = (1 << WRITER_CPU_BITS) - 1 };
+
+static uint64_t pack_writer(unsigned int cpu, uint64_t pc)
+{
+	return pc << WRITER_CPU_BITS | (cpu + 1);
+}
+
+static uint64_t writer_pc(uint64_t writer)
+{
+	return (uint64_t)((int64_t)writer >> WRITER_CPU_BITS);
+}
+
+void lines_init(struct lines *lines, const struct topology *topology, struct capacity *capacity, uint64_t memory_bytes)
+{
+	lines->topology = topology;
+	lines->capacity = capacity;
+	/*
+	 * QEMU's number of a byte of RAM is its offset in all RAM plus its region's offset in the parent region, so that
+	 * numbers reach up to twice the size of memory, and begin at 1 GiB on arm64.
+	 */
+	lines->page_count = (2 * memory_bytes + (UINT64_C(1) << 30)) >> PAGE_SHIFT;
+	lines->pages = allocate(lines->page_count, sizeof(*lines->pages));
+}
+
+void lines_forget(struct lines *lines)
+{
+	for (size_t page = 0; page < lines->page_count; page++) {
+		free(lines->pages[page]);
+		lines->pages[page] = NULL;
+	}
+	if (lines->capacity)
+		capacity_forget(lines->capacity);
+}
+
+static struct line *find_line(struct lines *lines, uint64_t number)
+{
+	uint64_t page = number / LINES_A_PAGE;
+
+	/* Beyond RAM: firmware and memory of devices. */
+	if (page >= lines->page_count)
+		return NULL;
+	if (!lines->pages[page])
+		lines->pages[page] = allocate(LINES_A_PAGE, sizeof(struct line));
+	return &lines->pages[page][number % LINES_A_PAGE];
+}
+
+static void describe(const struct lines *lines, unsigned int cpu, const struct line *line, bool is_store,
+		     struct transfer *transfer)
+{
+	const uint64_t *within = lines->topology->within[cpu];
+	uint64_t others = line->holders & ~(UINT64_C(1) << cpu), at_level, last_writer;
+	int level;
+
+	if (is_store) {
+		for (level = LEVEL_REMOTE; level > LEVEL_SMT && !(others & ~within[level - 1]); level--)
+			;
+		at_level = level > LEVEL_SMT ? others & ~within[level - 1] : others;
+	} else {
+		for (level = LEVEL_SMT; level < LEVEL_REMOTE && !(others & within[level]); level++)
+			;
+		at_level = others & within[level];
+	}
+	last_writer = line->writer ? UINT64_C(1) << ((line->writer & WRITER_CPU_MASK) - 1) : 0;
+	transfer->level = level;
+	transfer->from = __builtin_ctzll(at_level & last_writer ? at_level & last_writer : at_level);
+	transfer->writer_pc = line->writer ? writer_pc(line->writer) : 0;
+}
+
+bool lines_access(struct lines *lines, unsigned int cpu, uint64_t number, bool is_store, uint64_t pc,
+		  struct transfer *transfer)
+{
+	struct line *line = find_line(lines, number);
+	uint64_t self = UINT64_C(1) << cpu;
+	bool is_moved;
+
+	if (!line)
+		return false;
+	if (is_store) {
+		is_moved = line->holders & ~self;
+		if (is_moved)
+			describe(lines, cpu, line, is_store, transfer);
+		line->holders = self;
+		line->writer = pack_writer(cpu, pc);
+	} else {
+		is_moved = !(line->holders & self) && line->holders && line->writer;
+		if (is_moved)
+			describe(lines, cpu, line, is_store, transfer);
+		line->holders |= self;
+	}
+	if (lines->capacity)
+		capacity_access(lines->capacity, lines, cpu, number);
+	return is_moved;
+}
+
+void lines_drop(struct lines *lines, uint64_t number, uint64_t holders)
+{
+	struct line *line = find_line(lines, number);
+
+	if (line)
+		line->holders &= ~holders;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * A model of who has a copy of each cache line.
+ *
+ * A line of 64 bytes of physical memory has a set of holders, the CPUs whose caches have it, and a last writer. As in the
+ * MESI protocol, a store leaves the writer as the only holder, and a load adds a holder. Two accesses move a line between
+ * CPUs, and each is one transfer:
+ *
+ *   - a load by a CPU without a copy, of a line that another CPU wrote and a CPU still holds. The copy comes from the
+ *     nearest holder.
+ *   - a store by a CPU while others hold the line, whether or not it has a copy itself: the others lose theirs. The
+ *     farthest of them determines the level, because the store waits for it.
+ *
+ * Of equally near or far holders, the last writer is taken, else the one with the lowest number. A load of a line that
+ * nobody wrote since tracking began is not a transfer, because memory has the same data.
+ *
+ * Lines are kept forever unless `capacity` says otherwise (see capacity.h). Not modelled: prefetch, stores that wait in a
+ * buffer, device access to memory, the second page of an access that crosses a page.
+ */
+#ifndef WQLAB_LINES_H
+#define WQLAB_LINES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "topology.h"
+
+enum { LINE_SHIFT = 6, PAGE_SHIFT = 12 };
+
+struct line {
+	uint64_t holders; /* set of CPUs */
+	uint64_t writer; /* program counter of the last store << 7 | its CPU + 1; 0: none */
+};
+
+struct transfer {
+	enum level level;
+	unsigned int from; /* the CPU whose copy was read or dropped */
+	uint64_t writer_pc; /* of the last store; 0 if none is known */
+};
+
+struct capacity;
+
+struct lines {
+	const struct topology *topology;
+	struct capacity *capacity; /* or NULL */
+	struct line **pages; /* lines of each page of physical memory; NULL until one is accessed */
+	size_t page_count;
+};
+
+void lines_init(struct lines *lines, const struct topology *topology, struct capacity *capacity, uint64_t memory_bytes);
+
+/* Forget all holders and writers. */
+void lines_forget(struct lines *lines);
+
+/* Note an access to a line (physical address >> LINE_SHIFT) and return true if it moved, as described in `transfer`. */
+bool lines_access(struct lines *lines, unsigned int cpu, uint64_t number, bool is_store, uint64_t pc,
+		  struct transfer *transfer);
+
+/* Remove holders of a line, whose caches dropped it. */
+void lines_drop(struct lines *lines, uint64_t number, uint64_t holders);
+
+#endif

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * TCG plugin of instrumented devices: counts instructions and cache lines that move between CPUs, in windows that the guest
+ * marks, and carries data out of the guest. guest/wqmark.c is the other end.
+ *
+ *   -plugin wqlab-instrument.so,output=FILE,cpus=CORE:L3:NODE/...,memory_mib=N[,l2_kib=N][,l3_kib=N]
+ *
+ * Until the guest asks for tracking, only markers are looked for while code is translated, so that a boot costs what it
+ * costs without the plugin. Tracking begins and ends with qemu_plugin_reset(), which discards all translated code.
+ *
+ * All CPUs run in turn on one host thread (-icount implies it), so that nothing here is locked.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capacity.h"
+#include "channel.h"
+#include "counter.h"
+#include "decode.h"
+#include "lines.h"
+#include "memory.h"
+#include "qemu_api.h"
+#include "topology.h"
+#include "window.h"
+
+static struct {
+	qemu_plugin_id_t id;
+	enum arch arch;
+	struct topology topology;
+	struct channel channel;
+	struct lines lines;
+	struct window window;
+	bool is_tracking;
+	bool is_reset_pending;
+	bool is_begin_pending; /* a window opens when tracking has begun */
+} plugin;
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb);
+static void finish(qemu_plugin_id_t id, void *unused);
+
+/* --- markers ------------------------------------------------------------------------------------------------ */
+
+/* Translated code is gone; new code is translated for the new state. */
+static void after_reset(qemu_plugin_id_t id)
+{
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, finish, NULL);
+	plugin.is_reset_pending = false;
+	if (plugin.is_begin_pending)
+		window_begin(&plugin.window);
+	plugin.is_begin_pending = false;
+}
+
+static void set_tracking(bool is_tracking)
+{
+	if (plugin.is_tracking == is_tracking)
+		return;
+	plugin.is_tracking = is_tracking;
+	lines_forget(&plugin.lines);
+	plugin.is_reset_pending = true;
+	/* QEMU does it before this CPU's next block, and once if it is asked twice. */
+	qemu_plugin_reset(plugin.id, after_reset);
+}
+
+static void begin_window(void)
+{
+	if (plugin.window.is_open)
+		channel_write_lost(&plugin.channel, "a window began before the one before it ended");
+	set_tracking(true);
+	if (plugin.is_reset_pending)
+		plugin.is_begin_pending = true;
+	else
+		window_begin(&plugin.window);
+}
+
+static void end_window(void)
+{
+	char *text;
+	size_t size;
+	FILE *file;
+
+	if (!plugin.window.is_open)
+		return channel_write_lost(&plugin.channel, "a window ended that had not begun");
+	file = open_memstream(&text, &size);
+	if (!file)
+		die("no memory for the text of a window");
+	window_end(&plugin.window, file);
+	if (fclose(file))
+		die("no memory for the text of a window");
+	channel_write_window(&plugin.channel, text, size);
+	free(text);
+}
+
+static void on_marker(unsigned int cpu, void *marker)
+{
+	(void)cpu;
+	switch ((enum marker)(uintptr_t)marker) {
+	case MARKER_TRACK:
+		return set_tracking(true);
+	case MARKER_BEGIN:
+		return begin_window();
+	case MARKER_END:
+		return end_window();
+	case MARKER_UNTRACK:
+		if (plugin.window.is_open)
+			end_window();
+		plugin.is_begin_pending = false;
+		return set_tracking(false);
+	case MARKER_FRAME:
+		return channel_begin_frame(&plugin.channel);
+	case MARKER_FRAME_END:
+		return channel_end_frame(&plugin.channel, false);
+	case MARKER_FRAME_END_ODD:
+		return channel_end_frame(&plugin.channel, true);
+	case MARKER_NONE:
+	case MARKER_DATA:
+		return;
+	}
+}
+
+static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *unused)
+{
+	(void)cpu;
+	(void)info;
+	(void)unused;
+	channel_add(&plugin.channel, vaddr & 0xffff);
+}
+
+/* --- instructions ------------------------------------------------------------------------------------------- */
+
+static void access_line(unsigned int cpu, uint64_t number, bool is_store, uint64_t pc, uint64_t vaddr)
+{
+	struct transfer transfer;
+
+	if (lines_access(&plugin.lines, cpu, number, is_store, pc, &transfer) && plugin.window.is_open)
+		window_add(&plugin.window, &transfer, cpu, is_store, pc, number, vaddr);
+}
+
+static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	bool is_store = qemu_plugin_mem_is_store(info);
+	struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
+	uint64_t first, last;
+
+	if (is_store)
+		plugin.window.stores++;
+	else
+		plugin.window.loads++;
+	if (!address || qemu_plugin_hwaddr_is_io(address))
+		return;
+	first = qemu_plugin_hwaddr_phys_addr(address);
+	last = first + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) - 1;
+	access_line(cpu, first >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr);
+	/* The physical address of a second page is unknown. */
+	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
+		access_line(cpu, last >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr + (last - first));
+}
+
+static void get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
+{
+#if WQLAB_PLUGIN_API == 1
+	memcpy(bytes, qemu_plugin_insn_data(insn), size);
+#else
+	qemu_plugin_insn_data(insn, bytes, size);
+#endif
+}
+
+static void translate_insn(struct qemu_plugin_insn *insn, counter block)
+{
+	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
+	size_t size = qemu_plugin_insn_size(insn);
+	uint8_t bytes[INSN_MAX] = { 0 };
+	enum marker marker;
+
+	size = size < INSN_MAX ? size : INSN_MAX;
+	get_bytes(insn, bytes, size);
+	marker = decode_marker(plugin.arch, bytes, size);
+	if (marker == MARKER_DATA)
+		qemu_plugin_register_vcpu_mem_cb(insn, on_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
+	else if (marker != MARKER_NONE)
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_marker, QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)(uintptr_t)marker);
+	if (!plugin.is_tracking)
+		return;
+	counter_count(block, insn);
+	if (decode_is_locked(plugin.arch, bytes, size))
+		counter_count(code_counter(&plugin.window.locked, (uintptr_t)pc), insn);
+	qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+}
+
+static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
+{
+	counter block = { 0 };
+
+	(void)id;
+	if (plugin.is_tracking)
+		block = code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb));
+	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
+		translate_insn(qemu_plugin_tb_get_insn(tb, i), block);
+}
+
+/* --- start and end ------------------------------------------------------------------------------------------ */
+
+static void finish(qemu_plugin_id_t id, void *unused)
+{
+	(void)id;
+	(void)unused;
+	if (plugin.window.is_open)
+		channel_write_lost(&plugin.channel, "the guest ended within a window");
+	channel_close(&plugin.channel);
+}
+
+/* Return the value of `name=value`, or NULL if the argument has another name. */
+static const char *value_of(const char *argument, const char *name)
+{
+	size_t size = strlen(name);
+
+	return !strncmp(argument, name, size) && argument[size] == '=' ? argument + size + 1 : NULL;
+}
+
+static uint64_t number_of(const char *argument, const char *text)
+{
+	char *end;
+	uint64_t number = strtoull(text, &end, 10);
+
+	if (!*text || *end || number > UINT32_MAX)
+		die("%s: expected a number", argument);
+	return number;
+}
+
+static void find_arch(const char *target)
+{
+	if (!strcmp(target, "x86_64"))
+		plugin.arch = ARCH_X86_64;
+	else if (!strcmp(target, "aarch64"))
+		plugin.arch = ARCH_ARM64;
+	else
+		die("guests of architecture %s are not supported, only x86_64 and aarch64", target);
+}
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_version = WQLAB_PLUGIN_API;
+
+QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
+{
+	uint64_t memory_mib = 0, l2_kib = 0, l3_kib = 0;
+	const char *output = NULL, *value;
+
+	for (int i = 0; i < argc; i++) {
+		if ((value = value_of(argv[i], "output")))
+			output = value;
+		else if ((value = value_of(argv[i], "cpus")))
+			topology_parse(&plugin.topology, value);
+		else if ((value = value_of(argv[i], "memory_mib")))
+			memory_mib = number_of(argv[i], value);
+		else if ((value = value_of(argv[i], "l2_kib")))
+			l2_kib = number_of(argv[i], value);
+		else if ((value = value_of(argv[i], "l3_kib")))
+			l3_kib = number_of(argv[i], value);
+		else
+			die("unknown argument %s", argv[i]);
+	}
+	if (!output || !plugin.topology.cpus || !memory_mib)
+		die("output=, cpus= and memory_mib= are needed");
+	if (!info->system_emulation || (unsigned int)info->system.max_vcpus != plugin.topology.cpus)
+		die("cpus= names %u CPUs, the machine has %d", plugin.topology.cpus, info->system.max_vcpus);
+	find_arch(info->target_name);
+	plugin.id = id;
+	channel_open(&plugin.channel, output);
+	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
+	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
+	qemu_plugin_register_atexit_cb(id, finish, NULL);
+	return 0;
+}

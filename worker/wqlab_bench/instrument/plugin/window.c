@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "window.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "memory.h"
+
+enum { FIRST_ROOM = 4096 };
+
+static const char *const level_names[LEVELS] = { "smt", "l3", "node", "remote" };
+
+static bool is_kernel(uint64_t address)
+{
+	/* On x86-64 and arm64 the upper half of the address space. */
+	return address >> 63;
+}
+
+counter code_counter(struct code_counters *counters, uint64_t pc)
+{
+	struct row *row = table_row(&counters->index, pc, 0, 0);
+
+	if (!row->value) {
+		if (counters->used == counters->room) {
+			counters->room = counters->room ? counters->room * 2 : FIRST_ROOM;
+			counters->counters = resize(counters->counters, counters->room, sizeof(counter));
+		}
+		counters->counters[counters->used++] = counter_new();
+		row->value = counters->used;
+	}
+	return counters->counters[row->value - 1];
+}
+
+static void clear_counters(struct code_counters *counters)
+{
+	for (size_t i = 0; i < counters->used; i++)
+		counter_clear(counters->counters[i]);
+}
+
+void window_begin(struct window *window)
+{
+	window->is_open = true;
+	window->loads = 0;
+	window->stores = 0;
+	clear_counters(&window->blocks);
+	clear_counters(&window->locked);
+	table_clear(&window->moved);
+	table_clear(&window->lines);
+	memset(window->cpus, 0, sizeof(window->cpus));
+}
+
+void window_add(struct window *window, const struct transfer *transfer, unsigned int cpu, bool is_store, uint64_t pc,
+		uint64_t line, uint64_t vaddr)
+{
+	struct row *row;
+
+	table_row(&window->moved, pc, transfer->writer_pc, is_store)->count[transfer->level]++;
+	row = table_row(&window->lines, line, 0, 0);
+	row->count[transfer->level]++;
+	/* A page of the page cache or of a process has several addresses; the kernel's is the one with a symbol. */
+	if (!row->value || (is_kernel(vaddr) && !is_kernel(row->value)))
+		row->value = vaddr;
+	window->cpus[transfer->from][cpu]++;
+}
+
+/* --- text -------------------------------------------------------------------------------------------------- */
+
+static uint64_t sum(const uint64_t *counts)
+{
+	return counts[LEVEL_SMT] + counts[LEVEL_L3] + counts[LEVEL_NODE] + counts[LEVEL_REMOTE];
+}
+
+static int compare_keys(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+
+	for (int i = 0; i < TABLE_KEYS; i++)
+		if (a->key[i] != b->key[i])
+			return a->key[i] < b->key[i] ? -1 : 1;
+	return 0;
+}
+
+static int compare_counts(const void *left, const void *right)
+{
+	const struct row *a = left, *b = right;
+	uint64_t most = sum(a->count), other = sum(b->count);
+
+	if (most != other)
+		return most > other ? -1 : 1;
+	return compare_keys(left, right);
+}
+
+/* Return a sorted copy of a table's rows. */
+static struct row *sorted(const struct table *table, int (*compare)(const void *, const void *))
+{
+	struct row *rows = allocate(table->used + 1, sizeof(*rows));
+
+	if (table->used)
+		memcpy(rows, table->rows, table->used * sizeof(*rows));
+	qsort(rows, table->used, sizeof(*rows), compare);
+	return rows;
+}
+
+static void print_total(const struct window *window, FILE *file)
+{
+	uint64_t all = 0, kernel = 0, locked = 0;
+
+	for (size_t i = 0; i < window->blocks.used; i++) {
+		uint64_t count = counter_read(window->blocks.counters[i]);
+
+		all += count;
+		kernel += is_kernel(window->blocks.index.rows[i].key[0]) ? count : 0;
+	}
+	for (size_t i = 0; i < window->locked.used; i++)
+		locked += counter_read(window->locked.counters[i]);
+	fprintf(file, "total\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", all, kernel,
+		window->loads, window->stores, locked);
+}
+
+static void print_counters(const struct code_counters *counters, const char *name, FILE *file)
+{
+	struct row *rows = sorted(&counters->index, compare_keys);
+
+	for (size_t i = 0; i < counters->used; i++) {
+		uint64_t count = counter_read(counters->counters[rows[i].value - 1]);
+
+		if (count)
+			fprintf(file, "%s\t%" PRIx64 "\t%" PRIu64 "\n", name, rows[i].key[0], count);
+	}
+	free(rows);
+}
+
+static void print_moved(const struct table *moved, FILE *file)
+{
+	struct row *rows = sorted(moved, compare_keys);
+
+	for (size_t i = 0; i < moved->used; i++)
+		for (int level = 0; level < LEVELS; level++)
+			if (rows[i].count[level])
+				fprintf(file, "moved\t%s\t%s\t%" PRIx64 "\t%" PRIx64 "\t%" PRIu64 "\n",
+					level_names[level], rows[i].key[2] ? "store" : "load", rows[i].key[0],
+					rows[i].key[1], rows[i].count[level]);
+	free(rows);
+}
+
+static void print_lines(const struct table *lines, FILE *file)
+{
+	struct row *rows = sorted(lines, compare_counts);
+
+	for (size_t i = 0; i < lines->used && i < LINES_PRINTED; i++) {
+		fprintf(file, "line\t%" PRIx64 "\t%" PRIx64, rows[i].key[0] << LINE_SHIFT,
+			rows[i].value >> LINE_SHIFT << LINE_SHIFT);
+		for (int level = 0; level < LEVELS; level++)
+			fprintf(file, "\t%" PRIu64, rows[i].count[level]);
+		fputc('\n', file);
+	}
+	free(rows);
+}
+
+static void print_cpus(const struct window *window, FILE *file)
+{
+	for (int from = 0; from < CPUS_MAX; from++)
+		for (int to = 0; to < CPUS_MAX; to++)
+			if (window->cpus[from][to])
+				fprintf(file, "cpus\t%d\t%d\t%" PRIu64 "\n", from, to, window->cpus[from][to]);
+}
+
+void window_end(struct window *window, FILE *file)
+{
+	window->is_open = false;
+	print_total(window, file);
+	print_counters(&window->blocks, "code", file);
+	print_moved(&window->moved, file);
+	print_lines(&window->lines, file);
+	print_cpus(window, file);
+	print_counters(&window->locked, "locked", file);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * What is counted between two markers of the guest, and its text. One record a line, fields separated by tabs:
+ *
+ *   total   INSTRUCTIONS KERNEL_INSTRUCTIONS LOADS STORES LOCKED
+ *   code    PC INSTRUCTIONS                       translated block at PC: its executed instructions
+ *   moved   LEVEL KIND PC WRITER_PC COUNT         transfers: smt, l3, node or remote; load or store; the instruction that took
+ *                                                 the line, and the one that wrote it before (0: none known)
+ *   line    PHYSICAL VIRTUAL SMT L3 NODE REMOTE   the LINES_PRINTED lines that moved most, and how often
+ *   cpus    FROM TO COUNT                         transfers between two CPUs
+ *   locked  PC COUNT                              locked instruction at PC: its executions
+ *
+ * Numbers of instructions are exact, except that an instruction that faults counts again when it is restarted. PC, PHYSICAL
+ * and VIRTUAL are hexadecimal without prefix. PHYSICAL is an address in QEMU's numbering of RAM.
+ */
+#ifndef WQLAB_WINDOW_H
+#define WQLAB_WINDOW_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "counter.h"
+#include "lines.h"
+#include "table.h"
+
+enum { LINES_PRINTED = 200 };
+
+/* Counters of code that was ever translated while tracking; they count on when no window is open. */
+struct code_counters {
+	struct table index; /* program counter -> index into `counters` */
+	counter *counters;
+	size_t used, room;
+};
+
+struct window {
+	bool is_open;
+	uint64_t loads, stores;
+	struct code_counters blocks, locked;
+	struct table moved; /* program counter, program counter of the writer, is a store -> transfers by level */
+	struct table lines; /* line number -> transfers by level; the value is a virtual address */
+	uint64_t cpus[CPUS_MAX][CPUS_MAX]; /* transfers from and to each CPU */
+};
+
+/* Return the counter of the code at `pc`. */
+counter code_counter(struct code_counters *counters, uint64_t pc);
+
+/* Set everything to zero and open the window. */
+void window_begin(struct window *window);
+
+void window_add(struct window *window, const struct transfer *transfer, unsigned int cpu, bool is_store, uint64_t pc,
+		uint64_t line, uint64_t vaddr);
+
+/* Close the window and print its text. */
+void window_end(struct window *window, FILE *file);
+
+#endif

@@ -1,0 +1,166 @@
+"""Read the plugin's output: frames that the guest sent, and windows.
+
+The guest chooses names and contents of frames and may break the protocol, so everything is checked. The format is
+described in plugin/channel.h and plugin/window.h.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Literal, NoReturn
+
+Level = Literal["smt", "l3", "node", "remote"]
+LEVELS: tuple[Level, ...] = ("smt", "l3", "node", "remote")
+
+FRAME_MAX_BYTES = 64 << 20
+WINDOW_MAX_BYTES = 256 << 20
+_HEADER_MAX_BYTES = 300
+_KINDS: dict[str, Literal["load", "store"]] = {"load": "load", "store": "store"}
+_LEVEL_NAMES: dict[str, Level] = {level: level for level in LEVELS}
+_CPUS_MAX = 64
+_ADDRESS = re.compile(r"[0-9a-f]{1,16}")
+
+
+class StreamError(Exception):
+    """The output is incomplete or not of this format; the message says where and how."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Data that the guest sent."""
+
+    name: str
+    """1 to 200 printable ASCII characters without space."""
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """Cache line transfers of one instruction."""
+
+    level: Level
+    kind: Literal["load", "store"]
+    pc: int
+    writer_pc: int
+    """Instruction that wrote the line before; 0 if none is known."""
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A cache line, and its transfers by level (in the order of LEVELS)."""
+
+    physical: int
+    """Address in QEMU's numbering of RAM; tells lines apart."""
+    virtual: int
+    """An address by which the line was accessed, the kernel's if there was one."""
+    transfers: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Counts between two markers of the guest."""
+
+    number: int
+    """1 for the first window of a boot."""
+    instructions: int = 0
+    kernel_instructions: int = 0
+    loads: int = 0
+    stores: int = 0
+    locked: int = 0
+    """Executed instructions that change memory atomically."""
+    code: dict[int, int] = field(default_factory=dict)
+    """Address of a translated block -> executed instructions in it."""
+    moved: list[Moved] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    """The 200 lines that moved most, most first."""
+    cpus: dict[tuple[int, int], int] = field(default_factory=dict)
+    """(from, to) -> transfers between two CPUs, in QEMU's numbering."""
+    locked_code: dict[int, int] = field(default_factory=dict)
+    """Address of a locked instruction -> its executions."""
+
+
+def read(path: Path) -> Iterator[Frame | Window]:
+    """Yield the frames and windows in the order in which they ended. Raises StreamError."""
+    try:
+        with path.open("rb") as stream:
+            yield from _records(stream)
+    except OSError as error:
+        raise StreamError(f"cannot read the plugin's output: {error}") from error
+
+
+def _records(stream: BinaryIO) -> Iterator[Frame | Window]:
+    while header := stream.readline(_HEADER_MAX_BYTES):
+        if not header.endswith(b"\n"):
+            raise StreamError("the plugin's output ends within a header")
+        words = header.decode("ascii", errors="replace").split()
+        match words:
+            case ["send", name, size]:
+                yield Frame(name, _content(stream, size, FRAME_MAX_BYTES))
+            case ["window", number, size]:
+                yield _window(_decimal(number), _content(stream, size, WINDOW_MAX_BYTES))
+            case ["lost", *reason]:
+                raise StreamError(f"the guest's results are incomplete: {' '.join(reason)}")
+            case _:
+                raise StreamError(f"the plugin's output has an unknown record: {header[:80]!r}")
+
+
+def _content(stream: BinaryIO, size: str, limit: int) -> bytes:
+    count = _decimal(size)
+    if count > limit:
+        raise StreamError(f"the plugin's output has a record of {count} bytes; the limit is {limit}")
+    data = stream.read(count)
+    if len(data) != count or stream.read(1) != b"\n":
+        raise StreamError("the plugin's output ends within a record")
+    return data
+
+
+def _window(number: int, content: bytes) -> Window:
+    totals: tuple[int, int, int, int, int] | None = None
+    code: dict[int, int] = {}
+    moved: list[Moved] = []
+    lines: list[Line] = []
+    cpus: dict[tuple[int, int], int] = {}
+    locked: dict[int, int] = {}
+    for text in content.decode("ascii", errors="replace").splitlines():
+        match text.split("\t"):
+            case ["code", pc, count]:
+                code[_address(pc)] = _decimal(count)
+            case ["moved", level, kind, pc, writer, count] if level in _LEVEL_NAMES and kind in _KINDS:
+                moved.append(Moved(_LEVEL_NAMES[level], _KINDS[kind], _address(pc), _address(writer), _decimal(count)))
+            case ["line", physical, virtual, smt, l3, node, remote]:
+                counts = (_decimal(smt), _decimal(l3), _decimal(node), _decimal(remote))
+                lines.append(Line(_address(physical), _address(virtual), counts))
+            case ["cpus", source, target, count]:
+                cpus[_cpu(source), _cpu(target)] = _decimal(count)
+            case ["locked", pc, count]:
+                locked[_address(pc)] = _decimal(count)
+            case ["total", instructions, kernel, loads, stores, locked_count] if totals is None:
+                totals = (
+                    _decimal(instructions), _decimal(kernel), _decimal(loads), _decimal(stores), _decimal(locked_count)
+                )  # fmt: skip
+            case _:
+                _reject(text)
+    if totals is None:
+        raise StreamError(f"window {number} has no totals")
+    return Window(number, *totals, code, moved, lines, cpus, locked)
+
+
+def _decimal(text: str) -> int:
+    return int(text) if len(text) <= 20 and text.isascii() and text.isdigit() else _reject(text)
+
+
+def _address(text: str) -> int:
+    return int(text, 16) if _ADDRESS.fullmatch(text) else _reject(text)
+
+
+def _cpu(text: str) -> int:
+    cpu = _decimal(text)
+    return cpu if cpu < _CPUS_MAX else _reject(text)
+
+
+def _reject(text: str) -> NoReturn:
+    raise StreamError(f"the plugin's output has an invalid value: {text[:80]!r}")
