@@ -130,7 +130,7 @@ def _build(cache: Path, arch: CpuArch) -> Path:
 def content_key(versions: dict[str, str], newer: dict[str, str], arch: CpuArch) -> str:
     """Return a hash of the inputs of the image: package versions and the source of this builder."""
     modules = [Path(__file__), Path(apt.__file__), Path(cpio.__file__), Path(shared_libraries.__file__)]
-    own = [*modules, _MONITOR, _MARKER, *(_GUEST / name for name in OWN)]
+    own = [*modules, _MONITOR, _MARKER, _MARKER.with_suffix(".h"), *(_GUEST / name for name in OWN)]
     inputs = {
         "arch": arch,
         "packages": versions,

@@ -61,6 +61,16 @@ class Apt:
         _run(["apt-get", *self._options, "update"])
         return self._versions(packages)
 
+    def with_dependencies(self, packages: Sequence[str]) -> dict[str, str]:
+        """Return the candidate version of each package and of all that they depend on. Raises AptError.
+
+        Only for a foreign architecture or suite, where no package counts as installed. Fetches the lists first.
+        """
+        self.versions(packages, fresh=True)
+        words = ["install", "--print-uris", "--yes", "--no-install-recommends", *packages]
+        answer = _run(["apt-get", *self._options, *words])
+        return {name: version.replace("%3a", ":") for name, version, _ in _URI.findall(answer)}
+
     def unpack(self, versions: dict[str, str], scratch: Path) -> Path:
         """Download the packages (apt checks the hashes), unpack them into one tree below `scratch` and return it."""
         packages, tree = scratch / "packages", scratch / "tree"

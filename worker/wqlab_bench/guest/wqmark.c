@@ -12,32 +12,13 @@
  * There is no C library, because a window includes the end of the process that opens it and the start of the process that
  * closes it; they are short for a program of one page of code.
  */
-#define STRING_(text) #text
-#define STRING(text) STRING_(text)
+#include "wqmark.h"
 
-/* The codes of enum marker in instrument/plugin/decode.h. */
-#define TRACK 1
-#define BEGIN 2
-#define END 3
-#define UNTRACK 4
-#define FRAME 5
-#define FRAME_END 6
-#define FRAME_END_ODD 7
-
-/* The plugin reads the low 16 bits of a store's address, so the target of stores has 64 KiB and begins at a multiple. */
+/* The target of stores: 64 KiB at a multiple of 64 KiB. */
 static unsigned char window[1 << 16] __attribute__((aligned(1 << 16)));
 static unsigned char input[1 << 16];
 
 #ifdef __x86_64__
-
-#define MARK(code) __asm__ volatile(".byte 0x0f, 0x1f, 0x80, " STRING(code) ", 'L', 'Q', 'W'" ::: "memory") /* nopl */
-#define STORE_DISPLACEMENT 0x57514c05 /* the bytes 5, 'L', 'Q', 'W' */
-
-static void store(unsigned char *target)
-{
-	/* movb %al, STORE_DISPLACEMENT(%rdi) */
-	__asm__ volatile(".byte 0x88, 0x87, 5, 'L', 'Q', 'W'" ::"D"(target - STORE_DISPLACEMENT), "a"(0) : "memory");
-}
 
 static long call(long number, long first, const void *second, long third)
 {
@@ -55,16 +36,6 @@ enum { SYS_READ = 0, SYS_WRITE = 1, SYS_EXIT = 231 };
 __asm__(".globl _start\n_start: mov %rsp, %rdi\n and $-16, %rsp\n call start\n");
 
 #elif defined(__aarch64__)
-
-#define MARK(code) __asm__ volatile("movz xzr, #(0x5700 + " STRING(code) ")" ::: "memory")
-
-static void store(unsigned char *target)
-{
-	register unsigned char *base __asm__("x9") = target;
-	register long index __asm__("x10") = 0;
-
-	__asm__ volatile(".inst 0x382a793f" ::"r"(base), "r"(index) : "memory"); /* strb wzr, [x9, x10, lsl #0] */
-}
 
 static long call(long number, long first, const void *second, long third)
 {
@@ -122,7 +93,7 @@ static void send_bytes(const unsigned char *bytes, long size)
 		if (pending < 0) {
 			pending = bytes[i];
 		} else {
-			store(window + (pending | bytes[i] << 8));
+			wqmark_store(window + (pending | bytes[i] << 8));
 			pending = -1;
 		}
 	}
@@ -132,15 +103,15 @@ static void send_input(const char *name)
 {
 	long size;
 
-	MARK(FRAME);
+	WQMARK(WQMARK_FRAME);
 	send_bytes((const unsigned char *)name, length(name) + 1);
 	while ((size = call(SYS_READ, 0, input, sizeof(input))) > 0)
 		send_bytes(input, size);
 	if (pending >= 0) {
-		store(window + pending);
-		MARK(FRAME_END_ODD);
+		wqmark_store(window + pending);
+		WQMARK(WQMARK_FRAME_END_ODD);
 	} else {
-		MARK(FRAME_END);
+		WQMARK(WQMARK_FRAME_END);
 	}
 	if (size < 0)
 		die(1, "wqmark: cannot read standard input\n");
@@ -153,13 +124,13 @@ __attribute__((noreturn, used)) static void start(long *stack)
 	const char *command = count > 1 ? words[1] : "";
 
 	if (count == 2 && is_equal(command, "track"))
-		MARK(TRACK);
+		WQMARK(WQMARK_TRACK);
 	else if (count == 2 && is_equal(command, "begin"))
-		MARK(BEGIN);
+		WQMARK(WQMARK_BEGIN);
 	else if (count == 2 && is_equal(command, "end"))
-		MARK(END);
+		WQMARK(WQMARK_END);
 	else if (count == 2 && is_equal(command, "untrack"))
-		MARK(UNTRACK);
+		WQMARK(WQMARK_UNTRACK);
 	else if (count == 3 && is_equal(command, "send"))
 		send_input(words[2]);
 	else

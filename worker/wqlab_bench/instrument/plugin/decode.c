@@ -95,3 +95,11 @@ bool decode_is_locked(enum arch arch, const uint8_t *insn, size_t size)
 		return is_locked_x86(insn, size);
 	return size == 4 && is_locked_arm64(word(insn));
 }
+
+bool decode_loads_to_write(enum arch arch, const uint8_t *insn, size_t size, const uint8_t *previous)
+{
+	if (arch == ARCH_ARM64 && size == 4 && previous && (word(previous) & 0xffc0001f) == 0xf9800011)
+		/* LDXR, LDAXR and their pairs: o2 is 0, L is 1. */
+		return (word(insn) & 0x3fc00000) == 0x08400000;
+	return decode_is_locked(arch, insn, size);
+}

@@ -36,4 +36,11 @@ enum marker decode_marker(enum arch arch, const uint8_t *insn, size_t size);
  */
 bool decode_is_locked(enum arch arch, const uint8_t *insn, size_t size);
 
+/*
+ * Return true if the loads of an instruction fetch the line for writing, so that its store moves nothing more: the locked
+ * instructions, and on arm64 a load exclusive that follows `prfm pstl1strm` in memory, as in the kernel's atomics. `previous`
+ * is the instruction before it, of 4 bytes, or NULL.
+ */
+bool decode_loads_to_write(enum arch arch, const uint8_t *insn, size_t size, const uint8_t *previous);
+
 #endif

@@ -12,7 +12,9 @@
  *     farthest of them determines the level, because the store waits for it.
  *
  * Of equally near or far holders, the last writer is taken, else the one with the lowest number. A load of a line that
- * nobody wrote since tracking began is not a transfer, because memory has the same data.
+ * nobody wrote since tracking began is not a transfer, because memory has the same data. An atomic instruction fetches a line
+ * once, for writing, so its load counts as a store here; a plain load and a later store of the same CPU are two transfers, as
+ * the protocol shares the line between them.
  *
  * Lines are kept forever unless `capacity` says otherwise (see capacity.h). Not modelled: prefetch, stores that wait in a
  * buffer, device access to memory, the second page of an access that crosses a page.

@@ -137,7 +137,7 @@ static void access_line(unsigned int cpu, uint64_t number, bool is_store, uint64
 		window_add(&plugin.window, &transfer, cpu, is_store, pc, number, vaddr);
 }
 
-static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+static void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc, bool is_to_write)
 {
 	bool is_store = qemu_plugin_mem_is_store(info);
 	struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
@@ -151,10 +151,22 @@ static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vad
 		return;
 	first = qemu_plugin_hwaddr_phys_addr(address);
 	last = first + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) - 1;
+	is_store = is_store || is_to_write;
 	access_line(cpu, first >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr);
 	/* The physical address of a second page is unknown. */
 	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
 		access_line(cpu, last >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr + (last - first));
+}
+
+static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	note_access(cpu, info, vaddr, pc, false);
+}
+
+/* The instruction writes what it loads. With all CPUs on one host thread, QEMU executes it as a load and a store. */
+static void on_memory_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	note_access(cpu, info, vaddr, pc, true);
 }
 
 static void get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
@@ -166,16 +178,12 @@ static void get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_
 #endif
 }
 
-static void translate_insn(struct qemu_plugin_insn *insn, counter block)
+static void translate_insn(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size, const uint8_t *previous,
+			   counter block)
 {
 	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
-	size_t size = qemu_plugin_insn_size(insn);
-	uint8_t bytes[INSN_MAX] = { 0 };
-	enum marker marker;
+	enum marker marker = decode_marker(plugin.arch, bytes, size);
 
-	size = size < INSN_MAX ? size : INSN_MAX;
-	get_bytes(insn, bytes, size);
-	marker = decode_marker(plugin.arch, bytes, size);
 	if (marker == MARKER_DATA)
 		qemu_plugin_register_vcpu_mem_cb(insn, on_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
 	else if (marker != MARKER_NONE)
@@ -186,18 +194,28 @@ static void translate_insn(struct qemu_plugin_insn *insn, counter block)
 	counter_count(block, insn);
 	if (decode_is_locked(plugin.arch, bytes, size))
 		counter_count(code_counter(&plugin.window.locked, (uintptr_t)pc), insn);
-	qemu_plugin_register_vcpu_mem_cb(insn, on_memory, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+	qemu_plugin_register_vcpu_mem_cb(insn,
+					 decode_loads_to_write(plugin.arch, bytes, size, previous) ? on_memory_to_write :
+												     on_memory,
+					 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
+	uint8_t bytes[2][INSN_MAX] = { 0 };
 	counter block = { 0 };
 
 	(void)id;
 	if (plugin.is_tracking)
 		block = code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb));
-	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++)
-		translate_insn(qemu_plugin_tb_get_insn(tb, i), block);
+	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+		size_t size = qemu_plugin_insn_size(insn);
+
+		size = size < INSN_MAX ? size : INSN_MAX;
+		get_bytes(insn, bytes[i % 2], size);
+		translate_insn(insn, bytes[i % 2], size, i ? bytes[(i + 1) % 2] : NULL, block);
+	}
 }
 
 /* --- start and end ------------------------------------------------------------------------------------------ */

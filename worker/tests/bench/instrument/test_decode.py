@@ -1,0 +1,120 @@
+"""The instructions that the plugin recognizes, as the assembler encodes them."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench.instrument import build_plugin
+from wqlab_bench.rootfs import TRIPLET
+from wqlab_contracts.specs import CpuArch
+from wqlab_host import tool
+
+PLUGIN = Path(build_plugin.__file__).parent / "plugin"
+GUEST = PLUGIN.parents[1] / "guest"
+ARCHES: tuple[CpuArch, ...] = ("x86_64", "arm64")
+LOCKED: dict[CpuArch, list[str]] = {
+    "x86_64": [
+        "lock incl (%rax)", "lock cmpxchg %rcx, 8(%rdx)", "lock xadd %eax, %gs:4(%r9)", "lock btsq $1, (%rdi)",
+        "xchg %rax, (%rdi)", "xchg %cl, 4(%r12,%r13)", "lock cmpxchg16b (%rsi)", "xchgw %ax, (%r8)",
+    ],
+    "arm64": [
+        "stxr w0, x1, [x2]", "stlxr w0, w1, [x2]", "stxrb w0, w1, [x2]", "stxp w0, x1, x2, [x3]", "cas x0, x1, [x2]",
+        "casal w0, w1, [x2]", "caspal x0, x1, x2, x3, [x4]", "ldadd x0, x1, [x2]", "ldaddal w0, w1, [x2]",
+        "swpal x0, x1, [x2]", "stset x0, [x1]", "ldumaxb w0, w1, [x2]",
+    ],
+}  # fmt: skip
+PLAIN: dict[CpuArch, list[str]] = {
+    "x86_64": [
+        "incl (%rax)", "xchg %rax, %rbx", "nop", "xchg %ax, %ax", "pause", "mov %eax, (%rdi)", "movb $0xf0, %al",
+        "cmpxchg %rcx, (%rdx)", "nopl 0x57514c(%rax)", "movb %al, 0x57514c(%rdi)", "test %al, %al",
+    ],
+    "arm64": [
+        "ldxr x0, [x1]", "ldaxr x0, [x1]", "ldxp x0, x1, [x2]", "ldar x0, [x1]", "stlr x0, [x1]", "ldapr x0, [x1]",
+        "str x0, [x1]", "strb wzr, [x9, x10]", "ldr x0, [x1, x2]", "movz x0, #0x5701", "movz xzr, #0x5601", "yield",
+        "prfm pstl1strm, [x0]", "stp x0, x1, [sp]", "add x0, x1, x2",
+    ],
+}  # fmt: skip
+MARKED = """
+#include "wqmark.h"
+void marks(void) {
+    WQMARK(WQMARK_TRACK); WQMARK(WQMARK_BEGIN); WQMARK(WQMARK_END); WQMARK(WQMARK_UNTRACK);
+    WQMARK(WQMARK_FRAME); WQMARK(WQMARK_FRAME_END); WQMARK(WQMARK_FRAME_END_ODD);
+}
+void stores(unsigned char *target) { wqmark_store(target); }
+"""
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    built = str(tmp_path_factory.mktemp("decode") / "decode.so")
+    tool.output(["gcc", "-O2", "-fPIC", "-shared", str(PLUGIN / "decode.c"), "-o", built], OSError)
+    loaded = ctypes.CDLL(built)
+    loaded.decode_is_locked.restype = loaded.decode_loads_to_write.restype = ctypes.c_bool
+    return loaded
+
+
+def encodings(arch: CpuArch, source: Path) -> list[bytes]:
+    """Return the instructions of a source file, in order."""
+    tools, binary = TRIPLET[arch], source.with_suffix(".o")
+    flags = ["-march=armv8.3-a"] if arch == "arm64" else []
+    tool.output([f"{tools}-gcc", "-O2", "-I", str(GUEST), *flags, "-c", str(source), "-o", str(binary)], OSError)
+    listing = tool.output([f"{tools}-objdump", "-d", "-w", "-z", str(binary)], OSError)
+    found = []
+    for line in listing.splitlines():
+        if "\t" in line:
+            words = line.split("\t")[1].split()
+            # objdump prints arm64's instructions as one number, x86's as bytes.
+            code = int(words[0], 16).to_bytes(4, "little") if arch == "arm64" else bytes.fromhex("".join(words))
+            found.append(code)
+    return found
+
+
+def assemble(arch: CpuArch, folder: Path, instructions: list[str]) -> list[bytes]:
+    source = folder / "code.s"
+    source.write_text("".join(f"{line}\n" for line in instructions))
+    found = encodings(arch, source)
+    assert len(found) == len(instructions)
+    return found
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_locked_instructions_are_recognized(library: ctypes.CDLL, arch: CpuArch, tmp_path: Path) -> None:
+    def locked(lines: list[str]) -> dict[str, bool]:
+        codes = assemble(arch, tmp_path, lines)
+        return {
+            line: library.decode_is_locked(ARCHES.index(arch), code, ctypes.c_size_t(len(code)))
+            for line, code in zip(lines, codes, strict=True)
+        }
+
+    assert locked(LOCKED[arch]) == dict.fromkeys(LOCKED[arch], True)
+    assert locked(PLAIN[arch]) == dict.fromkeys(PLAIN[arch], False)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_only_marks_are_recognized_as_markers(library: ctypes.CDLL, arch: CpuArch, tmp_path: Path) -> None:
+    source = tmp_path / "marks.c"
+    source.write_text(MARKED)
+
+    def markers(codes: list[bytes]) -> list[int]:
+        found = [library.decode_marker(ARCHES.index(arch), code, ctypes.c_size_t(len(code))) for code in codes]
+        return [marker for marker in found if marker]
+
+    assert markers(encodings(arch, source)) == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert markers(assemble(arch, tmp_path, LOCKED[arch] + PLAIN[arch])) == []
+
+
+def test_load_exclusive_after_prefetch_to_write_takes_the_line(library: ctypes.CDLL, tmp_path: Path) -> None:
+    prefetch, other, exclusive, pair, plain = assemble(
+        "arm64", tmp_path,
+        ["prfm pstl1strm, [x0]", "prfm pldl1strm, [x0]", "ldxr x1, [x0]", "ldaxp x1, x2, [x0]", "ldr x1, [x0]"],
+    )  # fmt: skip
+
+    def takes(code: bytes, previous: bytes | None) -> bool:
+        return bool(library.decode_loads_to_write(1, code, ctypes.c_size_t(4), previous))
+
+    assert takes(exclusive, prefetch)
+    assert takes(pair, prefetch)
+    assert [takes(exclusive, None), takes(exclusive, other), takes(plain, prefetch)] == [False] * 3

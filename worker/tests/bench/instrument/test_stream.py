@@ -1,0 +1,93 @@
+"""Reading the plugin's output, whatever the guest made of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from wqlab_bench.instrument import stream
+from wqlab_bench.instrument.stream import Frame, Line, Moved, StreamError, Window
+
+WINDOW = (
+    "total\t100\t90\t30\t20\t5\n"
+    "code\tffffffff81000000\t90\ncode\t401000\t10\n"
+    "moved\tl3\tload\tffffffff81000004\tffffffff81000100\t7\nmoved\tremote\tstore\tffffffff81000100\t0\t2\n"
+    "line\t1000\tffff888000001000\t0\t7\t0\t2\n"
+    "cpus\t0\t1\t9\n"
+    "locked\tffffffff81000004\t5\n"
+)
+
+
+def read(tmp_path: Path, *records: bytes) -> list[Frame | Window]:
+    path = tmp_path / "stream"
+    path.write_bytes(b"".join(records))
+    return list(stream.read(path))
+
+
+def frame(name: str, data: bytes) -> bytes:
+    return f"send {name} {len(data)}\n".encode() + data + b"\n"
+
+
+def window(text: str) -> bytes:
+    return f"window 1 {len(text)}\n{text}\n".encode()
+
+
+def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
+    tricky = b"window 1 3\nabc\n"
+    assert read(tmp_path, frame("fio.json", tricky), window(WINDOW), frame("empty", b"")) == [
+        Frame("fio.json", tricky),
+        Window(
+            1, 100, 90, 30, 20, 5,
+            code={0xFFFFFFFF81000000: 90, 0x401000: 10},
+            moved=[
+                Moved("l3", "load", 0xFFFFFFFF81000004, 0xFFFFFFFF81000100, 7),
+                Moved("remote", "store", 0xFFFFFFFF81000100, 0, 2),
+            ],
+            lines=[Line(0x1000, 0xFFFF888000001000, (0, 7, 0, 2))],
+            cpus={(0, 1): 9},
+            locked_code={0xFFFFFFFF81000004: 5},
+        ),
+        Frame("empty", b""),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"send a 5\nabc", "ends within a record"),
+        (b"send a 3\nabcd\n", "ends within a record"),
+        (b"send a", "ends within a header"),
+        (b"send " + b"a" * 400 + b" 0\n\n", "ends within a header"),
+        (b"send a 99999999999\n", "the limit is"),
+        (b"send a -1\n\n", "invalid value"),
+        (b"lost the guest ended within a window\n", "the guest ended within a window"),
+        (b"other\n", "unknown record"),
+        (window("code\t1\t1\n"), "no totals"),
+        (window(WINDOW + WINDOW), "invalid value: 'total"),
+        (window(WINDOW + "moved\tl4\tload\t1\t1\t1\n"), "invalid value: 'moved"),
+        (window(WINDOW + "cpus\t0\t64\t1\n"), "invalid value: '64'"),
+        (window(WINDOW + "code\t0x1\t1\n"), "invalid value: '0x1'"),
+    ],
+)
+def test_invalid_output_is_explained(tmp_path: Path, data: bytes, message: str) -> None:
+    with pytest.raises(StreamError, match=message):
+        read(tmp_path, data)
+
+
+def test_missing_file_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(StreamError, match="cannot read"):
+        list(stream.read(tmp_path / "none"))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(place=st.integers(0, 400), replacement=st.binary(max_size=8))
+def test_damaged_output_never_crashes_the_reader(tmp_path: Path, place: int, replacement: bytes) -> None:
+    whole = frame("fio.json", b"{}") + window(WINDOW)
+    damaged = whole[:place] + replacement + whole[place + len(replacement) :]
+    try:
+        read(tmp_path, damaged)
+    except StreamError as error:
+        assert str(error)
