@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import bundle, cpu_layout, enums, messages, specs
+from wqlab_contracts import bundle, cpu_layout, enums, instrument, messages, specs
 from wqlab_contracts.api import (
     accounts,
     audit,
@@ -55,6 +55,7 @@ MODULES = (
     submissions,
     bundle,
     cpu_layout,
+    instrument,
     specs,
 )
 

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 from data_folder import problems
 
+from wqlab_contracts.enums import Evidence, Role
 from wqlab_contracts.loading import load_data
+from wqlab_contracts.specs import INSTRUMENTED_BLOCKS
 
 
 def test_setting_may_omit_a_knob_with_a_default(folder: Path) -> None:
@@ -75,3 +77,46 @@ def test_invalid_power_command_is_rejected(folder: Path, command: str, message: 
     power = f"tiny-2\n    power:\n      turn_on: ipmitool -P 'a b' on\n      turn_off: {command}"
     path.write_text(path.read_text().replace("tiny-2", power))
     assert problems(folder) == [f"device-types/tiny.yaml:14: units[1].power.turn_off: not a command: {message}"]
+
+
+def test_every_plan_has_the_metrics_of_instrumented_devices(folder: Path) -> None:
+    plan = load_data(folder).plans["health-check"]
+    instrumented = plan.for_instrumented()
+    assert [each.name for each in instrumented.metrics if each.role(emulated=True) is Role.PRIMARY] == [
+        "kernel_instructions_per_op"
+    ]
+    assert {each.evidence(emulated=True) for each in instrumented.metrics} == {Evidence.INSTRUMENTED}
+    profile = instrumented.profile(emulated=True)
+    assert (profile.repetitions.warmup, profile.repetitions.untraced, profile.repetitions.traced) == (0, 1, 0)
+    assert profile.blocks == INSTRUMENTED_BLOCKS
+    # The plan is sent to workers and stored in rows, so it must survive serialisation.
+    assert type(plan).model_validate_json(instrumented.model_dump_json(by_alias=True)) == instrumented
+
+
+def test_plan_can_state_its_instrumented_profile(folder: Path) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    text = path.read_text()
+    path.write_text(text + "operations: fsyncs\ninstrumented: {settings: [strict=1], blocks: 8}\n")
+    plan = load_data(folder).plans["health-check"].for_instrumented()
+    assert (plan.profile(emulated=True).settings, plan.profile(emulated=True).blocks) == (["strict=1"], 8)
+    assert plan.operations == "fsyncs"
+    path.write_text(text + "instrumented: {settings: [strict=2]}\n")
+    assert "strict takes 0, 1, not '2'" in problems(folder)[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric_class", "message"),
+    [
+        ("cycles_per_op", "instrumented", "a plan cannot define metrics of class instrumented"),
+        ("locked_per_op", "mechanism", "metric locked_per_op is measured on instrumented devices"),
+    ],
+)
+def test_plan_cannot_define_instrumented_metrics(folder: Path, name: str, metric_class: str, message: str) -> None:
+    path = folder / "testplans/health-check/plan.yaml"
+    metric = (
+        f"{{name: {name}, summary: s, unit: u, scale: ratio, direction: none, class: {metric_class}, "
+        "taken_from: untraced}"
+    )
+    assert "metrics: []" in path.read_text()
+    path.write_text(path.read_text().replace("metrics: []", f"metrics: [{metric}]"))
+    assert message in problems(folder)[0]

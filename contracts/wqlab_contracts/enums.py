@@ -132,6 +132,9 @@ class MetricClass(StrEnum):
     """Behaviour of the kernel (counts, shares): evidence on emulated devices too."""
     PERFORMANCE = "performance"
     """Speed: evidence on real hardware only."""
+    INSTRUMENTED = "instrumented"
+    """Instructions and cache line transfers that the emulator counted exactly: evidence on instrumented devices. They
+    are no times: contention, prefetch and bandwidth are not part of them."""
 
 
 class Evidence(StrEnum):
@@ -139,6 +142,8 @@ class Evidence(StrEnum):
 
     MECHANISM = "mechanism"
     PERFORMANCE = "performance"
+    INSTRUMENTED = "instrumented"
+    """An exact count by the emulator; n counts seeds."""
     NONE = "none"
     """A performance metric on an emulated device."""
 
@@ -285,6 +290,9 @@ class ArtifactKind(StrEnum):
     """Of a build: offsets of the workqueue counters in the kernel's memory."""
     WORKQUEUE_SERIES = "workqueue_series"
     """Of a boot: the workqueue counters once a second, as written by `workqueue_series.write`."""
+    INSTRUMENT_PROFILE = "instrument_profile"
+    """Of a boot on an instrumented device: exact counts by function and cache line, as written by
+    `instrument.write`."""
 
 
 class Scope(StrEnum):

@@ -99,6 +99,8 @@ class RunJob(Message):
     blocks: list[BlockPlan]
     seed: int
     """Random seed for the order of settings within each boot."""
+    touched: list[str] = Field(default_factory=list, max_length=1000)
+    """Functions that the series changes, for the metrics `touched_*` of instrumented devices; empty for others."""
 
 
 class RunResult(Message):

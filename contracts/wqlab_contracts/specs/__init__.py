@@ -21,12 +21,14 @@ from .devices import (
     Topology,
     Unit,
 )
+from .instrumented import INSTRUMENTED_METRICS
 from .kernels import KernelRecipe, Tree
+from .metrics import Metric
 from .plans import (
+    INSTRUMENTED_BLOCKS,
     NO_SETTING,
     Axis,
     Curve,
-    Metric,
     Profile,
     Reference,
     Repetitions,
@@ -38,6 +40,8 @@ from .plans import (
 )
 
 __all__ = [
+    "INSTRUMENTED_BLOCKS",
+    "INSTRUMENTED_METRICS",
     "NO_SETTING",
     "Axis",
     "Backend",

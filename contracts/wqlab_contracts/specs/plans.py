@@ -5,36 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
-from ..enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
+from ..enums import MetricClass, Role
 from .base import Name, Strict
-
-
-class Metric(Strict):
-    """A quantity that a plan measures."""
-
-    name: Name
-    summary: str
-    unit: str
-    scale: Scale
-    direction: Direction
-    metric_class: MetricClass = Field(alias="class")
-    taken_from: TraceMode
-    role_hardware: Role = Role.EXPLANATORY
-    role_emulated: Role = Role.EXPLANATORY
-    delta: float | None = Field(default=None, ge=0)
-    """Smallest relevant effect: in percent for `ratio`, in the metric's unit for `difference`."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-    def role(self, emulated: bool) -> Role:
-        return self.role_emulated if emulated else self.role_hardware
-
-    def evidence(self, emulated: bool) -> Evidence:
-        if self.metric_class is MetricClass.MECHANISM:
-            return Evidence.MECHANISM
-        return Evidence.NONE if emulated else Evidence.PERFORMANCE
+from .instrumented import INSTRUMENTED_METRICS
+from .metrics import Metric
 
 
 class Scenario(Strict):
@@ -122,6 +98,10 @@ class Curve(Strict):
     metrics: list[Name] = Field(min_length=1)
 
 
+INSTRUMENTED_BLOCKS = 6
+"""Blocks on instrumented devices, one seed each: the fewest with which a sign-flip test can reach p <= .05."""
+
+
 class TestPlan(Strict):
     """A test plan: content of testplans/<plan>/plan.yaml."""
 
@@ -143,6 +123,12 @@ class TestPlan(Strict):
     reference_setting: str
     hardware: Profile
     emulated: Profile
+    instrumented: Profile | None = None
+    """Profile of instrumented devices; None: the emulated profile with one untraced repetition and
+    INSTRUMENTED_BLOCKS blocks."""
+    operations: Name | None = None
+    """Count of the parser by which instrumented metrics are divided, if it has several (`total_ios`, `fsyncs`); None:
+    the parser's first."""
     metrics: list[Metric] = Field(min_length=0)
     references: list[Reference] = Field(default_factory=list)
     tradeoff: Tradeoff | None = None
@@ -151,6 +137,32 @@ class TestPlan(Strict):
 
     def profile(self, emulated: bool) -> Profile:
         return self.emulated if emulated else self.hardware
+
+    @property
+    def instrumented_profile(self) -> Profile:
+        """Return the profile of instrumented devices, as stated or derived from the emulated one."""
+        if self.instrumented is not None:
+            return self.instrumented
+        repetitions = Repetitions(warmup=0, untraced=1, traced=0)
+        return self.emulated.model_copy(update={"repetitions": repetitions, "blocks": INSTRUMENTED_BLOCKS})
+
+    def for_instrumented(self) -> TestPlan:
+        """Return the plan as instrumented devices run it: the emulator's metrics instead of the plan's own.
+
+        Times mean nothing there, so the plan's own metrics are not measured; figures and curves of them are left out.
+        The result is an ordinary plan for emulated devices.
+        """
+        profile = self.instrumented_profile
+        return self.model_copy(
+            update={
+                "emulated": profile,
+                "instrumented": profile,
+                "metrics": list(INSTRUMENTED_METRICS),
+                "references": [],
+                "tradeoff": None,
+                "curve": None,
+            }
+        )
 
     def with_scenarios(self, scenarios: Sequence[str]) -> TestPlan:
         """Return this plan with only these scenarios, in the plan's order, and their reference figures."""
@@ -161,6 +173,7 @@ class TestPlan(Strict):
                 # The profiles may name removed scenarios; the remaining ones apply to both kinds of device.
                 "hardware": self.hardware.model_copy(update={"scenarios": None}),
                 "emulated": self.emulated.model_copy(update={"scenarios": None}),
+                "instrumented": self.instrumented and self.instrumented.model_copy(update={"scenarios": None}),
             }
         )
 
@@ -186,15 +199,17 @@ class TestPlan(Strict):
             for name in names:
                 if names.count(name) > 1:
                     raise ValueError(f"{kind} {name} is defined twice")
+        self._check_instrumented_metrics()
         for emulated in (False, True):
             primaries = [m.name for m in self.metrics if m.role(emulated) is Role.PRIMARY]
             if len(primaries) > 1:
                 device = "emulated devices" if emulated else "hardware"
                 raise ValueError(f"one primary metric per class: {', '.join(primaries)} are all primary on {device}")
-        for setting in (self.reference_setting, *self.hardware.settings, *self.emulated.settings):
+        profiles = [each for each in (self.hardware, self.emulated, self.instrumented) if each is not None]
+        for setting in (self.reference_setting, *(setting for each in profiles for setting in each.settings)):
             self.check_setting(setting)
         known = {s.name for s in self.scenarios}
-        for name in (*(self.hardware.scenarios or ()), *(self.emulated.scenarios or ())):
+        for name in (name for each in profiles for name in each.scenarios or ()):
             if name not in known:
                 raise ValueError(f"profile for unknown scenario {name!r} (scenarios: {', '.join(sorted(known))})")
         for reference in self.references:
@@ -209,6 +224,18 @@ class TestPlan(Strict):
         for metric in (self.curve.over, *self.curve.metrics) if self.curve is not None else ():
             self.require_metric(metric)
         return self
+
+    def _check_instrumented_metrics(self) -> None:
+        """Reject an instrumented metric that is not one of INSTRUMENTED_METRICS, or another metric of such a name."""
+        common = {metric.name: metric for metric in INSTRUMENTED_METRICS}
+        for metric in self.metrics:
+            if metric.metric_class is MetricClass.INSTRUMENTED and metric.name not in common:
+                raise ValueError(
+                    f"metric {metric.name}: a plan cannot define metrics of class instrumented; every plan has "
+                    f"{', '.join(common)}"
+                )
+            if metric.metric_class is not MetricClass.INSTRUMENTED and metric.name in common:
+                raise ValueError(f"metric {metric.name} is measured on instrumented devices; choose another name")
 
     def require_metric(self, name: str) -> Metric:
         """Return a metric by name. Raises ValueError if the plan does not define it."""

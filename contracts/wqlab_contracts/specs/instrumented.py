@@ -1,0 +1,82 @@
+"""Metrics of instrumented devices: the same for every plan, since the emulator counts them and not the workload."""
+
+from __future__ import annotations
+
+from ..enums import Direction, MetricClass, Role, Scale, TraceMode
+from .metrics import Metric
+
+RELEVANT_INSTRUCTIONS_PERCENT = 0.2
+RELEVANT_TRANSFERS_PERCENT = 5.0
+
+
+def _metric(
+    name: str,
+    summary: str,
+    unit: str,
+    role: Role = Role.EXPLANATORY,
+    *,
+    direction: Direction = Direction.LOWER_IS_BETTER,
+    delta: float | None = None,
+) -> Metric:
+    return Metric(
+        name=name,
+        summary=summary,
+        unit=unit,
+        scale=Scale.RATIO,
+        direction=direction,
+        metric_class=MetricClass.INSTRUMENTED,
+        taken_from=TraceMode.UNTRACED,
+        role_emulated=role,
+        delta=delta,
+    )
+
+
+INSTRUMENTED_METRICS = (
+    _metric(
+        "kernel_instructions_per_op",
+        "Instructions executed in the kernel, per operation of the workload",
+        "instructions",
+        Role.PRIMARY,
+        delta=RELEVANT_INSTRUCTIONS_PERCENT,
+    ),
+    _metric(
+        "instructions_per_op",
+        "Instructions executed in kernel and user space, per operation",
+        "instructions",
+        Role.SECONDARY,
+        delta=RELEVANT_INSTRUCTIONS_PERCENT,
+    ),
+    _metric(
+        "transfers_across_l3_per_op",
+        "Cache lines that moved between last-level cache domains, per operation",
+        "transfers",
+        Role.SECONDARY,
+        delta=RELEVANT_TRANSFERS_PERCENT,
+    ),
+    _metric(
+        "transfers_within_l3_per_op",
+        "Cache lines that moved between CPUs of one last-level cache domain, per operation; it rises if transfers "
+        "across domains become local, so neither direction is better",
+        "transfers",
+        Role.SECONDARY,
+        direction=Direction.NONE,
+        delta=RELEVANT_TRANSFERS_PERCENT,
+    ),
+    _metric(
+        "transfers_across_nodes_per_op",
+        "Cache lines that moved between NUMA nodes, per operation",
+        "transfers",
+    ),
+    _metric("locked_per_op", "Atomic instructions (lock prefix, xchg, exclusive, LSE), per operation", "instructions"),
+    _metric(
+        "touched_instructions_per_op",
+        "Instructions executed in the functions that the series changes, per operation",
+        "instructions",
+    ),
+    _metric(
+        "touched_transfers_per_op",
+        "Cache lines taken by the functions that the series changes, per operation",
+        "transfers",
+    ),
+)
+"""Each is the count of a window, divided by its operations. None is a time."""

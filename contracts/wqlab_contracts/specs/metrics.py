@@ -1,0 +1,39 @@
+"""Metrics of test plans."""
+
+from __future__ import annotations
+
+from pydantic import ConfigDict, Field
+
+from ..enums import Direction, Evidence, MetricClass, Role, Scale, TraceMode
+from .base import Name, Strict
+
+
+class Metric(Strict):
+    """A quantity that a plan measures."""
+
+    name: Name
+    summary: str
+    unit: str
+    scale: Scale
+    direction: Direction
+    metric_class: MetricClass = Field(alias="class")
+    taken_from: TraceMode
+    role_hardware: Role = Role.EXPLANATORY
+    role_emulated: Role = Role.EXPLANATORY
+    delta: float | None = Field(default=None, ge=0)
+    """Smallest relevant effect: in percent for `ratio`, in the metric's unit for `difference`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    def role(self, emulated: bool) -> Role:
+        return self.role_emulated if emulated else self.role_hardware
+
+    def evidence(self, emulated: bool) -> Evidence:
+        match self.metric_class:
+            case MetricClass.MECHANISM:
+                return Evidence.MECHANISM
+            case MetricClass.INSTRUMENTED:
+                # Only instrumented devices, which are emulated, measure it.
+                return Evidence.INSTRUMENTED
+            case MetricClass.PERFORMANCE:
+                return Evidence.NONE if emulated else Evidence.PERFORMANCE
