@@ -45,6 +45,11 @@ class MetricFacts:
     evidence: Evidence
     delta: float | None
 
+    @property
+    def replicate(self) -> str:
+        """Return what n counts: `block`, or `seed` on instrumented devices, where the same seed repeats the count."""
+        return "seed" if self.evidence is Evidence.INSTRUMENTED else "block"
+
 
 @dataclass(frozen=True)
 class BootTable:

@@ -179,15 +179,17 @@ def _adjust(questions: Sequence[_Question], measured: Sequence[Measured]) -> lis
     """Return the adjusted p of every cell: Holm for primaries, Benjamini-Hochberg for secondaries.
 
     A family is every tested cell of one role that answers the same question (about the kernel, or about the settings
-    on one kernel), over all plans, topologies, scenarios and settings of the submission. Exact counts have no p and
-    belong to none.
+    on one kernel), over all plans, topologies, scenarios and settings of the submission. Counts of instrumented devices
+    are families of their own, since they never share a statement with other figures. Exact counts have no p and belong
+    to none.
     """
-    families: dict[tuple[Question, Arm | None, Role], list[int]] = defaultdict(list)
+    families: dict[tuple[Question, Arm | None, Role, bool], list[int]] = defaultdict(list)
     for index, (question, figures) in enumerate(zip(questions, measured, strict=True)):
         if figures.p is not None and question.facts.role is not Role.EXPLANATORY:
-            families[question.question, question.kernel, question.facts.role].append(index)
+            counted = question.facts.evidence is Evidence.INSTRUMENTED
+            families[question.question, question.kernel, question.facts.role, counted].append(index)
     adjusted = [Adjusted()] * len(questions)
-    for (_, _, role), members in families.items():
+    for (_, _, role, _), members in families.items():
         method = significance.holm if role is Role.PRIMARY else significance.benjamini_hochberg
         differences = [d for index in members if (d := measured[index].differences) is not None]
         for index, found in zip(members, significance.adjust(differences, method), strict=True):

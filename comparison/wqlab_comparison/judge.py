@@ -22,6 +22,8 @@ from .words import amount, count, number, p_value
 
 EXACT_BLOCKS = 2
 """Number of blocks from which equal counts in every boot are a result."""
+_COUNTED = frozenset({Evidence.MECHANISM, Evidence.INSTRUMENTED})
+"""Evidence that is counted and not taken with a clock."""
 TIME_UNITS = frozenset({"s", "ms", "us", "µs", "ns", "sec", "msec", "usec", "nsec", "seconds"})
 DEFAULT_DELTA_SHARE = 0.5
 DEFAULT_DELTA_LATENCY = 5.0
@@ -44,6 +46,8 @@ class Measured:
     p: float | None = None
     """Of the exact test."""
     delta: float = 0.0
+    identical: bool = False
+    """True if both arms counted the same in each block of an instrumented device."""
     undecidable: str = ""
     """Reason why no number of blocks permits a test of these values; empty otherwise."""
 
@@ -94,6 +98,8 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         size = _count_effect(*counts, facts.scale)
         any_difference = facts.delta is None and facts.evidence is Evidence.MECHANISM
         return Measured(n, reference, candidate, counts=counts, effect=size, delta=0.0 if any_difference else delta)
+    if facts.evidence is Evidence.INSTRUMENTED and (a == b).all():
+        return Measured(n, reference, candidate, effect=0.0, delta=delta, identical=True)
     reference, candidate = _with_modes(reference, candidate, pairs, _size(delta, facts.scale, reference.mean))
     d = effect.differences(a, b, facts.scale)
     if d is None:
@@ -110,6 +116,8 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         return Measured(n, reference, candidate, delta=delta, undecidable=text)
     has_spread = significance.has_spread(d)
     flat = n >= EXACT_BLOCKS and not has_spread and bool((d != 0).any())
+    # Counts have no noise besides the seed, so an equal change under each seed is tested like any other.
+    testable = has_spread or (flat and facts.evidence is Evidence.INSTRUMENTED)
     ends = None if flat else effect.interval(d, middle)
     return Measured(
         n,
@@ -118,11 +126,11 @@ def measure(metric: str, facts: MetricFacts, pairs: Pairs) -> Measured:
         differences=d,
         effect=estimate,
         ci95=ends and (effect.to_display(ends[0], facts.scale), effect.to_display(ends[1], facts.scale)),
-        p=significance.sign_flip(d) if has_spread else None,
+        p=significance.sign_flip(d) if testable else None,
         delta=delta,
         undecidable=f"{metric} differs by the same in every block, so there is no noise to test against; a count needs "
         "the same whole number in every boot of an arm"
-        if flat and n >= power.LEAST_BLOCKS
+        if flat and not testable and n >= power.LEAST_BLOCKS
         else "",
     )
 
@@ -158,15 +166,17 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
         return Decision(Verdict.NO_EVIDENCE, "value only: the clock of an emulated device is not hardware")
     if measured.counts:
         return _decide_counts(facts, measured, *measured.counts)
+    if measured.identical:
+        return _decide_identical(measured)
     if measured.undecidable:
         return Decision(Verdict.INCONCLUSIVE, measured.undecidable)
     d = measured.differences
     if d is None or measured.effect is None:
-        return Decision(Verdict.INCONCLUSIVE, "no block was measured in both arms", power.LEAST_BLOCKS)
+        return Decision(Verdict.INCONCLUSIVE, f"no {facts.replicate} was measured in both arms", power.LEAST_BLOCKS)
     if measured.n < power.LEAST_BLOCKS:
         return _decide_too_few_blocks(facts, measured, d)
     if measured.p is None:  # no difference was ever seen
-        return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} blocks")
+        return Decision(Verdict.EQUIVALENT, f"no difference in any of {measured.n} {facts.replicate}s")
     adjusted = measured.p if p_adjusted is None else p_adjusted
     tested = f"p {p_value(measured.p)}"
     if adjusted > measured.p:
@@ -179,21 +189,25 @@ def decide(facts: MetricFacts, measured: Measured, p_adjusted: float | None, fam
         return Decision(Verdict.EQUIVALENT, f"90 % interval within ±{limit}")
     total = power.blocks_that_decide(d, bounds, significance.ALPHA / family)
     if total is None:
-        text = f"{tested}; at this spread {power.MOST_BLOCKS} blocks would not decide about {limit}"
+        text = f"{tested}; at this spread {power.MOST_BLOCKS} {facts.replicate}s would not decide about {limit}"
         return Decision(Verdict.INCONCLUSIVE, text)
     more = total - measured.n
-    text = f"{tested}; {count(more, 'more block')} would probably decide, if effect and spread stay as seen"
+    text = (
+        f"{tested}; {count(more, f'more {facts.replicate}')} would probably decide, if effect and spread stay as seen"
+    )
     return Decision(Verdict.INCONCLUSIVE, text, more)
 
 
 def _is_constant_count(a: effect.Floats, b: effect.Floats, evidence: Evidence) -> bool:
     """Return True if every boot of each arm gave the same integer.
 
-    Figures taken with a clock can agree by rounding, so they need LEAST_BLOCKS blocks instead of EXACT_BLOCKS.
+    Figures taken with a clock can agree by rounding, so they need LEAST_BLOCKS blocks instead of EXACT_BLOCKS. An
+    instrumented count is divided by its operations, so it need not be an integer.
     """
-    needed = EXACT_BLOCKS if evidence is Evidence.MECHANISM else power.LEAST_BLOCKS
+    needed = EXACT_BLOCKS if evidence in _COUNTED else power.LEAST_BLOCKS
     constant = bool((a == a[0]).all() and (b == b[0]).all())
-    return len(a) >= needed and constant and float(a[0]).is_integer() and float(b[0]).is_integer()
+    integers = evidence is Evidence.INSTRUMENTED or (float(a[0]).is_integer() and float(b[0]).is_integer())
+    return len(a) >= needed and constant and integers
 
 
 def _count_effect(before: float, after: float, scale: Scale) -> float | None:
@@ -217,6 +231,13 @@ def _decide_counts(facts: MetricFacts, measured: Measured, before: float, after:
     return Decision(_verdict_of_change(facts.direction, after - before), text)
 
 
+def _decide_identical(measured: Measured) -> Decision:
+    """Return the verdict of an instrumented count that is the same with both kernels under each seed."""
+    if measured.n < EXACT_BLOCKS:
+        return Decision(Verdict.INCONCLUSIVE, "the same count with both kernels, but one seed is not enough", 1)
+    return Decision(Verdict.EQUIVALENT, f"exactly the same count with both kernels in each of {measured.n} seeds")
+
+
 def _decide_difference(facts: MetricFacts, size: float, delta: float, tested: str) -> Decision:
     """Return the verdict of a significant difference. `tested` lists the p values."""
     limit = _format_amount(delta, facts)
@@ -231,17 +252,18 @@ def _decide_difference(facts: MetricFacts, size: float, delta: float, tested: st
 def _decide_too_few_blocks(facts: MetricFacts, measured: Measured, d: effect.Floats) -> Decision:
     """Return `inconclusive` with the number of blocks that would probably decide."""
     more = power.LEAST_BLOCKS - measured.n
-    if facts.evidence is Evidence.MECHANISM and measured.n < EXACT_BLOCKS:
-        text = "one block is not enough: one more block decides a constant count, otherwise"
+    noun = facts.replicate
+    if facts.evidence in _COUNTED and measured.n < EXACT_BLOCKS:
+        text = f"one {noun} is not enough: one more {noun} decides a constant count, otherwise"
         return Decision(Verdict.INCONCLUSIVE, f"{text} {more} more", more)
-    text = f"n too small: {count(measured.n, 'block')}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
+    text = f"n too small: {count(measured.n, noun)}, no test can reach p <= .05 with fewer than {power.LEAST_BLOCKS}"
     if measured.n >= EXACT_BLOCKS and significance.has_spread(d):
         limits = effect.bounds(measured.delta, facts.scale)
         total = power.blocks_that_decide(d, limits, significance.ALPHA)
         if total is None:
             return Decision(Verdict.INCONCLUSIVE, f"{text}, and at this spread {power.MOST_BLOCKS} would not decide")
         more = total - measured.n
-    return Decision(Verdict.INCONCLUSIVE, f"{text}; {count(more, 'more block')} would probably decide", more)
+    return Decision(Verdict.INCONCLUSIVE, f"{text}; {count(more, f'more {noun}')} would probably decide", more)
 
 
 def _verdict_of_change(direction: Direction, change: float) -> Verdict | None:

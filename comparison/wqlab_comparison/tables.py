@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 from wqlab_contracts.api.report import ArmSummary, Comparison
-from wqlab_contracts.enums import Question, Role, Scale, Verdict
+from wqlab_contracts.enums import Evidence, Question, Role, Scale, Verdict
 
 from . import words
 from .reasons import reasons
@@ -177,6 +177,7 @@ def _title(first: Comparison, boots: Iterable[int]) -> str:
     unit = f" ({first.unit})" if first.unit else ""
     seen = sorted(set(boots))
     n = "" if not seen else f", n={seen[0]}" if len(seen) == 1 else f", n={seen[0]}-{seen[-1]}"
+    n += " seeds" if n and first.evidence is Evidence.INSTRUMENTED else ""
     role = "" if first.role is Role.PRIMARY else f", {first.role}"
     difference = first.scale is Scale.DIFFERENCE and bool(first.unit)
     change = f", change in {first.effect_unit}" if difference else ""

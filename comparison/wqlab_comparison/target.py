@@ -8,7 +8,17 @@ from dataclasses import dataclass
 
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.api.runs import FindingView
-from wqlab_contracts.enums import STALLS, VERDICT_ORDER, Arm, ErrorKind, FindingKind, Question, Role, Verdict
+from wqlab_contracts.enums import (
+    STALLS,
+    VERDICT_ORDER,
+    Arm,
+    ErrorKind,
+    Evidence,
+    FindingKind,
+    Question,
+    Role,
+    Verdict,
+)
 from wqlab_contracts.keys import defect_key
 from wqlab_contracts.messages import Failure
 
@@ -61,6 +71,8 @@ class Stated:
     study: bool
     """True for a settings study, False for a series."""
     failure: Failure | None = None
+    instrumented: bool = False
+    """True if the verdict is on counts of an instrumented device."""
 
 
 _OF_A_SERIES = {
@@ -80,6 +92,19 @@ _OF_SETTINGS = _OF_A_SERIES | {
     Verdict.BELOW_THRESHOLD: "settings differ less than the threshold on",
     Verdict.EQUIVALENT: "settings make no difference on",
 }
+_OF_COUNTS = _OF_A_SERIES | {
+    Verdict.REGRESSION: "more kernel instructions on",
+    Verdict.IMPROVEMENT: "fewer kernel instructions on",
+    Verdict.BELOW_THRESHOLD: "kernel instructions change less than the threshold on",
+    Verdict.EQUIVALENT: "the same kernel instructions on",
+}
+"""Phrase for each verdict on a count: it is no time, so nothing improves or regresses by it alone."""
+_OF_COUNTS_OF_SETTINGS = _OF_COUNTS | {
+    Verdict.REGRESSION: "no setting takes fewer kernel instructions, some take more on",
+    Verdict.IMPROVEMENT: "a setting takes fewer kernel instructions on",
+    Verdict.BELOW_THRESHOLD: "kernel instructions of settings differ less than the threshold on",
+    Verdict.EQUIVALENT: "settings take the same kernel instructions on",
+}
 _NOT_MEASURED = "not measured on"
 
 
@@ -87,14 +112,24 @@ def summarise(targets: Sequence[Stated]) -> str:
     """Format all verdicts as `improves xeon-2s and ryzen-3900x, can't tell on tiny (emulated)`, grouped by plan."""
     by_plan: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for target in sorted(targets, key=lambda target: VERDICT_ORDER.index(target.verdict)):
-        phrase = (_OF_SETTINGS if target.study else _OF_A_SERIES)[target.verdict]
+        phrase = _phrases(target)[target.verdict]
         if target.verdict is Verdict.FAILED and target.failure and target.failure.kind is not ErrorKind.KERNEL:
             phrase = _NOT_MEASURED
-        name = f"{target.device_type}{' (emulated)' if target.emulated else ''}"
+        name = f"{target.device_type}{_kind(target)}"
         by_plan[target.plan][phrase].append(name)
     order = dict.fromkeys(target.plan for target in targets)
     texts = {plan: ", ".join(f"{phrase} {_and(names)}" for phrase, names in by_plan[plan].items()) for plan in order}
     return "; ".join(f"{plan}: {text}" for plan, text in texts.items()) if len(texts) > 1 else "".join(texts.values())
+
+
+def _phrases(target: Stated) -> Mapping[Verdict, str]:
+    if target.instrumented:
+        return _OF_COUNTS_OF_SETTINGS if target.study else _OF_COUNTS
+    return _OF_SETTINGS if target.study else _OF_A_SERIES
+
+
+def _kind(target: Stated) -> str:
+    return " (instrumented)" if target.instrumented else " (emulated)" if target.emulated else ""
 
 
 def _and(names: Sequence[str]) -> str:
@@ -278,6 +313,12 @@ def _describe_comparison(comparison: Comparison, scenario: bool, setting: bool) 
             f"{metric} {moves} from {words.number(before.mean)} to {words.number(after.mean)}, "
             f"the same in every boot (n={before.n})"
         )
+    if comparison.evidence is Evidence.INSTRUMENTED and before and after:
+        if comparison.effect == 0 and before.mean == after.mean:
+            return f"{metric}: {comparison.reason}"
+        if comparison.verdict in _SIGNIFICANT:
+            interval = f" {words.ci(comparison)}".rstrip()
+            return f"{metric}: {words.fewer_or_more(comparison)}{interval} over {words.count(after.n, 'seed')}"
     if comparison.verdict is Verdict.EQUIVALENT:
         return f"{metric} is the same within {words.threshold(comparison)}"
     if comparison.verdict in _SIGNIFICANT:

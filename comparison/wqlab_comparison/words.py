@@ -50,6 +50,8 @@ NOT_MEASURED = {
     NotMeasuredCause.NOT_RUN: "not run",
 }
 """Label of each cause of a missing figure."""
+INSTRUMENTED = "counts, not times"
+"""What figures of an instrumented device are, beside each of its verdicts."""
 VALUE_ONLY = "Throughput and latency on an emulated device are no evidence: its clock is not hardware."
 
 
@@ -122,6 +124,14 @@ def effect(comparison: Comparison) -> str:
     if comparison.effect is None:
         return ""
     return f"{change(comparison)} {comparison.effect_unit}".rstrip()
+
+
+def fewer_or_more(comparison: Comparison) -> str:
+    """Format the effect on a count: `1.24 % fewer`, `0.31 % more`; empty without an effect or without a change."""
+    if not comparison.effect:
+        return ""
+    unit = comparison.effect_unit
+    return f"{signed(comparison.effect)[1:]} {unit} {'fewer' if comparison.effect < 0 else 'more'}"
 
 
 def change(comparison: Comparison) -> str:

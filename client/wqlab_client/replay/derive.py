@@ -57,7 +57,15 @@ def replay(bundle: Bundle) -> Replay:
         found.checks.append(check(run.target, "verdict", reported, (conclusion.verdict, conclusion.headline)))
         study = report.submission.request.series is None
         stated.append(
-            Stated(record.plan.name, record.device_type, record.emulated, conclusion.verdict, study, record.failure)
+            Stated(
+                record.plan.name,
+                record.device_type,
+                record.emulated,
+                conclusion.verdict,
+                study,
+                record.failure,
+                record.plan.is_instrumented,
+            )
         )
     found.summary = summarise(stated)
     counts = Counter(each.verdict for each in derived if each.role is Role.PRIMARY and each.verdict is not None)

@@ -146,6 +146,11 @@ class TestPlan(Strict):
         repetitions = Repetitions(warmup=0, untraced=1, traced=0)
         return self.emulated.model_copy(update={"repetitions": repetitions, "blocks": INSTRUMENTED_BLOCKS})
 
+    @property
+    def is_instrumented(self) -> bool:
+        """Return True if the plan is that of an instrumented device, as `for_instrumented` returns it."""
+        return any(metric.metric_class is MetricClass.INSTRUMENTED for metric in self.metrics)
+
     def for_instrumented(self) -> TestPlan:
         """Return the plan as instrumented devices run it: the emulator's metrics instead of the plan's own.
 

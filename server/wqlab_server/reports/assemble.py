@@ -187,7 +187,18 @@ def _is_lab_discard(block: BlockAttempt) -> bool:
 
 def _summary(targets: Sequence[api_report.TargetReport], study: bool) -> str:
     return summarise(
-        [Stated(each.plan.name, each.device_type, each.emulated, each.verdict, study, each.failure) for each in targets]
+        [
+            Stated(
+                each.plan.name,
+                each.device_type,
+                each.emulated,
+                each.verdict,
+                study,
+                each.failure,
+                each.plan.is_instrumented,
+            )
+            for each in targets
+        ]
     )
 
 

@@ -1406,7 +1406,7 @@ export interface components {
          * @description Kind of an artifact.
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile";
         /**
          * AttemptView
          * @description A failed attempt of an apply, build or run; the report lists all of them.
@@ -2398,7 +2398,7 @@ export interface components {
          * @description Kind of evidence that a figure is on the device where it was measured.
          * @enum {string}
          */
-        Evidence: "mechanism" | "performance" | "none";
+        Evidence: "mechanism" | "performance" | "instrumented" | "none";
         /**
          * Failure
          * @description Reason of a failure, with advice for the user.
@@ -2880,7 +2880,7 @@ export interface components {
          * @description Class of a metric.
          * @enum {string}
          */
-        MetricClass: "mechanism" | "performance";
+        MetricClass: "mechanism" | "performance" | "instrumented";
         /**
          * MetricCurve
          * @description One metric on one kernel. Only metrics that are evidence on this device have a curve.
@@ -4280,12 +4280,15 @@ export interface components {
             /** Files Of */
             files_of: string | null;
             hardware: components["schemas"]["Profile"];
+            instrumented: components["schemas"]["Profile"] | null;
             /** Metrics */
             metrics: components["schemas"]["Metric"][];
             /** Modules */
             modules: string[];
             /** Name */
             name: string;
+            /** Operations */
+            operations: string | null;
             /** Parser */
             parser: string;
             /** Reference Setting */
