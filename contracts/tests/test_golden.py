@@ -31,6 +31,7 @@ from wqlab_contracts.api import (
     storage,
     submissions,
 )
+from wqlab_contracts.api import instrument as api_instrument
 from wqlab_contracts.messages import lookups
 from wqlab_contracts.messages import storage as storage_messages
 
@@ -56,6 +57,7 @@ MODULES = (
     bundle,
     cpu_layout,
     instrument,
+    api_instrument,
     specs,
 )
 

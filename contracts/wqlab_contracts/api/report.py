@@ -13,6 +13,7 @@ from ..specs import Reference, TestPlan, Topology
 from ..units import effect_unit
 from .base import ComputedResource
 from .curves import MetricCurve
+from .instrument import InstrumentCell, NoiseFloor
 from .runs import FindingView
 from .submissions import SubmissionView
 from .workqueues import WorkqueueCell
@@ -196,6 +197,10 @@ class TargetReport(Message):
     curves: list[MetricCurve] = Field(default_factory=list)
     """Curves, if the plan defines any."""
     workqueues: list[WorkqueueCell] = Field(default_factory=list)
+    instrument: list[InstrumentCell] = Field(default_factory=list)
+    """Where the counts come from; empty if the device is not instrumented."""
+    noise_floors: list[NoiseFloor] = Field(default_factory=list)
+    """Noise floors of the judged metrics on an instrumented device; those that were not measured are absent."""
     references: list[Reference]
     unsupported: list[UnsupportedView]
     findings: list[FindingView]

@@ -138,5 +138,6 @@ def upload(run: RunSession, content: bytes, kind: ArtifactKind, name: str = "x")
 def test_artifacts_of_a_run_are_limited_in_kind_size_and_number(booted: RunSession) -> None:
     assert upload(booted, b"kernel", ArtifactKind.KERNEL) == 422
     assert upload(booted, bytes(9 << 20), ArtifactKind.RAW_OUTPUT) == 413
+    assert upload(booted, bytes(9 << 20), ArtifactKind.INSTRUMENT_PROFILE) == 413
     statuses = [upload(booted, b"%d" % n, ArtifactKind.RAW_OUTPUT, f"output-{n}.txt") for n in range(8)]
     assert statuses == [200] * 6 + [422] * 2

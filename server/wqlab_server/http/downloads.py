@@ -21,7 +21,7 @@ from .problems import response as problem
 
 _TEXT = {ArtifactKind.BUILD_LOG, ArtifactKind.CONFIG, ArtifactKind.SYSTEM_MAP, ArtifactKind.SERIES}
 _ONE_RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})")
-_JSON = {ArtifactKind.METADATA}
+_JSON = {ArtifactKind.METADATA, ArtifactKind.INSTRUMENT_PROFILE}
 
 BINARY: dict[int | str, dict[str, Any]] = {
     200: {

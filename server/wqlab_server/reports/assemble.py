@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from sqlalchemy import select
@@ -13,11 +14,12 @@ from sqlalchemy.orm import Session
 from wqlab_comparison import Stated, curves, summarise
 from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
+from wqlab_contracts import instrument, workqueue_series
 from wqlab_contracts.api import report as api_report
+from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
-from wqlab_contracts.workqueue_series import file_name
 
 from ..jobs import attempts
 from ..models import ArtifactLink, BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
@@ -28,11 +30,14 @@ from ..views.conclusion import conclusion_of, findings_of
 from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
+from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
 from .render.shared_text import METHOD
 from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
+
+_BOOT_FILES = (ArtifactKind.WORKQUEUE_SERIES, ArtifactKind.INSTRUMENT_PROFILE)
 
 _KernelKey = tuple[str, str, bool]
 """Recipe, architecture, and True for emulated devices: one kernel of each arm."""
@@ -72,12 +77,10 @@ class _Parts:
 
     def __init__(self, session: Session, run_ids: Sequence[int], store: ArtifactStore) -> None:
         self._store = store
-        self._series = {
+        self._files = {
             (link.run_id, link.name): link.sha256
             for link in session.scalars(
-                select(ArtifactLink).where(
-                    ArtifactLink.run_id.in_(run_ids), ArtifactLink.kind == ArtifactKind.WORKQUEUE_SERIES
-                )
+                select(ArtifactLink).where(ArtifactLink.run_id.in_(run_ids), ArtifactLink.kind.in_(_BOOT_FILES))
             )
         }
         self.comparisons = _grouped(
@@ -118,16 +121,28 @@ class _Parts:
         """Return the workqueue series of each arm's first valid boot with a table: figures show one boot per arm."""
         tables: dict[Arm, tuple[int, str]] = {}
         for boot in sorted((boot for boot in rows.boots if boot.valid), key=lambda boot: (boot.block, boot.position)):
-            key = BootKey(block=boot.block, position=boot.position, arm=boot.arm, attempt=boot.attempt)
-            sha256 = self._series.get((rows.run.id, file_name(key)))
+            sha256 = self._files.get((rows.run.id, workqueue_series.file_name(_key(boot))))
             if boot.arm in tables or sha256 is None:
                 continue
             if (text := _text(self._store, sha256)) is not None:
                 tables[boot.arm] = (boot.block, text)
         return workqueue_cells(tables)
 
+    def instrument(self, rows: RunRows) -> list[InstrumentCell]:
+        """Return where the counts come from, of all valid boots with a profile."""
+        files = []
+        for boot in rows.boots:
+            sha256 = self._files.get((rows.run.id, instrument.file_name(_key(boot)))) if boot.valid else None
+            if sha256 is not None:
+                files.append(ProfileFile(boot.arm, boot.block, partial(_bytes, self._store, sha256)))
+        return instrument_cells(rows.run.plan, rows.run.profile.settings, files)
+
     def failed_attempts(self, rows: RunRows) -> list[api_report.AttemptView]:
         return attempts.failed_run_attempts(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
+
+
+def _key(boot: Boot) -> BootKey:
+    return BootKey(block=boot.block, position=boot.position, arm=boot.arm, attempt=boot.attempt)
 
 
 def _grouped(rows: Iterable[_R]) -> dict[int, list[_R]]:
@@ -162,6 +177,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         environment=environment_of(rows.boots, configurations.differing.get(kernel, ())),
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
+        instrument=parts.instrument(rows),
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id], rows.boots),
@@ -268,7 +284,12 @@ def _config_of(build: Build) -> Artifact | None:
 
 
 def _text(store: ArtifactStore, sha256: str) -> str | None:
+    content = _bytes(store, sha256)
+    return None if content is None else content.decode("utf-8", errors="replace")
+
+
+def _bytes(store: ArtifactStore, sha256: str) -> bytes | None:
     try:
-        return store.read(sha256).decode("utf-8", errors="replace")
+        return store.read(sha256)
     except FileNotFoundError:
         return None

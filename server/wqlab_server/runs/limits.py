@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.instrument import PROFILE_BYTES
 from wqlab_contracts.messages import BootKey, RunEvent, Samples
 
 from ..http.problems import ApiProblem
@@ -38,6 +39,7 @@ FACTS_BYTES = 128 << 10
 ARTIFACT_BYTES: Mapping[ArtifactKind, int] = {
     ArtifactKind.RAW_OUTPUT: 8 << 20,
     ArtifactKind.WORKQUEUE_SERIES: 32 << 20,
+    ArtifactKind.INSTRUMENT_PROFILE: PROFILE_BYTES,
 }
 """Kinds of artifacts that a run may have -> bytes. A worker keeps 4 MiB of raw output and 50,000 rows of a series."""
 ARTIFACTS_PER_BOOT = 3

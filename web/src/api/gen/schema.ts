@@ -2013,6 +2013,18 @@ export interface components {
             thread: number[];
         };
         /**
+         * CpuPlace
+         * @description Place of one emulated CPU in the topology.
+         */
+        CpuPlace: {
+            /** Core */
+            core: number;
+            /** L3 */
+            l3: number;
+            /** Node */
+            node: number;
+        };
+        /**
          * Crossing
          * @description Interval in which the difference of two settings changes its sign, certain at `low` and at `high`.
          *
@@ -2541,6 +2553,34 @@ export interface components {
             title: string;
         };
         /**
+         * FunctionChange
+         * @description Counts of one function with each kernel.
+         */
+        FunctionChange: {
+            /** File */
+            file: string;
+            /**
+             * Instruction Seeds
+             * @default 0
+             */
+            instruction_seeds: number;
+            /** Name */
+            name: string;
+            /** Per Op */
+            per_op: {
+                [key: string]: components["schemas"]["PerOperation"];
+            };
+            /** Subsystem */
+            subsystem: string;
+            /** Touched */
+            touched: boolean;
+            /**
+             * Transfer Seeds
+             * @default 0
+             */
+            transfer_seeds: number;
+        };
+        /**
          * GitBranch
          * @description One branch of a repository.
          */
@@ -2606,6 +2646,46 @@ export interface components {
             reason: string;
             /** Run Id */
             run_id: number | null;
+        };
+        /**
+         * InstrumentCell
+         * @description Counts of one scenario and setting.
+         */
+        InstrumentCell: {
+            /** Changed */
+            changed: components["schemas"]["FunctionChange"][];
+            /** Cpus */
+            cpus: {
+                [key: string]: number[][];
+            };
+            /** Emulator */
+            emulator: string;
+            /** Functions */
+            functions: components["schemas"]["FunctionChange"][];
+            /** Lines */
+            lines: components["schemas"]["LineChange"][];
+            /** Notes */
+            notes: string[];
+            /** Operation */
+            operation: string;
+            /** Pairs */
+            pairs: components["schemas"]["PairChange"][];
+            /** Plugin */
+            plugin: string;
+            /** Scenario */
+            scenario: string;
+            /** Seeds */
+            seeds: number[];
+            /** Sentences */
+            sentences: string[];
+            /** Setting */
+            setting: string;
+            /** Topology */
+            topology: components["schemas"]["CpuPlace"][];
+            /** Totals */
+            totals: {
+                [key: string]: components["schemas"]["PerOperation"];
+            };
         };
         /**
          * JobState
@@ -2803,6 +2883,23 @@ export interface components {
             run_id: number;
         };
         /**
+         * LineChange
+         * @description Transfers of one cache line of data with each kernel.
+         */
+        LineChange: {
+            /** Per Op */
+            per_op: {
+                [key: string]: components["schemas"]["Moves"];
+            };
+            /**
+             * Seeds
+             * @default 0
+             */
+            seeds: number;
+            /** Symbol */
+            symbol: string;
+        };
+        /**
          * MachineStorage
          * @description Storage of one machine: the server, or one that runs workers.
          */
@@ -2914,6 +3011,43 @@ export interface components {
             n: number;
         };
         /**
+         * Moves
+         * @description Cache line transfers per operation.
+         */
+        Moves: {
+            /**
+             * Across L3
+             * @default 0
+             */
+            across_l3: number;
+            /**
+             * Transfers
+             * @default 0
+             */
+            transfers: number;
+        };
+        /**
+         * NoiseFloor
+         * @description Effect of a control kernel, which differs from its baseline by nops only, on one metric.
+         */
+        NoiseFloor: {
+            /** Floor */
+            floor: number;
+            /**
+             * Measured At
+             * Format: date-time
+             */
+            measured_at: string;
+            /** Metric */
+            metric: string;
+            /** Scenario */
+            scenario: string;
+            /** Seeds */
+            seeds: number;
+            /** Setting */
+            setting: string;
+        };
+        /**
          * NotMeasuredCause
          * @description Cause of a missing figure.
          * @enum {string}
@@ -2996,6 +3130,38 @@ export interface components {
             total: number;
         };
         /**
+         * PairChange
+         * @description Transfers from a source line that wrote a cache line to one that took it, with each kernel.
+         */
+        PairChange: {
+            /**
+             * Kind
+             * @enum {string}
+             */
+            kind: "load" | "store";
+            /** Per Op */
+            per_op: {
+                [key: string]: components["schemas"]["Moves"];
+            };
+            /**
+             * Seeds
+             * @default 0
+             */
+            seeds: number;
+            /** Taker */
+            taker: string;
+            /** Taker Line */
+            taker_line: string;
+            /** Taker Source */
+            taker_source: string;
+            /** Writer */
+            writer: string;
+            /** Writer Line */
+            writer_line: string;
+            /** Writer Source */
+            writer_source: string;
+        };
+        /**
          * PasswordChange
          * @description Body of a request to change the own password.
          */
@@ -3031,6 +3197,32 @@ export interface components {
             message_id: string | null;
             /** Subject */
             subject: string;
+        };
+        /**
+         * PerOperation
+         * @description Counts per operation.
+         */
+        PerOperation: {
+            /**
+             * Across L3
+             * @default 0
+             */
+            across_l3: number;
+            /**
+             * Instructions
+             * @default 0
+             */
+            instructions: number;
+            /**
+             * Locked
+             * @default 0
+             */
+            locked: number;
+            /**
+             * Transfers
+             * @default 0
+             */
+            transfers: number;
         };
         /**
          * PlanView
@@ -4220,6 +4412,10 @@ export interface components {
             findings: components["schemas"]["FindingView"][];
             /** Headline */
             headline: string;
+            /** Instrument */
+            instrument: components["schemas"]["InstrumentCell"][];
+            /** Noise Floors */
+            noise_floors: components["schemas"]["NoiseFloor"][];
             outcome: components["schemas"]["Outcome"] | null;
             /** Overhead S */
             overhead_s: number | null;
