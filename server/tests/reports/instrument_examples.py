@@ -6,11 +6,14 @@ The figures have the size of a real run (77 cache lines and 270,000 instructions
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
 
 from wqlab_contracts import instrument
+from wqlab_contracts.api.instrument import NoiseFloor
+from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import (
     CpuPlace,
@@ -21,10 +24,12 @@ from wqlab_contracts.instrument import (
     TransferPair,
     Window,
 )
+from wqlab_contracts.messages import MeasuredTopology
 from wqlab_contracts.specs import TestPlan, Topology
-from wqlab_server.reports.instrument_cells import ProfileFile
+from wqlab_server.reports.instrument_cells import ProfileFile, instrument_cells
+from wqlab_server.reports.render.shared_text import METHOD, METHOD_OF_COUNTS
 
-from .report_examples import XFS
+from .report_examples import FIO, PATCH, XFS, build, report, samples, target
 
 SEEDS = 6
 OPERATIONS = 640
@@ -130,6 +135,53 @@ def _file(arm: Arm, seed: int, control: bool) -> ProfileFile:
     return ProfileFile(arm, seed, lambda: data)
 
 
+def instrumented(control: bool = False, floors: bool = False) -> Report:
+    """Return a report of the example profiles; with `floors` noise floors were measured."""
+    measured = {
+        ("fsync", "", metric.name, arm): values(metric.name, arm, control) for metric in PLAN.metrics for arm in Arm
+    }
+    one = target(
+        14,
+        PLAN,
+        DEVICE_TYPE,
+        samples(PLAN, DEVICE_TYPE, measured),
+        [""],
+        list(Arm),
+        MeasuredTopology(
+            cpus=16,
+            core=[cpu.core for cpu in CPUS],
+            l3=[cpu.l3 for cpu in CPUS],
+            node=[0] * 16,
+            package=[0] * 16,
+        ),
+        TOPOLOGY,
+        (SEEDS, SEEDS),
+        {"fsync": FIO},
+        summary="four L3 domains of four CPUs, counted",
+        facts={"seed": "0 to 5", "plugin": "5e" * 32},
+    )
+    floor = NoiseFloor(
+        scenario="fsync",
+        setting="",
+        metric="kernel_instructions_per_op",
+        floor=0.031,
+        seeds=8,
+        measured_at=datetime(2026, 3, 1, tzinfo=UTC),
+    )
+    one = one.model_copy(
+        update={"instrument": instrument_cells(PLAN, [""], files(control=control)), "noise_floors": [floor] * floors}
+    )
+    made = report(
+        9,
+        "workqueue: Take a pool's lock once per run of pwqs that share it",
+        [one],
+        True,
+        [build(Arm.BASELINE, 1), build(Arm.CANDIDATE, 2)],
+        patches=[PATCH],
+    )
+    return made.model_copy(update={"method": f"{METHOD} {METHOD_OF_COUNTS}"})
+
+
 def values(metric: str, arm: Arm, control: bool = False) -> list[float]:
     """Return a metric's value of each boot, as the worker calculates it from the window."""
     return [_value(metric, profile(arm, seed, control).windows[0]) for seed in range(SEEDS)]
@@ -185,11 +237,11 @@ def _matrix(transfers: LevelCounts) -> list[list[int]]:
     size = len(CPUS)
     weights = np.zeros((size, size))
     for source in range(size):
-        for target in range(size):
-            if source == target:
+        for taker in range(size):
+            if source == taker:
                 continue
-            a, b = CPUS[source], CPUS[target]
+            a, b = CPUS[source], CPUS[taker]
             level = transfers.smt / 16 if a.core == b.core else transfers.l3 / 32 if a.l3 == b.l3 else None
-            weights[source, target] = level if level is not None else transfers.node / 192
-            weights[source, target] *= 1.5 if source % 4 == 0 else 5 / 6
+            weights[source, taker] = level if level is not None else transfers.node / 192
+            weights[source, taker] *= 1.5 if source % 4 == 0 else 5 / 6
     return [[int(count) for count in row] for row in weights]

@@ -593,6 +593,3 @@ def panic() -> Report:
         config_diff=["CONFIG_WQ_WATCHDOG y -> n"],
         attempts=[failed_attempt(failure, attempt) for attempt in range(2)],
     )
-
-
-EXAMPLES = {"improvement": improvement, "study": study, "panic": panic}

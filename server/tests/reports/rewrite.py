@@ -14,7 +14,7 @@ from wqlab_server.reports.render.text import render_text
 if __name__ == "__main__":
     here = Path(__file__).parent
     sys.path.insert(0, str(here.parents[1]))
-    examples = import_module("tests.reports.report_examples").EXAMPLES
+    examples = import_module("tests.reports.all_examples").EXAMPLES
     failed = import_module("tests.reports.failed_examples").FAILED
     for name, make in (examples | failed).items():
         (here / "golden" / f"{name}.txt").write_text(render_text(make()))

@@ -9,7 +9,8 @@ import pytest
 
 from wqlab_server.reports.render.html import render_html
 
-from .report_examples import EXAMPLES, improvement
+from .all_examples import EXAMPLES
+from .report_examples import improvement
 from .report_support import hostile
 
 

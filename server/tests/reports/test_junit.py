@@ -7,8 +7,9 @@ import pytest
 from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 
+from .all_examples import EXAMPLES
 from .failed_examples import FAILED
-from .report_examples import EXAMPLES, XEON, XFS, improvement, panic, samples, study, target, xeon
+from .report_examples import XEON, XFS, improvement, panic, samples, study, target, xeon
 from .report_support import hostile, junit
 
 

@@ -22,8 +22,9 @@ from wqlab_server.reports.render.mmtests import render_mmtests
 from wqlab_server.reports.render.shared_text import MAX_OPTIONS
 from wqlab_server.reports.render.text import render_text
 
+from .all_examples import EXAMPLES
 from .failed_examples import FAILED
-from .report_examples import EXAMPLES, SSH_KEY, improvement, panic, study
+from .report_examples import SSH_KEY, improvement, panic, study
 from .report_support import hostile, junit, with_bandwidth
 
 FAILURES = {**FAILED, "panic": panic}

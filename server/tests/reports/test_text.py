@@ -10,7 +10,8 @@ from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render.text import render_text
 
-from .report_examples import EXAMPLES, XEON, XFS, improvement, study, target
+from .all_examples import EXAMPLES
+from .report_examples import XEON, XFS, improvement, study, target
 from .report_support import hostile, one_word
 
 

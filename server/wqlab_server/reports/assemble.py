@@ -32,7 +32,7 @@ from .config_diff import config_difference
 from .environment import environment_of
 from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
-from .render.shared_text import METHOD
+from .render.shared_text import METHOD, METHOD_OF_COUNTS
 from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
@@ -66,7 +66,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         config_diff=configurations.all_differing,
         config_compared=bool(configurations.differing),
         config_sha256=configurations.sha256,
-        method=METHOD,
+        method=f"{METHOD} {METHOD_OF_COUNTS}" if any(each.plan.is_instrumented for each in targets) else METHOD,
     )
     main = main_failure(report)
     return report.model_copy(update={"failed_at": main.places}) if main else report

@@ -10,6 +10,8 @@ from wqlab_contracts.enums import Arm
 
 _MAX_FUNCTIONS = 3
 """Functions that get a sentence."""
+_LEAST_SHARE = 0.02
+"""Change of a function's transfers, as a share of all transfers, from which it gets a sentence."""
 
 
 def sentences(cell: InstrumentCell) -> list[str]:
@@ -21,7 +23,8 @@ def sentences(cell: InstrumentCell) -> list[str]:
     """
     found = [_totals(cell)]
     movers = sorted(cell.changed, key=lambda each: -_transfer_change(each.per_op))
-    found += [_function(cell, each) for each in movers[:_MAX_FUNCTIONS] if _transfer_change(each.per_op)]
+    least = _LEAST_SHARE * max(each.transfers for each in cell.totals.values())
+    found += [_function(cell, each) for each in movers[:_MAX_FUNCTIONS] if _transfer_change(each.per_op) > least]
     instructions = max(cell.changed, key=lambda each: _instruction_change(each.per_op), default=None)
     if instructions is not None and _instruction_change(instructions.per_op):
         found.append(_instructions(cell, instructions))

@@ -166,7 +166,12 @@ def is_same(failure: Failure, main: Failure) -> bool:
 
 def name(target: TargetReport) -> str:
     """Return `xfs-fsync on xeon-2s (emulated)`."""
-    return f"{target.plan.name} on {target.device_type}{' (emulated)' if target.emulated else ''}"
+    return f"{target.plan.name} on {target.device_type}{device_kind(target)}"
+
+
+def device_kind(target: TargetReport) -> str:
+    """Return ` (emulated)` or ` (instrumented)`; empty for hardware."""
+    return " (instrumented)" if target.plan.is_instrumented else " (emulated)" if target.emulated else ""
 
 
 def _states(target: TargetReport, main: Failure) -> bool:

@@ -12,8 +12,9 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, failures, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text
 from .figures import figures
+from .instrument_figures import instrument_figures
 from .shell import shell_lines
 from .workqueue_figures import workqueue_figures
 
@@ -40,6 +41,8 @@ def _template(name: str) -> Template:
         figures=figures,
         workqueue_figures=workqueue_figures,
         curve_tables=curve_tables,
+        instrument_tables=instrument_tables,
+        instrument_figures=instrument_figures,
         words=words,
         judged=_judged,
         values=_values,

@@ -16,7 +16,7 @@ from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.enums import ErrorKind, Evidence, Question, Role, Verdict
 from wqlab_contracts.messages import Failure
 
-from . import failures
+from . import failures, instrument_tables
 
 SURVIVAL = "kernels boot and survive"
 """Name of a target's test case that a failure of its run or kernels fails; its other cases are then skipped."""
@@ -68,7 +68,7 @@ def _suite(report: Report, target: TargetReport) -> xml.Element:
     _count(suite)
     if target.verdict is not Verdict.FAILED:
         out = xml.SubElement(suite, "system-out")
-        out.text = _text(f"{VERDICT[target.verdict]}: {target.headline}")
+        out.text = _text(f"{VERDICT[target.verdict]}: {instrument_tables.headline(target)}")
     return suite
 
 
@@ -83,7 +83,8 @@ def _case(suite: xml.Element, cell: Comparison, target: TargetReport, *, shown: 
         name=_text(" ".join(part for part in parts if part)),
         time="0",
     )
-    figures = ", ".join(part for part in (effect(cell), ci(cell), tests(cell)) if part)
+    floor = instrument_tables.noise_floor(target, cell)
+    figures = ", ".join(part for part in (effect(cell), ci(cell), tests(cell), floor) if part)
     message = f"{VERDICT[cell.verdict]}: {cell.reason}" if cell.verdict else cell.reason
     if cell.verdict is Verdict.REGRESSION and cell.question is Question.KERNEL:
         _add(case, "failure", message, "regression", figures)

@@ -11,7 +11,7 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -31,7 +31,8 @@ def render_markdown(report: Report) -> str:
     if others := failures.others(report):
         lines += ["| plan on device type | verdict | main result |", "|---|---|---|"]
         for target in others:
-            lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", _safe(target.headline)))
+            headline = _safe(instrument_tables.headline(target))
+            lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", headline))
     for target in report.targets:
         lines += ["", *_target(target, report)] if failures.is_shown(report, target) else []
     if groups := failures.other_attempts(report):
@@ -75,7 +76,8 @@ def _target(target: TargetReport, report: Report) -> list[str]:
                 f"| | {first} | {second} | change | 95 % interval | n | verdict |",
                 "|---|---|---|---|---|---|---|",
             ]
-            lines += [_judged_row(cell) for cell in cells]
+            lines += [_judged_row(target, cell) for cell in cells]
+    lines += _instrument(target) if comparisons else []
     lines += _curves(target)
     values = [cell for cell in comparisons if not words.is_evidence(cell)]
     if values:
@@ -104,6 +106,25 @@ def _target(target: TargetReport, report: Report) -> list[str]:
     return lines
 
 
+def _instrument(target: TargetReport) -> list[str]:
+    if not target.plan.is_instrumented:
+        return []
+    note = instrument_tables.noise_note(target)
+    lines = ["", f"_{_safe(note)}_"] if note else []
+    for cell in target.instrument:
+        lines += ["", f"**{_safe(instrument_tables.HEADING)}: {_safe(instrument_tables.where(cell))}**", ""]
+        lines += [f"- {_safe(sentence)}" for sentence in cell.sentences]
+        for header, rows in (
+            (instrument_tables.function_header(cell), instrument_tables.function_rows(cell)),
+            (instrument_tables.pair_header(cell), instrument_tables.pair_rows(cell)),
+        ):
+            if rows:
+                lines += ["", _row(*map(_safe, header)), "|---" * len(header) + "|"]
+                lines += [_row(*map(_safe, row)) for row in rows]
+        lines += ["", f"_{_safe(instrument_tables.cell_note(cell))}_"]
+    return [*lines, "", f"_{_safe(instrument_tables.EVIDENCE)}_"]
+
+
 def _differences(target: TargetReport) -> list[str]:
     found = shared_text.differences(target)
     if not found:
@@ -124,8 +145,10 @@ def _curves(target: TargetReport) -> list[str]:
     return [*lines, "", f"_{_safe(note)}_"] if note else lines
 
 
-def _judged_row(cell: Comparison) -> str:
+def _judged_row(target: TargetReport, cell: Comparison) -> str:
     verdict = f"**{words.VERDICT[cell.verdict]}**" if cell.verdict else NOTHING
+    if floor := instrument_tables.noise_floor(target, cell):
+        verdict += f", {floor}"
     n = str(cell.candidate.n) if cell.candidate else "0"
     interval = words.ci(cell) or ("exact" if cell.exact else "")
     return _row(

@@ -17,7 +17,7 @@ from wqlab_comparison.tables import printable, setting_labels, verdict_lines, wr
 from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetReport
 from wqlab_contracts.enums import Arm, Direction, Question, Role, SubmissionState, Verdict
 
-from . import failures, shared_text
+from . import failures, instrument_tables, shared_text
 
 _SIGNIFICANT = frozenset({Verdict.IMPROVEMENT, Verdict.REGRESSION, Verdict.BELOW_THRESHOLD})
 _VALUE_WIDTH = 12
@@ -67,7 +67,7 @@ def render_mmtests(report: Report) -> str:
     others = [target.run_id for target in failures.others(report)]
     tables: list[str] = []
     for target in report.targets:
-        verdict = verdict_lines(failures.name(target), target.verdict, target.headline)
+        verdict = verdict_lines(failures.name(target), target.verdict, instrument_tables.headline(target))
         tables += [*verdict, ""] if target.run_id in others else []
         if failures.comparisons(report, target):
             tables += [line for table in _tables(target) if table.rows for line in (*_lines(table), "")]

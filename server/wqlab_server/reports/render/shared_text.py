@@ -34,6 +34,12 @@ METHOD = (
     "effect and 95 % interval are those of the same test. Figures that are the same whole number in every boot are "
     "counts and need no test."
 )
+METHOD_OF_COUNTS = (
+    "On an instrumented device n is the number of seeds: both boots of a block start directly, without golden system "
+    "and network, from the same seed, which shifts memory layout and start times. Equal counts under each seed are "
+    "exactly the same; other counts are compared by the same test."
+)
+"""Added to METHOD in reports with an instrumented device."""
 
 
 MAX_OPTIONS = 12
@@ -182,7 +188,8 @@ def block_counts(target: TargetReport) -> str:
     if target.discarded_by_lab:
         parts.append(f"for failures of the lab {target.discarded_by_lab} (counted against no kernel)")
     rest = f"; discarded: {', '.join(parts)}" if parts else ", none discarded"
-    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{rest}"
+    seeds = ", one seed each" if target.plan.is_instrumented else ""
+    return f"{target.blocks_completed} of {count(target.blocks_planned, 'block')} completed{seeds}{rest}"
 
 
 def repetitions(target: TargetReport) -> str:

@@ -8,7 +8,7 @@ from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 24
@@ -56,7 +56,7 @@ def _summary(report: Report) -> list[str]:
     lines += _main_failure(main) if main else []
     others = failures.others(report)
     for target in others:
-        lines += tables.verdict_lines(failures.name(target), target.verdict, target.headline)
+        lines += tables.verdict_lines(failures.name(target), target.verdict, instrument_tables.headline(target))
     return [*lines, ""] if others else lines
 
 
@@ -94,6 +94,7 @@ def _target(index: int, target: TargetReport, report: Report) -> list[str]:
         lines += ["", *part] if part else []
     main = failures.main_failure(report)
     lines += [] if any(parts) or (main and main.target is target) else ["", "No figures."]
+    lines += _instrument(target) if comparisons else []
     lines += _curves(target)
     if comparisons and shared_text.has_values_only(target):
         lines += ["", *tables.wrapped(shared_text.NOT_EVIDENCE)]
@@ -106,6 +107,20 @@ def _target(index: int, target: TargetReport, report: Report) -> list[str]:
     lines += _published(target)
     lines += _commands(target)
     return [*lines, ""]
+
+
+def _instrument(target: TargetReport) -> list[str]:
+    """Return what an instrumented device counted: noise floor, where the counts come from, what they do not show."""
+    if not target.plan.is_instrumented:
+        return []
+    lines = []
+    for part in (
+        tables.wrapped(instrument_tables.noise_note(target)),
+        instrument_tables.text_lines(target),
+        tables.wrapped(instrument_tables.EVIDENCE),
+    ):
+        lines += ["", *part] if part else []
+    return lines
 
 
 def _differences(target: TargetReport) -> list[str]:

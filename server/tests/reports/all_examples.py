@@ -1,0 +1,8 @@
+"""The example reports by name; each has a golden text."""
+
+from __future__ import annotations
+
+from .instrument_examples import instrumented
+from .report_examples import improvement, panic, study
+
+EXAMPLES = {"improvement": improvement, "study": study, "panic": panic, "instrumented": instrumented}
