@@ -34,6 +34,8 @@ class Figure:
     header: list[str]
     rows: list[list[str]]
     """The figure's data as a table, for readers who cannot see the drawing or prefer numbers."""
+    wide: bool = False
+    """True for a drawing of twice the width, which narrow screens scroll; its table is below it."""
 
 
 def figures(target: TargetReport) -> list[Figure]:
@@ -293,8 +295,8 @@ class _Axis:
         return [index * step for index in range(first, math.floor(self.high / step) + 1)]
 
 
-def canvas(height: float, description: str) -> xml.Element:
-    box = f"0 0 {WIDTH:.0f} {height:.0f}"
+def canvas(height: float, description: str, width: float = WIDTH) -> xml.Element:
+    box = f"0 0 {width:.0f} {height:.0f}"
     return xml.Element("svg", {"viewBox": box, "role": "img", "aria-label": printable(description)})
 
 

@@ -17,7 +17,7 @@ from wqlab_contracts.instrument import OTHER, CpuPlace
 
 from ..instrument_sentences import count
 from . import instrument_tables
-from .figures import LEFT, RIGHT, Figure, canvas, label, markup
+from .figures import LEFT, RIGHT, WIDTH, Figure, canvas, label, markup
 
 _ROW = 20.0
 _LEAST_WIDTH = 0.8
@@ -90,22 +90,23 @@ def tree(cell: InstrumentCell, *, instructions: bool) -> Box:
 def _path(function: FunctionChange) -> list[str]:
     if function.name == OTHER:
         return [OTHER]
-    return [function.subsystem or "unknown", function.file or "unknown", function.name]
+    places = [function.subsystem or "unknown", function.file]
+    return [*(place for place in places if place), function.name]
 
 
 def _flame(cell: InstrumentCell, *, instructions: bool) -> Figure:
     root = tree(cell, instructions=instructions)
     what = "instructions" if instructions else "cache line transfers"
     title = f"{instrument_tables.where(cell)}: {what} by subsystem, file and function"
-    svg = canvas(4 * _ROW + 24, f"Flame graph: {title}")
-    for box, x, width, depth in _layout(root, LEFT, RIGHT - LEFT, 0):
+    svg = canvas(4 * _ROW + 24, f"Flame graph: {title}", 2 * WIDTH)
+    for box, x, width, depth in _layout(root, 1.0, 2 * WIDTH - 2, 0):
         _draw_box(svg, box, (x, depth * _ROW, width), cell, what)
     if len(cell.totals) > 1:
         _legend(svg, 4 * _ROW + 8)
     colours = f" {_COLOURS}" if len(cell.totals) > 1 else ""
     rows = _flame_rows(cell, instructions=instructions)
     note = f"Width is the larger count of both kernels per {cell.operation}.{colours}"
-    return Figure(title, note, markup(svg), ["subsystem", "file", "function", *cell.totals], rows)
+    return Figure(title, note, markup(svg), ["subsystem", "file", "function", *cell.totals], rows, wide=True)
 
 
 def _layout(box: Box, x: float, width: float, depth: int) -> Iterator[tuple[Box, float, float, int]]:
@@ -159,7 +160,7 @@ def _flame_rows(cell: InstrumentCell, *, instructions: bool) -> list[list[str]]:
 
 
 def _legend(svg: xml.Element, y: float) -> None:
-    x = LEFT
+    x = 1.0
     for style_name, text in _LEGEND:
         place = {"x": f"{x:.1f}", "y": f"{y:.1f}", "width": "14", "height": "12"}
         xml.SubElement(svg, "rect", {**place, "class": f"box {style_name}"})
@@ -187,7 +188,7 @@ def _heat_map(cell: InstrumentCell) -> Figure:
         second.draw("change with the candidate", _changes(matrices[0], matrices[-1]))
     note = (
         "Rows are the CPUs that hold a line, columns those that take it, in the order of the topology; boxes are "
-        f"last-level cache domains and heavy lines NUMA nodes. Darker is more transfers per {cell.operation}"
+        f"last-level cache domains and heavy lines NUMA nodes. A stronger colour is more transfers per {cell.operation}"
         + ("; the change has the colours of the flame graphs." if len(matrices) > 1 else ".")
     )
     header, rows = instrument_tables.domain_header(cell), instrument_tables.domain_rows(cell)

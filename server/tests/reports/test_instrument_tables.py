@@ -1,0 +1,76 @@
+"""Texts of an instrumented device: where counts come from, noise floor, and what counts do not show."""
+
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.enums import Verdict
+from wqlab_server.reports.render import instrument_tables
+from wqlab_server.reports.render.html import render_html
+from wqlab_server.reports.render.junit import render_junit
+from wqlab_server.reports.render.markdown import render_markdown
+from wqlab_server.reports.render.mmtests import render_mmtests
+from wqlab_server.reports.render.text import render_text
+
+from .instrument_examples import instrumented
+from .report_examples import improvement
+
+FORMATS = (render_text, render_markdown, render_html, render_junit, render_mmtests)
+
+
+def test_section_for_the_list_has_at_most_twelve_lines() -> None:
+    (target,) = instrumented().targets
+    cell = target.instrument[0]
+    many = [cell.model_copy(update={"setting": f"scope={number}"}) for number in range(9)]
+    for cells in ([cell], many):
+        lines = instrument_tables.text_lines(target.model_copy(update={"instrument": cells}))
+        assert 4 < len(lines) <= 12
+        assert max(map(len, lines)) <= 78
+        assert lines[0] == "Where it comes from (counts per fsync, means of 6 seeds):"
+    assert instrument_tables.text_lines(target.model_copy(update={"instrument": []})) == []
+
+
+@pytest.mark.parametrize("render", FORMATS)
+@pytest.mark.parametrize(("floors", "text"), [(False, "noise floor not measured"), (True, "noise floor 0.031 %")])
+def test_noise_floor_stands_beside_the_verdict_in_every_format(render, floors: bool, text: str) -> None:
+    shown = " ".join(render(instrumented(floors=floors)).split())
+    assert text in shown
+    assert "counts, not times" in shown
+
+
+@pytest.mark.parametrize("render", FORMATS)
+def test_counts_are_never_called_times(render) -> None:
+    shown = render(instrumented()).lower()
+    for word in ("faster", "slower", "speed"):
+        assert word not in shown
+
+
+@pytest.mark.parametrize("render", [render_text, render_markdown, render_html])
+def test_what_counts_do_not_show_is_said(render) -> None:
+    shown = " ".join(render(instrumented()).split())
+    for part in ("do not show contention", "prefetch or bandwidth", "one instruction a cycle"):
+        assert part in shown
+
+
+def test_identical_kernels_are_the_same_without_intervals() -> None:
+    report = instrumented(control=True)
+    (target,) = report.targets
+    assert target.verdict is Verdict.EQUIVALENT
+    assert {cell.verdict for cell in target.comparisons if cell.role != "explanatory"} == {Verdict.EQUIVALENT}
+    text = " ".join(render_text(report).split())
+    assert "exactly the same count with both kernels in each of 6 seeds" in text
+    assert "no function and no cache line differs between the kernels under 6 seeds" in text
+    assert "nan" not in text and "inf," not in text
+
+
+def test_other_reports_have_no_such_section() -> None:
+    report: Report = improvement()
+    text = render_text(report)
+    assert "Where it comes from" not in text and "noise floor" not in text
+    assert instrument_tables.headline(report.targets[0]) == report.targets[0].headline
+
+
+def test_noise_note_says_what_is_missing() -> None:
+    (target,) = instrumented(floors=True).targets
+    assert instrument_tables.noise_note(target).endswith("2026-03-01. Not measured for 3 comparisons.")
