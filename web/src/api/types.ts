@@ -57,6 +57,7 @@ export type GitBranch = Schemas["GitBranch"];
 export type GitBranches = Schemas["GitBranches"];
 export type GitSeries = Schemas["GitSeries"];
 export type HealthChange = Schemas["HealthChange"];
+export type InstrumentCell = Schemas["InstrumentCell"];
 export type JobState = Schemas["JobState"];
 export type KernelRecipe = Schemas["KernelRecipe"];
 export type LayoutBasis = Schemas["LayoutBasis"];

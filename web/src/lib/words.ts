@@ -95,6 +95,10 @@ export const EVIDENCE: Record<Evidence, { word: string; meaning: string }> = {
     word: "performance",
     meaning: "Measured speed on real hardware.",
   },
+  instrumented: {
+    word: "counts",
+    meaning: "Instructions and cache lines, counted exactly by the emulator: counts, not times.",
+  },
   none: {
     word: "no evidence",
     meaning: "Speed measured on an emulated device: timing there is not evidence of performance.",

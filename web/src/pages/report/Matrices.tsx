@@ -2,6 +2,7 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { Fragment, type ReactNode, useMemo } from "react";
 import type { Report } from "@/api/types";
+import { deviceKind } from "@/lib/instrumented";
 import { effect } from "@/lib/numbers";
 import { EVIDENCE } from "@/lib/words";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -186,7 +187,7 @@ function Device({ row: { target, metric, evidence } }: { row: MatrixRow }) {
       <Link to="." search hash={`run-${target.run_id}`} activeOptions={MATCH_HASH}>
         {target.device_type}
       </Link>
-      {target.emulated && <span className={classes.emulated}> emulated</span>}
+      {target.emulated && <span className={classes.emulated}> {deviceKind(target)}</span>}
       {metric && evidence && (
         <span className={classes.metric}>
           {metric} <EvidenceMark evidence={evidence} />

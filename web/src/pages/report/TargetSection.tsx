@@ -1,11 +1,13 @@
 /** Results of one plan on one device type: verdict, figures, reasons and environment. */
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
+import { COUNTS_ARE, deviceKind, isInstrumented, noiseNote } from "@/lib/instrumented";
 import { count } from "@/lib/numbers";
 import { humanize, isSameFailure, NOT_MEASURED, oneLine } from "@/lib/words";
 import { FailureCard, FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { VerdictBadge } from "@/parts/VerdictBadge";
+import { Counts } from "./Counts";
 import { Curves } from "./Curves";
 import { Differences } from "./Differences";
 import { Environment } from "./Environment";
@@ -26,7 +28,8 @@ export const TargetSection = memo(function TargetSection({
   cells: readonly Cell[];
   report: Report;
 }) {
-  const { plan, device_type, emulated } = target;
+  const { plan, device_type } = target;
+  const kind = deviceKind(target);
   const mainFailure = report.submission.failure;
   const compared = shownComparisons(report, target).length > 0;
   return (
@@ -35,7 +38,7 @@ export const TargetSection = memo(function TargetSection({
         id={`run-${target.run_id}`}
         title={
           <>
-            {plan.name} on {device_type} {emulated && <span className={classes.emulated}>emulated</span>}
+            {plan.name} on {device_type} {kind && <span className={classes.emulated}>{kind}</span>}
           </>
         }
         lead={oneLine(plan.summary)}
@@ -51,6 +54,11 @@ export const TargetSection = memo(function TargetSection({
           </span>
         </div>
         <p className={classes.blocks}>{blocksText(target)}</p>
+        {isInstrumented(target) && compared && (
+          <p className={classes.blocks}>
+            {noiseNote(target)} {COUNTS_ARE}
+          </p>
+        )}
         {target.failure && !isSameFailure(target.failure, mainFailure) && (
           <FailureCard
             failure={target.failure}
@@ -61,6 +69,7 @@ export const TargetSection = memo(function TargetSection({
         <Differences target={target} />
         <Studies target={target} cells={cells} />
         <Curves target={target} />
+        <Counts target={target} />
         <Workqueues target={target} />
         {(compared || !mainFailure) && <Reasons reasons={target.reasons} />}
         <Published target={target} />
@@ -125,7 +134,7 @@ function blocksText(target: TargetReport): string {
     traced = 1,
   } = (target.emulated ? target.plan.emulated : target.plan.hardware).repetitions ?? {};
   return [
-    `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed`,
+    `${target.blocks_completed} of ${count(target.blocks_planned, "block")} completed${isInstrumented(target) ? ", one seed each" : ""}`,
     discarded.length > 0 ? `discarded and repeated: ${discarded.join(", ")}` : "none discarded",
     `each boot: ${warmup} warm-up, ${untraced} untraced and ${traced} traced repetitions`,
     ...(target.outcome && target.outcome !== "passed" ? [`run ${humanize(target.outcome)}`] : []),

@@ -1,6 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { memo } from "react";
 import type { Report, TargetReport } from "@/api/types";
+import { deviceKind, isInstrumented, noiseFloor } from "@/lib/instrumented";
 import { EvidenceMark } from "@/parts/EvidenceMark";
 import { FailureLink, FailureSentence } from "@/parts/FailureCard";
 import { VerdictBadge } from "@/parts/VerdictBadge";
@@ -30,7 +31,7 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
               <Link to="." search hash={`run-${target.run_id}`} activeOptions={MATCH_HASH}>
                 {target.plan.name} on {target.device_type}
               </Link>
-              {target.emulated && <span className={classes.emulated}> emulated</span>}
+              {target.emulated && <span className={classes.emulated}> {deviceKind(target)}</span>}
             </span>
             <span className={classes.headline}>
               {target === failed ? (
@@ -43,6 +44,7 @@ export const Verdicts = memo(function Verdicts({ report }: { report: Report }) {
                     where="below"
                   />{" "}
                   <HeadlineEvidence by={target} />
+                  {isInstrumented(target) && <span className="muted"> {noiseFloor(target)}</span>}
                 </>
               )}
             </span>

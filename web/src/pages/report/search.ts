@@ -24,7 +24,7 @@ export const reportSearch = searchParams({
   metric: text(100),
   question: oneOf(["kernel", "setting"]),
   role: oneOf(["primary", "secondary", "explanatory"]),
-  evidence: oneOf(["mechanism", "performance", "none"]),
+  evidence: oneOf(["mechanism", "performance", "instrumented", "none"]),
   verdict: someOf(VERDICT_NAMES),
   /** Column ID; `-` in front sorts in descending order. */
   sort: text(40),

@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { TargetReport } from "@/api/types";
+import { instrumented } from "@/testing/instrument";
+import { makeReport } from "@/testing/report";
+import { deviceKind, noiseFloor, noiseNote, perOperation } from "./instrumented";
+
+const [hardware, emulated] = makeReport().targets as [TargetReport, TargetReport];
+const counted = instrumented(emulated);
+
+test("each kind of device has its name", () => {
+  expect([hardware, emulated, counted].map(deviceKind)).toEqual(["", "emulated", "instrumented"]);
+});
+
+test("a noise floor that was not measured is said to be so", () => {
+  expect(noiseFloor(counted)).toBe("noise floor not measured");
+  expect(noiseNote(counted)).toMatch(/^Noise floor: not measured/);
+});
+
+test("a noise floor has its value beside the verdict", () => {
+  const floors = counted.comparisons.map(({ scenario, setting, metric }) => ({
+    scenario,
+    setting,
+    metric,
+    floor: 0.03123,
+    seeds: 8,
+    measured_at: "2026-03-01T00:00:00Z",
+  }));
+  const measured = { ...counted, noise_floors: floors };
+  expect(noiseFloor(measured)).toBe("noise floor 0.0312 %");
+  expect(noiseNote(measured)).toContain("measured with 8 seeds");
+});
+
+test("a count has about three significant digits, as in the mail", () => {
+  expect([268412.4, 41.04, 1.236, 0.05, 0].map(perOperation)).toEqual([
+    "268412",
+    "41.0",
+    "1.24",
+    "0.0500",
+    "0",
+  ]);
+});

@@ -1,0 +1,189 @@
+/** Where the counts of an instrumented device come from: sentences, tables, flame graphs and heat map. */
+import { useState } from "react";
+import type { InstrumentCell, TargetReport } from "@/api/types";
+import { FlameFigure } from "@/figures/FlameFigure";
+import { countsOf } from "@/figures/flame";
+import { HeatMapFigure } from "@/figures/HeatMapFigure";
+import { basis, perOperation } from "@/lib/instrumented";
+import { count } from "@/lib/numbers";
+import { oneLine } from "@/lib/words";
+import { type Column, DataTable } from "@/parts/DataTable";
+import classes from "./Counts.module.css";
+
+/** Number of scenarios and settings shown initially. */
+const INITIALLY_SHOWN = 1;
+
+export function Counts({ target }: { target: TargetReport }) {
+  const [opened, setOpened] = useState(false);
+  const cells = target.instrument;
+  if (cells.length === 0) return null;
+  const shown = opened ? cells : cells.slice(0, INITIALLY_SHOWN);
+  const hidden = cells.length - shown.length;
+  return (
+    <div className={classes.whole}>
+      <h3>Where it comes from</h3>
+      {shown.map(cell => (
+        <OneCell key={`${cell.scenario} ${cell.setting}`} cell={cell} />
+      ))}
+      {hidden > 0 && (
+        <p className="no-print">
+          <button type="button" className={classes.more} onClick={() => setOpened(true)}>
+            {count(hidden, "more scenario or setting", "more scenarios and settings")}
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
+function OneCell({ cell }: { cell: InstrumentCell }) {
+  const where = [cell.scenario, cell.setting].filter(Boolean).join(" ");
+  const notes = cell.notes.map(note => ` ${note.charAt(0).toUpperCase()}${note.slice(1)}.`).join("");
+  return (
+    <div className={classes.cell}>
+      <ul className={classes.sentences}>
+        {cell.sentences.map(sentence => (
+          <li key={sentence}>{oneLine(sentence).replaceAll("->", "→")}</li>
+        ))}
+      </ul>
+      {cell.changed.length > 0 && (
+        <DataTable
+          caption={`${where}: functions that changed most (${basis(cell)})`}
+          columns={functionColumns(cell)}
+          rows={cell.changed}
+          rowKey={of => `${of.file} ${of.name}`}
+          fixedOrder
+        />
+      )}
+      {cell.pairs.length > 0 && (
+        <DataTable
+          caption={`${where}: lines that take and write cache lines`}
+          columns={pairColumns(cell)}
+          rows={cell.pairs}
+          rowKey={of => `${of.taker_line} ${of.taker} ${of.writer_line} ${of.writer} ${of.kind}`}
+          fixedOrder
+        />
+      )}
+      {cell.lines.length > 0 && (
+        <DataTable
+          caption={`${where}: cache lines of data`}
+          columns={lineColumns(cell)}
+          rows={cell.lines}
+          rowKey={of => of.symbol}
+          fixedOrder
+        />
+      )}
+      <p className={classes.note}>
+        Counted by {oneLine(cell.emulator)}.
+        {cell.changed.some(of => of.touched) && " * is a function that the series changes."}
+        {Object.keys(cell.totals).length > 1 &&
+          " Seeds: under how many of them the count changed in the direction of the mean change."}
+        {oneLine(notes) && ` ${oneLine(notes)}`}
+      </p>
+      <FlameFigure title={`${where}: instructions`} cell={cell} quantity="instructions" />
+      <FlameFigure title={`${where}: cache line transfers`} cell={cell} quantity="transfers" />
+      <HeatMapFigure title={`${where}: cache lines that move from CPU to CPU`} cell={cell} />
+    </div>
+  );
+}
+
+type Functions = InstrumentCell["changed"][number];
+type Pair = InstrumentCell["pairs"][number];
+type Line = InstrumentCell["lines"][number];
+
+function functionColumns(cell: InstrumentCell): Column<Functions>[] {
+  return [
+    {
+      id: "name",
+      header: "function",
+      value: of => of.name,
+      cell: of => `${oneLine(of.name)}${of.touched ? " *" : ""}`,
+      rowHeader: true,
+    },
+    ...countColumns<Functions>(cell, "transfers", "cache lines", of => of.transfer_seeds),
+    ...countColumns<Functions>(cell, "instructions", "instructions", of => of.instruction_seeds),
+    { id: "file", header: "file", value: of => of.file, cell: of => oneLine(of.file) },
+  ];
+}
+
+function pairColumns(cell: InstrumentCell): Column<Pair>[] {
+  return [
+    {
+      id: "taker",
+      header: "takes the cache line",
+      value: of => placeText(of.taker, of.taker_line, of.taker_source),
+      cell: of => <Place name={of.taker} line={of.taker_line} source={of.taker_source} />,
+      rowHeader: true,
+    },
+    ...countColumns<Pair>(cell, "transfers", "cache lines", of => of.seeds),
+    { id: "kind", header: "access", value: of => of.kind },
+    {
+      id: "writer",
+      header: "wrote it last",
+      value: of => placeText(of.writer, of.writer_line, of.writer_source) || "not seen",
+      cell: of =>
+        of.writer ? (
+          <Place name={of.writer} line={of.writer_line} source={of.writer_source} />
+        ) : (
+          <span className="muted">not seen</span>
+        ),
+      wrap: true,
+    },
+  ];
+}
+
+function lineColumns(cell: InstrumentCell): Column<Line>[] {
+  return [
+    {
+      id: "symbol",
+      header: "cache line of data",
+      value: of => of.symbol,
+      cell: of => oneLine(of.symbol),
+      rowHeader: true,
+    },
+    ...countColumns<Line>(cell, "transfers", "transfers", of => of.seeds),
+  ];
+}
+
+/** Return the columns of a count: one per kernel and, with two kernels, how many seeds agree. */
+function countColumns<Row extends Pick<Functions | Pair | Line, "per_op">>(
+  cell: InstrumentCell,
+  quantity: "instructions" | "transfers",
+  name: string,
+  seedsOf: (of: Row) => number,
+): Column<Row>[] {
+  const arms = Object.keys(cell.totals);
+  const columns = arms.map(
+    (arm, at): Column<Row> => ({
+      id: `${quantity}-${arm}`,
+      header: `${name}, ${arm}`,
+      numeric: true,
+      value: of => countsOf(of.per_op, quantity)[at],
+      text: of => perOperation(countsOf(of.per_op, quantity)[at] ?? 0),
+    }),
+  );
+  if (arms.length < 2) return columns;
+  return [
+    ...columns,
+    {
+      id: `${quantity}-seeds`,
+      header: "seeds",
+      numeric: true,
+      value: seedsOf,
+      text: of => `${seedsOf(of)}/${cell.seeds.length}`,
+    },
+  ];
+}
+
+function Place({ name, line, source }: { name: string; line: string; source: string }) {
+  return (
+    <>
+      {oneLine(name)} {line && <span className="muted">{oneLine(line)}</span>}
+      {source && <code className={classes.source}>{oneLine(source)}</code>}
+    </>
+  );
+}
+
+function placeText(...parts: string[]): string {
+  return oneLine(parts.filter(Boolean).join(" "));
+}

@@ -1,0 +1,98 @@
+/** Example counts of an instrumented device for tests: made up, with two L3 domains of two CPUs. */
+import type { InstrumentCell, TargetReport } from "@/api/types";
+
+type Counts = { transfers: number; across_l3: number; instructions: number; locked: number };
+
+function counts(transfers: number, instructions: number): Counts {
+  return { transfers, across_l3: transfers / 4, instructions, locked: 1 };
+}
+
+function change(name: string, file: string, before: Counts, after: Counts, seeds: number) {
+  return {
+    name,
+    subsystem: file.split("/")[0] ?? "",
+    file,
+    touched: name === "flush_workqueue_prep_pwqs",
+    per_op: { baseline: before, candidate: after },
+    instruction_seeds: seeds,
+    transfer_seeds: seeds,
+  };
+}
+
+export function makeInstrumentCell(): InstrumentCell {
+  const functions = [
+    change("flush_workqueue_prep_pwqs", "kernel/workqueue.c", counts(40, 2000), counts(12, 1500), 6),
+    change("process_one_work", "kernel/workqueue.c", counts(2, 4000), counts(1, 4400), 3),
+    change("xfs_file_fsync", "fs/xfs/xfs_file.c", counts(1, 2600), counts(1, 2600), 0),
+    change("(other)", "", counts(7, 90_000), counts(7, 90_000), 0),
+  ];
+  return {
+    scenario: "fsync",
+    setting: "",
+    operation: "fsync",
+    seeds: [0, 1, 2, 3, 4, 5],
+    emulator: "QEMU 7.2.22",
+    plugin: "5e",
+    topology: [0, 1, 0, 1].map((l3, cpu) => ({ core: cpu, l3, node: 0 })),
+    totals: { baseline: counts(50, 98_600), candidate: counts(21, 98_500) },
+    functions,
+    changed: functions.slice(0, 2),
+    pairs: [
+      {
+        taker: "flush_workqueue_prep_pwqs",
+        taker_line: "kernel/workqueue.c:3991",
+        taker_source: "raw_spin_lock_irq(&pool->lock);",
+        writer: "try_to_wake_up",
+        writer_line: "kernel/sched/core.c:4100",
+        writer_source: "",
+        kind: "store",
+        per_op: { baseline: { transfers: 34, across_l3: 9 }, candidate: { transfers: 4, across_l3: 1 } },
+        seeds: 6,
+      },
+    ],
+    lines: [
+      {
+        symbol: "worker_pool+0x40",
+        per_op: { baseline: { transfers: 34, across_l3: 9 }, candidate: { transfers: 4, across_l3: 1 } },
+        seeds: 6,
+      },
+    ],
+    cpus: {
+      baseline: [
+        [0, 1, 4, 0],
+        [1, 0, 0, 4],
+        [4, 0, 0, 1],
+        [0, 4, 1, 0],
+      ],
+      candidate: [
+        [0, 1, 1, 0],
+        [1, 0, 0, 4],
+        [4, 0, 0, 2],
+        [0, 4, 1, 0],
+      ],
+    },
+    sentences: ["50.0 -> 21.0 cache lines move per fsync"],
+    notes: ["one boot is missing"],
+  };
+}
+
+/** Return the target as it would be on an instrumented device. */
+export function instrumented(target: TargetReport): TargetReport {
+  const [metric] = target.plan.metrics;
+  if (!metric) throw new Error("the plan has no metric");
+  const counted = {
+    ...metric,
+    name: "kernel_instructions_per_op",
+    class: "instrumented",
+    role_emulated: "primary",
+  } as const;
+  return {
+    ...target,
+    emulated: true,
+    plan: { ...target.plan, metrics: [counted], tradeoff: null },
+    comparisons: target.comparisons
+      .filter(of => of.metric === metric.name)
+      .map(of => ({ ...of, metric: counted.name, role: "primary", evidence: "instrumented" })),
+    instrument: [makeInstrumentCell()],
+  };
+}
