@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from literal_samples import DEFAULTS, one, paired
 
-from wqlab_comparison import Samples, Stated, compare, conclude, summarise
+from wqlab_comparison import Samples, Stated, compare, conclude, summarise, words
 from wqlab_comparison.tables import kernel_tables
 from wqlab_contracts.api.report import Comparison
 from wqlab_contracts.enums import Verdict
@@ -124,3 +124,10 @@ def test_table_counts_seeds() -> None:
 )
 def test_summary_states_counts(verdict: Verdict, text: str) -> None:
     assert summarise([Stated("xfs-fsync", "split-l3", True, verdict, False, None, True)]) == text
+
+
+def test_equal_counts_have_no_interval_but_are_exact() -> None:
+    same, changed = counted(SEEDS, SEEDS), counted(SEEDS, scaled(0.98, 0.97, 0.985, 0.98, 0.975, 0.981))
+    assert words.interval(same) == "exact"
+    assert words.interval(changed) == words.ci(changed)
+    assert words.fewer_or_more(same) == ""

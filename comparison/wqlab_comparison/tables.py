@@ -193,7 +193,7 @@ def _kernel_table(cells: list[Comparison]) -> list[str]:
             _figure(cell.baseline, decimals, cell.exact),
             _figure(cell.candidate, decimals, cell.exact),
             _change(cell),
-            words.ci(cell) or ("exact" if cell.exact else ""),
+            words.interval(cell),
             words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
         ]
         for cell in cells
@@ -217,7 +217,7 @@ def _setting_table(cells: list[Comparison]) -> list[str]:
             labels[cell.setting],
             _figure(cell.candidate, decimals, False),
             _change(cell),
-            words.ci(cell) or ("exact" if cell.exact else ""),
+            words.interval(cell),
             words.VERDICT[cell.verdict] if cell.verdict else NOTHING,
         ]
         for cell in cells

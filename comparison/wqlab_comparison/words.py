@@ -167,6 +167,12 @@ def ci(comparison: Comparison) -> str:
     return f"[{signed(comparison.ci95[0])}, {signed(comparison.ci95[1])}]"
 
 
+def interval(comparison: Comparison) -> str:
+    """Format the 95 % interval, or `exact` for a result without one: two counts, or no difference under any seed."""
+    same = comparison.evidence is Evidence.INSTRUMENTED and comparison.effect == 0
+    return ci(comparison) or ("exact" if comparison.exact or same else "")
+
+
 def p_value(p: float) -> str:
     """Format a p value: `.0031`; `<.0001` for smaller ones."""
     return "<.0001" if p < 0.0001 else f"{p:.4f}".lstrip("0") if p < 1 else "1"

@@ -2,7 +2,7 @@
 import type * as Plot from "@observablehq/plot";
 import { type ReactNode, useCallback, useMemo } from "react";
 import type { Comparison } from "@/api/types";
-import { change, effect, interval } from "@/lib/numbers";
+import { change, effect, intervalOf } from "@/lib/numbers";
 import { VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { Figure } from "@/parts/Figure";
@@ -110,7 +110,7 @@ function columnsOf(names: string): Column<ForestRow>[] {
 /** Format the interval, or the reason why there is none. */
 function intervalText(of: Comparison): string {
   if (of.effect == null) return "";
-  return of.exact ? "exact" : interval(of.ci95) || "no interval";
+  return intervalOf(of) || "no interval";
 }
 
 /** Return the plot options. Labels are above their lines, so that long labels need no margin. */

@@ -1,6 +1,6 @@
 /** Texts of targets on instrumented devices; the same as in server/wqlab_server/reports/render/instrument_tables.py. */
 import type { Comparison, TargetReport } from "@/api/types";
-import { count } from "@/lib/numbers";
+import { count, number } from "@/lib/numbers";
 
 /** Explanation of the figures of an instrumented device, beside its verdict. */
 export const COUNTS_ARE =
@@ -45,7 +45,7 @@ export function noiseNote(target: TargetReport): string {
 export function perOperation(value: number): string {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  return value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 4);
+  return number(value, size >= 100 ? 0 : size >= 10 ? 1 : size >= 0.1 ? 2 : 4);
 }
 
 /** Return the basis of the figures: `counts per fsync, means of 6 seeds`. */

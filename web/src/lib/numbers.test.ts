@@ -8,6 +8,7 @@ import {
   fixed,
   grouped,
   interval,
+  intervalOf,
   number,
   places,
   pValue,
@@ -109,4 +110,11 @@ test.each([
 
 test("a published change keeps all of its digits", () => {
   expect([-0.12, 1186.32, 0.8, 0].map(asPublished)).toEqual(["\u22120.12", "+1186.32", "+0.8", "0"]);
+});
+
+test("equal counts under each seed are exact and need no interval", () => {
+  expect(intervalOf({ evidence: "instrumented", effect: 0, ci95: null })).toBe("exact");
+  expect(intervalOf({ evidence: "instrumented", effect: 1, ci95: [0.5, 1.5] })).toBe("[+0.50, +1.50]");
+  expect(intervalOf({ evidence: "performance", effect: 0, ci95: null })).toBe("");
+  expect(intervalOf(undefined)).toBe("");
 });

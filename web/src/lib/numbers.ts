@@ -114,6 +114,19 @@ export function interval(ci95: readonly [number, number] | readonly number[] | n
   return `[${signed(ci95[0] as number)}, ${signed(ci95[1] as number)}]`;
 }
 
+interface Judged {
+  exact?: boolean | undefined;
+  evidence?: string;
+  effect?: number | null;
+  ci95?: readonly number[] | null;
+}
+
+/** Format the interval of a comparison, or `exact` for a result without one: two counts, or equal counts under each seed. */
+export function intervalOf(of: Judged | undefined): string {
+  const same = of?.evidence === "instrumented" && of.effect === 0;
+  return interval(of?.ci95) || (of?.exact || same ? "exact" : "");
+}
+
 /** Format a p-value: `.0031`; `<.0001` for smaller ones. */
 export function pValue(p: number): string {
   if (p < 0.0001) return "<.0001";

@@ -1,5 +1,5 @@
 import type { Comparison } from "@/api/types";
-import { change, interval, number, placesOfArms, spread } from "@/lib/numbers";
+import { change, intervalOf, number, placesOfArms, spread } from "@/lib/numbers";
 import classes from "./Value.module.css";
 
 /** A number with its unit, without a line break. `decimals` are those of the column (`places`). */
@@ -46,7 +46,7 @@ export function Effect({ of }: { of: Comparison }) {
     <span className={classes.value}>
       {change(of)}
       <span className={classes.unit}> {of.effect_unit}</span>
-      <span className={classes.interval}> {of.exact ? "exact" : interval(of.ci95)}</span>
+      <span className={classes.interval}> {intervalOf(of)}</span>
     </span>
   );
 }

@@ -73,7 +73,7 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
             segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
         _mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
-    rows = [[_cell_name(c), words.effect(c), words.ci(c) or ("exact" if c.exact else ""), _verdict(c)] for c in cells]
+    rows = [[_cell_name(c), words.effect(c), words.interval(c), _verdict(c)] for c in cells]
     return Figure(
         f"Effects ({unit})",
         "Marks are Hodges-Lehmann estimates, horizontal lines their 95 % intervals; the vertical line marks no "

@@ -150,7 +150,7 @@ def _judged_row(target: TargetReport, cell: Comparison) -> str:
     if floor := instrument_tables.noise_floor(target, cell):
         verdict += f", {floor}"
     n = str(cell.candidate.n) if cell.candidate else "0"
-    interval = words.ci(cell) or ("exact" if cell.exact else "")
+    interval = words.interval(cell)
     return _row(
         _cell_name(cell),
         _spread(cell, cell.baseline),

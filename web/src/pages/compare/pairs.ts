@@ -1,6 +1,6 @@
 /** Filtering and labels for pairs of figures. */
 import type { Comparison, FigureChange, FigurePair } from "@/api/types";
-import { effect, interval } from "@/lib/numbers";
+import { effect, intervalOf } from "@/lib/numbers";
 import type { CompareSearch } from "./search";
 
 /** Labels without colors: the submissions are not paired, so a difference is not a verdict. */
@@ -49,5 +49,5 @@ export function filterPairs(pairs: readonly FigurePair[], filter: PairFilter): F
 /** Format an effect: `+1.24 % [+0.81, +1.52]`; empty if the server computed none. */
 export function effectText(of: Comparison | null): string {
   if (of?.effect == null) return "";
-  return `${effect(of)} ${of.exact ? "exact" : interval(of.ci95)}`.trimEnd();
+  return `${effect(of)} ${intervalOf(of)}`.trimEnd();
 }

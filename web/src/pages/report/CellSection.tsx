@@ -4,7 +4,8 @@ import { type ReactNode, useMemo } from "react";
 import type { Comparison } from "@/api/types";
 import { BootsFigure } from "@/figures/BootsFigure";
 import { ForestFigure } from "@/figures/ForestFigure";
-import { change, count, interval, number, pValue, withUnit } from "@/lib/numbers";
+import { noiseFloorOf } from "@/lib/instrumented";
+import { change, count, intervalOf, number, pValue, withUnit } from "@/lib/numbers";
 import { EVIDENCE, NOT_MEASURED, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -115,7 +116,7 @@ const othersColumns = ({ question }: Comparison): Column<Cell>[] => [
 ];
 
 /** Figures computed by the server; without evidence, only the two means. */
-function Figures({ selected: { of, column } }: { selected: Cell }) {
+function Figures({ selected: { of, column, target } }: { selected: Cell }) {
   const [first, second] = of.question === "kernel" ? ["Baseline", "Candidate"] : ["Reference", "Setting"];
   const unit = <span className="muted"> {of.unit}</span>;
   const items: [string, ReactNode][] = [
@@ -136,8 +137,10 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
   ];
   if (of.not_measured != null) items.push(["Not measured", NOT_MEASURED[of.not_measured]]);
   if (of.effect != null) items.push(["Change", `${change(of)} ${of.effect_unit}`]);
-  if (of.effect != null) items.push(["95 % interval", of.exact ? "exact" : interval(of.ci95) || "none yet"]);
+  if (of.effect != null) items.push(["95 % interval", intervalOf(of) || "none yet"]);
   if (of.delta) items.push(["Threshold", withUnit(Number(of.delta.toPrecision(3)), of.effect_unit)]);
+  const floor = noiseFloorOf(target, of);
+  if (floor) items.push(["Noise floor", floor.replace("noise floor ", "")]);
   if (of.p != null) items.push(["p", pValue(of.p)]);
   if (of.p_adjusted != null) items.push(["p, adjusted", pValue(of.p_adjusted)]);
   for (const [name, arm] of [
@@ -151,7 +154,7 @@ function Figures({ selected: { of, column } }: { selected: Cell }) {
       ]);
   items.push([
     "n",
-    `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} boots${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
+    `${of.baseline?.n ?? 0} and ${of.candidate?.n ?? 0} ${of.evidence === "instrumented" ? "seeds" : "boots"}${of.blocks_discarded > 0 ? `, ${of.blocks_discarded} blocks discarded` : ""}`,
   ]);
   if (of.blocks_needed != null && of.blocks_needed > 0)
     items.push(["Blocks needed", `${count(of.blocks_needed, "more block")} for a decision`]);

@@ -43,7 +43,7 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
     <div className={classes.cell}>
       <ul className={classes.sentences}>
         {cell.sentences.map(sentence => (
-          <li key={sentence}>{oneLine(sentence).replaceAll("->", "→")}</li>
+          <li key={sentence}>{oneLine(sentence).replaceAll(" -> ", " → ")}</li>
         ))}
       </ul>
       {cell.changed.length > 0 && (

@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import type { TargetReport } from "@/api/types";
 import { TradeoffFigure } from "@/figures/TradeoffFigure";
-import { change, interval, placesOfArms, spread } from "@/lib/numbers";
+import { change, intervalOf, placesOfArms, spread } from "@/lib/numbers";
 import { EVIDENCE, VERDICTS } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -94,7 +94,7 @@ function columnsOf(study: Study): Column<StudyRow>[] {
             header: "95 % interval",
             numeric: true,
             value: row => row.primary?.of.ci95?.[0],
-            text: row => (row.primary?.of.exact ? "exact" : interval(row.primary?.of.ci95)),
+            text: row => intervalOf(row.primary?.of),
           },
         ] satisfies Column<StudyRow>[])
       : []),

@@ -1,6 +1,6 @@
 /** Columns shared by tables of comparisons. Comparisons without evidence show only their means. */
 import { Link } from "@tanstack/react-router";
-import { change, interval, number, placesOfArms, spread } from "@/lib/numbers";
+import { change, intervalOf, number, placesOfArms, spread } from "@/lib/numbers";
 import { EVIDENCE, humanize, VERDICTS } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
 import { EvidenceMark } from "@/parts/EvidenceMark";
@@ -67,7 +67,7 @@ export const intervalColumn: Column<Cell> = {
   hint: "Distribution-free interval of the change; “exact” if all boots of each arm gave the same count",
   numeric: true,
   value: ({ of }) => of.ci95?.[0],
-  text: ({ of }) => (of.exact ? "exact" : interval(of.ci95)),
+  text: ({ of }) => intervalOf(of),
 };
 
 export const bootsColumn: Column<Cell> = {
