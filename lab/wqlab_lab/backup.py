@@ -44,8 +44,8 @@ class BackupError(LabError):
 def backup(lab: Lab, file: Path, report: Callable[[str], None]) -> str:
     """Write the lab's database, keys and artifacts to a new file with mode 600; return a summary.
 
-    The lab may run meanwhile. Artifacts are linked before and after the database's snapshot: retention may delete one of
-    them afterwards, and an upload that the snapshot knows was complete before. Raises BackupError.
+    The lab may run meanwhile. Artifacts are linked before and after the database's snapshot: retention may delete one
+    of them afterwards, and an upload that the snapshot knows was complete before. Raises BackupError.
     """
     paths = lab.paths
     if file.exists():

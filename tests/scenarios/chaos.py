@@ -74,6 +74,8 @@ class Chaos:
     """Emulated devices whose faults are injected."""
     stop_s: float = 5.0
     """Seconds for which a service is stopped."""
+    lasting: bool = True
+    """Draw also disturbances that last for minutes: the API is away for a minute, a device is flaky."""
     counts: Counter[str] = field(default_factory=Counter)
     """Number of disturbances by name."""
     released: int = 0
@@ -90,11 +92,14 @@ class Chaos:
             *((f"kill {name}", lambda name=name: self._kill_program(name)) for name in PROGRAMS),
             *((f"kill {child}", lambda name=name: self._kill_descendant(name)) for child, name in CHILDREN.items()),
             *((f"stop {name}", lambda name=name: self._stop(name, self.stop_s)) for name in STOPS),
-            ("stop api for a minute", lambda: self._stop("api", AWAY_S)),
             ("flush redis", self._flush_redis),
             *((f"device {kind}", lambda kind=kind: self._break_device(kind)) for kind in DEVICE_FAULTS),
-            ("device flaky", self._make_device_flaky),
         ]
+        if self.lasting:
+            self._disturbances += [
+                ("stop api for a minute", lambda: self._stop("api", AWAY_S)),
+                ("device flaky", self._make_device_flaky),
+            ]
 
     def disturb(self, submissions: Iterable[int], count: int) -> None:
         """Disturb the lab `count` times while the submissions run, then wait until all are finished."""

@@ -26,7 +26,7 @@ def submit(lab: Lab, series: str, plan: str = "xfs-fsync") -> int:
 
 @pytest.mark.timeout(1200)
 def test_short_disturbance_changes_no_verdict(lab: Lab) -> None:
-    chaos = Chaos(lab, SEED, DEVICES)
+    chaos = Chaos(lab, SEED, DEVICES, lasting=False)
     equal, worse = submit(lab, str(NOOP)), submit(lab, str(SERIES / "inverted.mbox"))
     chaos.disturb([equal, worse], count=10)
     client = lab.client()

@@ -51,6 +51,9 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
     with transaction(factory) as guard:
         if not guard.scalar(select(func.pg_try_advisory_xact_lock(_TICK_LOCK))):
             return False
+        # Before this tick creates runs: the first one after a crash would keep the gap.
+        with isolate_errors(factory, "ids", "gaps"), transaction(factory) as session:
+            close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
         _reclaim_expired(factory, settings)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
@@ -59,8 +62,6 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         assign_devices.assign_devices(factory, settings)
         _repeat_nudges(factory, settings)
         _sync_broker_users(factory, settings)
-        with isolate_errors(factory, "ids", "gaps"), transaction(factory) as session:
-            close_gaps(session, [_table(model) for model in (Submission, Run, Build)])
         with isolate_errors(factory, "retention", "server"):
             retention.try_to_run(factory, settings)
         with isolate_errors(factory, "last_tick", "server"):
