@@ -319,6 +319,8 @@ class _Reader:
         first_of_lab: dict[str, Unit] = {}
         for name, device_type in device_types.items():
             for index, unit in enumerate(device_type.units):
+                if unit.backend == "instrumented":  # needs a worker only, so any lab can have it
+                    continue
                 other = first_of_lab.setdefault(unit.lab, unit)
                 if other.backend != unit.backend:
                     self._add(

@@ -19,6 +19,7 @@ from . import qemu
 from .capacity import Slots
 from .control_api import ControlApi
 from .emulated_device import EmulatedDevice
+from .instrument import support
 from .ports import Ports
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,8 @@ class Settings:
     state: Path
     golden: Mapping[CpuArch, qemu.Golden]
     """Golden system by architecture; devices of other architectures are refused."""
-    firmware: qemu.Firmware
+    cache: Path
+    """Folder for generated firmware and the plugin of instrumented devices."""
     lab: str
     accelerator: Accelerator
     capacity: int
@@ -57,7 +59,9 @@ class Bench:
             devices={},
         )
         for device_type in device_types.values():
-            if device_type.emulated:
+            if device_type.instrumented:
+                self._check_instrumented(device_type)
+            elif device_type.emulated:
                 self._add(device_type)
         self._runner: web.AppRunner | None = None
 
@@ -84,15 +88,30 @@ class Bench:
                 device_type=device_type.name,
             )
 
+    def _check_instrumented(self, device_type: DeviceType) -> None:
+        """Refuse a type that the lab's worker could not emulate; the bench itself does not run its devices."""
+        if all(device.lab != self._settings.lab for device in device_type.units):
+            return
+        try:
+            self._golden(device_type)
+            support.check(device_type, self._settings.cache)
+        except qemu.UnsupportedTypeError as error:
+            self._published.refused[device_type.name] = str(error)
+            log.error("device type %s", error)
+
     def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
         settings = self._settings
-        golden = settings.golden.get(device_type.arch)
+        golden = self._golden(device_type)
+        return qemu.command(device_type, golden, ssh_port, settings.accelerator, qemu.Firmware(settings.cache / "firmware"))
+
+    def _golden(self, device_type: DeviceType) -> qemu.Golden:
+        golden = self._settings.golden.get(device_type.arch)
         if golden is None:
             raise qemu.UnsupportedTypeError(
                 f"{device_type.name}: this lab has no golden system for {device_type.arch}; "
                 f"run `make {device_type.arch}` to make one"
             )
-        return qemu.command(device_type, golden, ssh_port, settings.accelerator, settings.firmware)
+        return golden
 
     async def start(self) -> Published:
         """Listen on all ports, then publish them. Raises BenchError if a remembered port is in use."""

@@ -97,7 +97,7 @@ def _serve(arguments: argparse.Namespace) -> None:
     settings = bench.Settings(
         state=state,
         golden=golden,
-        firmware=qemu.Firmware(cache / "firmware"),
+        cache=cache,
         lab=_lab(),
         accelerator=accelerator.choose(arguments.accelerator, golden["x86_64"], cache),
         capacity=arguments.capacity or capacity.default_size(),
@@ -142,7 +142,7 @@ def _places(_: argparse.Namespace) -> None:
         for device_type in device_types.values()
         if device_type.name not in refused
         for device in device_type.units
-        if device.lab == _lab()
+        if device.lab == _lab() and device.backend == "labgrid"
     ]
     module = "wqlab_worker.backends.labgrid_places"
     command = [sys.executable, "-m", module, "--coordinator", coordinator, "--lab", _lab(), *devices]

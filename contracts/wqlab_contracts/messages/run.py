@@ -10,6 +10,7 @@ from ..specs import (
     BootMethod,
     Conditions,
     CpuArch,
+    Emulation,
     ExternalPower,
     LavaMapping,
     Name,
@@ -77,6 +78,8 @@ class DeviceFacts(Message):
     backend: Backend = "labgrid"
     lava: LavaBoot | None = None
     """Boot settings of a LAVA device; None for other devices."""
+    emulation: Emulation | None = None
+    """Settings of the emulator of an instrumented device; None for other devices."""
 
 
 class RunJob(Message):

@@ -95,12 +95,26 @@ EMULATED_ADDRESS = "10.0.2.15/24"
 """Address of every emulated device in QEMU's user network; set statically because DHCP would delay every boot."""
 
 
+INSTRUMENTED_CPUS = 64
+"""Most CPUs of an instrumented device: the line model keeps the holders of a line as 64 bits."""
+
+
 class Emulation(Strict):
     """Settings of the emulator for devices of this type; absent for real hardware."""
 
     memory_mib: int = Field(ge=256, le=262144)
     cpu_model: str = "Skylake-Server"
     """QEMU's name of the CPU model."""
+    clock: Literal["host", "instruction"] = "host"
+    """`instruction`: an instrumented device. Its clock counts executed instructions, so that a boot is repeated exactly,
+    and instructions and cache line transfers are counted."""
+    instruction_ns: Literal[1, 2, 4, 8, 16] = 8
+    """Nanoseconds of an instrumented device's clock for each instruction. All CPUs share the clock. A busy wait, of which
+    a boot has a tenth of a second, takes 1 / instruction_ns as many instructions, while timers interrupt more often."""
+    l2_kib: int | None = Field(default=None, ge=16, le=1 << 20)
+    """Size of each L2 cache in the line model of an instrumented device; None: unlimited."""
+    l3_kib: int | None = Field(default=None, ge=16, le=1 << 22)
+    """Size of each L3 cache in the same model; None: unlimited."""
     kernel_arguments: str = "tsc=reliable no_timer_check nokaslr norandmaps mitigations=off"
     """Kernel arguments for stable time-keeping and repeatable boots in emulation. Randomised addresses would force QEMU
     to translate each program again at each start, and mitigations cost emulation time; hardware has other defaults."""
@@ -216,8 +230,8 @@ class ExternalPower(Strict):
     turn_off: Command
 
 
-Backend = Literal["labgrid", "lava"]
-"""Software through which a lab reaches its devices."""
+Backend = Literal["labgrid", "lava", "instrumented"]
+"""Software through which a lab reaches its devices; `instrumented`: its worker starts the emulator itself."""
 
 
 class LavaTimeouts(Strict):
@@ -254,7 +268,7 @@ class LavaMapping(Strict):
 
 
 class Unit(Strict):
-    """One physical (or virtual) device: a labgrid place, or a LAVA device."""
+    """One physical (or virtual) device: a labgrid place, a LAVA device, or an instrumented one."""
 
     name: Name
     lab: Name = "local"
@@ -291,12 +305,17 @@ class DeviceType(Strict):
         return self.emulation is not None
 
     @property
+    def instrumented(self) -> bool:
+        """Return True if the emulator's clock counts instructions."""
+        return self.emulation is not None and self.emulation.clock == "instruction"
+
+    @property
     def kernel_arguments(self) -> str:
         """Return the kernel arguments that golden system and variants have in common."""
-        emulated = f"wqlab.ip={EMULATED_ADDRESS} {self.emulation.kernel_arguments}" if self.emulation else ""
-        return " ".join(
-            words for words in (emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments) if words
-        )
+        network = f"wqlab.ip={EMULATED_ADDRESS}" if self.emulated and not self.instrumented else ""
+        emulated = self.emulation.kernel_arguments if self.emulation else ""
+        groups = (network, emulated, self.conditions.kernel_arguments, self.boot.kernel_arguments)
+        return " ".join(words for words in groups if words)
 
     @field_validator("units")
     @classmethod
@@ -331,10 +350,40 @@ class DeviceType(Strict):
         boot = given.get("boot", {})
         return {**given, "boot": {"power_off_s": 0.0, **boot}} if isinstance(boot, dict) else given
 
+    @model_validator(mode="before")
+    @classmethod
+    def _default_backend(cls, given: object) -> object:
+        """Set the backend of the units of an instrumented type, which only that backend reaches."""
+        if not isinstance(given, dict) or not isinstance(given.get("units"), list):
+            return given
+        emulation = given.get("emulation")
+        clock = emulation.get("clock") if isinstance(emulation, dict) else getattr(emulation, "clock", None)
+        if clock != "instruction":
+            return given
+        units = [{"backend": "instrumented", **unit} if isinstance(unit, dict) else unit for unit in given["units"]]
+        return {**given, "units": units}
+
     @model_validator(mode="after")
     def _check_smt(self) -> Self:
         if self.conditions.smt is False and self.topology.threads_per_core > 1:
             raise ValueError("conditions: smt is off, so the topology needs threads_per_core: 1")
+        return self
+
+    @model_validator(mode="after")
+    def _check_instrumented(self) -> Self:
+        for unit in self.units:
+            if (unit.backend == "instrumented") != self.instrumented:
+                raise ValueError(
+                    f"unit {unit.name} has backend {unit.backend}: a type with `emulation: {{clock: instruction}}` has "
+                    "backend instrumented, and no other type has it"
+                )
+        if not self.instrumented:
+            return self
+        for unit in self.units:
+            if unit.power is not None or unit.scratch:
+                raise ValueError(f"unit {unit.name} is instrumented: it has no power switch and no disk")
+        if self.topology.cpus > INSTRUMENTED_CPUS:
+            raise ValueError(f"{self.topology.cpus} CPUs; an instrumented device has at most {INSTRUMENTED_CPUS}")
         return self
 
     @model_validator(mode="after")

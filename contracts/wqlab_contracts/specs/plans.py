@@ -169,6 +169,10 @@ class TestPlan(Strict):
             }
         )
 
+    def on(self, *, instrumented: bool) -> TestPlan:
+        """Return the plan as devices of one kind run it. A health check is the same on all."""
+        return self.for_instrumented() if instrumented and not self.checks_health else self
+
     def with_scenarios(self, scenarios: Sequence[str]) -> TestPlan:
         """Return this plan with only these scenarios, in the plan's order, and their reference figures."""
         return self.model_copy(

@@ -85,6 +85,7 @@ class PoolCounts:
     """Number of devices of one lab by availability, each device counted once."""
 
     backend: Backend = "labgrid"
+    """That of the lab's devices, instrumented ones aside, which every lab can have."""
     devices: int = 0
     free: int = 0
     busy: int = 0
@@ -106,7 +107,8 @@ def pool_counts(session: Session) -> dict[str, PoolCounts]:
     counted: dict[str, PoolCounts] = defaultdict(PoolCounts)
     for row, lease in rows:
         counts, state = counted[row.lab], available[row.name]
-        counts.backend = row.backend
+        if row.backend != "instrumented" or not counts.devices:
+            counts.backend = row.backend
         counts.devices += 1
         counts.unavailable_reasons.add(state.unavailable_reason)
         if lease is None and (state.unavailable_reason or row.health is DeviceHealth.QUARANTINED):

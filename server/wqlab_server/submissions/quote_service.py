@@ -37,7 +37,8 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
     targets = []
     for index, target in valid:
         device_type = data.device_types[target.device_type]
-        plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
+        plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
+        plan = plan.measured(target.scenarios, device_type.emulated)
         # An unknown recipe is among the errors; the device type's own stands in for it.
         recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
         profile = target_profile(plan, device_type, target, request.blocks, recipe)

@@ -95,7 +95,8 @@ def create(
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:
     """Create the run of one target, with everything it will use copied from the data folder."""
     device_type = data.device_types[target.device_type]
-    plan = data.plans[target.plan].measured(target.scenarios, device_type.emulated)
+    plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
+    plan = plan.measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
     profile = target_profile(plan, device_type, target, submission.request.blocks, recipe)
     seed = secrets.randbits(48)

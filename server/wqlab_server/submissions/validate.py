@@ -146,6 +146,8 @@ def _check_target(target: Target, pointer: str, data: DataFolder, settings_only:
     if plan is None:
         hint = suggest_name(target.plan, set(data.plans))
         return [*found, _mistake(f"{pointer}/plan", f"no plan {target.plan!r}; {hint}")]
+    if device_type is not None:
+        plan = plan.on(instrumented=device_type.instrumented)
     found += _check_scenarios(target, plan, pointer)
     found += _check_settings(target, plan, pointer)
     if settings_only and device_type is not None and not any("/settings" in each["pointer"] for each in found):
