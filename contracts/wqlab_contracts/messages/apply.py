@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ..enums import Outcome
 from ..specs import Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
+
+
+TOUCHED_LIMIT = 1000
+"""Maximum number of functions in a message that a series changes."""
 
 
 class ApplyJob(Message):
@@ -71,6 +75,10 @@ class ApplyResult(Message):
     checkpatch_skipped: str = Field(default="", max_length=300)
     """Why checkpatch did not check every patch; empty if it did."""
     series_mbox: Artifact | None = None
+    touched: list[Annotated[str, StringConstraints(max_length=160)]] = Field(
+        default_factory=list, max_length=TOUCHED_LIMIT
+    )
+    """Names of the functions that the series changes."""
     toolchain: str = ""
     """Exact identity of compiler and linker. It is part of each build key, so that compared kernels always have the
     same compiler."""

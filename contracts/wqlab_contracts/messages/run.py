@@ -18,6 +18,7 @@ from ..specs import (
     TestPlan,
     Topology,
 )
+from .apply import TOUCHED_LIMIT
 from .base import Artifact, Failure, Message
 
 
@@ -102,7 +103,7 @@ class RunJob(Message):
     blocks: list[BlockPlan]
     seed: int
     """Random seed for the order of settings within each boot."""
-    touched: list[str] = Field(default_factory=list, max_length=1000)
+    touched: list[str] = Field(default_factory=list, max_length=TOUCHED_LIMIT)
     """Functions that the series changes, for the metrics `touched_*` of instrumented devices; empty for others."""
 
 

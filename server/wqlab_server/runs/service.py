@@ -27,7 +27,7 @@ from wqlab_contracts.messages import (
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..jobs.errors import StaleFence
-from ..models import BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submission
+from ..models import Apply, BlockAttempt, Boot, Build, Device, Run, RunAttempt, Submission
 from ..models import ConsoleChunk as ConsoleRow
 from ..settings import Settings
 from ..storage.db import fetch_dict
@@ -78,7 +78,14 @@ def make_job(session: Session, run: Run, device: Device, previous_holder: bool) 
             for number, arms in enumerate(run.blocks)
         ],
         seed=run.seed,
+        touched=_touched(session, run) if run.device_spec.instrumented else [],
     )
+
+
+def _touched(session: Session, run: Run) -> list[str]:
+    """Return the functions that the series of the run's submission changes."""
+    result = session.scalar(select(Apply.result).where(Apply.submission_id == run.submission_id))
+    return result.touched if result is not None else []
 
 
 def repeat_claim(session: Session, run: Run) -> tuple[RunJob, int, list[int]]:

@@ -34,6 +34,7 @@ def test_mailed_series_is_applied(tree: Tree, workspace: Workspace, repository, 
         (1, 1, ["kernel/workqueue.c"])
     ] * 2
     assert result.patches[0].author == "Ada Tester <ada@example.org>"
+    assert result.touched == ["nr_idle"]
     assert result.baseline and result.candidate
     assert result.baseline.commit == repository.git("rev-parse", "master")
     assert result.candidate.tree_oid == repository.git("rev-parse", "topic^{tree}")

@@ -34,6 +34,7 @@ from .confined_git import ConfinedGit, ConfinedGitError, create_confined, exceed
 from .mirror import Mirror, release_of, source_at, update_mirror
 from .patch_summaries import patch_summaries
 from .series_size import NEW_BYTES, PATCH_BYTES, check_size
+from .touched_functions import touched_functions
 
 _LIMITS = Limits(
     wall_s=600.0,
@@ -341,6 +342,7 @@ def _result(
         checkpatch=checked.findings,
         checkpatch_skipped=checked.skipped,
         series_mbox=_series_mbox(files, folder, workspace),
+        touched=touched_functions(file.read_text(errors="replace") for file in files),
         toolchain=toolchain,
     )
 

@@ -2272,7 +2272,7 @@ export interface components {
              * @default labgrid
              * @enum {string}
              */
-            backend: "labgrid" | "lava";
+            backend: "labgrid" | "lava" | "instrumented";
             /** Check Requested At */
             check_requested_at: string | null;
             /** Device Type */
@@ -2792,7 +2792,7 @@ export interface components {
              * Backend
              * @enum {string}
              */
-            backend: "labgrid" | "lava";
+            backend: "labgrid" | "lava" | "instrumented";
             /**
              * Boards
              * @deprecated
@@ -4008,7 +4008,7 @@ export interface components {
          */
         SubmissionRequest: {
             /** Backend */
-            backend?: ("labgrid" | "lava") | null;
+            backend?: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks?: number | null;
             /**
@@ -4265,7 +4265,7 @@ export interface components {
          */
         SubmittedRequest: {
             /** Backend */
-            backend: ("labgrid" | "lava") | null;
+            backend: ("labgrid" | "lava" | "instrumented") | null;
             /** Blocks */
             blocks: number | null;
             /**
