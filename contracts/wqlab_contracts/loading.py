@@ -34,6 +34,9 @@ COMMON = "common"
 
 LAVA_TEMPLATE = ".yaml.jinja2"
 
+NOISE_CONTROL = "kernels/controls/nops.mbox"
+"""Series whose kernel differs from its baseline by nops only."""
+
 README = "README.md"
 """Documentation of a plan; not among the files that `files_of` takes from another plan."""
 
@@ -64,6 +67,8 @@ class DataFolder:
     lava_templates: Mapping[str, str]
     """Boot method -> text of device-types/lava/<boot>.yaml.jinja2."""
     _files: Mapping[str, Mapping[str, str]]
+    noise_control: str = ""
+    """Mbox of the control series, which changes addresses only; empty if the folder has none."""
 
     def fragment(self, name: str) -> str:
         """Return the text of kernels/fragments/<name>.config. Raises KeyError if there is no such file."""
@@ -125,7 +130,17 @@ class _Reader:
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
         self._check_lava(type_documents, device_types, lava_templates)
         return DataFolder(
-            self.root, device_types, trees, default_tree, recipes, plans, fragments, modules, lava_templates, files
+            self.root,
+            device_types,
+            trees,
+            default_tree,
+            recipes,
+            plans,
+            fragments,
+            modules,
+            lava_templates,
+            files,
+            self._noise_control(),
         )
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -203,6 +218,10 @@ class _Reader:
                 self.problems.append(Problem(where, 0, "", f"the file must exist and contain obj-m := {folder.name}.o"))
             modules[folder.name] = files
         return modules
+
+    def _noise_control(self) -> str:
+        path = self.root / NOISE_CONTROL
+        return (self._text(path) or "") if path.exists() else ""
 
     def _lava_templates(self) -> dict[str, str]:
         paths = sorted((self.root / "device-types" / "lava").glob(f"*{LAVA_TEMPLATE}"))

@@ -11,7 +11,6 @@ from ..specs import Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
 
-
 TOUCHED_LIMIT = 1000
 """Maximum number of functions in a message that a series changes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Computed, ForeignKey, Index, Text, UniqueConstraint, func, text
+from sqlalchemy import Computed, ForeignKey, Index, Text, UniqueConstraint, false, func, text
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -30,6 +30,7 @@ class Submission(Base):
     __table_args__ = (
         UniqueConstraint("owner", "idempotency_key"),
         Index("ix_submissions_unfinished", "id", postgresql_where=text("state <> 'finished'")),
+        Index("ix_submissions_noise_control", "id", postgresql_where=text("noise_control")),
         # For the filters and sort orders of lists; benchmarks/list_submissions.py shows that each index is used.
         Index("ix_submissions_owner", "owner", "id"),
         Index("ix_submissions_tree", "tree", "id"),
@@ -55,6 +56,8 @@ class Submission(Base):
     """Version of the series from the mails' subjects; None for a branch."""
     tree: Mapped[str]
     priority: Mapped[int]
+    noise_control: Mapped[bool] = mapped_column(server_default=false(), default=False)
+    """True if the series is the control series of the data folder: its effects are noise floors."""
     facets: Mapped[list[str]] = mapped_column(ARRAY(Text), default=list)
     """Filter terms, written by `submissions.service.facets`. A copy of data in the request and runs, which have no
     index that could find the term among 100,000 submissions."""

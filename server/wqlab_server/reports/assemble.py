@@ -16,13 +16,24 @@ from wqlab_comparison.reasons import reasons
 from wqlab_comparison.words import count
 from wqlab_contracts import instrument, workqueue_series
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.api.instrument import InstrumentCell
+from wqlab_contracts.api.instrument import InstrumentCell, NoiseFloor
 from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 
 from ..jobs import attempts
-from ..models import ArtifactLink, BlockAttempt, Boot, BootValue, Build, Comparison, RunAttempt, Submission, Unsupported
+from ..models import (
+    ArtifactLink,
+    BlockAttempt,
+    Boot,
+    BootValue,
+    Build,
+    Comparison,
+    Run,
+    RunAttempt,
+    Submission,
+    Unsupported,
+)
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import clock
 from ..views.build import RunRows, SubmissionRows, submission_view
@@ -31,6 +42,7 @@ from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
 from .instrument_cells import ProfileFile, instrument_cells
+from .noise_floors import noise_floors
 from .render.failures import main_failure
 from .render.shared_text import METHOD, METHOD_OF_COUNTS
 from .workqueue_cells import workqueue_cells
@@ -76,7 +88,7 @@ class _Parts:
     """Rows of all runs of the submission by run id, read with one query per table."""
 
     def __init__(self, session: Session, run_ids: Sequence[int], store: ArtifactStore) -> None:
-        self._store = store
+        self._session, self._store = session, store
         self._files = {
             (link.run_id, link.name): link.sha256
             for link in session.scalars(
@@ -137,6 +149,9 @@ class _Parts:
                 files.append(ProfileFile(boot.arm, boot.block, partial(_bytes, self._store, sha256)))
         return instrument_cells(rows.run.plan, rows.run.profile.settings, files)
 
+    def noise_floors(self, run: Run) -> list[NoiseFloor]:
+        return noise_floors(self._session, run.plan_name, run.device_type)
+
     def failed_attempts(self, rows: RunRows) -> list[api_report.AttemptView]:
         return attempts.failed_run_attempts(rows.run, rows.boots, self.blocks[rows.run.id], self.attempts[rows.run.id])
 
@@ -178,6 +193,7 @@ def _target(rows: RunRows, parts: _Parts, configurations: _Configurations) -> ap
         values=parts.values[run.id],
         workqueues=parts.workqueues(rows),
         instrument=parts.instrument(rows),
+        noise_floors=parts.noise_floors(run) if run.plan.is_instrumented else [],
         curves=curves(run.plan, run.device_spec.emulated, parts.values[run.id]),
         references=run.plan.references,
         unsupported=_unsupported(parts.unsupported[run.id], rows.boots),

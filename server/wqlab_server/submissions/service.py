@@ -76,6 +76,7 @@ def create(
         tree=request.tree,
         facets=facets(request),
         priority=request.priority,
+        noise_control=is_noise_control(request, data),
         state=SubmissionState.APPLYING,
         event_seq=0,
         **_names(request),
@@ -90,6 +91,16 @@ def create(
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
     claims.queue_apply(session, apply)
     return submission
+
+
+def is_noise_control(request: SubmissionRequest, data: DataFolder) -> bool:
+    """Return True if the series is the control series of the data folder, whoever submits it."""
+    mbox = request.series.mbox if request.series is not None else None
+    return mbox is not None and bool(data.noise_control) and _lines(mbox.text) == _lines(data.noise_control)
+
+
+def _lines(text: str) -> list[str]:
+    return [line.rstrip() for line in text.strip().splitlines()]
 
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:

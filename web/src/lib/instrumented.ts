@@ -19,13 +19,17 @@ export function deviceKind(target: Pick<TargetReport, "plan" | "emulated">): str
 /** Return the noise floors of the primary counts: `noise floor 0.031 %`, or that they were not measured. */
 export function noiseFloor(target: TargetReport): string {
   const primaries = target.comparisons.filter(of => of.role === "primary");
-  return [...new Set(primaries.map(of => noiseFloorOf(target, of)))].join(" or ");
+  const kernels = primaries.filter(of => of.question === "kernel");
+  const texts = (kernels.length > 0 ? kernels : primaries).map(of => noiseFloorOf(target, of));
+  return [...new Set(texts)].join(" or ");
 }
 
 /** Return the noise floor of a judged count; empty for explanatory ones and figures of other devices. */
 export function noiseFloorOf(target: TargetReport, of: Comparison): string {
   if (of.evidence !== "instrumented" || of.role === "explanatory") return "";
-  const found = target.noise_floors.find(
+  // The control is a kernel; the noise of a change of settings is not known.
+  const floors = of.question === "kernel" ? target.noise_floors : [];
+  const found = floors.find(
     each => each.scenario === of.scenario && each.setting === of.setting && each.metric === of.metric,
   );
   return found ? `noise floor ${Number(found.floor.toPrecision(3))} %` : "noise floor not measured";

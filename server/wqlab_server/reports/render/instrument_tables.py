@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, Moves, NoiseFloor
 from wqlab_contracts.api.report import Comparison, TargetReport
-from wqlab_contracts.enums import Arm, Evidence, Role
+from wqlab_contracts.enums import Arm, Evidence, Question, Role
 from wqlab_contracts.instrument import CpuPlace
 
 from ..instrument_sentences import count
@@ -141,14 +141,16 @@ def noise_floor(target: TargetReport, cell: Comparison) -> str:
     of other devices."""
     if cell.evidence is not Evidence.INSTRUMENTED or cell.role is Role.EXPLANATORY:
         return ""
-    found = _floor(target, cell)
+    # The control is a kernel; the noise of a change of settings is not known.
+    found = _floor(target, cell) if cell.question is Question.KERNEL else None
     return NOT_MEASURED if found is None else f"noise floor {words.amount(found.floor, '%')}"
 
 
 def headline(target: TargetReport) -> str:
     """Return the target's headline, with the noise floor of its primary counts."""
     primaries = [cell for cell in target.comparisons if cell.role is Role.PRIMARY]
-    floors = dict.fromkeys(text for cell in primaries if (text := noise_floor(target, cell)))
+    kernels = [cell for cell in primaries if cell.question is Question.KERNEL]
+    floors = dict.fromkeys(text for cell in kernels or primaries if (text := noise_floor(target, cell)))
     if not floors:
         return target.headline
     return f"{target.headline}; {words.INSTRUMENTED}; {' or '.join(floors)}"
@@ -160,7 +162,8 @@ def noise_note(target: TargetReport) -> str:
     if not judged:
         return ""
     about = "a control kernel that differs from its baseline by nops only"
-    floors = [floor for cell in judged if (floor := _floor(target, cell)) is not None]
+    kernels = [cell for cell in judged if cell.question is Question.KERNEL]
+    floors = [floor for cell in kernels if (floor := _floor(target, cell)) is not None]
     if not floors:
         return f"Noise floor: not measured for this plan on this device type. It is the effect of {about}."
     dates = sorted({f"{each.measured_at:%Y-%m-%d}" for each in floors})
