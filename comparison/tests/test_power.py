@@ -6,7 +6,8 @@ from literal_samples import with_moments
 from noise_shapes import differences, is_claimed
 
 from wqlab_comparison import significance
-from wqlab_comparison.power import blocks_that_decide, smallest_effect
+from wqlab_comparison.power import LEAST_BLOCKS, blocks_that_decide, blocks_that_find, smallest_effect
+from wqlab_comparison.significance import ALPHA, sign_flip
 
 SHAPE = (-7, -5, -3, -1, 1, 3, 5, 7)
 
@@ -56,3 +57,20 @@ def test_smallest_effect_is_found_in_about_four_cases_of_five(shape: str, blocks
     assert effect is not None
     found = [is_claimed(d) for d in differences(shape, rng, 400, blocks, effect)]
     assert 0.6 <= np.mean(found) <= 0.9
+
+
+def test_blocks_that_find_an_effect_grow_with_noise_and_power() -> None:
+    noise = np.random.default_rng(5).normal(0, 0.002, 40)
+    needed = [blocks_that_find(0.002, noise * scale, ALPHA, 0.95) for scale in (0.1, 1, 2)]
+    assert needed[0] == LEAST_BLOCKS
+    assert needed == sorted(needed)
+    assert blocks_that_find(0.002, noise, ALPHA, 0.8) < needed[1]
+    assert blocks_that_find(0.002, noise * 50, ALPHA, 0.95) is None
+
+
+def test_needed_blocks_find_the_effect_as_often_as_stated() -> None:
+    rng = np.random.default_rng(6)
+    noise = rng.normal(0, 0.002, 400)
+    blocks = blocks_that_find(0.002, noise, ALPHA, 0.95)
+    found = [sign_flip(rng.normal(0.002, 0.002, blocks)) <= ALPHA for _ in range(400)]
+    assert 0.92 <= np.mean(found) <= 0.995

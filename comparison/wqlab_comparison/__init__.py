@@ -10,7 +10,7 @@ from .compare import TargetFacts, compare
 from .csvfile import CsvError, read_csv, write_csv
 from .curves import curves
 from .effect import estimate as estimate_effect
-from .power import LEAST_BLOCKS, smallest_effect
+from .power import LEAST_BLOCKS, blocks_that_find, smallest_effect
 from .samples import Samples, SamplesError
 from .significance import ALPHA
 from .target import Conclusion, Stated, conclude, summarise
@@ -24,6 +24,7 @@ __all__ = [
     "SamplesError",
     "Stated",
     "TargetFacts",
+    "blocks_that_find",
     "boot_values",
     "compare",
     "conclude",

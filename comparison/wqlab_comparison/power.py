@@ -64,6 +64,19 @@ def smallest_effect(blocks: int, noise: Floats, alpha: float) -> float | None:
     return high
 
 
+def blocks_that_find(delta: float, noise: Floats, alpha: float, power: float) -> int | None:
+    """Return the smallest number of blocks that find an effect of `delta` with this probability; None beyond
+    MOST_BLOCKS.
+
+    `noise` has the differences of past blocks, without their effect, on the scale of `delta`.
+    """
+    signal = _signal(np.concatenate([noise, -noise]) + delta)
+    for blocks in range(LEAST_BLOCKS, MOST_BLOCKS + 1):
+        if signal >= _needed_signal(blocks, alpha, power):
+            return blocks
+    return None
+
+
 def _signal(d: Floats) -> float:
     """Return mean / standard deviation of the clipped differences; infinite without spread or at an infinite
     distance."""
@@ -74,16 +87,16 @@ def _signal(d: Floats) -> float:
 
 
 @lru_cache(maxsize=4096)
-def _needed_signal(blocks: int, alpha: float) -> float:
-    """Return the mean / standard deviation per block at which the test at `alpha` rejects with probability POWER.
+def _needed_signal(blocks: int, alpha: float, power: float = POWER) -> float:
+    """Return the mean / standard deviation per block at which the test at `alpha` rejects with this probability.
 
     The exact test rejects at the largest level up to max(alpha, ALPHA) that its steps of 2/2**n permit. If that is the
     first step, all blocks must have the same sign; this probability is that of normal differences.
     """
     steps = math.floor(max(alpha, ALPHA) * 2.0 ** (blocks - 1) + 1e-9)
-    exact = float(ndtri(POWER ** (1 / blocks))) if steps == 1 else _t_signal(blocks, steps * 2.0 ** (1 - blocks))
-    return max(exact, _t_signal(blocks, alpha))
+    exact = float(ndtri(power ** (1 / blocks))) if steps == 1 else _t_signal(blocks, steps * 2.0 ** (1 - blocks), power)
+    return max(exact, _t_signal(blocks, alpha, power))
 
 
-def _t_signal(blocks: int, alpha: float) -> float:
-    return float(stdtrit(blocks - 1, 1 - alpha / 2) + stdtrit(blocks - 1, POWER)) / math.sqrt(blocks)
+def _t_signal(blocks: int, alpha: float, power: float) -> float:
+    return float(stdtrit(blocks - 1, 1 - alpha / 2) + stdtrit(blocks - 1, power)) / math.sqrt(blocks)

@@ -111,4 +111,8 @@ class NoiseFloor(Message):
     """Largest effect, in percent, that the 95 % interval of the control contains: effects below it can be caused by the
     layout of the kernel alone."""
     seeds: int
+    """Seeds with which the floor was measured."""
+    seeds_needed: int | None = None
+    """Seeds that find an effect as large as the metric's threshold with a probability of 95 %, at the spread of the
+    control; null if 100 are not enough or fewer than two were measured."""
     measured_at: datetime

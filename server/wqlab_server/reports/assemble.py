@@ -21,6 +21,7 @@ from wqlab_contracts.api.workqueues import WorkqueueCell
 from wqlab_contracts.enums import Arm, ArtifactKind, ErrorKind, RunPurpose
 from wqlab_contracts.messages import Artifact, BootKey
 
+from ..estimates.noise_floors import noise_floors
 from ..jobs import attempts
 from ..models import (
     ArtifactLink,
@@ -42,7 +43,6 @@ from ..views.load import submission_rows
 from .config_diff import config_difference
 from .environment import environment_of
 from .instrument_cells import ProfileFile, instrument_cells
-from .noise_floors import noise_floors
 from .render.failures import main_failure
 from .render.shared_text import METHOD, METHOD_OF_COUNTS
 from .workqueue_cells import workqueue_cells

@@ -20,7 +20,7 @@ from ..models import Apply, Boot, BootValue, Build, Run
 from ..settings import Settings
 from . import detectable_effect
 from .quote_calculation import Request, RequestedKernel, RequestedTarget, quote
-from .service import target_profile
+from .service import planned_blocks, target_profile
 from .validate import Mistake, mistakes
 
 _RUNS = 20
@@ -41,7 +41,7 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
         plan = plan.measured(target.scenarios, device_type.emulated)
         # An unknown recipe is among the errors; the device type's own stands in for it.
         recipe = data.recipes.get(request.recipe_for(device_type), data.recipes[device_type.recipe])
-        profile = target_profile(plan, device_type, target, request.blocks, recipe)
+        profile = target_profile(plan, device_type, target, planned_blocks(session, data, request, target), recipe)
         metric = detectable_effect.primary_metric(plan, device_type.emulated)
         effect = None
         if metric is not None:

@@ -18,6 +18,7 @@ from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target, normalised_subject
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
+from ..estimates.noise_floors import planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Run, Submission
@@ -84,7 +85,7 @@ def create(
     session.add(submission)
     session.flush()
     for index, target in enumerate(request.targets):
-        session.add(plan_run(submission, index, target, data))
+        session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
     apply = Apply(submission_id=submission.id, tree=data.trees[request.tree], toolchain=toolchain)
     session.add(apply)
     session.flush()
@@ -103,13 +104,24 @@ def _lines(text: str) -> list[str]:
     return [line.rstrip() for line in text.strip().splitlines()]
 
 
-def plan_run(submission: Submission, index: int, target: Target, data: DataFolder) -> Run:
-    """Create the run of one target, with everything it will use copied from the data folder."""
+def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
+    """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
+    device_type = data.device_types[target.device_type]
+    if request.blocks is not None or not device_type.instrumented:
+        return request.blocks
+    return planned_seeds(session, target.plan, device_type.name)
+
+
+def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, blocks: int | None) -> Run:
+    """Create the run of one target, with everything it will use copied from the data folder.
+
+    `blocks` replaces the number of blocks of the plan, if given.
+    """
     device_type = data.device_types[target.device_type]
     plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
     plan = plan.measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
-    profile = target_profile(plan, device_type, target, submission.request.blocks, recipe)
+    profile = target_profile(plan, device_type, target, blocks, recipe)
     seed = secrets.randbits(48)
     return Run(
         submission_id=submission.id,

@@ -23,6 +23,7 @@ test("a noise floor has its value beside the verdict", () => {
     metric,
     floor: 0.03123,
     seeds: 8,
+    seeds_needed: 6,
     measured_at: "2026-03-01T00:00:00Z",
   }));
   const measured = { ...counted, noise_floors: floors };

@@ -3044,6 +3044,8 @@ export interface components {
             scenario: string;
             /** Seeds */
             seeds: number;
+            /** Seeds Needed */
+            seeds_needed: number | null;
             /** Setting */
             setting: string;
         };

@@ -9,13 +9,13 @@ from sqlalchemy import update
 
 from wqlab_comparison import compare
 from wqlab_contracts.enums import Arm
-from wqlab_server.models import Comparison, Run, Submission
-from wqlab_server.reports.noise_floors import noise_floors
+from wqlab_server.estimates.noise_floors import noise_floors, planned_seeds
+from wqlab_server.models import BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
 
+from ..reports import instrument_examples as examples
+from ..reports.report_examples import samples
 from ..support.scene import MBOX, Scene
-from . import instrument_examples as examples
-from .report_examples import samples
 
 pytestmark = pytest.mark.integration
 
@@ -30,9 +30,18 @@ def compared(scene: Scene, mbox: str, control: bool) -> int:
         for metric in examples.PLAN.metrics
         for arm in Arm
     }
+    run_id = scene.run_id(number)
+    boots = {(block, arm): scene.boot(run_id, block=block, arm=arm) for block in range(examples.SEEDS) for arm in Arm}
     with transaction(scene.sessions) as session:
-        run_id = scene.run_id(number)
         session.execute(update(Run).where(Run.id == run_id).values(compared_at=clock(session)))
+        for (scenario, setting, metric, arm), values in measured.items():
+            for block, value in enumerate(values):
+                boot_id = boots[block, arm]
+                session.add(
+                    BootValue(
+                        run_id=run_id, boot_id=boot_id, scenario=scenario, setting=setting, metric=metric, value=value
+                    )
+                )
         for position, data in enumerate(compare(samples(examples.PLAN, "tiny", measured))):
             session.add(
                 Comparison(
@@ -48,6 +57,7 @@ def compared(scene: Scene, mbox: str, control: bool) -> int:
 
 
 def test_effects_of_the_control_are_the_noise_floors(control: str, scene: Scene) -> None:
+    scene.devices()
     ours = compared(scene, control, control=False)
     compared(scene, MBOX, control=True)
     with transaction(scene.sessions) as session:
@@ -60,15 +70,23 @@ def test_effects_of_the_control_are_the_noise_floors(control: str, scene: Scene)
     assert floors["kernel_instructions_per_op"].floor == max(map(abs, primary.ci95))
     assert floors["kernel_instructions_per_op"].seeds == 6
     assert "locked_per_op" not in floors  # explanatory
+    # Most of the example's noise is that of the seed, which both kernels share.
+    assert floors["kernel_instructions_per_op"].seeds_needed == 6
+    assert 6 < floors["transfers_across_l3_per_op"].seeds_needed <= 100
 
 
 def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> None:
+    scene.devices()
     compared(scene, control, control=True)
     with transaction(scene.sessions) as session:
-        assert {each.floor for each in noise_floors(session, "flush", "tiny")} == {0.0}
+        floors = noise_floors(session, "flush", "tiny")
+        assert {(each.floor, each.seeds_needed) for each in floors} == {(0.0, 6)}
+        assert planned_seeds(session, "flush", "tiny") == 6
+        assert planned_seeds(session, "flush", "other") is None
 
 
 def test_series_with_another_text_is_no_control(control: str, scene: Scene) -> None:
+    scene.devices()
     number = compared(scene, control.replace("+nop", "+rep"), control=False)
     with transaction(scene.sessions) as session:
         assert not session.get_one(Submission, number).noise_control

@@ -1,0 +1,113 @@
+"""Noise floors: effects of the control series, by plan and device type.
+
+They are the comparisons of the newest finished submission of the control series, so they need no table of their own:
+retention never deletes comparisons.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_comparison import ALPHA, LEAST_BLOCKS, blocks_that_find, estimate_effect
+from wqlab_contracts.api.instrument import NoiseFloor
+from wqlab_contracts.api.report import Comparison as ComparisonData
+from wqlab_contracts.enums import Arm, Evidence, Question, Role, RunPurpose
+
+from ..models import Boot, BootValue, Comparison, Run, Submission
+
+MOST_SEEDS = 16
+"""Most seeds that are planned without being asked for."""
+_POWER = 0.95
+
+_Values = dict[tuple[str, str, str], dict[int, dict[Arm, float]]]
+"""(scenario, setting, metric) -> block -> arm -> value."""
+
+
+def noise_floors(session: Session, plan: str, device_type: str) -> list[NoiseFloor]:
+    """Return the noise floors of a plan on an instrumented device type; empty if the control was never measured."""
+    newest = session.execute(
+        select(Run.id, Run.compared_at)
+        .join(Submission, Submission.id == Run.submission_id)
+        .where(
+            Submission.noise_control,
+            Run.purpose == RunPurpose.MEASURE,
+            Run.plan_name == plan,
+            Run.device_type == device_type,
+            Run.compared_at.is_not(None),
+            select(Comparison.run_id).where(Comparison.run_id == Run.id).exists(),
+        )
+        .order_by(Run.compared_at.desc())
+        .limit(1)
+    ).one_or_none()
+    if newest is None:
+        return []
+    run_id, measured_at = newest
+    values = _values(session, run_id)
+    rows = session.scalars(select(Comparison).where(Comparison.run_id == run_id).order_by(Comparison.position))
+    return [
+        NoiseFloor(
+            scenario=of.scenario,
+            setting=of.setting,
+            metric=of.metric,
+            floor=floor,
+            seeds=of.candidate.n,
+            seeds_needed=_seeds_needed(of, values),
+            measured_at=measured_at,
+        )
+        for of in (row.data for row in rows)
+        if of.candidate is not None and (floor := _floor(of)) is not None
+    ]
+
+
+def _floor(of: ComparisonData) -> float | None:
+    """Return the largest effect in percent that the control's interval contains; None if it has no interval."""
+    counted = of.evidence is Evidence.INSTRUMENTED and of.role is not Role.EXPLANATORY
+    if not counted or of.question is not Question.KERNEL or of.effect is None:
+        return None
+    if of.ci95 is not None:
+        return max(map(abs, of.ci95))
+    return abs(of.effect) if of.exact or of.effect == 0 else None
+
+
+def planned_seeds(session: Session, plan: str, device_type: str) -> int | None:
+    """Return the seeds that find the threshold of every judged metric, at least LEAST_BLOCKS and at most MOST_SEEDS.
+
+    None if the control was never measured: then the plan's own number applies.
+    """
+    floors = noise_floors(session, plan, device_type)
+    if not floors:
+        return None
+    return min(MOST_SEEDS, max(floor.seeds_needed or MOST_SEEDS for floor in floors))
+
+
+def _values(session: Session, run_id: int) -> _Values:
+    found: _Values = defaultdict(lambda: defaultdict(dict))
+    for value, block, arm in session.execute(
+        select(BootValue, Boot.block, Boot.arm)
+        .join(Boot, Boot.id == BootValue.boot_id)
+        .where(BootValue.run_id == run_id)
+    ):
+        found[value.scenario, value.setting, value.metric][block][arm] = value.value
+    return found
+
+
+def _seeds_needed(of: ComparisonData, values: _Values) -> int | None:
+    """Return the seeds needed at the spread of the control, without its own effect; every effect is found if there is
+    no spread."""
+    blocks = values[of.scenario, of.setting, of.metric].values()
+    pairs = [(block[Arm.BASELINE], block[Arm.CANDIDATE]) for block in blocks if len(block) == len(Arm)]
+    if len(pairs) < 2 or not of.delta:
+        return None
+    if all(before == after for before, after in pairs):
+        return LEAST_BLOCKS
+    if any(before <= 0 or after <= 0 for before, after in pairs):
+        return None
+    d = np.array([math.log(after / before) for before, after in pairs])
+    # Enlarged because the effect was estimated from the same seeds.
+    noise = (d - estimate_effect(d)) * math.sqrt(len(d) / (len(d) - 1))
+    return blocks_that_find(math.log1p(of.delta / 100), noise, ALPHA, _POWER)
