@@ -13,6 +13,7 @@ from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import Arm, JobState
 from wqlab_contracts.loading import load_data
 from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_contracts.specs import INSTRUMENTED_METRICS
 from wqlab_server.http.problems import ApiProblem
 from wqlab_server.models import Apply
 from wqlab_server.submissions import service
@@ -169,3 +170,19 @@ def test_targets_with_different_compilers_are_refused(lab: LabUnderTest) -> None
     lab.app.state.data._checked_at = float("-inf")
     with pytest.raises(ApiProblem, match="different compilers"):
         lab.submit("locks@device", "locks@single")
+
+
+@pytest.mark.integration
+def test_instrumented_device_measures_counts_under_six_seeds_by_default(lab: LabUnderTest) -> None:
+    data = load_data(CHECKOUT)
+    target = Target(plan="xfs-fsync", device_type="instrumented-tiny")
+    control = Series(mbox=MboxSeries(text=data.noise_control))
+    request = SubmissionRequest(series=control, tree="linux-6.12", targets=[target])
+    with lab.transaction() as session:
+        submission = service.create(session, data, lab.settings, request, "dev")
+        more = service.create(session, data, lab.settings, request.model_copy(update={"blocks": 8}), "dev")
+    (run,), (longer,) = lab.runs(submission.id), lab.runs(more.id)
+    assert submission.noise_control
+    assert [metric.name for metric in run.plan.metrics] == [metric.name for metric in INSTRUMENTED_METRICS]
+    assert (len(run.blocks), len(longer.blocks)) == (data.plans["xfs-fsync"].instrumented_profile.blocks, 8)
+    assert run.profile.repetitions.traced == 0
