@@ -9,7 +9,7 @@ from rich.text import Text
 
 from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.enums import Role
-from wqlab_contracts.specs import Profile
+from wqlab_contracts.specs import INSTRUMENTED_METRICS, Profile
 
 from ..errors import UsageError
 from ..formatting import clean, one_line
@@ -58,6 +58,8 @@ def format_plan(view: PlanView) -> list[Text]:
     if plan.axes:
         lines.append(Text(f"  reference setting: {plan.reference_setting}"))
     lines += _profile_lines("hardware", plan.hardware) + _profile_lines("emulated devices", plan.emulated)
+    if not plan.checks_health:
+        lines += _profile_lines("instrumented devices", plan.instrumented_profile)
     for metric in plan.metrics:
         roles = {metric.role_hardware: "hardware", metric.role_emulated: "emulated devices"}
         primary = f", primary on {roles[Role.PRIMARY]}" if Role.PRIMARY in roles else ""
@@ -71,6 +73,12 @@ def format_plan(view: PlanView) -> list[Text]:
                 f"{one_line(metric.summary)}"
             )
         )
+    if not plan.checks_health:
+        names = ", ".join(
+            f"{metric.name}{' (primary)' if metric.role_emulated is Role.PRIMARY else ''}"
+            for metric in INSTRUMENTED_METRICS
+        )
+        lines.append(Text(f"  on instrumented devices, instead of these metrics: {names}"))
     return lines
 
 

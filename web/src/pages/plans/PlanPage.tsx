@@ -58,7 +58,7 @@ export function PlanPage() {
         <Section
           id="metrics"
           title="Metrics"
-          lead="Primary metrics decide the verdict, secondary metrics are compared, explanatory metrics help to find the cause. On emulated devices only kernel counters are evidence; timings are not."
+          lead="Primary metrics decide the verdict, secondary metrics are compared, explanatory metrics help to find the cause. On emulated devices only kernel counters are evidence; timings are not. Instrumented devices count instructions and cache line transfers per operation instead, with the same metrics for every plan."
         >
           <Metrics plan={plan} />
         </Section>
