@@ -13,6 +13,8 @@ import { useWidth } from "./useWidth";
 const ROW = 22;
 const DEPTH = 4;
 const CHARACTER = 6.6;
+/** Width in CSS pixels before the figure is measured, and in print. */
+const WIDTH = 720;
 /** Narrower boxes, in CSS pixels, are not drawn. */
 const LEAST = 0.8;
 
@@ -31,7 +33,7 @@ export function FlameFigure({
   const boxes = useMemo(() => boxesOf(cell, quantity), [cell, quantity]);
   const columns = useMemo(() => columnsOf(cell, quantity), [cell, quantity]);
   const both = Object.keys(cell.totals).length > 1;
-  const drawn = Math.max(width, 560);
+  const drawn = width || WIDTH;
   return (
     <Figure
       title={title}
@@ -54,13 +56,7 @@ export function FlameFigure({
       }
     >
       <div ref={ref}>
-        <svg
-          aria-hidden="true"
-          className={classes.drawing}
-          width={drawn}
-          height={ROW * DEPTH}
-          viewBox={`0 0 ${drawn} ${ROW * DEPTH}`}
-        >
+        <svg aria-hidden="true" width={drawn} height={ROW * DEPTH} viewBox={`0 0 ${drawn} ${ROW * DEPTH}`}>
           {boxes.map(box => {
             const size = box.width * drawn;
             if (size < LEAST) return null;
