@@ -6,7 +6,9 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm
-from wqlab_server.models import ConsoleChunk
+from wqlab_contracts.specs import Emulation
+from wqlab_server.models import Apply, ConsoleChunk, Run
+from wqlab_server.runs.service import repeat_claim
 
 from ..support.lab import LabUnderTest, RunSession
 
@@ -46,3 +48,17 @@ def test_console_above_the_rate_limit_is_truncated(lab: LabUnderTest, run: RunSe
 def test_job_has_one_kernel_per_arm(run: RunSession) -> None:
     assert set(run.job.kernels) == set(Arm)
     assert run.job.kernels[Arm.BASELINE].build_id_gnu != run.job.kernels[Arm.CANDIDATE].build_id_gnu
+
+
+def test_job_of_an_instrumented_device_names_the_functions_of_the_series(lab: LabUnderTest, run: RunSession) -> None:
+    assert run.job.touched == []
+    with lab.transaction() as session:
+        row = session.get_one(Run, run.job.run_id)
+        apply = session.scalars(select(Apply).where(Apply.submission_id == row.submission_id)).one()
+        assert apply.result is not None
+        apply.result = apply.result.model_copy(update={"touched": ["flush_one"]})
+        row.device_spec = row.device_spec.model_copy(
+            update={"emulation": Emulation(memory_mib=512, clock="instruction")}
+        )
+        session.flush()
+        assert repeat_claim(session, row)[0].touched == ["flush_one"]
