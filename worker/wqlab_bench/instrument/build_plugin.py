@@ -25,7 +25,19 @@ PACKAGE: dict[CpuArch, str] = {"x86_64": "qemu-system-x86", "arm64": "qemu-syste
 """Debian package of QEMU. Debian builds it with plugins since 11 (version 5.2)."""
 
 _SOURCES = Path(__file__).parent / "plugin"
-_FLAGS = ("-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fPIC", "-shared", "-fvisibility=hidden", "-s")
+_FLAGS = (
+    "-O2",
+    "-flto",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-fno-plt",
+    "-s",
+)
 _SHARED_COUNTERS = "qemu_plugin_register_vcpu_insn_exec_inline"
 _COUNTERS_PER_CPU = "qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu"
 _CONDITIONAL_CALLS = "qemu_plugin_register_vcpu_tb_exec_cond_cb"

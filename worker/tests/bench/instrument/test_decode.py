@@ -37,6 +37,17 @@ PLAIN: dict[CpuArch, list[str]] = {
         "prfm pstl1strm, [x0]", "stp x0, x1, [sp]", "add x0, x1, x2",
     ],
 }  # fmt: skip
+TRANSLATION: dict[CpuArch, list[str]] = {
+    "x86_64": ["mov %rax, %cr3", "mov %r9, %cr4", "mov %rdx, %cr0", "invlpg (%rdi)", "invpcid (%rsi), %rdi"],
+    "arm64": [
+        "tlbi vmalle1is", "tlbi vaae1is, x0", "tlbi aside1, x3", "msr ttbr0_el1, x0", "msr ttbr1_el1, x1",
+        "msr tcr_el1, x2", "msr sctlr_el1, x0",
+    ],
+}  # fmt: skip
+NO_TRANSLATION: dict[CpuArch, list[str]] = {
+    "x86_64": ["mov %cr3, %rax", "swapgs", "lidt (%rax)", "rdtscp", "clflush (%rax)", "pshufb %xmm0, %xmm1"],
+    "arm64": ["mrs x0, ttbr0_el1", "dc civac, x0", "isb", "msr daifset, #2", "msr tpidr_el1, x0", "at s1e1r, x0"],
+}
 MARKED = """
 #include "wqmark.h"
 void marks(void) {
@@ -52,7 +63,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     built = str(tmp_path_factory.mktemp("decode") / "decode.so")
     tool.output(["gcc", "-O2", "-fPIC", "-shared", str(PLUGIN / "decode.c"), "-o", built], OSError)
     loaded = ctypes.CDLL(built)
-    loaded.decode_is_locked.restype = loaded.decode_loads_to_write.restype = ctypes.c_bool
+    for name in ("decode_is_locked", "decode_loads_to_write", "decode_changes_translation"):
+        getattr(loaded, name).restype = ctypes.c_bool
     return loaded
 
 
@@ -91,6 +103,20 @@ def test_locked_instructions_are_recognized(library: ctypes.CDLL, arch: CpuArch,
 
     assert locked(LOCKED[arch]) == dict.fromkeys(LOCKED[arch], True)
     assert locked(PLAIN[arch]) == dict.fromkeys(PLAIN[arch], False)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_changes_of_address_translation_are_recognized(library: ctypes.CDLL, arch: CpuArch, tmp_path: Path) -> None:
+    def changes(lines: list[str]) -> dict[str, bool]:
+        codes = assemble(arch, tmp_path, lines)
+        return {
+            line: library.decode_changes_translation(ARCHES.index(arch), code, ctypes.c_size_t(len(code)))
+            for line, code in zip(lines, codes, strict=True)
+        }
+
+    assert changes(TRANSLATION[arch]) == dict.fromkeys(TRANSLATION[arch], True)
+    others = NO_TRANSLATION[arch] + LOCKED[arch] + PLAIN[arch]
+    assert changes(others) == dict.fromkeys(others, False)
 
 
 @pytest.mark.parametrize("arch", ARCHES)

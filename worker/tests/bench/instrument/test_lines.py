@@ -37,7 +37,9 @@ struct model *model_new(const char *cpus, unsigned int l2_kib, unsigned int l3_k
 int model_access(struct model *model, unsigned int cpu, uint64_t line, int is_store, uint64_t pc,
                  struct transfer *transfer)
 {
-    return lines_access(&model->lines, cpu, line, is_store, pc, transfer);
+    struct page *page = lines_page(&model->lines, line / LINES_A_PAGE);
+
+    return page && lines_access(&model->lines, cpu, page, line % LINES_A_PAGE, is_store, pc, transfer);
 }
 
 void model_forget(struct model *model) { lines_forget(&model->lines); }

@@ -103,3 +103,26 @@ bool decode_loads_to_write(enum arch arch, const uint8_t *insn, size_t size, con
 		return (word(insn) & 0x3fc00000) == 0x08400000;
 	return decode_is_locked(arch, insn, size);
 }
+
+static bool changes_translation_x86(const uint8_t *insn, size_t size)
+{
+	while (size && is_x86_prefix(*insn))
+		insn++, size--;
+	if (size < 3 || insn[0] != 0x0f)
+		return false;
+	return insn[1] == 0x22 || /* mov to a control register */
+	       (insn[1] == 0x01 && (insn[2] & 0x38) == 0x38 && insn[2] < 0xc0) || /* invlpg */
+	       (insn[1] == 0x38 && insn[2] == 0x82); /* invpcid */
+}
+
+bool decode_changes_translation(enum arch arch, const uint8_t *insn, size_t size)
+{
+	uint32_t code;
+
+	if (arch == ARCH_X86_64)
+		return changes_translation_x86(insn, size);
+	code = size == 4 ? word(insn) : 0;
+	return (code & 0xfff8f000) == 0xd5088000 || /* tlbi */
+	       (code & 0xfffff000) == 0xd5181000 || /* SCTLR_EL1 and its kind */
+	       (code & 0xfffff000) == 0xd5182000; /* TTBR0_EL1, TTBR1_EL1, TCR_EL1 */
+}

@@ -43,4 +43,10 @@ bool decode_is_locked(enum arch arch, const uint8_t *insn, size_t size);
  */
 bool decode_loads_to_write(enum arch arch, const uint8_t *insn, size_t size, const uint8_t *previous);
 
+/*
+ * Return true if an instruction may change which physical page a virtual address means: on x86-64 a write of a control
+ * register, invlpg or invpcid, on arm64 tlbi or a write of a register of the translation.
+ */
+bool decode_changes_translation(enum arch arch, const uint8_t *insn, size_t size);
+
 #endif

@@ -6,8 +6,6 @@
 #include "capacity.h"
 #include "memory.h"
 
-enum { LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
-
 /* Virtual addresses have up to 57 significant bits and a sign, so that a CPU number fits beside them. */
 enum { WRITER_CPU_BITS = 7, WRITER_CPU_MASK = (1 << WRITER_CPU_BITS) - 1 };
 
@@ -43,19 +41,19 @@ void lines_forget(struct lines *lines)
 		capacity_forget(lines->capacity);
 }
 
-static struct line *find_line(struct lines *lines, uint64_t number)
+struct page *lines_page(struct lines *lines, uint64_t number)
 {
-	uint64_t page = number / LINES_A_PAGE;
-
-	/* Beyond RAM: firmware and memory of devices. */
-	if (page >= lines->page_count)
+	if (number >= lines->page_count)
 		return NULL;
-	if (!lines->pages[page])
-		lines->pages[page] = allocate(LINES_A_PAGE, sizeof(struct line));
-	return &lines->pages[page][number % LINES_A_PAGE];
+	if (!lines->pages[number]) {
+		lines->pages[number] = allocate(1, sizeof(struct page));
+		lines->pages[number]->number = number;
+	}
+	return lines->pages[number];
 }
 
-static void describe(const struct lines *lines, unsigned int cpu, const struct line *line, bool is_store,
+/* Rarely called, so kept out of the way of accesses that move nothing. */
+__attribute__((noinline)) static void describe(const struct lines *lines, unsigned int cpu, const struct line *line, bool is_store,
 		     struct transfer *transfer)
 {
 	const uint64_t *within = lines->topology->within[cpu];
@@ -77,15 +75,13 @@ static void describe(const struct lines *lines, unsigned int cpu, const struct l
 	transfer->writer_pc = line->writer ? writer_pc(line->writer) : 0;
 }
 
-bool lines_access(struct lines *lines, unsigned int cpu, uint64_t number, bool is_store, uint64_t pc,
+bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store, uint64_t pc,
 		  struct transfer *transfer)
 {
-	struct line *line = find_line(lines, number);
+	struct line *line = &page->lines[index];
 	uint64_t self = UINT64_C(1) << cpu;
 	bool is_moved;
 
-	if (!line)
-		return false;
 	if (is_store) {
 		is_moved = line->holders & ~self;
 		if (is_moved)
@@ -99,14 +95,14 @@ bool lines_access(struct lines *lines, unsigned int cpu, uint64_t number, bool i
 		line->holders |= self;
 	}
 	if (lines->capacity)
-		capacity_access(lines->capacity, lines, cpu, number);
+		capacity_access(lines->capacity, lines, cpu, page->number * LINES_A_PAGE + index);
 	return is_moved;
 }
 
 void lines_drop(struct lines *lines, uint64_t number, uint64_t holders)
 {
-	struct line *line = find_line(lines, number);
+	struct page *page = lines_page(lines, number / LINES_A_PAGE);
 
-	if (line)
-		line->holders &= ~holders;
+	if (page)
+		page->lines[number % LINES_A_PAGE].holders &= ~holders;
 }

@@ -28,11 +28,17 @@
 
 #include "topology.h"
 
-enum { LINE_SHIFT = 6, PAGE_SHIFT = 12 };
+enum { LINE_SHIFT = 6, PAGE_SHIFT = 12, LINES_A_PAGE = 1 << (PAGE_SHIFT - LINE_SHIFT) };
 
 struct line {
 	uint64_t holders; /* set of CPUs */
 	uint64_t writer; /* program counter of the last store << 7 | its CPU + 1; 0: none */
+};
+
+/* A page of physical memory. */
+struct page {
+	uint64_t number;
+	struct line lines[LINES_A_PAGE];
 };
 
 struct transfer {
@@ -46,20 +52,23 @@ struct capacity;
 struct lines {
 	const struct topology *topology;
 	struct capacity *capacity; /* or NULL */
-	struct line **pages; /* lines of each page of physical memory; NULL until one is accessed */
+	struct page **pages; /* by number; NULL until one is accessed */
 	size_t page_count;
 };
 
 void lines_init(struct lines *lines, const struct topology *topology, struct capacity *capacity, uint64_t memory_bytes);
 
-/* Forget all holders and writers. */
+/* Forget all holders and writers, and free all pages. */
 void lines_forget(struct lines *lines);
 
-/* Note an access to a line (physical address >> LINE_SHIFT) and return true if it moved, as described in `transfer`. */
-bool lines_access(struct lines *lines, unsigned int cpu, uint64_t number, bool is_store, uint64_t pc,
+/* Return a page, or NULL if the number is beyond RAM: firmware and memory of devices. */
+struct page *lines_page(struct lines *lines, uint64_t number);
+
+/* Note an access to a line of a page and return true if it moved, as described in `transfer`. */
+bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store, uint64_t pc,
 		  struct transfer *transfer);
 
-/* Remove holders of a line, whose caches dropped it. */
+/* Remove holders of a line (physical address >> LINE_SHIFT), whose caches dropped it. */
 void lines_drop(struct lines *lines, uint64_t number, uint64_t holders);
 
 #endif

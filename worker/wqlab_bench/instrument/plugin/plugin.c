@@ -16,13 +16,22 @@
 
 #include "capacity.h"
 #include "channel.h"
-#include "counter.h"
 #include "decode.h"
 #include "lines.h"
 #include "memory.h"
 #include "qemu_api.h"
+#include "quirks.h"
 #include "topology.h"
+#include "translation.h"
 #include "window.h"
+
+enum { ACCESS_KINDS = 64 };
+
+struct access_kind {
+	qemu_plugin_meminfo_t info;
+	uint8_t size; /* bytes; 0: not known yet */
+	bool is_store;
+};
 
 static struct {
 	qemu_plugin_id_t id;
@@ -30,6 +39,8 @@ static struct {
 	struct topology topology;
 	struct channel channel;
 	struct lines lines;
+	struct translation translation;
+	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
 	bool is_tracking;
 	bool is_reset_pending;
@@ -44,6 +55,7 @@ static void finish(qemu_plugin_id_t id, void *unused);
 /* Translated code is gone; new code is translated for the new state. */
 static void after_reset(qemu_plugin_id_t id)
 {
+	quirks_after_reset(plugin.topology.cpus);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, finish, NULL);
 	plugin.is_reset_pending = false;
@@ -58,6 +70,7 @@ static void set_tracking(bool is_tracking)
 		return;
 	plugin.is_tracking = is_tracking;
 	lines_forget(&plugin.lines);
+	translation_flush(&plugin.translation);
 	plugin.is_reset_pending = true;
 	/* QEMU does it before this CPU's next block, and once if it is asked twice. */
 	qemu_plugin_reset(plugin.id, after_reset);
@@ -129,60 +142,82 @@ static void on_data(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr
 
 /* --- instructions ------------------------------------------------------------------------------------------- */
 
-static void access_line(unsigned int cpu, uint64_t number, bool is_store, uint64_t pc, uint64_t vaddr)
+static void access_line(unsigned int cpu, struct page *page, uint64_t vaddr, bool is_store, uint64_t pc)
 {
+	unsigned int index = vaddr >> LINE_SHIFT & (LINES_A_PAGE - 1);
 	struct transfer transfer;
 
-	if (lines_access(&plugin.lines, cpu, number, is_store, pc, &transfer) && plugin.window.is_open)
-		window_add(&plugin.window, &transfer, cpu, is_store, pc, number, vaddr);
+	if (lines_access(&plugin.lines, cpu, page, index, is_store, pc, &transfer) && plugin.window.is_open)
+		window_add(&plugin.window, &transfer, cpu, is_store, pc, page->number * LINES_A_PAGE + index, vaddr);
 }
 
-static void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc, bool is_to_write)
+/* Ask QEMU for the page of a virtual address. Return NULL for devices and firmware. */
+static struct page *find_page(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr)
 {
-	bool is_store = qemu_plugin_mem_is_store(info);
 	struct qemu_plugin_hwaddr *address = qemu_plugin_get_hwaddr(info, vaddr);
-	uint64_t first, last;
+	struct page *page;
 
-	if (is_store)
-		plugin.window.stores++;
-	else
-		plugin.window.loads++;
 	if (!address || qemu_plugin_hwaddr_is_io(address))
-		return;
-	first = qemu_plugin_hwaddr_phys_addr(address);
-	last = first + (UINT64_C(1) << qemu_plugin_mem_size_shift(info)) - 1;
-	is_store = is_store || is_to_write;
-	access_line(cpu, first >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr);
-	/* The physical address of a second page is unknown. */
-	if (first >> LINE_SHIFT != last >> LINE_SHIFT && first >> PAGE_SHIFT == last >> PAGE_SHIFT)
-		access_line(cpu, last >> LINE_SHIFT, is_store, (uintptr_t)pc, vaddr + (last - first));
+		return NULL;
+	page = lines_page(&plugin.lines, qemu_plugin_hwaddr_phys_addr(address) >> PAGE_SHIFT);
+	if (page)
+		translation_add(&plugin.translation, cpu, vaddr, page);
+	return page;
 }
 
-static void on_memory(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+/* What QEMU says about `info`, which has few values, remembered because asking takes as long as noting an access. */
+static inline const struct access_kind *kind_of(qemu_plugin_meminfo_t info)
 {
-	note_access(cpu, info, vaddr, pc, false);
+	struct access_kind *kind = &plugin.kinds[(info ^ info >> 16) % ACCESS_KINDS];
+
+	if (kind->info != info || !kind->size) {
+		kind->info = info;
+		kind->size = 1u << qemu_plugin_mem_size_shift(info);
+		kind->is_store = qemu_plugin_mem_is_store(info);
+	}
+	return kind;
+}
+
+static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc, bool is_to_write)
+{
+	const struct access_kind *kind = kind_of(info);
+	bool is_store = kind->is_store || is_to_write;
+	uint64_t last = vaddr + kind->size - 1;
+	struct page *page = translation_find(&plugin.translation, cpu, vaddr);
+
+	plugin.window.loads += !kind->is_store;
+	plugin.window.stores += kind->is_store;
+	if (!page && !(page = find_page(cpu, info, vaddr)))
+		return;
+	access_line(cpu, page, vaddr, is_store, (uintptr_t)pc);
+	if (__builtin_expect(last >> LINE_SHIFT != vaddr >> LINE_SHIFT, 0) && last >> PAGE_SHIFT == vaddr >> PAGE_SHIFT)
+		access_line(cpu, page, last, is_store, (uintptr_t)pc);
+}
+
+static void on_access(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+{
+	note_access(quirks_cpu(cpu), info, vaddr, pc, false);
 }
 
 /* The instruction writes what it loads. With all CPUs on one host thread, QEMU executes it as a load and a store. */
-static void on_memory_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
+static void on_access_to_write(unsigned int cpu, qemu_plugin_meminfo_t info, uint64_t vaddr, void *pc)
 {
-	note_access(cpu, info, vaddr, pc, true);
+	note_access(quirks_cpu(cpu), info, vaddr, pc, true);
 }
 
-static void get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
+static void on_translation_change(unsigned int cpu, void *unused)
 {
-#if WQLAB_PLUGIN_API == 1
-	memcpy(bytes, qemu_plugin_insn_data(insn), size);
-#else
-	qemu_plugin_insn_data(insn, bytes, size);
-#endif
+	(void)cpu;
+	(void)unused;
+	translation_flush(&plugin.translation);
 }
 
 static void translate_insn(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size, const uint8_t *previous,
-			   counter block)
+			   uint64_t *block)
 {
 	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
 	enum marker marker = decode_marker(plugin.arch, bytes, size);
+	qemu_plugin_vcpu_mem_cb_t access;
 
 	if (marker == MARKER_DATA)
 		qemu_plugin_register_vcpu_mem_cb(insn, on_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
@@ -191,19 +226,20 @@ static void translate_insn(struct qemu_plugin_insn *insn, const uint8_t *bytes, 
 						       (void *)(uintptr_t)marker);
 	if (!plugin.is_tracking)
 		return;
-	counter_count(block, insn);
+	quirks_count(insn, block);
 	if (decode_is_locked(plugin.arch, bytes, size))
-		counter_count(code_counter(&plugin.window.locked, (uintptr_t)pc), insn);
-	qemu_plugin_register_vcpu_mem_cb(insn,
-					 decode_loads_to_write(plugin.arch, bytes, size, previous) ? on_memory_to_write :
-												     on_memory,
-					 QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+		quirks_count(insn, code_counter(&plugin.window.locked, (uintptr_t)pc));
+	if (decode_changes_translation(plugin.arch, bytes, size))
+		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	access = decode_loads_to_write(plugin.arch, bytes, size, previous) ? on_access_to_write : on_access;
+	/* Not one function for loads and one for stores: QEMU 7.2 would call both for stores. */
+	qemu_plugin_register_vcpu_mem_cb(insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	uint8_t bytes[2][INSN_MAX] = { 0 };
-	counter block = { 0 };
+	uint64_t *block = NULL;
 
 	(void)id;
 	if (plugin.is_tracking)
@@ -213,7 +249,7 @@ static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 		size_t size = qemu_plugin_insn_size(insn);
 
 		size = size < INSN_MAX ? size : INSN_MAX;
-		get_bytes(insn, bytes[i % 2], size);
+		quirks_get_bytes(insn, bytes[i % 2], size);
 		translate_insn(insn, bytes[i % 2], size, i ? bytes[(i + 1) % 2] : NULL, block);
 	}
 }
@@ -284,6 +320,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 		die("cpus= names %u CPUs, the machine has %d", plugin.topology.cpus, info->system.max_vcpus);
 	find_arch(info->target_name);
 	plugin.id = id;
+	translation_flush(&plugin.translation);
 	channel_open(&plugin.channel, output);
 	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);

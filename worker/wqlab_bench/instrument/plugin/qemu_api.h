@@ -3,8 +3,8 @@
  * The part of QEMU's TCG plugin interface that this plugin uses.
  *
  * Debian packages no header, and the interface is a stable ABI (docs/devel/tcg-plugins.rst of QEMU): a plugin states the
- * version that it was built for. WQLAB_PLUGIN_API is 1 for QEMU 5.2 to 8.2, and 3 for QEMU 9.1 and later, which has no
- * shared inline counters any more, but one per CPU in a "scoreboard", and copies an instruction's bytes.
+ * version that it was built for. WQLAB_PLUGIN_API is 1 for QEMU 5.2 to 8.2, and 3 for QEMU 9.1 and later, which copies an
+ * instruction's bytes and has no inline counters that all CPUs share.
  */
 #ifndef WQLAB_QEMU_API_H
 #define WQLAB_QEMU_API_H
@@ -80,19 +80,16 @@ const void *qemu_plugin_insn_data(const struct qemu_plugin_insn *insn);
 void qemu_plugin_register_vcpu_insn_exec_inline(struct qemu_plugin_insn *insn, enum qemu_plugin_op op, void *ptr,
 						uint64_t imm);
 #else
-struct qemu_plugin_scoreboard;
-typedef struct {
-	struct qemu_plugin_scoreboard *score;
-	size_t offset;
-} qemu_plugin_u64;
-
 size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, size_t len);
-void qemu_plugin_register_vcpu_insn_exec_inline_per_vcpu(struct qemu_plugin_insn *insn, enum qemu_plugin_op op,
-							 qemu_plugin_u64 entry, uint64_t imm);
-struct qemu_plugin_scoreboard *qemu_plugin_scoreboard_new(size_t element_size);
-int qemu_plugin_num_vcpus(void);
-uint64_t qemu_plugin_u64_sum(qemu_plugin_u64 entry);
-void qemu_plugin_u64_set(qemu_plugin_u64 entry, unsigned int vcpu_index, uint64_t val);
+#endif
+
+/* Exported by QEMU, but not part of the interface; quirks.c says what for. */
+typedef struct CPUState CPUState;
+CPUState *qemu_get_cpu(int index);
+#if WQLAB_PLUGIN_API == 1
+void qemu_plugin_disable_mem_helpers(CPUState *cpu);
+#else
+extern __thread CPUState *current_cpu;
 #endif
 
 #endif

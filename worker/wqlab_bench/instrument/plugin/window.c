@@ -7,8 +7,6 @@
 
 #include "memory.h"
 
-enum { FIRST_ROOM = 4096 };
-
 static const char *const level_names[LEVELS] = { "smt", "l3", "node", "remote" };
 
 static bool is_kernel(uint64_t address)
@@ -17,25 +15,31 @@ static bool is_kernel(uint64_t address)
 	return address >> 63;
 }
 
-counter code_counter(struct code_counters *counters, uint64_t pc)
+static uint64_t *counter_of(const struct code_counters *counters, size_t number)
+{
+	return &counters->chunks[number / COUNTERS_A_CHUNK][number % COUNTERS_A_CHUNK];
+}
+
+uint64_t *code_counter(struct code_counters *counters, uint64_t pc)
 {
 	struct row *row = table_row(&counters->index, pc, 0, 0);
 
 	if (!row->value) {
-		if (counters->used == counters->room) {
-			counters->room = counters->room ? counters->room * 2 : FIRST_ROOM;
-			counters->counters = resize(counters->counters, counters->room, sizeof(counter));
+		size_t chunk = counters->used / COUNTERS_A_CHUNK;
+
+		if (counters->used % COUNTERS_A_CHUNK == 0) {
+			counters->chunks = resize(counters->chunks, chunk + 1, sizeof(*counters->chunks));
+			counters->chunks[chunk] = allocate(COUNTERS_A_CHUNK, sizeof(**counters->chunks));
 		}
-		counters->counters[counters->used++] = counter_new();
-		row->value = counters->used;
+		row->value = ++counters->used;
 	}
-	return counters->counters[row->value - 1];
+	return counter_of(counters, row->value - 1);
 }
 
 static void clear_counters(struct code_counters *counters)
 {
-	for (size_t i = 0; i < counters->used; i++)
-		counter_clear(counters->counters[i]);
+	for (size_t i = 0; i < counters->used; i += COUNTERS_A_CHUNK)
+		memset(counters->chunks[i / COUNTERS_A_CHUNK], 0, COUNTERS_A_CHUNK * sizeof(**counters->chunks));
 }
 
 void window_begin(struct window *window)
@@ -107,13 +111,13 @@ static void print_total(const struct window *window, FILE *file)
 	uint64_t all = 0, kernel = 0, locked = 0;
 
 	for (size_t i = 0; i < window->blocks.used; i++) {
-		uint64_t count = counter_read(window->blocks.counters[i]);
+		uint64_t count = *counter_of(&window->blocks, i);
 
 		all += count;
 		kernel += is_kernel(window->blocks.index.rows[i].key[0]) ? count : 0;
 	}
 	for (size_t i = 0; i < window->locked.used; i++)
-		locked += counter_read(window->locked.counters[i]);
+		locked += *counter_of(&window->locked, i);
 	fprintf(file, "total\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\n", all, kernel,
 		window->loads, window->stores, locked);
 }
@@ -123,7 +127,7 @@ static void print_counters(const struct code_counters *counters, const char *nam
 	struct row *rows = sorted(&counters->index, compare_keys);
 
 	for (size_t i = 0; i < counters->used; i++) {
-		uint64_t count = counter_read(counters->counters[rows[i].value - 1]);
+		uint64_t count = *counter_of(counters, rows[i].value - 1);
 
 		if (count)
 			fprintf(file, "%s\t%" PRIx64 "\t%" PRIu64 "\n", name, rows[i].key[0], count);

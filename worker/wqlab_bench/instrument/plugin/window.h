@@ -20,17 +20,18 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "counter.h"
 #include "lines.h"
 #include "table.h"
 
 enum { LINES_PRINTED = 200 };
 
+enum { COUNTERS_A_CHUNK = 4096 };
+
 /* Counters of code that was ever translated while tracking; they count on when no window is open. */
 struct code_counters {
-	struct table index; /* program counter -> index into `counters` */
-	counter *counters;
-	size_t used, room;
+	struct table index; /* program counter -> number of the counter + 1 */
+	uint64_t **chunks; /* not one array, because translated code has the addresses of counters */
+	size_t used;
 };
 
 struct window {
@@ -43,7 +44,7 @@ struct window {
 };
 
 /* Return the counter of the code at `pc`. */
-counter code_counter(struct code_counters *counters, uint64_t pc);
+uint64_t *code_counter(struct code_counters *counters, uint64_t pc);
 
 /* Set everything to zero and open the window. */
 void window_begin(struct window *window);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "quirks.h"
+
+#include <string.h>
+
+#include "memory.h"
+#include "topology.h"
+
+#if WQLAB_PLUGIN_API == 1
+
+#pragma weak qemu_get_cpu
+#pragma weak qemu_plugin_disable_mem_helpers
+
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)
+{
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
+}
+
+void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
+{
+	memcpy(bytes, qemu_plugin_insn_data(insn), size);
+}
+
+/*
+ * After an instruction whose memory is accessed by a helper of QEMU, QEMU before 8.0 may keep a pointer to the callbacks of
+ * the instruction, also when they have been freed with the translated code, and calls them for an access by the next helper
+ * (https://gitlab.com/qemu-project/qemu/-/issues/1381). Clear the pointer with the function by which QEMU clears it.
+ */
+void quirks_after_reset(unsigned int cpus)
+{
+	if (!qemu_get_cpu || !qemu_plugin_disable_mem_helpers)
+		return;
+	for (unsigned int cpu = 0; cpu < cpus; cpu++)
+		qemu_plugin_disable_mem_helpers(qemu_get_cpu(cpu));
+}
+
+#else
+
+static void add_one(unsigned int cpu, void *counter)
+{
+	(void)cpu;
+	++*(uint64_t *)counter;
+}
+
+/*
+ * Not inline: QEMU 10.0 computes the address of a CPU's counter in a constant that it shares with other uses of the CPU's
+ * number (gen_plugin_u64_ptr() in accel/tcg/plugin-gen.c), so that these become wrong.
+ */
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)
+{
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, add_one, QEMU_PLUGIN_CB_NO_REGS, counter);
+}
+
+void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
+{
+	qemu_plugin_insn_data(insn, bytes, size);
+}
+
+void quirks_after_reset(unsigned int cpus)
+{
+	(void)cpus;
+}
+
+unsigned int quirks_find_cpu(void)
+{
+	for (unsigned int cpu = 0; cpu < CPUS_MAX; cpu++)
+		if (qemu_get_cpu(cpu) == current_cpu)
+			return cpu;
+	die("a callback runs on no CPU");
+}
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* What differs between versions of QEMU, and how to live with their bugs. */
+#ifndef WQLAB_QUIRKS_H
+#define WQLAB_QUIRKS_H
+
+#include "qemu_api.h"
+
+/* Add 1 to a counter each time an instruction starts. The counter must exist until QEMU ends. */
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter);
+
+/* Copy the bytes of an instruction. */
+void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size);
+
+/* Call this in the callback of qemu_plugin_reset(). */
+void quirks_after_reset(unsigned int cpus);
+
+#if WQLAB_PLUGIN_API == 1
+
+static inline unsigned int quirks_cpu(unsigned int cpu)
+{
+	return cpu;
+}
+
+#else
+
+unsigned int quirks_find_cpu(void);
+
+/*
+ * Return the number of the CPU that executes a callback. With all CPUs on one host thread, QEMU 10.0 passes the number of the
+ * CPU for which the code was translated, although all CPUs share the code.
+ */
+static inline unsigned int quirks_cpu(unsigned int cpu)
+{
+	static CPUState *last;
+	static unsigned int number;
+
+	(void)cpu;
+	if (current_cpu != last) {
+		number = quirks_find_cpu();
+		last = current_cpu;
+	}
+	return number;
+}
+
+#endif
+#endif
