@@ -8,3 +8,4 @@ python capacity.py
 python backends.py
 python boot_overhead.py
 python build_cold_warm.py
+python plugin_overhead.py

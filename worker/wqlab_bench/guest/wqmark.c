@@ -5,12 +5,12 @@
  *   wqmark track | begin | end | untrack     begin to follow cache lines; open and close a window; stop following
  *   wqmark send NAME < FILE                  send a file of up to 64 MiB
  *
- * The plugin finds instructions that no compiler emits and that do nothing without it; a file's bytes are the addresses of
- * stores. No system call and no device takes part, so the kernel under test does nothing else than without them. Without the
- * plugin, nothing happens.
+ * The plugin finds instructions that no compiler emits and that do nothing without it; a file's bytes are the addresses
+ * of stores. No system call and no device takes part, so the kernel under test does nothing else than without them.
+ * Without the plugin, nothing happens.
  *
- * There is no C library, because a window includes the end of the process that opens it and the start of the process that
- * closes it; they are short for a program of one page of code.
+ * There is no C library, because a window includes the end of the process that opens it and the start of the process
+ * that closes it; they are short for a program of one page of code.
  */
 #include "wqmark.h"
 

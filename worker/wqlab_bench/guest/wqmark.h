@@ -2,8 +2,8 @@
 /*
  * Instructions by which a program talks to the plugin of an instrumented device (instrument/plugin/decode.h).
  *
- * WQMARK(code) is a marker. wqmark_store() stores into a window of 64 KiB at a multiple of 64 KiB, and the plugin takes the
- * low 16 bits of the address as two bytes of data. No compiler emits these encodings.
+ * WQMARK(code) is a marker. wqmark_store() stores into a window of 64 KiB at a multiple of 64 KiB, and the plugin takes
+ * the low 16 bits of the address as two bytes of data. No compiler emits these encodings.
  */
 #ifndef WQMARK_H
 #define WQMARK_H

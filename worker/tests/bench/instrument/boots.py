@@ -36,8 +36,8 @@ _TOPOLOGY: dict[CpuArch, Topology] = {
         clusters=[Cluster(cores=4, capacity=400), Cluster(cores=4, capacity=1024)],
     ),
 }  # fmt: skip
-_MODEL: dict[CpuArch, str] = {"x86_64": "qemu64", "arm64": "cortex-a72"}
-_CONSOLE: dict[CpuArch, str] = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
+MODEL: dict[CpuArch, str] = {"x86_64": "qemu64", "arm64": "cortex-a72"}
+CONSOLE: dict[CpuArch, str] = {"x86_64": "ttyS0", "arm64": "ttyAMA0"}
 
 
 class Error(Exception):
@@ -127,8 +127,8 @@ class Machine:
     """Words in place of QEMU's program; empty: the one on PATH."""
 
     def command(self, name: str) -> tuple[list[str], Boot]:
-        guest = Guest("counts", self.arch, _TOPOLOGY[self.arch], _MODEL[self.arch], 512)
-        words = f"console={_CONSOLE[self.arch]} panic=-1 nokaslr norandmaps mitigations=off"
+        guest = Guest("counts", self.arch, _TOPOLOGY[self.arch], MODEL[self.arch], 512)
+        words = f"console={CONSOLE[self.arch]} panic=-1 nokaslr norandmaps mitigations=off"
         output, console = self.folder / f"{name}.stream", self.folder / f"{name}.console"
         boot = Boot(self.kernel, self.program.initramfs, words, 1, output, console)
         command = qemu_arguments.arguments(guest, boot, self.plugin, Firmware(self.folder))

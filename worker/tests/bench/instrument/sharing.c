@@ -2,9 +2,9 @@
 /*
  * Programs whose cache line transfers can be counted on paper, as the first process of an instrumented device.
  *
- * Each phase runs threads on given CPUs between two markers, and its name is sent before. Threads take turns where an order
- * matters, by polling lines of their own with `pause`, which ends the CPU's turn under QEMU. What test_counts.py counts are
- * the accesses of the functions marked COUNTED, which are told apart by their addresses.
+ * Each phase runs threads on given CPUs between two markers, and its name is sent before. Threads take turns where an
+ * order matters, by polling lines of their own with `pause`, which ends the CPU's turn under QEMU. What test_counts.py
+ * counts are the accesses of the functions marked COUNTED, which are told apart by their addresses.
  *
  * ROUNDS, THREADS_FEW and THREADS_MANY come from the test.
  */
@@ -45,8 +45,8 @@ static void yield_turn(void)
 }
 
 /*
- * Atomic operations that fetch the line for writing. On arm64 they are those of the kernel for CPUs without LSE, because gcc
- * leaves the prefetch out.
+ * Atomic operations that fetch the line for writing. On arm64 they are those of the kernel for CPUs without LSE,
+ * because gcc leaves the prefetch out.
  */
 #ifdef __x86_64__
 static long add_one(_Atomic long *word) { return atomic_fetch_add(word, 1); }

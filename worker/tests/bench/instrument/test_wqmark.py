@@ -13,7 +13,7 @@ from wqlab_bench.instrument import build_plugin, qemu_arguments, stream
 from wqlab_bench.instrument.qemu_arguments import Boot, Guest
 from wqlab_bench.instrument.stream import Frame, StreamError, Window
 from wqlab_bench.qemu import Firmware
-from wqlab_contracts.specs import Topology
+from wqlab_contracts.specs import Cluster, CpuArch, Topology
 
 from . import boots
 
@@ -57,40 +57,41 @@ CONTENTS = {
 }
 
 
-@pytest.fixture
-def wqmark(tmp_path: Path) -> Path:
-    program = tmp_path / "wqmark"
-    program.write_bytes(rootfs.compile_marker("x86_64", tmp_path))
-    program.chmod(0o755)
-    return program
+TWO_CPUS: dict[CpuArch, Topology] = {
+    "x86_64": Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=1),
+    "arm64": Topology(sockets=1, l3_per_socket=0, threads_per_core=1, clusters=[Cluster(cores=2, capacity=1024)]),
+}
 
 
-def boot(commands: list[str], wqmark: Path, folder: Path, plugin: Path | None) -> tuple[Boot, bytes]:
-    """Run commands of wqmark one after the other on a device, and return its boot and its console."""
+def boot(arch: CpuArch, commands: list[str], folder: Path, plugin: Path | None) -> Boot:
+    """Run commands of wqmark one after the other on a device with two CPUs."""
     source, init = folder / "init.c", folder / "init"
     source.write_text(INIT)
-    subprocess.run(["gcc", "-O2", "-static", str(source), "-o", str(init)], check=True)
+    subprocess.run([f"{rootfs.TRIPLET[arch]}-gcc", "-O2", "-static", str(source), "-o", str(init)], check=True)
     entries = [cpio.directory("dev"), cpio.character_device("dev/console", 5, 1)]
-    entries += [cpio.file(path.name, path.read_bytes(), True) for path in (init, wqmark)]
+    entries.append(cpio.file("init", init.read_bytes(), True))
+    entries.append(cpio.file("wqmark", rootfs.compile_marker(arch, folder), True))
     entries += [cpio.file(name, data) for name, data in CONTENTS.items()]
     entries.append(cpio.file("commands", "".join(f"{line}\n" for line in commands).encode()))
     initramfs = folder / "initramfs.cpio"
     with initramfs.open("wb") as output:
         cpio.write_archive(entries, output)
-    two = Topology(sockets=1, l3_per_socket=1, cores_per_l3=2, threads_per_core=1)
-    guest = Guest("two", "x86_64", two, "qemu64", 256)
-    words = "console=ttyS0 panic=-1 nokaslr mitigations=off"
-    started = Boot(boots.golden_kernel("x86_64"), initramfs, words, 1, folder / "stream", folder / "console")
+    guest = Guest("two", arch, TWO_CPUS[arch], boots.MODEL[arch], 256)
+    words = f"console={boots.CONSOLE[arch]} panic=-1 nokaslr mitigations=off"
+    started = Boot(boots.golden_kernel(arch), initramfs, words, 1, folder / "stream", folder / "console")
     command = qemu_arguments.command(guest, started, plugin, Firmware(folder))
     subprocess.run(command, check=True, timeout=boots.LIMIT_S)
-    return started, started.console.read_bytes()
+    return started
+
+
+SENDS = [f"{name} send {name}.bin" for name in CONTENTS]
 
 
 @pytest.mark.device
-def test_files_and_windows_arrive_unchanged(wqmark: Path, tmp_path: Path) -> None:
-    sends = [f"{name} send {name}.bin" for name in CONTENTS]
+@pytest.mark.parametrize("arch", ["x86_64", "arm64"])
+def test_files_and_windows_arrive_unchanged(arch: CpuArch, tmp_path: Path) -> None:
     marks = [f"empty {command}" for command in ("begin", "end", "track", "begin", "end", "untrack")]
-    started, _ = boot(sends[:3] + marks + sends[3:], wqmark, tmp_path, build_plugin.plugin(tmp_path))
+    started = boot(arch, SENDS[:3] + marks + SENDS[3:], tmp_path, build_plugin.plugin(tmp_path, arch))
     records = list(stream.read(started.output))
     assert [record.name if isinstance(record, Frame) else record.number for record in records] == [
         "empty.bin", "odd.bin", "even.bin", 1, 2, "zeros.bin", "every-byte.bin", "text.bin", "large.bin",
@@ -104,19 +105,38 @@ def test_files_and_windows_arrive_unchanged(wqmark: Path, tmp_path: Path) -> Non
 
 
 @pytest.mark.device
-@pytest.mark.parametrize(
-    ("commands", "message"),
-    [
-        (["empty end"], "a window ended that had not begun"),
-        (["empty begin", "empty begin", "empty end"], "a window began before the one before it ended"),
-        (["empty begin"], "the guest ended within a window"),
-        (["empty send \x01"], "a frame had no valid name"),
-    ],
-)
-def test_broken_protocol_is_reported(wqmark: Path, tmp_path: Path, commands: list[str], message: str) -> None:
-    started, _ = boot(commands, wqmark, tmp_path, build_plugin.plugin(tmp_path))
-    with pytest.raises(StreamError, match=message):
+def test_plugin_does_not_change_a_boot_before_tracking(tmp_path: Path) -> None:
+    folders = [tmp_path / "with", tmp_path / "without"]
+    for folder in folders:
+        folder.mkdir()
+    with_plugin = boot("arm64", SENDS, folders[0], build_plugin.plugin(tmp_path, "arm64"))
+    without = boot("arm64", SENDS, folders[1], None)
+    # The console has the time of each message in microseconds, that is, its number of instructions.
+    assert with_plugin.console.read_bytes() == without.console.read_bytes()
+
+
+@pytest.mark.device
+def test_broken_protocol_is_reported(tmp_path: Path) -> None:
+    marks = [f"empty {command}" for command in ("end", "begin", "begin", "end", "send \x01", "begin")]
+    started = boot("arm64", marks, tmp_path, build_plugin.plugin(tmp_path, "arm64"))
+    lines = started.output.read_text().splitlines()
+    assert [line for line in lines if line.startswith("lost ")] == [
+        "lost a window ended that had not begun",
+        "lost a window began before the one before it ended",
+        "lost a frame had no valid name",
+        "lost the guest ended within a window",
+    ]
+    with pytest.raises(StreamError, match="a window ended that had not begun"):
         list(stream.read(started.output))
+
+
+@pytest.fixture
+def wqmark(tmp_path: Path) -> Path:
+    """wqmark for this machine."""
+    program = tmp_path / "wqmark"
+    program.write_bytes(rootfs.compile_marker("x86_64", tmp_path))
+    program.chmod(0o755)
+    return program
 
 
 def test_nothing_happens_without_the_plugin(wqmark: Path) -> None:

@@ -2,11 +2,11 @@
 /*
  * Caches of a stated size, as an option of the line model.
  *
- * Each core has an L2 of `l2_kib` and each L3 domain an L3 of `l3_kib`, if they are given. Both are set-associative (8 and
- * 16 ways), replace the least recently used line of a set, and are indexed by the low bits of the line number. Every access
- * goes through the core's L2; those that miss it also go through the L3. A CPU keeps its copy of a line for as long as its
- * core's L2 or its domain's L3 has the line; then the line comes from memory and is no transfer. A line that another CPU's
- * store took keeps its way until it is replaced.
+ * Each core has an L2 of `l2_kib` and each L3 domain an L3 of `l3_kib`, if they are given. Both are set-associative (8
+ * and 16 ways), replace the least recently used line of a set, and are indexed by the low bits of the line number.
+ * Every access goes through the core's L2; those that miss it also go through the L3. A CPU keeps its copy of a line
+ * for as long as its core's L2 or its domain's L3 has the line; then the line comes from memory and is no transfer. A
+ * line that another CPU's store took keeps its way until it is replaced.
  */
 #ifndef WQLAB_CAPACITY_H
 #define WQLAB_CAPACITY_H

@@ -10,7 +10,7 @@ static const uint8_t x86_store[] = { 0x88, 0x87, 0x05 }; /* movb %al, disp32(%rd
 enum {
 	ARM64_MARKER = 0xd28ae01f, /* movz xzr, #0x5700; the code is in bits 5 to 9 */
 	ARM64_MARKER_MASK = 0xfffffc1f,
-	ARM64_STORE = 0x382a793f, /* strb wzr, [x9, x10, lsl #0]: compilers leave the shift out, which is another encoding */
+	ARM64_STORE = 0x382a793f, /* strb wzr, [x9, x10, lsl #0]; without the shift it is another encoding */
 };
 
 static uint32_t word(const uint8_t *bytes)

@@ -20,7 +20,7 @@ enum marker {
 	MARKER_FRAME, /* begin a frame of data: a name, a zero byte, the content */
 	MARKER_FRAME_END, /* end the frame */
 	MARKER_FRAME_END_ODD, /* end the frame; its last byte is padding */
-	MARKER_DATA, /* not a code: the instruction stores, and the low 16 bits of the address are two bytes of the frame */
+	MARKER_DATA, /* not a code: a store; the low 16 bits of its address are two bytes of the frame */
 };
 
 enum arch { ARCH_X86_64, ARCH_ARM64 };
@@ -31,15 +31,15 @@ enum { INSN_MAX = 16 };
 enum marker decode_marker(enum arch arch, const uint8_t *insn, size_t size);
 
 /*
- * Return true if an instruction changes memory atomically: on x86-64 a lock prefix or xchg with memory, on arm64 a store
- * exclusive (one per attempt), a compare and swap or another atomic instruction of ARMv8.1 (LSE).
+ * Return true if an instruction changes memory atomically: on x86-64 a lock prefix or xchg with memory, on arm64 a
+ * store exclusive (one per attempt), a compare and swap or another atomic instruction of ARMv8.1 (LSE).
  */
 bool decode_is_locked(enum arch arch, const uint8_t *insn, size_t size);
 
 /*
- * Return true if the loads of an instruction fetch the line for writing, so that its store moves nothing more: the locked
- * instructions, and on arm64 a load exclusive that follows `prfm pstl1strm` in memory, as in the kernel's atomics. `previous`
- * is the instruction before it, of 4 bytes, or NULL.
+ * Return true if the loads of an instruction fetch the line for writing, so that its store moves nothing more: the
+ * locked instructions, and on arm64 a load exclusive that follows `prfm pstl1strm` in memory, as in the kernel's
+ * atomics. `previous` is the instruction before it, of 4 bytes, or NULL.
  */
 bool decode_loads_to_write(enum arch arch, const uint8_t *insn, size_t size, const uint8_t *previous);
 

@@ -24,8 +24,8 @@ void lines_init(struct lines *lines, const struct topology *topology, struct cap
 	lines->topology = topology;
 	lines->capacity = capacity;
 	/*
-	 * QEMU's number of a byte of RAM is its offset in all RAM plus its region's offset in the parent region, so that
-	 * numbers reach up to twice the size of memory, and begin at 1 GiB on arm64.
+	 * QEMU's number of a byte of RAM is its offset in all RAM plus its region's offset in the parent region, so
+	 * that numbers reach up to twice the size of memory, and begin at 1 GiB on arm64.
 	 */
 	lines->page_count = (2 * memory_bytes + (UINT64_C(1) << 30)) >> PAGE_SHIFT;
 	lines->pages = allocate(lines->page_count, sizeof(*lines->pages));
@@ -53,8 +53,8 @@ struct page *lines_page(struct lines *lines, uint64_t number)
 }
 
 /* Rarely called, so kept out of the way of accesses that move nothing. */
-__attribute__((noinline)) static void describe(const struct lines *lines, unsigned int cpu, const struct line *line, bool is_store,
-		     struct transfer *transfer)
+__attribute__((noinline)) static void describe(const struct lines *lines, unsigned int cpu, const struct line *line,
+					       bool is_store, struct transfer *transfer)
 {
 	const uint64_t *within = lines->topology->within[cpu];
 	uint64_t others = line->holders & ~(UINT64_C(1) << cpu), at_level, last_writer;
@@ -75,8 +75,8 @@ __attribute__((noinline)) static void describe(const struct lines *lines, unsign
 	transfer->writer_pc = line->writer ? writer_pc(line->writer) : 0;
 }
 
-bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store, uint64_t pc,
-		  struct transfer *transfer)
+bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store,
+		  uint64_t pc, struct transfer *transfer)
 {
 	struct line *line = &page->lines[index];
 	uint64_t self = UINT64_C(1) << cpu;

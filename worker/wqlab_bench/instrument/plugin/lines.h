@@ -2,9 +2,9 @@
 /*
  * A model of who has a copy of each cache line.
  *
- * A line of 64 bytes of physical memory has a set of holders, the CPUs whose caches have it, and a last writer. As in the
- * MESI protocol, a store leaves the writer as the only holder, and a load adds a holder. Two accesses move a line between
- * CPUs, and each is one transfer:
+ * A line of 64 bytes of physical memory has a set of holders, the CPUs whose caches have it, and a last writer. As in
+ * the MESI protocol, a store leaves the writer as the only holder, and a load adds a holder. Two accesses move a line
+ * between CPUs, and each is one transfer:
  *
  *   - a load by a CPU without a copy, of a line that another CPU wrote and a CPU still holds. The copy comes from the
  *     nearest holder.
@@ -12,12 +12,12 @@
  *     farthest of them determines the level, because the store waits for it.
  *
  * Of equally near or far holders, the last writer is taken, else the one with the lowest number. A load of a line that
- * nobody wrote since tracking began is not a transfer, because memory has the same data. An atomic instruction fetches a line
- * once, for writing, so its load counts as a store here; a plain load and a later store of the same CPU are two transfers, as
- * the protocol shares the line between them.
+ * nobody wrote since tracking began is not a transfer, because memory has the same data. An atomic instruction fetches
+ * a line once, for writing, so its load counts as a store here; a plain load and a later store of the same CPU are two
+ * transfers, as the protocol shares the line between them.
  *
- * Lines are kept forever unless `capacity` says otherwise (see capacity.h). Not modelled: prefetch, stores that wait in a
- * buffer, device access to memory, the second page of an access that crosses a page.
+ * Lines are kept forever unless `capacity` says otherwise (see capacity.h). Not modelled: prefetch, stores that wait in
+ * a buffer, device access to memory, the second page of an access that crosses a page.
  */
 #ifndef WQLAB_LINES_H
 #define WQLAB_LINES_H
@@ -65,8 +65,8 @@ void lines_forget(struct lines *lines);
 struct page *lines_page(struct lines *lines, uint64_t number);
 
 /* Note an access to a line of a page and return true if it moved, as described in `transfer`. */
-bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store, uint64_t pc,
-		  struct transfer *transfer);
+bool lines_access(struct lines *lines, unsigned int cpu, struct page *page, unsigned int index, bool is_store,
+		  uint64_t pc, struct transfer *transfer);
 
 /* Remove holders of a line (physical address >> LINE_SHIFT), whose caches dropped it. */
 void lines_drop(struct lines *lines, uint64_t number, uint64_t holders);

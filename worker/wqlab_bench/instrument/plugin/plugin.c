@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * TCG plugin of instrumented devices: counts instructions and cache lines that move between CPUs, in windows that the guest
- * marks, and carries data out of the guest. guest/wqmark.c is the other end.
+ * TCG plugin of instrumented devices: counts instructions and cache lines that move between CPUs, in windows that the
+ * guest marks, and carries data out of the guest. guest/wqmark.c is the other end.
  *
  *   -plugin wqlab-instrument.so,output=FILE,cpus=CORE:L3:NODE/...,memory_mib=N[,l2_kib=N][,l3_kib=N]
  *

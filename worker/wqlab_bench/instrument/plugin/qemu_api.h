@@ -2,9 +2,9 @@
 /*
  * The part of QEMU's TCG plugin interface that this plugin uses.
  *
- * Debian packages no header, and the interface is a stable ABI (docs/devel/tcg-plugins.rst of QEMU): a plugin states the
- * version that it was built for. WQLAB_PLUGIN_API is 1 for QEMU 5.2 to 8.2, and 3 for QEMU 9.1 and later, which copies an
- * instruction's bytes and has no inline counters that all CPUs share.
+ * Debian packages no header, and the interface is a stable ABI (docs/devel/tcg-plugins.rst of QEMU): a plugin states
+ * the version that it was built for. WQLAB_PLUGIN_API is 1 for QEMU 5.2 to 8.2, and 3 for QEMU 9.1 and later, which
+ * copies an instruction's bytes and has no inline counters that all CPUs share.
  */
 #ifndef WQLAB_QEMU_API_H
 #define WQLAB_QEMU_API_H

@@ -22,9 +22,10 @@ void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_
 }
 
 /*
- * After an instruction whose memory is accessed by a helper of QEMU, QEMU before 8.0 may keep a pointer to the callbacks of
- * the instruction, also when they have been freed with the translated code, and calls them for an access by the next helper
- * (https://gitlab.com/qemu-project/qemu/-/issues/1381). Clear the pointer with the function by which QEMU clears it.
+ * After an instruction whose memory is accessed by a helper of QEMU, QEMU before 8.0 may keep a pointer to the
+ * callbacks of the instruction, also when they have been freed with the translated code, and calls them for an access
+ * by the next helper (https://gitlab.com/qemu-project/qemu/-/issues/1381). Clear the pointer with the function by which
+ * QEMU clears it.
  */
 void quirks_after_reset(unsigned int cpus)
 {
@@ -43,8 +44,8 @@ static void add_one(unsigned int cpu, void *counter)
 }
 
 /*
- * Not inline: QEMU 10.0 computes the address of a CPU's counter in a constant that it shares with other uses of the CPU's
- * number (gen_plugin_u64_ptr() in accel/tcg/plugin-gen.c), so that these become wrong.
+ * Not inline: QEMU 10.0 computes the address of a CPU's counter in a constant that it shares with other uses of the
+ * CPU's number (gen_plugin_u64_ptr() in accel/tcg/plugin-gen.c), so that these become wrong.
  */
 void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)
 {

@@ -26,8 +26,8 @@ static inline unsigned int quirks_cpu(unsigned int cpu)
 unsigned int quirks_find_cpu(void);
 
 /*
- * Return the number of the CPU that executes a callback. With all CPUs on one host thread, QEMU 10.0 passes the number of the
- * CPU for which the code was translated, although all CPUs share the code.
+ * Return the number of the CPU that executes a callback. With all CPUs on one host thread, QEMU 10.0 passes the number
+ * of the CPU for which the code was translated, although all CPUs share the code.
  */
 static inline unsigned int quirks_cpu(unsigned int cpu)
 {

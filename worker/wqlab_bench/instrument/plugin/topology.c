@@ -17,9 +17,12 @@ enum level topology_level(const struct topology *topology, unsigned int cpu, uns
 
 static void find_neighbours(struct topology *topology, unsigned int cpu)
 {
-	for (unsigned int other = 0; other < topology->cpus; other++)
-		for (int level = other == cpu ? LEVELS : (int)topology_level(topology, cpu, other); level < LEVELS; level++)
+	for (unsigned int other = 0; other < topology->cpus; other++) {
+		if (other == cpu)
+			continue;
+		for (int level = topology_level(topology, cpu, other); level < LEVELS; level++)
 			topology->within[cpu][level] |= UINT64_C(1) << other;
+	}
 }
 
 void topology_parse(struct topology *topology, const char *text)
@@ -35,7 +38,8 @@ void topology_parse(struct topology *topology, const char *text)
 			die("cpus= names more than %d CPUs", CPUS_MAX);
 		if (sscanf(rest, "%u:%u:%u%n", core, l3, topology->node + cpu, &length) != 3 ||
 		    (rest[length] && rest[length] != '/') || *core >= CPUS_MAX || *l3 >= CPUS_MAX)
-			die("cpus=%s: expected CORE:L3:NODE of each CPU, separated by /, numbers below %d", text, CPUS_MAX);
+			die("cpus=%s: expected CORE:L3:NODE of each CPU, separated by /, numbers below %d", text,
+			    CPUS_MAX);
 		rest += length + (rest[length] == '/');
 		topology->cpus++;
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A cache of the physical page of each virtual page, as a CPU's TLB is one: asking QEMU takes longer than everything else
- * that is done for an access. It is emptied where the guest must expect that a TLB is (see decode_changes_translation).
+ * A cache of the physical page of each virtual page, as a CPU's TLB is one: asking QEMU takes longer than everything
+ * else that is done for an access. It is emptied where the guest must expect that a TLB is (see
+ * decode_changes_translation).
  */
 #ifndef WQLAB_TRANSLATION_H
 #define WQLAB_TRANSLATION_H
@@ -44,7 +45,8 @@ static inline struct page *translation_find(const struct translation *translatio
 	return translation->entries[cpu][slot].page;
 }
 
-static inline void translation_add(struct translation *translation, unsigned int cpu, uint64_t address, struct page *page)
+static inline void translation_add(struct translation *translation, unsigned int cpu, uint64_t address,
+				   struct page *page)
 {
 	unsigned int slot = (address >> PAGE_SHIFT) % TRANSLATIONS;
 

@@ -4,14 +4,14 @@
  *
  *   total   INSTRUCTIONS KERNEL_INSTRUCTIONS LOADS STORES LOCKED
  *   code    PC INSTRUCTIONS                       translated block at PC: its executed instructions
- *   moved   LEVEL KIND PC WRITER_PC COUNT         transfers: smt, l3, node or remote; load or store; the instruction that took
- *                                                 the line, and the one that wrote it before (0: none known)
+ *   moved   LEVEL KIND PC WRITER_PC COUNT         transfers: smt, l3, node or remote; load or store; the instruction
+ *                                                 that took the line, and the one that wrote it before (0: none known)
  *   line    PHYSICAL VIRTUAL SMT L3 NODE REMOTE   the LINES_PRINTED lines that moved most, and how often
  *   cpus    FROM TO COUNT                         transfers between two CPUs
  *   locked  PC COUNT                              locked instruction at PC: its executions
  *
- * Numbers of instructions are exact, except that an instruction that faults counts again when it is restarted. PC, PHYSICAL
- * and VIRTUAL are hexadecimal without prefix. PHYSICAL is an address in QEMU's numbering of RAM.
+ * Numbers of instructions are exact, except that an instruction that faults counts again when it is restarted. PC,
+ * PHYSICAL and VIRTUAL are hexadecimal without prefix. PHYSICAL is an address in QEMU's numbering of RAM.
  */
 #ifndef WQLAB_WINDOW_H
 #define WQLAB_WINDOW_H
