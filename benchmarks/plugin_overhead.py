@@ -86,7 +86,7 @@ def main() -> int:
         with (folder / "initramfs").open("wb") as output:
             output.write(image + b"\0" * (-len(image) % 512))
             cpio.write_archive([cpio.file("init", init.encode(), executable=True)], output)
-        guest = Guest("benchmark", "x86_64", EIGHT_CPUS, "Skylake-Server", 2048)
+        guest = Guest("benchmark", "x86_64", EIGHT_CPUS, "Skylake-Server", 2048, instruction_ns=8)
         words = "console=ttyS0 panic=-1 nokaslr norandmaps mitigations=off"
         boot = Boot(kernel, folder / "initramfs", words, 1, folder / "stream", folder / "console")
         command = arguments(guest, boot, build_plugin.plugin(cache), Firmware(folder))

@@ -32,6 +32,8 @@ class Guest:
     topology: Topology
     cpu_model: str
     memory_mib: int
+    instruction_ns: int = 1
+    """Nanoseconds of the clock for each instruction: a power of two."""
     l2_kib: int | None = None
     """Size of each core's L2 cache in the line model; None: unlimited."""
     l3_kib: int | None = None
@@ -68,8 +70,9 @@ def arguments(
     ]  # fmt: skip
     return [
         *machine, *confinement.SECCOMP, "-accel", f"tcg,thread=single,tb-size={TRANSLATED_MIB}",
-        # One instruction per nanosecond; time does not wait for the host and idle time is skipped.
-        "-icount", "shift=0,sleep=off,align=off", "-rtc", f"base={_START_OF_CLOCK},clock=vm", "-seed", str(boot.seed),
+        # Time does not wait for the host, and idle time is skipped.
+        "-icount", f"shift={guest.instruction_ns.bit_length() - 1},sleep=off,align=off",
+        "-rtc", f"base={_START_OF_CLOCK},clock=vm", "-seed", str(boot.seed),
         *firmware.arguments(guest.device_type, guest.topology, guest.arch, machine),
         "-kernel", str(boot.kernel), "-initrd", str(boot.initramfs), "-append", boot.command_line,
         "-chardev", f"file,id=console,path={boot.console}", "-serial", "chardev:console",

@@ -127,7 +127,7 @@ class Machine:
     """Words in place of QEMU's program; empty: the one on PATH."""
 
     def command(self, name: str) -> tuple[list[str], Boot]:
-        guest = Guest("counts", self.arch, _TOPOLOGY[self.arch], MODEL[self.arch], 512)
+        guest = Guest("counts", self.arch, _TOPOLOGY[self.arch], MODEL[self.arch], 512, instruction_ns=8)
         words = f"console={CONSOLE[self.arch]} panic=-1 nokaslr norandmaps mitigations=off"
         output, console = self.folder / f"{name}.stream", self.folder / f"{name}.console"
         boot = Boot(self.kernel, self.program.initramfs, words, 1, output, console)

@@ -46,6 +46,12 @@ def test_plugin_gets_the_place_of_each_cpu(tmp_path: Path) -> None:
     )
 
 
+def test_instruction_takes_the_given_time(tmp_path: Path) -> None:
+    slow = Guest("xeon", "x86_64", TWO_SOCKETS, "qemu64", 1024, instruction_ns=8)
+    command = qemu_arguments.arguments(slow, BOOT, PLUGIN, Firmware(tmp_path))
+    assert value(command, "-icount") == "shift=3,sleep=off,align=off"
+
+
 def test_boot_without_plugin_executes_the_same_machine(tmp_path: Path) -> None:
     with_plugin = qemu_arguments.arguments(guest(TWO_SOCKETS), BOOT, PLUGIN, Firmware(tmp_path))
     without = qemu_arguments.arguments(guest(TWO_SOCKETS), BOOT, None, Firmware(tmp_path))

@@ -76,7 +76,7 @@ def boot(arch: CpuArch, commands: list[str], folder: Path, plugin: Path | None) 
     initramfs = folder / "initramfs.cpio"
     with initramfs.open("wb") as output:
         cpio.write_archive(entries, output)
-    guest = Guest("two", arch, TWO_CPUS[arch], boots.MODEL[arch], 256)
+    guest = Guest("two", arch, TWO_CPUS[arch], boots.MODEL[arch], 256, instruction_ns=8)
     words = f"console={boots.CONSOLE[arch]} panic=-1 nokaslr mitigations=off"
     started = Boot(boots.golden_kernel(arch), initramfs, words, 1, folder / "stream", folder / "console")
     command = qemu_arguments.command(guest, started, plugin, Firmware(folder))
