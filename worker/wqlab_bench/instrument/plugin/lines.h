@@ -37,8 +37,8 @@ struct line {
 
 /* A page of physical memory. */
 struct page {
-	uint64_t number;
 	struct line lines[LINES_A_PAGE];
+	uint64_t number;
 };
 
 struct transfer {

@@ -183,10 +183,11 @@ static inline void note_access(unsigned int cpu, qemu_plugin_meminfo_t info, uin
 	const struct access_kind *kind = kind_of(info);
 	bool is_store = kind->is_store || is_to_write;
 	uint64_t last = vaddr + kind->size - 1;
-	struct page *page = translation_find(&plugin.translation, cpu, vaddr);
+	struct page *page;
 
 	plugin.window.loads += !kind->is_store;
 	plugin.window.stores += kind->is_store;
+	page = translation_find(&plugin.translation, cpu, vaddr);
 	if (!page && !(page = find_page(cpu, info, vaddr)))
 		return;
 	access_line(cpu, page, vaddr, is_store, (uintptr_t)pc);

@@ -20,13 +20,18 @@ static size_t hash(const uint64_t *key)
 	return value;
 }
 
+static bool has_key(const struct row *row, const uint64_t *key)
+{
+	return row->key[0] == key[0] && row->key[1] == key[1] && row->key[2] == key[2];
+}
+
 /* Return the slot that has the row of a key, or the empty one where it belongs. */
 static uint32_t *find_slot(const struct table *table, const uint64_t *key)
 {
 	for (size_t i = hash(key);; i++) {
 		uint32_t *slot = &table->slots[i & table->mask];
 
-		if (!*slot || !memcmp(table->rows[*slot - 1].key, key, sizeof(table->rows->key)))
+		if (!*slot || has_key(&table->rows[*slot - 1], key))
 			return slot;
 	}
 }

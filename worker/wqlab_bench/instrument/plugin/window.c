@@ -52,20 +52,28 @@ void window_begin(struct window *window)
 	table_clear(&window->moved);
 	table_clear(&window->lines);
 	memset(window->cpus, 0, sizeof(window->cpus));
+	window->noted_count = 0;
 }
 
-void window_add(struct window *window, const struct transfer *transfer, unsigned int cpu, bool is_store, uint64_t pc,
-		uint64_t line, uint64_t vaddr)
+void window_count(struct window *window)
 {
-	struct row *row;
+	/* Two loops, because each fills the CPU's caches with its own table. */
+	for (size_t i = 0; i < window->noted_count; i++) {
+		const struct noted *noted = &window->noted[i];
 
-	table_row(&window->moved, pc, transfer->writer_pc, is_store)->count[transfer->level]++;
-	row = table_row(&window->lines, line, 0, 0);
-	row->count[transfer->level]++;
-	/* A page of the page cache or of a process has several addresses; the kernel's is the one with a symbol. */
-	if (!row->value || (is_kernel(vaddr) && !is_kernel(row->value)))
-		row->value = vaddr;
-	window->cpus[transfer->from][cpu]++;
+		table_row(&window->moved, noted->pc, noted->writer_pc, noted->is_store)->count[noted->level]++;
+	}
+	for (size_t i = 0; i < window->noted_count; i++) {
+		const struct noted *noted = &window->noted[i];
+		struct row *row = table_row(&window->lines, noted->line, 0, 0);
+
+		row->count[noted->level]++;
+		/* A page of the page cache or of a process has several addresses; the kernel's has a symbol. */
+		if (!row->value || (is_kernel(noted->vaddr) && !is_kernel(row->value)))
+			row->value = noted->vaddr;
+		window->cpus[noted->from][noted->to]++;
+	}
+	window->noted_count = 0;
 }
 
 /* --- text -------------------------------------------------------------------------------------------------- */
@@ -173,6 +181,7 @@ static void print_cpus(const struct window *window, FILE *file)
 void window_end(struct window *window, FILE *file)
 {
 	window->is_open = false;
+	window_count(window);
 	print_total(window, file);
 	print_counters(&window->blocks, "code", file);
 	print_moved(&window->moved, file);

@@ -34,6 +34,15 @@ struct code_counters {
 	size_t used;
 };
 
+/* A transfer that is not counted yet. */
+struct noted {
+	uint64_t pc, writer_pc, line, vaddr;
+	uint8_t level, from, to;
+	bool is_store;
+};
+
+enum { NOTED_MAX = 8192 };
+
 struct window {
 	bool is_open;
 	uint64_t loads, stores;
@@ -41,6 +50,9 @@ struct window {
 	struct table moved; /* program counter, program counter of the writer, is a store -> transfers by level */
 	struct table lines; /* line number -> transfers by level; the value is a virtual address */
 	uint64_t cpus[CPUS_MAX][CPUS_MAX]; /* transfers from and to each CPU */
+	/* Counting a batch of transfers takes half as long as counting each of them between accesses of the guest. */
+	struct noted noted[NOTED_MAX];
+	size_t noted_count;
 };
 
 /* Return the counter of the code at `pc`. */
@@ -49,8 +61,18 @@ uint64_t *code_counter(struct code_counters *counters, uint64_t pc);
 /* Set everything to zero and open the window. */
 void window_begin(struct window *window);
 
-void window_add(struct window *window, const struct transfer *transfer, unsigned int cpu, bool is_store, uint64_t pc,
-		uint64_t line, uint64_t vaddr);
+/* Count all noted transfers. */
+void window_count(struct window *window);
+
+/* Note a transfer of a line (physical address >> LINE_SHIFT). */
+static inline void window_add(struct window *window, const struct transfer *transfer, unsigned int cpu, bool is_store,
+			      uint64_t pc, uint64_t line, uint64_t vaddr)
+{
+	if (window->noted_count == NOTED_MAX)
+		window_count(window);
+	window->noted[window->noted_count++] = (struct noted){ pc, transfer->writer_pc, line, vaddr, transfer->level,
+							      transfer->from, cpu, is_store };
+}
 
 /* Close the window and print its text. */
 void window_end(struct window *window, FILE *file);
