@@ -84,12 +84,14 @@ measure() {
 	request="workload=$WORKLOAD burn=$BURN duration_ms=$DURATION_MS cpu=$cpu seed=$SEED"
 	record command "echo '$request' >$LOAD/start & taskset -c $cpu mpeg2enc -v 0 -M 0 -f 3 -b 4000 -o encoded <clip"
 	before=$(cpu_times)
+	window begin
 	start_load "$request" &
 	load=$!
 	began=$(seconds)
 	encode "$cpu"
 	ended=$(seconds)
 	wait "$load" || fail infrastructure "module cmwq_load refused '$request': $(dmesg | grep cmwq_load | tail -n 1)"
+	window end
 	cpu_records "$before" "$(cpu_times)"
 	frame load <"$LOAD/result"
 	echo "$began $ended" | $AWK '{ printf "value\tencode_seconds\t%.2f\n", $2 - $1 }' >&3

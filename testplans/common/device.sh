@@ -116,11 +116,17 @@ trace_losses() { # print a record if any CPU's buffer lost events
 	[ "$lost" -eq 0 ] || record overrun "$lost"
 }
 
+window() { # track|begin|end: on an instrumented device, follow cache lines from here on, or begin or end what is counted
+	[ "${WINDOW:-0}" = 0 ] || wqmark "$1"
+}
+
 run_fio() { # ARGUMENT...: run fio; print its command line as a record, then its JSON result
 	record command "fio$(for word; do case $word in *[!A-Za-z0-9_./:=,+-]*) printf " '%s'" "$word" ;; *) printf ' %s' "$word" ;; esac; done)"
 	rm -f "$WORK/fio.json"
 	status=0
+	window begin
 	fio --output-format=json --output="$WORK/fio.json" "$@" || status=$?
+	window end
 	# If fio detected an error, its result has it; the parser decides whose fault it is.
 	[ -s "$WORK/fio.json" ] || fail infrastructure "fio wrote no result (exit status $status)"
 	frame fio <"$WORK/fio.json"

@@ -50,8 +50,11 @@ workload() { # SECONDS: by time, since a UDP stream ended by a count hangs if it
 	[ "$NETWORK" = lo ] || host=$SERVER
 	set -- -4 -H "$host" -t "$TEST" -l "$1" -f m -- -m "$SIZE" -M "$SIZE" -k "$KEYS"
 	record command "netperf $*"
-	netperf "$@" >"$WORK/netperf.out" 2>&1 ||
-		fail infrastructure "netperf ended with exit status $?: $(tail -n 1 "$WORK/netperf.out")"
+	window begin
+	status=0
+	netperf "$@" >"$WORK/netperf.out" 2>&1 || status=$?
+	window end
+	[ "$status" = 0 ] || fail infrastructure "netperf ended with exit status $status: $(tail -n 1 "$WORK/netperf.out")"
 }
 
 result() { frame netperf <"$WORK/netperf.out"; } # printed last, so that truncated output has no result

@@ -59,6 +59,7 @@ fresh_file_systems() { # every repetition writes new files to a new file system:
 		mkfs.xfs -q -f -K "$disk" &
 	done <"$WORK/disks"
 	wait
+	window track
 	i=0
 	while read -r disk; do
 		mount -t xfs "$disk" "/mnt/wqlab$i" || fail infrastructure "cannot make and mount an XFS file system on $disk"

@@ -102,7 +102,9 @@ class Bench:
     def _command(self, device_type: DeviceType, ssh_port: int) -> list[str]:
         settings = self._settings
         golden = self._golden(device_type)
-        return qemu.command(device_type, golden, ssh_port, settings.accelerator, qemu.Firmware(settings.cache / "firmware"))
+        return qemu.command(
+            device_type, golden, ssh_port, settings.accelerator, qemu.Firmware(settings.cache / "firmware")
+        )
 
     def _golden(self, device_type: DeviceType) -> qemu.Golden:
         golden = self._settings.golden.get(device_type.arch)

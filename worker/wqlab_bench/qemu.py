@@ -80,9 +80,14 @@ def accelerator_arguments(accelerator: Accelerator) -> list[str]:
 def describe_emulator(accelerator: Accelerator) -> str:
     """Return the description of the emulator for reports, for example `QEMU 7.2.22, tcg, one host thread`."""
     mode = "kvm" if accelerator == "kvm" else "tcg, one host thread"
-    output = subprocess.run([PROGRAM["x86_64"], "--version"], capture_output=True, text=True, check=False).stdout
+    return f"{describe_version('x86_64')}, {mode}"
+
+
+def describe_version(arch: CpuArch) -> str:
+    """Return the emulator's name and version, for example `QEMU 7.2.22`; only the name if it does not tell."""
+    output = subprocess.run([PROGRAM[arch], "--version"], capture_output=True, text=True, check=False).stdout
     version = re.search(r"version (\S+)", output)
-    return f"QEMU {version.group(1)}, {mode}" if version else f"QEMU, {mode}"
+    return f"QEMU {version.group(1)}" if version else "QEMU"
 
 
 def command(

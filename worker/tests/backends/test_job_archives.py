@@ -16,6 +16,7 @@ import pytest
 
 from wqlab_contracts.messages import RunJob
 from wqlab_worker.backends.lava import job_archives
+from wqlab_worker.backends.unattended.boot_files import ResultsUnreadable
 from wqlab_worker.measure.script_calls import calls
 
 from .lava_jobs import A, B
@@ -97,7 +98,7 @@ def test_results_are_read_by_call() -> None:
     ids=range(6),
 )
 def test_invalid_archive_is_refused(data: bytes) -> None:
-    with pytest.raises(job_archives.ResultsUnreadable):
+    with pytest.raises(ResultsUnreadable):
         job_archives.read_results(data)
 
 
@@ -107,7 +108,7 @@ def test_a_link_in_an_archive_is_refused() -> None:
         entry = tarfile.TarInfo("probe")
         entry.type, entry.linkname = tarfile.SYMTYPE, "/etc/shadow"
         made.addfile(entry)
-    with pytest.raises(job_archives.ResultsUnreadable):
+    with pytest.raises(ResultsUnreadable):
         job_archives.read_results(stream.getvalue())
 
 
@@ -119,9 +120,9 @@ def test_archive_is_assembled_from_all_pieces_or_refused() -> None:
     cases = [f"b0.uploaded.{digest}", *(f"b0.piece.{n:05d}.{piece}" for n, piece in enumerate(cut, 1))]
     assert job_archives.archive_from_pieces("b0", cases) == job_archives.archive_from_pieces("b0", cases[::-1]) == data
     assert job_archives.archive_from_pieces("b0", []) is None
-    with pytest.raises(job_archives.ResultsUnreadable):
+    with pytest.raises(ResultsUnreadable):
         job_archives.archive_from_pieces("b0", cases[:-1])
-    with pytest.raises(job_archives.ResultsUnreadable):
+    with pytest.raises(ResultsUnreadable):
         job_archives.decode_archive(text, "0" * 64)
 
 
@@ -152,7 +153,7 @@ def test_archive_that_expands_is_refused_in_little_memory(data: bytes) -> None:
     assert len(data) < 1 << 20
     tracemalloc.start()
     try:
-        with pytest.raises(job_archives.ResultsUnreadable):
+        with pytest.raises(ResultsUnreadable):
             job_archives.read_results(data)
         assert tracemalloc.get_traced_memory()[1] < 16 << 20
     finally:

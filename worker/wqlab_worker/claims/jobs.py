@@ -36,10 +36,11 @@ from wqlab_contracts.messages import (
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.specs import CpuArch
 
+from ..backends.instrumented import InstrumentedBackend
 from ..backends.interface import Backend
 from ..backends.labgrid import LabgridBackend
 from ..backends.lava import LavaBackend
-from ..build.modules import files_for_kernel
+from ..build.modules import files_for_device, files_for_kernel
 from ..settings import Settings
 from ..stacks.decoding_sink import DecodingSink
 from ..workspace import Workspace
@@ -215,6 +216,14 @@ def _backend(claim: RunClaim, settings: Settings, fetch: Callable[[Artifact], Pa
             fence=claim.fence,
             fetch=fetch,
         )
+    if claim.job.device.backend == "instrumented":
+        return InstrumentedBackend(
+            cache=settings.cache,
+            scratch=settings.scratch,
+            rootfs=partial(_golden_rootfs, settings.state, claim.job.device.arch),
+            fetch=fetch,
+            files_of=lambda job, kernel: files_for_device(job.plan.modules, kernel, fetch),
+        )
     return LavaBackend(
         url=settings.lava_url,
         token=settings.lava_token.get_secret_value(),
@@ -239,6 +248,14 @@ def golden_images(state: Path, arch: CpuArch) -> dict[str, Path]:
         return {}
     files = published.get(arch)
     return {"kernel": Path(files["kernel"]), "ramdisk": Path(files["rootfs"])} if files else {}
+
+
+def _golden_rootfs(state: Path, arch: CpuArch) -> Path:
+    """Return the root filesystem image of an architecture. Raises FileNotFoundError with the fix."""
+    images = golden_images(state, arch)
+    if not images:
+        raise FileNotFoundError(f"this lab has no root filesystem for {arch}; run `make {arch}` to make one")
+    return images["ramdisk"]
 
 
 def run_claimed(

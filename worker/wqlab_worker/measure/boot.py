@@ -17,6 +17,7 @@ from wqlab_contracts.messages import (
     BootVerified,
     Failure,
     Finding,
+    MeasuredTopology,
     RunJob,
     Sample,
     Samples,
@@ -27,6 +28,7 @@ from ..backends.interface import Cancel, EventSink
 from . import monitor
 from .collect import WHOLE_SETTING, Measurement, Records, collect, read_records
 from .collect import Unsupported as UnsupportedReason
+from .counts import collect_counts
 from .device_interface import Device, DeviceFailure, ScriptOutput, VerifiedBoot
 from .health_check_report import HealthCheckReport
 from .raw_output import RawOutput
@@ -167,14 +169,7 @@ class BootRunner:
         for repetition in repetitions(self.job):
             self._check_canceled()
             output = self._script(boot, "measure", parameters(self.job, cell, repetition.traced), cell, repetition)
-            measurement = collect(
-                output.stdout,
-                self.job.plan.parser,
-                self.job.plan,
-                booted.topology,
-                repetition.traced,
-                setting=cell.setting,
-            )
+            measurement = self._collect(output, booted.topology, repetition.traced, cell.setting)
             if self.health_check:
                 self.health_check.record_script(read_records(output.stdout), self.device)
             self._check(boot, f"measure {cell}", output, measurement.failure)
@@ -189,6 +184,12 @@ class BootRunner:
             self._emit_facts(boot, cell, measurement)
             measured.append((repetition, measurement))
         self._emit_samples(boot, cell, measured)
+
+    def _collect(self, output: ScriptOutput, topology: MeasuredTopology, traced: bool, setting: str) -> Measurement:
+        plan = self.job.plan
+        if plan.is_instrumented:
+            return collect_counts(output.stdout, plan, topology, output.counts, setting=setting)
+        return collect(output.stdout, plan.parser, plan, topology, traced, setting=setting)
 
     def _emit_samples(self, boot: _Boot, cell: Cell, measured: Sequence[tuple[Repetition, Measurement]]) -> None:
         """Send the samples of a whole cell.

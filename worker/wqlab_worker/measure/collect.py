@@ -70,6 +70,15 @@ class Measurement:
 
 
 @dataclass(frozen=True)
+class Operations:
+    """Operations that a workload completed. A parser's function `operations(records)` returns them by name."""
+
+    number: int
+    unit: str
+    """Singular name of an operation: `fsync`, `MiB`."""
+
+
+@dataclass(frozen=True)
 class Records:
     """The script's output by record type. Of several records with the same name, the last one counts."""
 

@@ -40,6 +40,8 @@ class ScriptOutput:
     stderr: str
     status: int
     seconds: float
+    counts: Mapping[str, int] | None = None
+    """What an instrumented device counted in the script's window, by metric without `_per_op`; None without one."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stdout", printable(self.stdout))

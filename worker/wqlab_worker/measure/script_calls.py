@@ -78,6 +78,8 @@ def parameters(job: RunJob, cell: Cell | None = None, traced: bool = False) -> d
     if cell:
         environment["SCENARIO"] = cell.scenario.name
         environment["TRACE"] = "1" if traced else "0"
+        if job.plan.is_instrumented:
+            environment["WINDOW"] = "1"
         for knob, value in job.plan.knobs(cell.setting).items():
             environment[f"SETTING_{knob.upper()}"] = value
     return environment

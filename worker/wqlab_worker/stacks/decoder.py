@@ -101,22 +101,9 @@ def resolve(files: dict[str, Path], references: Sequence[Reference]) -> dict[Ref
     `files` are /vmlinux and /sources.zip; the second need not be there. Raises InfrastructureError if vmlinux cannot be
     read or the sandbox cannot be set up.
     """
-    with tempfile.NamedTemporaryFile("w", prefix="wqlab-addresses-") as request:
-        json.dump([[each.function, each.offset, each.size, each.exact] for each in references], request)
-        request.flush()
-        script = Path(__file__).with_name("resolve_addresses.py")
-        sandbox = Sandbox(
-            read_only={"/resolve.py": script, "/request.json": Path(request.name), **files, **interpreter()},
-            environment={"PYTHONDONTWRITEBYTECODE": "1"},
-            limits=LIMITS,
-        )
-        output = io.BytesIO()
-        command = [f"{TOOLS}/bin/python", "-I", "/resolve.py", "/vmlinux", "/sources.zip", "/request.json"]
-        finished = sandbox.run(command, log=output)
-    if finished.stopped:
-        raise InfrastructureError(f"reading vmlinux exceeded its limit of {finished.stopped.value}")
+    output = run_in_sandbox(files, [[each.function, each.offset, each.size, each.exact] for each in references], LIMITS)
     try:
-        answer = _Answer.model_validate_json(output.getvalue())
+        answer = _Answer.model_validate_json(output)
     except ValidationError as error:
         raise InfrastructureError("the debug information of vmlinux is not usable") from error
     if answer.error or (answer.places is not None and len(answer.places) != len(references)):
@@ -127,3 +114,25 @@ def resolve(files: dict[str, Path], references: Sequence[Reference]) -> dict[Ref
         if answer.places is None
         else {each: [*frames] for each, frames in zip(references, answer.places, strict=True)}
     )
+
+
+def run_in_sandbox(files: dict[str, Path], request: object, limits: Limits) -> bytes:
+    """Run `resolve_addresses.py` on a request and return its output, which is to be validated.
+
+    Raises InfrastructureError if the sandbox cannot be set up or a limit is exceeded.
+    """
+    with tempfile.NamedTemporaryFile("w", prefix="wqlab-addresses-") as asked:
+        json.dump(request, asked)
+        asked.flush()
+        script = Path(__file__).with_name("resolve_addresses.py")
+        sandbox = Sandbox(
+            read_only={"/resolve.py": script, "/request.json": Path(asked.name), **files, **interpreter()},
+            environment={"PYTHONDONTWRITEBYTECODE": "1"},
+            limits=limits,
+        )
+        output = io.BytesIO()
+        command = [f"{TOOLS}/bin/python", "-I", "/resolve.py", "/vmlinux", "/sources.zip", "/request.json"]
+        finished = sandbox.run(command, log=output)
+    if finished.stopped:
+        raise InfrastructureError(f"reading vmlinux exceeded its limit of {finished.stopped.value}")
+    return output.getvalue()

@@ -1,8 +1,14 @@
 """Print the source lines of addresses in a vmlinux. Runs inside the sandbox, because submitted code made the files.
 
-Arguments: vmlinux, a zip archive of its source files (it need not exist) and a JSON list of [function, offset, size,
-exact]. The output is one JSON object: `places`, a list of frames for each address; null if vmlinux has no debug
-information; or `error`.
+Arguments: vmlinux, a zip archive of its source files (it need not exist) and a JSON file. The output is one JSON
+object, or `error`. The file is one of
+
+- a list of [function, offset, size, exact], the addresses of a kernel report. Output: `places`, a list of frames for
+  each; null if vmlinux has no debug information.
+- `text` (address of `_text` in the running kernel), `code`, `lines` and `data` (addresses there).
+  Output: `functions`, a list of [name, file]; `code`, for each address an index in that list or -1; `lines`, for each
+  address [function, file, line, source] of the innermost code that is not in a header; `data`, for each address
+  [symbol, offset]. Empty entries are not known.
 """
 
 from __future__ import annotations
@@ -22,6 +28,8 @@ ROOTS = ("/src/", "/build/")
 PADDING = 128
 """Largest gap between functions: the kernel prints sizes up to the next function, the symbol table has them without the
 space for its alignment and for patching its entry."""
+_UNSIZED = 4096
+"""Size of a symbol for which the symbol table has none."""
 FILE_LIMIT = 4 << 20
 SOURCE_LIMIT = 120
 INLINE_LIMIT = 8
@@ -29,14 +37,77 @@ INLINE_LIMIT = 8
 
 
 def find_places(vmlinux: str, archive: str, addresses: Iterable[tuple[str, int, int, bool]]) -> list[list[Any]] | None:
+    program = _load(vmlinux)
+    if program is None:
+        return None
+    sources = _Sources(archive)
+    return [_places(program, sources, address) for address in addresses]
+
+
+def find_counted(vmlinux: str, archive: str, request: dict[str, Any]) -> dict[str, list[Any]]:
+    """Return the functions, lines and data of the addresses where an instrumented device counted something."""
+    program = _load(vmlinux)
+    if program is None:
+        return {"functions": [], "code": [], "lines": [], "data": []}
+    sources = _Sources(archive)
+    # drgn numbers addresses from the start of the image.
+    moved = request["text"] - program.symbol("_text").address
+    functions: dict[tuple[str, str], int] = {}
+    files: dict[int, str] = {}
+    code = []
+    for address in request["code"]:
+        symbol = _symbol(program, address - moved)
+        if symbol is None:
+            code.append(-1)
+            continue
+        if symbol.address not in files:
+            files[symbol.address] = _file_of(program, symbol.address)
+        code.append(functions.setdefault((symbol.name, files[symbol.address]), len(functions)))
+    data = []
+    for address in request["data"]:
+        symbol = _symbol(program, address - moved)
+        data.append([] if symbol is None else [symbol.name, address - moved - symbol.address])
+    lines = [_line(program, sources, address - moved) for address in request["lines"]]
+    return {"functions": [list(each) for each in functions], "code": code, "lines": lines, "data": data}
+
+
+def _symbol(program: drgn.Program, address: int) -> drgn.Symbol | None:
+    """Return the symbol that an address belongs to; symbols of assembly may have no size."""
+    if address < 0:  # in front of the kernel's image
+        return None
+    try:
+        symbol = program.symbol(address)
+    except LookupError:
+        return None
+    return symbol if address - symbol.address < max(symbol.size, _UNSIZED) else None
+
+
+def _file_of(program: drgn.Program, address: int) -> str:
+    try:
+        return _in_tree(program.source_location(address)[-1].filename)
+    except LookupError:
+        return ""
+
+
+def _line(program: drgn.Program, sources: _Sources, address: int) -> list[Any]:
+    if address < 0:
+        return []
+    try:
+        locations = list(program.source_location(address))
+    except LookupError:
+        return []
+    chosen = next((each for each in locations if each.line and not each.filename.endswith(".h")), locations[0])
+    file = _in_tree(chosen.filename)
+    return [chosen.name() or "", file, chosen.line, sources.line(file, chosen.line)]
+
+
+def _load(vmlinux: str) -> drgn.Program | None:
+    """Return a program with the debug information of vmlinux, or None if it has none."""
     program = drgn.Program()
     module = program.extra_module("vmlinux", create=True)
     module.address_range = (0, (1 << 64) - 1)
     module.try_file(vmlinux, force=True)
-    if module.debug_file_status is not drgn.ModuleFileStatus.HAVE:
-        return None
-    sources = _Sources(archive)
-    return [_places(program, sources, address) for address in addresses]
+    return program if module.debug_file_status is drgn.ModuleFileStatus.HAVE else None
 
 
 def _places(program: drgn.Program, sources: _Sources, address: tuple[str, int, int, bool]) -> list[Any]:
@@ -116,7 +187,10 @@ class _Sources:
 if __name__ == "__main__":
     try:
         with open(sys.argv[3], "rb") as request:  # noqa: PTH123 - no import that is not needed
-            found = find_places(sys.argv[1], sys.argv[2], json.load(request))
-        print(json.dumps({"places": found}))
+            asked = json.load(request)
+        if isinstance(asked, dict):
+            print(json.dumps(find_counted(sys.argv[1], sys.argv[2], asked)))
+        else:
+            print(json.dumps({"places": find_places(sys.argv[1], sys.argv[2], asked)}))
     except Exception as error:  # whatever is in the file, the report is shown without lines
         print(json.dumps({"error": f"{error}"[:200]}))

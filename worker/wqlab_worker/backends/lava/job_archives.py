@@ -6,11 +6,9 @@ import base64
 import gzip
 import hashlib
 import io
-import shlex
 import tarfile
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
@@ -18,11 +16,8 @@ from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import BootKey, RunJob
 
 from ...linear_patterns import LinearPattern
-from ...measure.collect import number as number_of
-from ...measure.device_text import decode_output
-from ...measure.script_calls import Call, calls
 from ...tar_reader import TarReader
-from .. import condition_commands, probe
+from ..unattended.boot_files import Results, ResultsUnreadable, boot_files, results_of
 
 MEMBER_LIMIT = 64 << 20
 """Largest file in a results archive, in bytes; equal to `collect.TEXT_LIMIT`."""
@@ -55,16 +50,11 @@ def overlay(
 
         for name in ("jump", "measure"):
             add(name, (files(__package__) / "onboard" / name).read_bytes())
-        add("probe", probe.COMMAND.encode())
-        add("conditions", (condition_commands.apply_command(job.device.conditions) or "").encode())
+        for name, data in boot_files(job, blocks).items():
+            add(name, data)
         add("rootfs", job.device.boot.rootfs.encode())
         if job.device.lava and job.device.lava.mapping.off_after_boot:
             add("off-after-boot", b"")
-        add("script", job.plan.script.encode())
-        for block in blocks:
-            add(f"calls/{block}", call_script(calls(job, block)).encode())
-        for name, text in sorted(job.files.items()):
-            add(f"plan/{name}", text.encode())
         for arm, kernel in job.kernels.items():
             archive.add(images[arm], f"kernels/{arm.value}", filter=_anonymous)
             add(f"kernels/{arm.value}.sha256", f"{kernel.image.sha256}  {arm.value}\n".encode())
@@ -77,22 +67,6 @@ def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uname = entry.gname = ""
     entry.mode = 0o644
     return entry
-
-
-def call_script(planned: Iterable[Call]) -> str:
-    """Return the calls of a boot as a shell script for `onboard/measure`."""
-    lines = []
-    numbers: dict[str, int] = {}
-    for number, call in enumerate(planned):
-        cell = f"c{numbers.setdefault(str(call.cell), len(numbers))}" if call.cell else "-"
-        words = [f"{number:04d}", f"{call.limit_s:.0f}", str(int(call.monitored)), cell, call.action]
-        words += [f"{name}={value}" for name, value in call.environment.items()]
-        lines.append("call " + " ".join(shlex.quote(word) for word in words))
-    return "\n".join(lines) + "\n"
-
-
-class ResultsUnreadable(ValueError):
-    """The results archive was not made by `onboard/measure`."""
 
 
 def decode_archive(text: str, digest: str) -> bytes:
@@ -120,29 +94,6 @@ def archive_from_pieces(name: str, cases: Sequence[str]) -> bytes | None:
     return decode_archive(text, digest)
 
 
-@dataclass(frozen=True)
-class CallResult:
-    """Result of one call of the plan's script."""
-
-    stdout: str
-    stderr: str
-    status: int
-    seconds: float
-    blocked: str
-    """The kernel's list of blocked tasks if the call was killed at its time limit."""
-
-
-@dataclass(frozen=True)
-class Results:
-    """Results of one boot, as its device sent them."""
-
-    probe: bytes
-    probe_stderr: str
-    conditions: str
-    calls: dict[int, CallResult] = field(default_factory=dict)
-    """Results by number of the call; skipped calls are missing."""
-
-
 def read_results(data: bytes) -> Results:
     """Read a results archive in memory; only plain files are accepted. Raises ResultsUnreadable."""
     found: dict[str, bytes] = {}
@@ -155,28 +106,4 @@ def read_results(data: bytes) -> Results:
                 found[entry.name.removeprefix("./")] = reader.read(MEMBER_LIMIT)
     except (tarfile.TarError, OSError, EOFError, zlib.error) as error:
         raise ResultsUnreadable(f"not an archive of results: {error}") from error
-    if "probe" not in found:
-        raise ResultsUnreadable("the results lack the output of the kernel probe")
-    calls_by_number = {}
-    for name, content in found.items():
-        number, _, what = name.partition(".")
-        if what != "status" or not number.isdecimal():
-            continue
-        try:
-            status, started, ended = decode_output(content).split()
-            seconds = max(0.0, number_of(ended) - number_of(started))
-            calls_by_number[int(number)] = CallResult(
-                decode_output(found.get(f"{number}.out", b"")),
-                decode_output(found.get(f"{number}.err", b"")),
-                int(status),
-                seconds,
-                decode_output(found.get(f"{number}.blocked", b"")),
-            )
-        except ValueError as error:
-            raise ResultsUnreadable(f"{name} is not a status: {content[:80]!r}") from error
-    return Results(
-        found["probe"],
-        decode_output(found.get("probe.err", b"")),
-        decode_output(found.get("conditions", b"")),
-        calls_by_number,
-    )
+    return results_of(found)

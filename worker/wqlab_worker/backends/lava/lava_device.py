@@ -11,21 +11,21 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import structlog
 
-from wqlab_contracts.enums import ArtifactKind, DeviceStep, FindingKind
+from wqlab_contracts.enums import ArtifactKind, DeviceStep
 from wqlab_contracts.messages import BlockPlan, BootKey, Kernel, Progress, RunJob
 
 from ...measure.device_interface import DeviceFailure, ScriptOutput, VerifiedBoot
 from ...measure.raw_output import RawOutput
 from ...measure.script_calls import calls
-from .. import condition_commands
 from ..console_tap import ConsoleTap, Wakeup
 from ..interface import Cancel, EventSink
-from ..verify_boot import check_conditions, infrastructure_failure, kernel_failure, verify_variant
-from .job_archives import CallResult, Results, ResultsUnreadable, archive_from_pieces, boot_name, read_results
+from ..unattended.boot_files import ResultsUnreadable, boots_from
+from ..unattended.replay import Replay
+from ..verify_boot import infrastructure_failure, kernel_failure, verify_variant
+from .job_archives import archive_from_pieces, boot_name, read_results
 from .job_definition import Definition, TemplateError
 from .job_diagnosis import diagnose_boot
 from .job_log import JobTracker
@@ -81,8 +81,7 @@ class LavaDevice:
         """Number, within the job, of the loop's current boot."""
         self._handed_over = False
         """True once the golden system of this boot has jumped and the console is the variant's."""
-        self._results: Results | None = None
-        self._next_call = 0
+        self._replay: Replay | None = None
         self._clock = 0.0
 
     def clock(self) -> float:
@@ -92,7 +91,7 @@ class LavaDevice:
     # --- Device interface ---------------------------------------------------------------------------------------
 
     def boot(self, key: BootKey, kernel: Kernel) -> VerifiedBoot:
-        self._results, self._next_call = None, 0
+        self._replay = None
         tracker, number = self._tracker_for(key)
         self._tap.begin_boot(key)
         self._handed_over = False
@@ -107,10 +106,9 @@ class LavaDevice:
     def script(
         self, action: str, environment: Mapping[str, str], timeout_s: float, *, monitored: bool = False
     ) -> ScriptOutput:
-        result = self._next_result(action, environment, monitored)
+        assert self._replay  # noqa: S101 - a script runs on a booted device
+        _, result = self._replay.next_call(action, environment, timeout_s, monitored)
         self._clock += result.seconds
-        if result.blocked and result.seconds >= timeout_s - 1:
-            raise self._timeout_failure(action, timeout_s, result)
         return ScriptOutput(stdout=result.stdout, stderr=result.stderr, status=result.status, seconds=result.seconds)
 
     def restore(self) -> dict[str, str]:
@@ -145,7 +143,7 @@ class LavaDevice:
         return tracker, number
 
     def _submit(self, key: BootKey) -> JobTracker:
-        boots = [key, *self._boots_after(key)]
+        boots = boots_from(key, self._remaining)
         tokens = [secrets.token_hex(8) for _ in boots]
         if not self._kexec:
             tokens = tokens[:1] * len(boots)  # without kexec, the command line is the same in the whole job
@@ -171,24 +169,6 @@ class LavaDevice:
         """True if the device boots variants by kexec."""
         lava = self._job.device.lava
         return lava is None or lava.mapping.kexec
-
-    def _boots_after(self, key: BootKey) -> list[BootKey]:
-        """Return the boots that follow `key` if nothing fails."""
-        plans = list(self._remaining)
-        at = next((number for number, plan in enumerate(plans) if plan.block == key.block), None)
-        if at is None or key.position >= len(plans[at].arms) or plans[at].arms[key.position] is not key.arm:
-            return []  # a control boot: its result decides what follows
-        rest = [
-            BootKey(block=key.block, position=position, arm=arm, attempt=key.attempt)
-            for position, arm in enumerate(plans[at].arms)
-            if position > key.position
-        ]
-        later = [
-            BootKey(block=plan.block, position=position, arm=arm, attempt=plan.first_attempt)
-            for plan in plans[at + 1 :]
-            for position, arm in enumerate(plan.arms)
-        ]
-        return rest + later
 
     def _follow(self, tracker: JobTracker) -> None:
         """Wait for POLL_S, then read the job from LAVA.
@@ -298,10 +278,11 @@ class LavaDevice:
             kernel=kernel,
             device=self._job.device,
         )
-        read_back = self._conditions(results)
+        replay = Replay(self._job, key.block, results, self._tap, f"LAVA job {tracker.job_id}")
+        read_back = replay.conditions()
         golden_s = boot.seconds("golden", "kexec") if self._kexec else 0.0
         kexec_s = boot.seconds("kexec", "test")
-        self._results = results
+        self._replay = replay
         # Time of this boot beyond its workload.
         self._clock += max(
             0.0,
@@ -362,41 +343,6 @@ class LavaDevice:
             log.warning("LAVA's results not read", job=tracker.job_id, error=str(error))
             return None
         return archive_from_pieces(name, cases)
-
-    def _conditions(self, results: Results) -> dict[str, str]:
-        conditions = self._job.device.conditions
-        if not condition_commands.apply_command(conditions):
-            return {}
-        return check_conditions(
-            self._job.device,
-            condition_commands.evaluate(conditions, condition_commands.read_changes(results.conditions)),
-        )
-
-    # --- results of the script -----------------------------------------------------------------------------------
-
-    def _next_result(self, action: str, environment: Mapping[str, str], monitored: bool) -> CallResult:
-        """Return the result of the next such call. Calls of cells that loop and device both skipped lie between."""
-        assert self._tracker and self._results  # noqa: S101 - a script runs on a booted device
-        key = self._tracker.boots[self._number]
-        requested: tuple[Any, ...] = (action, dict(environment), monitored)
-        for number, call in enumerate(calls(self._job, key.block)):
-            if number >= self._next_call and (call.action, call.environment, call.monitored) == requested:
-                self._next_call = number + 1
-                if number in self._results.calls:
-                    return self._results.calls[number]
-                break
-        raise infrastructure_failure(
-            f"the results of LAVA job {self._tracker.job_id} lack `{action}`: the device stopped before that call",
-            of_variant=True,
-        )
-
-    def _timeout_failure(self, action: str, timeout_s: float, result: CallResult) -> DeviceFailure:
-        if "state:D" in result.blocked:
-            title = f"tasks are blocked: `{action}` did not end in {timeout_s:.0f} s"
-            return kernel_failure(self._tap.add_finding(FindingKind.HUNG_TASK, title, result.blocked[-8000:]))
-        return infrastructure_failure(
-            f"`{action}` did not end in {timeout_s:.0f} s, though the device answers", of_variant=True
-        )
 
     def _report_progress(self, text: str) -> None:
         self._emit.event(Progress(at=datetime.now(UTC), text=text))

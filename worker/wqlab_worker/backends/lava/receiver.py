@@ -19,6 +19,7 @@ from typing import Self
 
 from aiohttp import web
 
+from ..unattended.boot_files import ResultsUnreadable
 from . import job_archives
 
 RESULT_LIMIT = 64 << 20
@@ -127,7 +128,7 @@ class Receiver:
             raise web.HTTPNotFound
         try:
             data = job_archives.decode_archive(await request.text(), request.headers.get("X-Sha256", ""))
-        except job_archives.ResultsUnreadable as error:
+        except ResultsUnreadable as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         # The first upload counts: a different one is not from the device that was to send it.
         if self._results.setdefault(boot, data) != data:

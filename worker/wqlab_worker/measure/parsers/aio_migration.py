@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, Records, Unsupported, compute_measurement
+from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
 from .fio import FioResult, Stream, apply_fio_result, read_fio
 from .histogram import mean, read_histogram, total
 
@@ -40,6 +40,10 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
     return apply_fio_result(
         compute_measurement(records, TRACED if traced else UNTRACED, lambda: compute(records)), records
     )
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    return {"total_ios": Operations(_stream(read_fio(records)).ios, "I/O")}
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement, count
+from ..collect import (
+    Measurement,
+    NoSamples,
+    NotMeasured,
+    Operations,
+    Records,
+    Unsupported,
+    compute_measurement,
+    count,
+)
 
 TRACED = ()
 UNTRACED = (
@@ -29,6 +38,10 @@ MAX_ACTIVE = 1
 
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
     return compute_measurement(records, TRACED if traced else UNTRACED, lambda: {} if traced else _untraced(records))
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    return {"works_executed": Operations(read_load(records)["executed"], "work item")}
 
 
 def _untraced(records: Records) -> dict[str, float | Unsupported]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, Records, Unsupported, compute_measurement
-from .fio import GIB, apply_fio_result, read_fio
+from ..collect import Measurement, NoSamples, Operations, Records, Unsupported, compute_measurement
+from .fio import GIB, MIB, apply_fio_result, read_fio
 from .histogram import percentile, read_histogram
 from .pairs import locality
 
@@ -37,6 +37,14 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
         records, TRACED if traced else UNTRACED, lambda: _traced(records, topology) if traced else _untraced(records)
     )
     return apply_fio_result(measurement, records)
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    fio = read_fio(records)
+    return {
+        "total_ios": Operations(fio.read.ios + fio.write.ios, "I/O"),
+        "mib": Operations(fio.bytes // MIB, "MiB"),
+    }
 
 
 def _traced(records: Records, topology: MeasuredTopology) -> dict[str, float | Unsupported]:

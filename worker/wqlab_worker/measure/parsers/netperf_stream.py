@@ -9,7 +9,17 @@ from __future__ import annotations
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement, count, number
+from ..collect import (
+    Measurement,
+    NoSamples,
+    NotMeasured,
+    Operations,
+    Records,
+    Unsupported,
+    compute_measurement,
+    count,
+    number,
+)
 
 TRACED = ("queued_wakeup_share", "queued_wakeups", "remote_wakeups", "wakeups")
 UNTRACED = (
@@ -29,6 +39,10 @@ MIN_WAKEUPS = 20
 def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measurement:
     compute = _traced if traced else _untraced
     return compute_measurement(records, TRACED if traced else UNTRACED, lambda: compute(records))
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    return {"messages": Operations(_whole(read_netperf(records), "LOCAL_SEND_CALLS"), "message")}
 
 
 def read_netperf(records: Records) -> dict[str, str]:

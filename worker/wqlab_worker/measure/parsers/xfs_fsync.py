@@ -13,7 +13,7 @@ from collections import Counter
 from wqlab_contracts.enums import NotMeasuredCause
 from wqlab_contracts.messages import MeasuredTopology
 
-from ..collect import Measurement, NoSamples, NotMeasured, Records, Unsupported, compute_measurement
+from ..collect import Measurement, NoSamples, NotMeasured, Operations, Records, Unsupported, compute_measurement
 from .fio import GIB, apply_fio_result, read_fio
 from .histogram import majority_value, mean, read_histogram, total
 
@@ -38,6 +38,11 @@ def parse(records: Records, topology: MeasuredTopology, traced: bool) -> Measure
     return apply_fio_result(
         compute_measurement(records, TRACED if traced else UNTRACED, lambda: compute(records)), records
     )
+
+
+def operations(records: Records) -> dict[str, Operations]:
+    fio = read_fio(records)
+    return {"fsyncs": Operations(fio.sync.ios, "fsync"), "total_ios": Operations(fio.write.ios, "write")}
 
 
 def _traced(records: Records) -> dict[str, float | Unsupported]:

@@ -1,0 +1,141 @@
+"""The instrumented backend: boots in an emulator that executes them exactly alike, and counts what they do.
+
+There is no golden system, network, disk or login: the emulator starts the kernel and an initramfs with the plan, and
+the results leave through the emulator's plugin. This package does not import labgrid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from wqlab_bench.instrument import build_plugin, qemu_arguments
+from wqlab_bench.qemu import Firmware, describe_version
+from wqlab_contracts.enums import Arm, ErrorKind, Outcome
+from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
+
+from ...measure.measuring_loop import measure
+from ...measure.script_calls import SETUP_TIMEOUT_S, calls
+from ..console_tap import Wakeup
+from ..interface import Cancel, EventSink
+from . import boot_image
+from .emulator import Boots, Emulator, parallel_boots
+from .instrumented_device import InstrumentedDevice, token_of
+from .profiles import Profiler
+
+__all__ = ["InstrumentedBackend"]
+
+
+class InstrumentedBackend:
+    """Backend for instrumented devices.
+
+    `rootfs()` returns the root filesystem image for the device's architecture. `fetch(artifact)` returns a file's path
+    on this machine and checks its hash. `files_of(job, kernel)` returns the plan's modules for one kernel. Plugin and
+    firmware are made in `cache`, boots in `scratch`.
+    """
+
+    def __init__(
+        self,
+        *,
+        cache: Path,
+        scratch: Path,
+        rootfs: Callable[[], Path],
+        fetch: Callable[[Artifact], Path],
+        files_of: Callable[[RunJob, Kernel], dict[str, bytes]],
+    ) -> None:
+        self._cache = cache
+        self._scratch = scratch
+        self._rootfs = rootfs
+        self._fetch = fetch
+        self._files_of = files_of
+
+    def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
+        try:
+            plugin = build_plugin.plugin(self._cache, job.device.arch)
+            rootfs = self._rootfs()
+        except (build_plugin.InstrumentUnsupported, FileNotFoundError) as error:
+            return RunResult(
+                outcome=Outcome.FAILED,
+                failure=Failure(kind=ErrorKind.INFRASTRUCTURE, summary=str(error)),
+                device_suspect=True,
+            )
+        self._scratch.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f"instrumented-{job.run_id}-", dir=self._scratch) as folder:
+            emulator = self._emulator(job, remaining, plugin, rootfs, Path(folder))
+            boots = Boots(emulator, parallel_boots(emulator.guest.memory_mib))
+            try:
+                device = InstrumentedDevice(
+                    job, remaining, boots=boots, profiler=Profiler(job, self._fetch, emulator.guest, plugin),
+                    facts=_facts(job, plugin), emit=emit, cancel=cancel, wakeup=Wakeup(),
+                )  # fmt: skip
+                return measure(job, remaining, device, emit, cancel)
+            finally:
+                boots.close()
+
+    def _emulator(
+        self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
+    ) -> Emulator:
+        initramfs: dict[Arm, Path] = {}
+        for arm, kernel in job.kernels.items():
+            initramfs[arm] = folder / f"initramfs-{arm.value}"
+            blocks = [plan.block for plan in remaining]
+            boot_image.write(rootfs, job, blocks, self._files_of(job, kernel), initramfs[arm])
+        return Emulator(
+            guest=guest_of(job),
+            kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
+            initramfs=initramfs,
+            command_line=partial(command_line, job),
+            plugin=plugin,
+            firmware=Firmware(self._cache / "firmware"),
+            scratch=folder,
+            limit_s=_limit_s(job, remaining),
+        )
+
+
+def guest_of(job: RunJob) -> qemu_arguments.Guest:
+    """Return the hardware of the job's device."""
+    device, emulation = job.device, job.device.emulation
+    assert emulation is not None  # noqa: S101 - the backend was chosen by it
+    return qemu_arguments.Guest(
+        device_type=device.device_type,
+        arch=device.arch,
+        topology=device.topology,
+        cpu_model=emulation.cpu_model,
+        memory_mib=emulation.memory_mib,
+        instruction_ns=emulation.instruction_ns,
+        l2_kib=emulation.l2_kib,
+        l3_kib=emulation.l3_kib,
+    )
+
+
+def command_line(job: RunJob, seed: int) -> str:
+    """Return the kernel arguments of a boot, the same for both kernels of a block."""
+    boot = job.device.boot
+    words = [
+        f"console={boot.console_device},{boot.console_speed}",
+        "panic=-1",  # the emulator ends instead of a reboot, when the report is complete
+        f"wqlab.token={token_of(seed)}",
+        f"wqlab.seed={seed}",
+        boot.kernel_arguments,
+    ]
+    return " ".join(word for word in words if word)
+
+
+def _facts(job: RunJob, plugin: Path) -> Mapping[str, str]:
+    emulation = job.device.emulation
+    assert emulation is not None  # noqa: S101 - the backend was chosen by it
+    return {
+        "emulator": f"{describe_version(job.device.arch)}, tcg, {emulation.instruction_ns} ns for each instruction",
+        "emulator plugin": build_plugin.sha256(plugin),
+    }
+
+
+def _limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
+    """Return the longest time of a boot. The limits of the calls are in the guest's time, which may pass slower."""
+    measuring = max(
+        (sum(call.limit_s for call in calls(job, plan.block) if call.action == "measure") for plan in remaining),
+        default=0.0,
+    )
+    return job.device.boot.variant_timeout_s + SETUP_TIMEOUT_S + measuring

@@ -1,0 +1,169 @@
+"""Run the boots of an instrumented device: one QEMU each, as many at once as the host has cores, in the planned order.
+
+A boot is determined by its kernel and its seed, so it can be made before it is needed, and its result is used however
+often the measuring loop asks for it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from wqlab_bench import confinement
+from wqlab_bench.console import OUTPUT_LIMIT
+from wqlab_bench.instrument import qemu_arguments
+from wqlab_bench.qemu import Firmware
+from wqlab_contracts.enums import Arm
+
+log = structlog.get_logger()
+
+OUTPUT_BYTES = 1 << 30
+"""Largest file that the emulator may write: the console, and the results with all windows."""
+POLL_S = 0.5
+KEPT_STDERR = 4000
+HOST_MIB = 1536
+"""Memory of one emulator beside the guest's: translated code and the model of cache lines."""
+
+Seeded = tuple[Arm, int]
+"""Kernel and seed: what determines a boot."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A boot that has ended."""
+
+    console: Path
+    output: Path
+    """The plugin's output."""
+    status: int
+    """Exit status of QEMU; negative: the signal that ended it."""
+    stderr: str
+    seconds: float
+    timed_out: bool
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """How to boot one device. Each boot gets a folder of its own in `scratch`."""
+
+    guest: qemu_arguments.Guest
+    kernels: Mapping[Arm, Path]
+    initramfs: Mapping[Arm, Path]
+    command_line: Callable[[int], str]
+    """Kernel command line of a seed."""
+    plugin: Path
+    firmware: Firmware
+    scratch: Path
+    limit_s: float
+    """Longest time of a boot, of the host's clock."""
+
+    def folder(self, boot: Seeded) -> Path:
+        return self.scratch / f"{boot[0].value}-{boot[1]}"
+
+    def console(self, boot: Seeded) -> Path:
+        return self.folder(boot) / "console"
+
+    def run(self, boot: Seeded, stop: threading.Event) -> Ended:
+        """Run a boot until the guest switches off, `limit_s` is over, or `stop` is set."""
+        arm, seed = boot
+        folder = self.folder(boot)
+        folder.mkdir(parents=True, exist_ok=True)
+        output, stderr = folder / "output", folder / "stderr"
+        description = qemu_arguments.Boot(
+            kernel=self.kernels[arm], initramfs=self.initramfs[arm], command_line=self.command_line(seed),
+            seed=seed, output=output, console=self.console(boot),
+        )  # fmt: skip
+        command = [
+            # Devices of the bench, whose clock is the host's, come first.
+            "nice", "-n", "14", "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",
+            *qemu_arguments.command(self.guest, description, self.plugin, self.firmware),
+        ]  # fmt: skip
+        started = time.monotonic()
+        with stderr.open("wb") as errors:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True,
+                env=confinement.environment(),
+            )  # fmt: skip
+        timed_out = False
+        try:
+            while True:
+                try:
+                    process.wait(POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    timed_out = time.monotonic() - started > self.limit_s
+                    if timed_out or stop.is_set():
+                        break
+        finally:
+            _kill(process)
+        text = stderr.read_bytes()[-KEPT_STDERR:].decode(errors="replace")
+        # QEMU says so for every CPU, and the guest sees in CPUID what there is.
+        lines = [line for line in text.splitlines() if "TCG doesn't support requested feature" not in line]
+        return Ended(
+            console=description.console, output=output, status=process.returncode, stderr="\n".join(lines),
+            seconds=time.monotonic() - started, timed_out=timed_out,
+        )  # fmt: skip
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill bubblewrap, with which the emulator dies, or the emulator itself where there is no bubblewrap."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        log.debug("emulator already gone", pid=process.pid)
+    process.wait()
+
+
+class Boots:
+    """Boots in the planned order, made ahead. Close it at the end: emulators that run are killed."""
+
+    def __init__(self, emulator: Emulator, parallel: int) -> None:
+        self._emulator = emulator
+        self._stop = threading.Event()
+        self._pool = ThreadPoolExecutor(parallel, "emulator")
+        self._boots: dict[Seeded, Future[Ended]] = {}
+
+    def plan(self, boots: Sequence[Seeded]) -> None:
+        """Start these boots in this order, except those that were started before."""
+        for boot in boots:
+            if boot not in self._boots:
+                self._boots[boot] = self._pool.submit(self._emulator.run, boot, self._stop)
+
+    def boot(self, boot: Seeded) -> Future[Ended]:
+        """Return the boot's end."""
+        self.plan([boot])
+        return self._boots[boot]
+
+    def console(self, boot: Seeded) -> Path:
+        return self._emulator.console(boot)
+
+    def close(self) -> None:
+        self._stop.set()
+        self._pool.shutdown(cancel_futures=True)
+
+
+def read_console(path: Path, offset: int) -> bytes:
+    """Return the console from `offset` on, up to OUTPUT_LIMIT in total."""
+    try:
+        with path.open("rb") as console:
+            console.seek(offset)
+            return console.read(max(0, OUTPUT_LIMIT - offset))
+    except FileNotFoundError:
+        return b""
+
+
+def parallel_boots(memory_mib: int) -> int:
+    """Return how many emulators may run at once: one for each core, as far as memory suffices."""
+    cores = len(os.sched_getaffinity(0))
+    fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    available_mib = int(fields["MemAvailable"].split()[0]) >> 10
+    return max(1, min(cores, available_mib // (memory_mib + HOST_MIB)))

@@ -1,0 +1,61 @@
+"""Divide what an instrumented device counted in a window by the operations of the workload that ran in it."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import replace
+
+from wqlab_contracts.enums import NotMeasuredCause
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import TestPlan
+
+from . import parsers
+from .collect import Measurement, NotMeasured, Operations, Records, Unsupported, collect, read_records
+
+PER_OPERATION = "_per_op"
+
+
+def operations(records: Records, plan: TestPlan) -> Operations:
+    """Return the operations of one repetition by which the plan's counts are divided.
+
+    Raises NotMeasured if the parser counts none, or the workload completed none.
+    """
+    module = importlib.import_module(f"{parsers.__name__}.{plan.parser}")
+    count = getattr(module, "operations", None)
+    if count is None:
+        raise NotMeasured(f"parser {plan.parser} of plan {plan.name} counts no operations")
+    found: Mapping[str, Operations] = count(records)
+    name = plan.operations or next(iter(found), "")
+    if name not in found:
+        raise NotMeasured(f"parser {plan.parser} counts {', '.join(found) or 'nothing'}, not {name or 'operations'}")
+    if found[name].number < 1:
+        raise NotMeasured(f"the workload completed no {found[name].unit}")
+    return found[name]
+
+
+def collect_counts(
+    text: str, plan: TestPlan, topology: MeasuredTopology, counts: Mapping[str, int] | None, *, setting: str
+) -> Measurement:
+    """Turn the script's output and the counts of its window into a measurement.
+
+    `counts` has the count of each metric, without its ending `_per_op`; None if the script marked no window.
+    """
+    without_metrics = plan.model_copy(update={"metrics": []})
+    found = collect(text, plan.parser, without_metrics, topology, traced=False, setting=setting)
+    found = replace(found, values={}, unsupported=[each for each in found.unsupported if each[0] is None])
+    found = replace(found, empty=frozenset())
+    if found.failure or found.unsupported:
+        return found
+    names = [metric.name for metric in plan.metrics]
+    if counts is None:
+        reason = Unsupported(f"plan {plan.name} marks no window, so nothing is counted")
+        return replace(found, unsupported=[(name, reason) for name in names])
+    try:
+        divisor = operations(read_records(text), plan).number
+    except NotMeasured as error:
+        reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
+        return replace(found, unsupported=[(name, reason) for name in names])
+    values = {name: counts[count] / divisor for name in names if (count := name.removesuffix(PER_OPERATION)) in counts}
+    absent = Unsupported("this window has no such count", NotMeasuredCause.NO_SAMPLES)
+    return replace(found, values=values, unsupported=[(name, absent) for name in names if name not in values])
