@@ -56,7 +56,8 @@ def test_unsupported_setup_does_not_end_the_lava_job(job: RunJob, tmp_path: Path
     for name in ("probe", "conditions"):
         (lab / name).write_text("")
     (lab / "off-after-boot").unlink()
-    measure = (lab / "measure").read_text().replace("/tmp/", f"{tmp_path}/").replace("lab=/lab\n", f"lab={lab}\n")
+    (lab / "calls.sh").write_text((lab / "calls.sh").read_text().replace("lab=/lab\n", f"lab={lab}\n"))
+    measure = (lab / "measure").read_text().replace("/tmp/", f"{tmp_path}/").replace("/lab/calls.sh", f"{lab}/calls.sh")
     command = ["/bin/sh", "-c", measure, "measure", "b0", "0", "baseline", "http://w"]
     environment = {"PATH": f"{programs}:/usr/bin:/bin"}
     subprocess.run(command, env=environment, check=True, cwd=tmp_path, stdout=subprocess.DEVNULL)
