@@ -106,11 +106,11 @@ class Emulation(Strict):
     cpu_model: str = "Skylake-Server"
     """QEMU's name of the CPU model."""
     clock: Literal["host", "instruction"] = "host"
-    """`instruction`: an instrumented device. Its clock counts executed instructions, so that a boot is repeated exactly,
-    and instructions and cache line transfers are counted."""
+    """`instruction`: an instrumented device. Its clock counts executed instructions, so that a boot is repeated
+    exactly, and instructions and cache line transfers are counted."""
     instruction_ns: Literal[1, 2, 4, 8, 16] = 8
-    """Nanoseconds of an instrumented device's clock for each instruction. All CPUs share the clock. A busy wait, of which
-    a boot has a tenth of a second, takes 1 / instruction_ns as many instructions, while timers interrupt more often."""
+    """Nanoseconds of an instrumented device's clock for each instruction. All CPUs share the clock. With more, a busy
+    wait, of which a boot has a tenth of a second, takes fewer instructions, while timers interrupt more often."""
     l2_kib: int | None = Field(default=None, ge=16, le=1 << 20)
     """Size of each L2 cache in the line model of an instrumented device; None: unlimited."""
     l3_kib: int | None = Field(default=None, ge=16, le=1 << 22)

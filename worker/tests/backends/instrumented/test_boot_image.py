@@ -1,0 +1,55 @@
+"""The initramfs of instrumented boots."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+from wqlab_bench import cpio
+from wqlab_contracts.enums import Arm, ArtifactKind
+from wqlab_contracts.messages import Artifact, Kernel
+from wqlab_worker.backends.instrumented import boot_image, command_line, guest_of
+
+from .conftest import job_of
+
+KERNEL = Kernel(
+    build_id_gnu="ab" * 20,
+    release="6",
+    image=Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.KERNEL, name="kernel"),
+)
+JOB = job_of(KERNEL, [[Arm.BASELINE], [Arm.BASELINE]])
+
+
+def listed(archive: bytes, folder: Path) -> set[str]:
+    subprocess.run(["cpio", "-idm", "--quiet"], input=archive, cwd=folder, check=True)
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_plan_and_calls_follow_the_image(tmp_path: Path) -> None:
+    with (rootfs := tmp_path / "rootfs").open("wb") as output:
+        cpio.write_archive([cpio.file("init", b"#!", True)], output)
+    rootfs.write_bytes(rootfs.read_bytes() + b"\0")  # an odd size: the second archive has to be aligned
+    boot_image.write(rootfs, JOB, [0, 1], {"x.ko": b"module"}, path := tmp_path / "image")
+    image, base = path.read_bytes(), rootfs.read_bytes()
+    assert image.startswith(base)
+    at = image.index(b"070701", len(base))
+    assert at % 4 == 0
+    (unpacked := tmp_path / "unpacked").mkdir()
+    names = listed(image[at:], unpacked)
+    assert {
+        "lab/run", "lab/calls.sh", "lab/probe", "lab/script", "lab/plan/pipe.sh", "lab/for/kernel/x.ko",
+        "lab/calls/0", "lab/calls/1",
+    } <= names  # fmt: skip
+    assert "WINDOW=1" in (unpacked / "lab/calls/0").read_text()
+
+
+def test_command_line_depends_on_the_seed_only() -> None:
+    first, second = command_line(JOB, 1), command_line(JOB, 2)
+    assert first == command_line(JOB, 1) != second
+    assert "wqlab.seed=1" in first
+    assert "wqlab.ip=" not in first, "there is no network"
+
+
+def test_guest_is_the_device_type() -> None:
+    guest = guest_of(JOB)
+    assert (guest.memory_mib, guest.instruction_ns, guest.topology.cpus) == (1024, 8, 2)

@@ -1,0 +1,75 @@
+"""Counts per operation."""
+
+from __future__ import annotations
+
+import pytest
+
+from wqlab_contracts.messages import MeasuredTopology
+from wqlab_contracts.specs import Profile, Repetitions, Scenario, TestPlan
+from wqlab_worker.measure import collect
+from wqlab_worker.measure.collect import NotMeasured, read_records
+from wqlab_worker.measure.counts import collect_counts, operations
+from wqlab_worker.measure.parsers import xfs_fsync
+
+TOPOLOGY = MeasuredTopology(cpus=2, core=[0, 1], l3=[0, 0], node=[0, 0], package=[0, 0])
+FIO = (
+    'begin\tfio\n{"fio version": "fio-3", "jobs": [{"error": %d, "job options": {}, "read": {"total_ios": 0}, '
+    '"write": {"total_ios": 9}, "sync": {"total_ios": %d}}]}\nend\tfio\n'
+)
+COUNTS = {"instructions": 1000, "kernel_instructions": 800}
+
+
+PROFILE = Profile(parameters={}, repetitions=Repetitions(warmup=0, untraced=1, traced=0), settings=[""])
+PLAN = TestPlan(
+    name="pipe",
+    summary="a pipe",
+    script="pipe.sh",
+    parser="xfs_fsync",
+    scenarios=[Scenario(name="pipe", summary="a pipe")],
+    reference_setting="",
+    hardware=PROFILE,
+    emulated=PROFILE,
+    metrics=[],
+)
+
+
+@pytest.fixture(autouse=True)
+def real_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Undo the scripted parser of this folder's other tests."""
+    monkeypatch.setattr(collect, "parser", lambda name: xfs_fsync.parse)
+
+
+def plan(**changes: object) -> TestPlan:
+    return PLAN.on(instrumented=True).model_copy(update=changes)
+
+
+def test_counts_are_divided_by_the_operations_that_the_plan_chooses() -> None:
+    found = collect_counts(FIO % (0, 4), plan(), TOPOLOGY, COUNTS, setting="")
+    assert found.values == {"instructions_per_op": 250.0, "kernel_instructions_per_op": 200.0}
+    by_write = collect_counts(FIO % (0, 4), plan(operations="total_ios"), TOPOLOGY, {"instructions": 90}, setting="")
+    assert by_write.values == {"instructions_per_op": 10.0}
+    assert "touched_transfers_per_op" in dict(found.unsupported)
+
+
+def test_script_without_window_says_so() -> None:
+    found = collect_counts(FIO % (0, 4), plan(), TOPOLOGY, None, setting="")
+    assert not found.values
+    assert {str(reason) for _, reason in found.unsupported} == {"plan pipe marks no window, so nothing is counted"}
+
+
+def test_failure_of_the_workload_is_a_failure() -> None:
+    assert collect_counts(FIO % (5, 4), plan(), TOPOLOGY, COUNTS, setting="").failure
+    assert collect_counts("failed\tinfrastructure\tno disk\n", plan(), TOPOLOGY, COUNTS, setting="").failure
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({}, "completed no fsync"),
+        ({"operations": "mib"}, "counts fsyncs, total_ios, not mib"),
+        ({"parser": "test_workqueue"}, "counts no operations"),
+    ],
+)
+def test_missing_operations_are_named(changes: dict[str, str], reason: str) -> None:
+    with pytest.raises(NotMeasured, match=reason):
+        operations(read_records(FIO % (0, 0)), plan(**changes))
