@@ -124,14 +124,14 @@ function RecipeField({ recipes, value, error, change }: RecipeFieldProps) {
   );
 }
 
-const BACKENDS = ["labgrid", "lava"];
+const BACKENDS = ["labgrid", "lava", "instrumented"];
 
 function BackendField({ value, error, change }: Omit<RecipeFieldProps, "recipes">) {
   return (
     <NativeSelect
       id={fieldId("backend")}
       label="Backend"
-      description="Devices controlled through labgrid or by a LAVA lab."
+      description="Devices controlled through labgrid or by a LAVA lab, or instrumented devices."
       value={value}
       onChange={event => change({ backend: event.currentTarget.value })}
       data={[
