@@ -28,7 +28,7 @@ from wqlab_contracts.messages import (
 from ..http.problems import ApiProblem
 from ..jobs import claims
 from ..jobs.errors import infrastructure_failure
-from ..models import Boot, Build, Run, Sample
+from ..models import Boot, Build, Device, Run, Sample
 from ..models import Finding as FindingRow
 from ..models import Unsupported as UnsupportedRow
 from ..storage.events import emit, notify_checks
@@ -215,10 +215,15 @@ def _mismatch(session: Session, run: Run, arms: Sequence[Arm], boots: Sequence[B
             return f"a {boot.arm} boot ran build id {boot.build_id_gnu}, not {expected}"
         if not (boot.kernel_boot_id and boot.token):
             return f"a {boot.arm} boot has no boot id or token of its own"
-    # On an instrumented device the boots of a block have the same seed, and so the same random numbers.
-    if not run.device_spec.instrumented and len({boot.kernel_boot_id for boot in boots}) != len(boots):
+    if len({boot.kernel_boot_id for boot in boots}) != len(boots) and not _is_instrumented(session, boots[0]):
         return "two boots carry the same kernel boot id"
     return None
+
+
+def _is_instrumented(session: Session, boot: Boot) -> bool:
+    """Return True if the boots of a block had the same seed, and so the same random numbers and boot id."""
+    backend = session.scalar(select(Device.backend).where(Device.name == boot.device_name))
+    return backend == "instrumented"
 
 
 def _block_discarded(session: Session, run: Run, event: BlockDiscarded) -> None:
