@@ -14,7 +14,7 @@ ALLOWED: dict[str, set[str]] = {
     "contracts/wqlab_contracts": set(),
     "comparison/wqlab_comparison": {"wqlab_contracts"},
     "server/wqlab_server": {"wqlab_contracts", "wqlab_comparison"},
-    "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host"},
+    "worker/wqlab_worker": {"wqlab_contracts", "wqlab_host", "wqlab_bench"},
     "worker/wqlab_bench": {"wqlab_contracts", "wqlab_host"},
     "worker/wqlab_host": {"wqlab_contracts"},
     "client/wqlab_client": {"wqlab_contracts", "wqlab_comparison"},
@@ -134,6 +134,14 @@ def test_only_the_backends_import_labgrid() -> None:
                 continue
             names = {name.split(".")[0] for name in imports(path, ROOT / folder)}
             assert "labgrid" not in names, f"{path.relative_to(ROOT)} imports labgrid"
+
+
+def test_only_the_instrumented_backend_imports_the_bench() -> None:
+    for path in sources("worker/wqlab_worker"):
+        if path.parts[-2] == "instrumented":
+            continue
+        names = {name.split(".")[0] for name in imports(path, ROOT / "worker/wqlab_worker")}
+        assert "wqlab_bench" not in names, f"{path.relative_to(ROOT)} imports wqlab_bench"
 
 
 def test_server_domains_do_not_import_each_other() -> None:

@@ -17,7 +17,8 @@ def test_device_types_of_the_project_can_be_emulated() -> None:
     types = load_device_types(ROOT)
     assert {"tiny", "ryzen-3900x", "xeon-2s"} <= types.keys()
     for device_type in types.values():
-        assert len(device_type.units) >= 2
+        # An instrumented device uses all cores, so a second one would only slow both down.
+        assert len(device_type.units) >= (1 if device_type.instrumented else 2)
         assert device_type.emulation is not None
         topology.check(device_type.topology, device_type.emulation.memory_mib, device_type.arch)
 
