@@ -20,7 +20,7 @@ import pytest
 from wqlab_bench import topology
 from wqlab_bench.bench import Bench, Settings
 from wqlab_bench.device_types import load_device_types
-from wqlab_bench.qemu import Firmware, Golden
+from wqlab_bench.qemu import Golden
 from wqlab_contracts.bench_addresses import Published
 from wqlab_contracts.specs import DeviceType, Topology
 
@@ -113,8 +113,7 @@ def one_device(name: str, layout: Topology | None = None) -> dict[str, DeviceTyp
 
 def with_bench(types: dict[str, DeviceType], golden: tuple[Golden, Path], tmp_path: Path, scenario: object) -> None:
     async def run() -> None:
-        firmware = Firmware(tmp_path / "firmware")
-        bench = Bench(types, Settings(tmp_path, {"x86_64": golden[0]}, firmware, "local", "tcg", 1))
+        bench = Bench(types, Settings(tmp_path, {"x86_64": golden[0]}, tmp_path, "local", "tcg", 1))
         published = await bench.start()
         try:
             async with aiohttp.ClientSession() as http:

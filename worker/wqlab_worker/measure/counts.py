@@ -57,5 +57,6 @@ def collect_counts(
         reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
         return replace(found, unsupported=[(name, reason) for name in names])
     values = {name: counts[count] / divisor for name in names if (count := name.removesuffix(PER_OPERATION)) in counts}
-    absent = Unsupported("this window has no such count", NotMeasuredCause.NO_SAMPLES)
+    # All other counts are in every window.
+    absent = Unsupported("the series changes no function whose name is known", NotMeasuredCause.NO_SAMPLES)
     return replace(found, values=values, unsupported=[(name, absent) for name in names if name not in values])

@@ -1,0 +1,45 @@
+"""What the bench provides and refuses."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from wqlab_bench.bench import Bench, Settings
+from wqlab_bench.device_types import load_device_types
+from wqlab_bench.qemu import Golden
+from wqlab_contracts.bench_addresses import Published
+
+TYPES = load_device_types(Path(__file__).resolve().parents[3])
+CHOSEN = ("tiny", "instrumented-tiny", "instrumented-biglittle")
+
+
+def published(folder: Path) -> Published:
+    async def start() -> Published:
+        golden = {"x86_64": Golden(Path("/kernel"), Path("/rootfs"), "key")}
+        bench = Bench({name: TYPES[name] for name in CHOSEN}, Settings(folder, golden, folder, "local", "tcg", 1))
+        try:
+            return await bench.start()
+        finally:
+            await bench.stop()
+
+    (folder / "bench").mkdir()
+    return asyncio.run(start())
+
+
+def test_instrumented_devices_are_not_on_the_bench(tmp_path: Path) -> None:
+    found = published(tmp_path)
+    assert set(found.devices) == {"tiny-1", "tiny-2"}
+    assert set(found.refused) == {"instrumented-biglittle"}
+    assert "run `make arm64`" in found.refused["instrumented-biglittle"]
+
+
+def test_instrumented_types_are_refused_without_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("wqlab_bench.bench.qemu.describe_emulator", lambda accelerator: "")
+    monkeypatch.setattr("wqlab_bench.qemu.confinement.is_available", lambda: True)
+    found = published(tmp_path)
+    assert "install package qemu-system-x86" in found.refused["instrumented-tiny"]
+    assert "tiny" not in found.refused
