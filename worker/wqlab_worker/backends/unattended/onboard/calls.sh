@@ -2,7 +2,7 @@
 # Probe the kernel and run the calls of a boot, whose results go to files in $out. A backend's own script reads this file:
 # it sets boot, block, arm and out, defines `finish_call NUMBER ACTION STARTED`, which runs after each call, and then
 # calls run_calls. Afterwards `failed` is not empty if a call failed.
-# shellcheck disable=SC2034,SC2317  # the backend's script reads failed; the sourced list calls `call`
+# shellcheck disable=SC2034,SC2154,SC2317  # the backend's script sets out and reads failed; the list calls `call`
 lab=/lab
 mkdir -p "$out"
 
