@@ -6,7 +6,6 @@ described in plugin/channel.h and plugin/window.h.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,8 @@ _HEADER_MAX_BYTES = 300
 _KINDS: dict[str, Literal["load", "store"]] = {"load": "load", "store": "store"}
 _LEVEL_NAMES: dict[str, Level] = {level: level for level in LEVELS}
 _CPUS_MAX = 64
-_ADDRESS = re.compile(r"[0-9a-f]{1,16}")
+_HEX_DIGITS = frozenset("0123456789abcdef")
+_ADDRESS_DIGITS = 16
 
 
 class StreamError(Exception):
@@ -154,7 +154,8 @@ def _decimal(text: str) -> int:
 
 
 def _address(text: str) -> int:
-    return int(text, 16) if _ADDRESS.fullmatch(text) else _reject(text)
+    valid = 0 < len(text) <= _ADDRESS_DIGITS and _HEX_DIGITS.issuperset(text)
+    return int(text, 16) if valid else _reject(text)
 
 
 def _cpu(text: str) -> int:
