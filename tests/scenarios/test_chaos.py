@@ -72,9 +72,8 @@ def test_campaign_changes_no_verdict(lab: Lab, capsys: pytest.CaptureFixture[str
             if ending != twins[kind] or damage:
                 tell(f"submission {submission} ({kind}): {ending}, its twin {twins[kind]}; {damage}")
         tell(f"{chaos.counts.total()} disturbances, {len(ended)} submissions, {chaos.released} releases")
+        tell(", ".join(f"{name} {number}" for name, number in sorted(chaos.counts.items())))
     wait_for_free_devices(lab)
-    for name, number in sorted(chaos.counts.items()):
-        tell(f"| {name} | {number} |")
     assert {submission: ending for submission, (_, ending, _) in ended.items()} == {
         submission: twins[kind] for submission, (kind, _, _) in ended.items()
     }
