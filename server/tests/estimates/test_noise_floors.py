@@ -14,7 +14,7 @@ from wqlab_server.models import BootValue, Comparison, Run, Submission
 from wqlab_server.storage.db import clock, transaction
 
 from ..reports import instrument_examples as examples
-from ..reports.report_examples import samples
+from ..reports.report_parts import samples
 from ..support.scene import MBOX, Scene
 
 pytestmark = pytest.mark.integration

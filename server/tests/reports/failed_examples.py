@@ -9,19 +9,8 @@ from wqlab_contracts.api.submissions import ApplyView
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, JobState, Outcome
 from wqlab_contracts.messages import Failure, StackFrame
 
-from .report_examples import (
-    PATCH,
-    XEON,
-    XFS,
-    build,
-    failed_attempt,
-    finding,
-    kernel_report,
-    report,
-    samples,
-    target,
-    xeon,
-)
+from .report_examples import failed_attempt, finding, kernel_report
+from .report_parts import PATCH, XEON, XFS, build, report, samples, target, xeon
 
 
 def does_not_apply() -> Report:

@@ -29,7 +29,7 @@ from wqlab_contracts.specs import TestPlan, Topology
 from wqlab_server.reports.instrument_cells import ProfileFile, instrument_cells
 from wqlab_server.reports.render.shared_text import METHOD, METHOD_OF_COUNTS
 
-from .report_examples import FIO, PATCH, XFS, build, report, samples, target
+from .report_parts import FIO, PATCH, XFS, build, report, samples, target
 
 SEEDS = 6
 OPERATIONS = 640

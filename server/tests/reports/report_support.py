@@ -11,7 +11,8 @@ from wqlab_contracts.enums import Arm, ErrorKind
 from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render.junit import render_junit
 
-from .report_examples import XEON, XFS, improvement, panic, samples, target, xeon
+from .report_examples import improvement, panic
+from .report_parts import XEON, XFS, samples, target, xeon
 
 
 def one_word(line: str) -> bool:

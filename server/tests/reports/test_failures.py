@@ -9,7 +9,8 @@ from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render import failures
 
 from .failed_examples import FAILED, lab_failure, panics_at_boot
-from .report_examples import NULL_POINTER, OOPS, STACK, failed_attempt, finding, improvement, kernel_report, panic
+from .report_examples import failed_attempt, finding, improvement, kernel_report, panic
+from .report_parts import NULL_POINTER, OOPS, STACK
 
 OTHER_STACK = [STACK[0].model_copy(update={"function": "drain_workqueue"}), *STACK[1:]]
 

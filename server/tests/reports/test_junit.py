@@ -9,7 +9,8 @@ from wqlab_contracts.messages import Failure
 
 from .all_examples import EXAMPLES
 from .failed_examples import FAILED
-from .report_examples import XEON, XFS, improvement, panic, samples, study, target, xeon
+from .report_examples import improvement, panic, study
+from .report_parts import XEON, XFS, samples, target, xeon
 from .report_support import hostile, junit
 
 

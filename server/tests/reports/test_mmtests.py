@@ -7,7 +7,8 @@ from wqlab_contracts.enums import Arm, Evidence, Question, Scale, Verdict
 from wqlab_contracts.specs import TestPlan
 from wqlab_server.reports.render.mmtests import render_mmtests
 
-from .report_examples import XFS, improvement
+from .report_examples import improvement
+from .report_parts import XFS
 
 PLAN = TestPlan.model_validate(
     {

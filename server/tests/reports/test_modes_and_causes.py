@@ -9,7 +9,8 @@ import pytest
 from wqlab_contracts.api.report import Report, UnsupportedView
 from wqlab_contracts.enums import Arm, NotMeasuredCause
 
-from .report_examples import CRYPT, RYZEN, ryzen, samples, study, target
+from .report_examples import study
+from .report_parts import CRYPT, RYZEN, ryzen, samples, target
 from .report_support import junit
 from .test_render import RENDERERS
 

@@ -24,7 +24,8 @@ from wqlab_server.reports.render.text import render_text
 
 from .all_examples import EXAMPLES
 from .failed_examples import FAILED
-from .report_examples import SSH_KEY, improvement, panic, study
+from .report_examples import improvement, panic, study
+from .report_parts import SSH_KEY
 from .report_support import hostile, junit, with_bandwidth
 
 FAILURES = {**FAILED, "panic": panic}

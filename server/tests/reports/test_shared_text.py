@@ -14,12 +14,8 @@ from wqlab_server.reports.render.markdown import render_markdown
 from wqlab_server.reports.render.shared_text import checkpatch_summary, published, topology
 from wqlab_server.reports.render.text import render_text
 
-from .report_examples import (
-    CRYPT,
-    panic,
-    study,
-    xeon,
-)
+from .report_examples import panic, study
+from .report_parts import CRYPT, xeon
 
 SYSTEM, CACHE = "scope=system,strict=0", "scope=cache,strict=0"
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wqlab_server.reports.render.shell import shell_lines
 
-from .report_examples import REPRODUCER
+from .report_parts import REPRODUCER
 from .report_support import one_word
 
 

@@ -11,7 +11,8 @@ from wqlab_contracts.messages import Failure
 from wqlab_server.reports.render.text import render_text
 
 from .all_examples import EXAMPLES
-from .report_examples import XEON, XFS, improvement, study, target
+from .report_examples import improvement, study
+from .report_parts import XEON, XFS, target
 from .report_support import hostile, one_word
 
 
