@@ -149,7 +149,7 @@ class InstrumentProfile(Message):
     """
 
     seed: int = Field(ge=0, le=2**31)
-    """Seed of the boot, equal to its block number: both arms of a block have the same seed."""
+    """Seed of the boot: the number of its block. Baseline and candidate of a block have the same seed."""
     emulator: Annotated[str, StringConstraints(min_length=1, max_length=100)]
     """`QEMU 7.2.22`"""
     plugin: Sha256

@@ -23,7 +23,7 @@ COLUMNS = ("scenario", "setting", "repetition", "phase", "source", "seconds", "w
 ROW_LIMIT = 50_000
 
 VALUE_LIMIT = 10**24
-"""Largest value that is read. Sums of ROW_LIMIT counters of 18 digits are smaller, and its rates are finite."""
+"""Largest accepted value. Valid values are smaller: sums of at most ROW_LIMIT counters of at most 18 digits."""
 _CELL_LIMIT = 300
 
 

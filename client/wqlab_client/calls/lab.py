@@ -61,7 +61,7 @@ class LabCalls(Connection):
         return self._post(DeviceView, f"{API}/devices/{quote(name, safe='')}/release", f"release {name}")
 
     def check_device(self, name: str) -> DeviceCheck:
-        """Start a check of a device, or return the one in progress. For maintainers."""
+        """Start a check of a device, or return the check that is running. The caller must be a maintainer."""
         return self._post(DeviceCheck, f"{API}/devices/{quote(name, safe='')}/check", f"check of {name}")
 
     def await_device_check(self, known: DeviceCheck) -> DeviceCheck:

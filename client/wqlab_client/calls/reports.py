@@ -14,7 +14,7 @@ from .connection import API, Connection
 from .submissions import submission_path
 
 KEY_BYTES = 10_000
-"""Maximum size of a public key; an answer that is longer is cut."""
+"""Bytes of the response that are read; a public key is much shorter."""
 
 
 class ReportFormat(StrEnum):

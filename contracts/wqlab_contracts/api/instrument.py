@@ -67,7 +67,7 @@ class LineChange(Message):
     """Transfers of one cache line of data with each kernel."""
 
     symbol: str
-    """`symbol+offset`, per-CPU variable or slab cache; the physical address if it cannot be told."""
+    """`symbol+offset` of a static variable, else the physical address."""
     per_op: dict[Arm, Moves]
     seeds: int = 0
 
@@ -92,7 +92,7 @@ class InstrumentCell(Message):
     pairs: list[PairChange]
     """The ten pairs of source lines that changed most."""
     lines: list[LineChange]
-    """The ten cache lines of data that changed most."""
+    """The ten cache lines whose number of transfers changed most."""
     cpus: dict[Arm, list[list[float]]]
     """cpus[arm][from][to]: transfers per operation of all levels."""
     sentences: list[str] = Field(default_factory=list)

@@ -32,7 +32,7 @@ MAX_SEEDS = 16
 MAX_FUNCTIONS = 80
 MAX_CHANGED = 10
 _DIGITS = 5
-"""Significant digits of a count per operation in a report."""
+"""Number of significant digits to which counts per operation are rounded."""
 
 Entry = TypeVar("Entry", FunctionChange, PairChange, LineChange)
 Values = TypeVar("Values", bound=Moves)

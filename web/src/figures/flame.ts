@@ -67,7 +67,11 @@ export function toneOf(change: number): string {
   return strength === 0 ? "same" : `${change < 0 ? "less" : "more"} ${strength}`;
 }
 
-/** Return the longest text that fits into so many characters: name and change, the end of a path, or a cut name. */
+/**
+ * Return the label of a box with room for `room` characters.
+ *
+ * The first that fits: name and change, last part of the path and change, name, last part, beginning of the last part.
+ */
 export function fittingText(name: string, change: string, room: number): string {
   const short = name.split("/").at(-1) || name;
   const found = [`${name} ${change}`.trim(), `${short} ${change}`.trim(), name, short].find(

@@ -33,7 +33,7 @@ class Guest:
     cpu_model: str
     memory_mib: int
     instruction_ns: int = 1
-    """Nanoseconds of the clock for each instruction: a power of two."""
+    """Nanoseconds by which each instruction advances the guest's clock; a power of two."""
     l2_kib: int | None = None
     """Size of each core's L2 cache in the line model; None: unlimited."""
     l3_kib: int | None = None

@@ -71,7 +71,7 @@ class Window:
     loads: int = 0
     stores: int = 0
     locked: int = 0
-    """Executed instructions that change memory atomically."""
+    """Number of executed atomic instructions (x86-64: lock prefix or `xchg`; arm64: store exclusive or LSE)."""
     code: dict[int, int] = field(default_factory=dict)
     """Address of a translated block -> executed instructions in it."""
     moved: list[Moved] = field(default_factory=list)

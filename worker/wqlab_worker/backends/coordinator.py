@@ -27,9 +27,9 @@ log = structlog.get_logger()
 
 CONNECT_S = 10.0
 ACQUIRE_S = 60.0
-"""Time for which an exporter may be away before a session gives up."""
+"""Seconds that a session waits for the exporter of its device."""
 RECONNECT_S = 60.0
-"""Time for which a coordinator may be away before a session gives up; a supervisor restarts it in seconds."""
+"""Seconds that a session waits for a coordinator that does not answer. A supervisor restarts it in less."""
 POWER = "NetworkPowerPort"
 NEEDED = frozenset({POWER, "NetworkSerialPort", "NetworkService"})
 """Resource classes of a place; a device with power commands of its own needs no power port."""

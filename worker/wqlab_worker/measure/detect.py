@@ -106,7 +106,7 @@ class Report:
 
     @property
     def stack(self) -> tuple[StackFrame, ...]:
-        """The report's call trace, innermost function first; files and lines are not filled in yet."""
+        """Call trace of the report, innermost function first, as addresses; the decoder adds files and lines later."""
         return stack_frames(self.excerpt)
 
     @property

@@ -141,7 +141,11 @@ def style(change: float) -> str:
 
 
 def _fitting(name: str, change: str, width: float) -> str:
-    """Return the longest text that fits: name and change, the end of a path, a cut name, or nothing."""
+    """Return the label of a box of `width` pixels.
+
+    The first that fits: name and change, last part of the path and change, name, last part, the beginning of the last
+    part; empty if the box is too narrow.
+    """
     room = int((width - 4) / _CHARACTER)
     short = name.rpartition("/")[2] or name
     for text in (f"{name} {change}".strip(), f"{short} {change}".strip(), name, short):

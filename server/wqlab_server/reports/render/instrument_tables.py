@@ -210,7 +210,7 @@ def _largest_change(cell: InstrumentCell) -> float:
 
 
 def relative_change(before: float, after: float) -> str:
-    """Format a change in percent: `-70.1 %`; empty if there is none or it began at zero."""
+    """Format a change in percent: `-70.1 %`; empty if both counts are equal or the baseline's is zero."""
     return f"{words.signed(100 * (after / before - 1))} %" if before and before != after else ""
 
 

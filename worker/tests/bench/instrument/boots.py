@@ -21,7 +21,7 @@ from wqlab_contracts.specs import Cluster, CpuArch, Topology
 from wqlab_host import tool
 
 ROUNDS, FEW, MANY = 100, 3, 8
-"""Constants of sharing.c."""
+"""Rounds of each test program, and the two numbers of threads of its locks; sharing.c has the same values."""
 LIMIT_S = 300.0
 
 PLACES = "0:0:0/0:0:0/1:0:0/1:0:0/2:1:0/2:1:0/3:2:1/3:2:1"

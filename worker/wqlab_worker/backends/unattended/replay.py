@@ -1,4 +1,7 @@
-"""Replay the results of a boot that was measured without the worker: the script's calls, one at a time and in order."""
+"""Return the recorded results of a boot to the measuring loop, one call of the plan's script at a time.
+
+The device ran the whole boot by itself, without a connection to the worker.
+"""
 
 from __future__ import annotations
 
