@@ -254,7 +254,8 @@ def _golden_rootfs(state: Path, arch: CpuArch) -> Path:
     """Return the root filesystem image of an architecture. Raises FileNotFoundError with the fix."""
     images = golden_images(state, arch)
     if not images:
-        raise FileNotFoundError(f"this lab has no root filesystem for {arch}; run `make {arch}` to make one")
+        target = "arm64" if arch == "arm64" else "up"
+        raise FileNotFoundError(f"this lab has no root filesystem for {arch}; run `make {target}` to make one")
     return images["ramdisk"]
 
 

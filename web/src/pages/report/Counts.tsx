@@ -5,9 +5,9 @@ import { FlameFigure } from "@/figures/FlameFigure";
 import { countsOf } from "@/figures/flame";
 import { HeatMapFigure } from "@/figures/HeatMapFigure";
 import { basis, perOperation } from "@/lib/instrumented";
-import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
+import { ShowMore } from "@/parts/ShowMore";
 import classes from "./Counts.module.css";
 
 /** Number of scenarios and settings shown initially. */
@@ -25,13 +25,7 @@ export function Counts({ target }: { target: TargetReport }) {
       {shown.map(cell => (
         <OneCell key={`${cell.scenario} ${cell.setting}`} cell={cell} />
       ))}
-      {hidden > 0 && (
-        <p className="no-print">
-          <button type="button" className={classes.more} onClick={() => setOpened(true)}>
-            {count(hidden, "more scenario or setting", "more scenarios and settings")}
-          </button>
-        </p>
-      )}
+      <ShowMore hidden={hidden} onShow={() => setOpened(true)} />
     </div>
   );
 }

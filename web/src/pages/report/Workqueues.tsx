@@ -2,8 +2,7 @@
 import { useState } from "react";
 import type { TargetReport } from "@/api/types";
 import { WorkqueuesFigure } from "@/figures/WorkqueuesFigure";
-import { count } from "@/lib/numbers";
-import classes from "./Workqueues.module.css";
+import { ShowMore } from "@/parts/ShowMore";
 
 /** Number of figures shown initially. */
 const INITIALLY_SHOWN = 1;
@@ -25,13 +24,7 @@ export function Workqueues({ target }: { target: TargetReport }) {
           emulated={target.emulated}
         />
       ))}
-      {hidden > 0 && (
-        <p className="no-print">
-          <button type="button" className={classes.more} onClick={() => setOpened(true)}>
-            {count(hidden, "more scenario or setting", "more scenarios and settings")}
-          </button>
-        </p>
-      )}
+      <ShowMore hidden={hidden} onShow={() => setOpened(true)} />
     </div>
   );
 }
