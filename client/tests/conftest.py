@@ -10,7 +10,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from commandline import TOKEN, CommandResult, Wqlab
-from fakelab import FakeLab, at
+from example_views import at
+from fakelab import FakeLab
 
 from wqlab_client import Client, Retry
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from commandline import Wqlab
-from fakelab import FakeLab, at
+from example_views import at
+from fakelab import FakeLab
 
 from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.api.base import Page

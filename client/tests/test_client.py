@@ -7,7 +7,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from fakelab import DROP, SERIES_REQUEST, START, FakeLab, Reply, problem, submission
+from example_views import SERIES_REQUEST, START, submission
+from fakelab import DROP, FakeLab, Reply, problem
 
 from wqlab_client import Client, LabUnavailable, RequestRefused
 from wqlab_contracts.enums import ArtifactKind, EventKind, SubmissionState

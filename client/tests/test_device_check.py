@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from commandline import Wqlab
-from fakelab import FakeLab, Reply, Request, at
+from example_views import at
+from fakelab import FakeLab, Reply, Request
 
 from wqlab_contracts.api.queue import DeviceCheck
 from wqlab_contracts.enums import DeviceStep, ErrorKind, Outcome, StepOutcome

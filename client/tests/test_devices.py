@@ -6,7 +6,8 @@ import json
 
 import pytest
 from commandline import Wqlab
-from fakelab import FakeLab, at
+from example_views import at
+from fakelab import FakeLab
 
 from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, LeaseView

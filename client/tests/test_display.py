@@ -6,7 +6,7 @@ import io
 from datetime import datetime
 
 import pytest
-from fakelab import APPLIED, VIEWS, at, submission
+from example_views import APPLIED, VIEWS, at, submission
 from rich.console import Console
 
 from wqlab_client.display import IDLE_NOTICE_S, LogDisplay, render_progress

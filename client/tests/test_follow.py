@@ -7,7 +7,8 @@ from contextlib import closing
 from itertools import pairwise
 
 import pytest
-from fakelab import FakeLab, run, submission
+from example_views import run, submission
+from fakelab import FakeLab
 
 from wqlab_client import Client, RequestRefused, Retry
 from wqlab_contracts.enums import EventKind, JobState, SubmissionState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from fakelab import PANIC, SERIES_REQUEST, VIEWS, A, B, boot, run
+from example_views import PANIC, SERIES_REQUEST, VIEWS, A, B, boot, run
 
 from wqlab_client.progress import block_strip, boots_per_block, milestones
 from wqlab_contracts.enums import (

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from commandline import Wqlab
-from fakelab import APPLIED, VIEWS, FakeLab, Reply, Request, boot, build, run, submission
+from example_views import APPLIED, VIEWS, boot, build, run, submission
+from fakelab import FakeLab, Reply, Request
 
 from wqlab_client.progress import checkpatch_counts
 from wqlab_contracts.enums import Arm, JobState, SubmissionState

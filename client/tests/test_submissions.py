@@ -6,7 +6,8 @@ import json
 
 import pytest
 from commandline import Wqlab
-from fakelab import VIEWS, FakeLab, Reply, Request, problem, submission
+from example_views import VIEWS, submission
+from fakelab import FakeLab, Reply, Request, problem
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary

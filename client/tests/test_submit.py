@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from commandline import Wqlab
-from fakelab import FakeLab, Reply, submission
+from example_views import submission
+from fakelab import FakeLab, Reply
 
 from wqlab_client.cli.submit import parse_parameter
 from wqlab_contracts.api.plans import TreeView

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fakelab import VIEWS, FakeLab, Reply, Request, submission
+from example_views import VIEWS, submission
+from fakelab import FakeLab, Reply, Request
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from fakelab import DROP, SERIES_REQUEST, FakeLab, Reply, problem, submission
+from example_views import SERIES_REQUEST, submission
+from fakelab import DROP, FakeLab, Reply, problem
 
 from wqlab_client import Client, LabUnavailable, ReportFormat, RequestRefused, Retry
 from wqlab_client.errors import UsageError

@@ -6,7 +6,8 @@ import json
 
 import pytest
 from commandline import Wqlab
-from fakelab import VIEWS, FakeLab, Reply, Request
+from example_views import VIEWS
+from fakelab import FakeLab, Reply, Request
 
 from wqlab_contracts.enums import Outcome, Verdict
 
