@@ -67,7 +67,7 @@ class Settings(BaseSettings):
     nudge_longest_s: float = Field(default=300.0, gt=0)
     job_attempts: int = Field(default=3, ge=1)
     """Attempts at an apply or a build before an infrastructure failure is final."""
-    run_attempts: int = Field(default=6, ge=1)
+    run_attempts: int = Field(default=12, ge=1)
     """Attempts at a run since its last finished block before an infrastructure failure is final."""
     lab_capacity: int = Field(default=0, ge=0)
     """Devices that a lab runs at once if its worker has published no number; 0: no limit."""
