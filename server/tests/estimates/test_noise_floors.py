@@ -18,6 +18,8 @@ from ..reports.report_parts import samples
 from ..support.scene import MBOX, Scene
 
 pytestmark = pytest.mark.integration
+PARAMETERS: dict[str, int] = {}
+"""Of the scene's plan, which has none."""
 
 
 def compared(scene: Scene, mbox: str, control: bool) -> int:
@@ -62,8 +64,8 @@ def test_effects_of_the_control_are_the_noise_floors(control: str, scene: Scene)
     compared(scene, MBOX, control=True)
     with transaction(scene.sessions) as session:
         assert session.get_one(Submission, ours).noise_control
-        floors = {each.metric: each for each in noise_floors(session, "flush", "tiny")}
-        assert noise_floors(session, "flush", "other") == []
+        floors = {each.metric: each for each in noise_floors(session, "flush", "tiny", PARAMETERS)}
+        assert noise_floors(session, "flush", "other", PARAMETERS) == []
         own = [row.data for row in session.query(Comparison).where(Comparison.run_id == scene.run_id(ours))]
     primary = next(each for each in own if each.metric == "kernel_instructions_per_op")
     assert primary.ci95 is not None
@@ -79,10 +81,19 @@ def test_control_that_changes_nothing_gives_zero(control: str, scene: Scene) -> 
     scene.devices()
     compared(scene, control, control=True)
     with transaction(scene.sessions) as session:
-        floors = noise_floors(session, "flush", "tiny")
+        floors = noise_floors(session, "flush", "tiny", PARAMETERS)
         assert {(each.floor, each.seeds_needed) for each in floors} == {(0.0, 6)}
-        assert planned_seeds(session, "flush", "tiny") == 6
-        assert planned_seeds(session, "flush", "other") is None
+        assert planned_seeds(session, "flush", "tiny", PARAMETERS) == 6
+        assert planned_seeds(session, "flush", "other", PARAMETERS) is None
+
+
+def test_control_with_other_parameters_is_no_noise_floor(control: str, scene: Scene) -> None:
+    scene.devices()
+    compared(scene, control, control=True)
+    with transaction(scene.sessions) as session:
+        longer = {"file_kib": 640}
+        assert noise_floors(session, "flush", "tiny", longer) == []
+        assert planned_seeds(session, "flush", "tiny", longer) is None
 
 
 def test_series_with_another_text_is_no_control(control: str, scene: Scene) -> None:
@@ -90,7 +101,7 @@ def test_series_with_another_text_is_no_control(control: str, scene: Scene) -> N
     number = compared(scene, control.replace("+nop", "+rep"), control=False)
     with transaction(scene.sessions) as session:
         assert not session.get_one(Submission, number).noise_control
-        assert noise_floors(session, "flush", "tiny") == []
+        assert noise_floors(session, "flush", "tiny", PARAMETERS) == []
 
 
 @pytest.fixture

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from wqlab_contracts.celery_names import ADVANCE
 from wqlab_contracts.enums import Arm, ErrorKind, FindingKind, Outcome
 from wqlab_contracts.messages import BlockFinished, BootKey, Finding, RunResult, StackFrame
-from wqlab_server.models import BlockAttempt, Boot, Event, Sample
+from wqlab_server.models import BlockAttempt, Boot, Device, Event, Sample
 
 from ..support.lab import NOW, LabUnderTest, RunSession, passing_run, results
 
@@ -111,13 +111,28 @@ def test_incomplete_block_is_discarded(lab: LabUnderTest, run: RunSession) -> No
 
 
 def test_block_with_a_duplicate_kernel_boot_id_is_discarded(lab: LabUnderTest, run: RunSession) -> None:
+    _send_block_with_one_boot_id(run)
+    with lab.transaction() as session:
+        failure = session.scalars(select(BlockAttempt.failure)).one()
+    assert failure is not None
+    assert "same kernel boot id" in failure.summary
+
+
+def test_both_boots_of_a_seed_may_have_the_same_kernel_boot_id(lab: LabUnderTest, run: RunSession) -> None:
+    # The boot id is a random number of the kernel, and an instrumented device gives both boots of a block one seed.
+    with lab.transaction() as session:
+        session.execute(update(Device).values(backend="instrumented"))
+    _send_block_with_one_boot_id(run)
+    with lab.transaction() as session:
+        attempt = session.scalars(select(BlockAttempt)).one()
+        assert (attempt.finished, attempt.failure) == (True, None)
+        assert session.scalars(select(Boot.kernel_boot_id)).all() == ["same", "same"]
+
+
+def _send_block_with_one_boot_id(run: RunSession) -> None:
     plan = run.remaining[0]
     for position, arm in enumerate(plan.arms):
         key = BootKey(block=0, position=position, arm=arm, attempt=0)
         started, verified, *rest = run.boot_events(key)
         run.send(started, verified.model_copy(update={"kernel_boot_id": "same"}), *rest)
     run.send(BlockFinished(at=NOW, block=0, attempt=0))
-    with lab.transaction() as session:
-        failure = session.scalars(select(BlockAttempt.failure)).one()
-    assert failure is not None
-    assert "same kernel boot id" in failure.summary

@@ -1,13 +1,14 @@
-"""Noise floors: effects of the control series, by plan and device type.
+"""Noise floors: effects of the control series, by plan, its parameters, and device type.
 
-They are the comparisons of the newest finished submission of the control series, so they need no table of their own:
-retention never deletes comparisons.
+They are the comparisons of the newest finished submission of the control series with the same parameters, since a
+shorter window is noisier. They need no table of their own: retention never deletes comparisons.
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Mapping
 
 import numpy as np
 from sqlalchemy import select
@@ -24,14 +25,19 @@ MOST_SEEDS = 16
 """Most seeds that are planned without being asked for."""
 _POWER = 0.95
 
+_CONTROLS_LOOKED_AT = 100
+"""Newest runs of the control series among which one with the same parameters is looked for."""
+
+Parameters = Mapping[str, str | int | float]
+"""Parameters of a plan's profile: name -> value."""
 _Values = dict[tuple[str, str, str], dict[int, dict[Arm, float]]]
 """(scenario, setting, metric) -> block -> arm -> value."""
 
 
-def noise_floors(session: Session, plan: str, device_type: str) -> list[NoiseFloor]:
+def noise_floors(session: Session, plan: str, device_type: str, parameters: Parameters) -> list[NoiseFloor]:
     """Return the noise floors of a plan on an instrumented device type; empty if the control was never measured."""
-    newest = session.execute(
-        select(Run.id, Run.compared_at)
+    controls = session.execute(
+        select(Run.id, Run.compared_at, Run.profile)
         .join(Submission, Submission.id == Run.submission_id)
         .where(
             Submission.noise_control,
@@ -42,11 +48,12 @@ def noise_floors(session: Session, plan: str, device_type: str) -> list[NoiseFlo
             select(Comparison.run_id).where(Comparison.run_id == Run.id).exists(),
         )
         .order_by(Run.compared_at.desc())
-        .limit(1)
-    ).one_or_none()
+        .limit(_CONTROLS_LOOKED_AT)
+    )
+    newest = next((row for row in controls if row.profile.parameters == parameters), None)
     if newest is None:
         return []
-    run_id, measured_at = newest
+    run_id, measured_at, _ = newest
     values = _values(session, run_id)
     rows = session.scalars(select(Comparison).where(Comparison.run_id == run_id).order_by(Comparison.position))
     return [
@@ -74,12 +81,12 @@ def _floor(of: ComparisonData) -> float | None:
     return abs(of.effect) if of.exact or of.effect == 0 else None
 
 
-def planned_seeds(session: Session, plan: str, device_type: str) -> int | None:
+def planned_seeds(session: Session, plan: str, device_type: str, parameters: Parameters) -> int | None:
     """Return the seeds that find the threshold of every judged metric, at least LEAST_BLOCKS and at most MOST_SEEDS.
 
     None if the control was never measured: then the plan's own number applies.
     """
-    floors = noise_floors(session, plan, device_type)
+    floors = noise_floors(session, plan, device_type, parameters)
     if not floors:
         return None
     return min(MOST_SEEDS, max(floor.seeds_needed or MOST_SEEDS for floor in floors))

@@ -109,7 +109,8 @@ def planned_blocks(session: Session, data: DataFolder, request: SubmissionReques
     device_type = data.device_types[target.device_type]
     if request.blocks is not None or not device_type.instrumented:
         return request.blocks
-    return planned_seeds(session, target.plan, device_type.name)
+    profile = data.plans[target.plan].on(instrumented=True).profile(device_type.emulated)
+    return planned_seeds(session, target.plan, device_type.name, {**profile.parameters, **target.parameters})
 
 
 def plan_run(submission: Submission, index: int, target: Target, data: DataFolder, blocks: int | None) -> Run:
