@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from wqlab_bench.qemu import Firmware
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import Kernel
 from wqlab_worker.backends.instrumented import guest_of
-from wqlab_worker.backends.instrumented.emulator import Boots, Emulator, parallel_boots, read_console
+from wqlab_worker.backends.instrumented.emulator import NICENESS, Boots, Emulator, parallel_boots, read_console
 
 from ..conftest import Golden
 from .conftest import job_of
@@ -53,14 +54,34 @@ def test_emulator_that_does_not_start_says_why(emulator: Emulator, tmp_path: Pat
     assert "TCG doesn't support" not in ended.stderr
 
 
-def test_closing_ends_all_emulators(emulator: Emulator) -> None:
+def processes_of(folder: Path) -> list[Path]:
+    """Return the folders in /proc of the processes whose command line names a folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if str(folder).encode() in (process / "cmdline").read_bytes():
+                found.append(process)
+    assert found
+    return found
+
+
+def niceness_of_session(process: Path) -> int | None:
+    """Return the niceness of the process's autogroup; None without autogroups or if the process has ended."""
+    with suppress(OSError):
+        return int((process / "autogroup").read_text().rsplit("nice ", 1)[1])
+    return None
+
+
+def test_closing_ends_all_emulators(emulator: Emulator, tmp_path: Path) -> None:
     boots = Boots(replace(emulator, limit_s=100.0), 2)
     boots.plan([(A, 0), (B, 0), (A, 1)])
     first = boots.boot((A, 0))
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while not read_console(boots.console((A, 0)), 0):  # the emulator gives no event
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    niceness = {niceness_of_session(process) for process in processes_of(tmp_path)}
+    assert NICENESS in niceness or niceness == {None}
     boots.close()
     assert first.result().status == -signal.SIGKILL
     assert boots.boot((A, 1)).cancelled()

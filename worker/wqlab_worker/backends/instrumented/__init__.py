@@ -27,6 +27,10 @@ from .profiles import Profiler
 
 __all__ = ["InstrumentedBackend"]
 
+MOST_BLOCKS = 100
+"""Most blocks of a run. The image has the calls of all of them, so that it and the counts do not depend on how many
+blocks a submission asks for, or how many are left."""
+
 
 class InstrumentedBackend:
     """Backend for instrumented devices.
@@ -80,8 +84,7 @@ class InstrumentedBackend:
         initramfs: dict[Arm, Path] = {}
         for arm, kernel in job.kernels.items():
             initramfs[arm] = folder / f"initramfs-{arm.value}"
-            blocks = [plan.block for plan in remaining]
-            boot_image.write(rootfs, job, blocks, self._files_of(job, kernel), initramfs[arm])
+            boot_image.write(rootfs, job, range(MOST_BLOCKS), self._files_of(job, kernel), initramfs[arm])
         return Emulator(
             guest=guest_of(job),
             kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
@@ -133,7 +136,7 @@ def _facts(job: RunJob, plugin: Path) -> Mapping[str, str]:
 
 
 def _limit_s(job: RunJob, remaining: Sequence[BlockPlan]) -> float:
-    """Return the longest time of a boot. The limits of the calls are in the guest's time, which may pass slower."""
+    """Return the most CPU time of a boot. The limits of the calls are in the guest's time, which may pass slower."""
     measuring = max(
         (sum(call.limit_s for call in calls(job, plan.block) if call.action == "measure") for plan in remaining),
         default=0.0,

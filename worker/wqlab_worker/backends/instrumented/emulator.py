@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ from wqlab_bench.instrument import qemu_arguments
 from wqlab_bench.qemu import Firmware
 from wqlab_contracts.enums import Arm
 
+from .emulator_time import HangWatch
+
 log = structlog.get_logger()
 
 OUTPUT_BYTES = 1 << 30
@@ -32,6 +35,9 @@ POLL_S = 0.5
 KEPT_STDERR = 4000
 HOST_MIB = 1536
 """Memory of one emulator beside the guest's: translated code and the model of cache lines."""
+
+NICENESS = 14
+"""Added to the niceness of an emulator of the bench: devices whose clock is the host's come first."""
 
 Seeded = tuple[Arm, int]
 """Kernel and seed: what determines a boot."""
@@ -64,7 +70,7 @@ class Emulator:
     firmware: Firmware
     scratch: Path
     limit_s: float
-    """Longest time of a boot, of the host's clock."""
+    """Most CPU time of a boot, in seconds."""
 
     def folder(self, boot: Seeded) -> Path:
         return self.scratch / f"{boot[0].value}-{boot[1]}"
@@ -73,7 +79,7 @@ class Emulator:
         return self.folder(boot) / "console"
 
     def run(self, boot: Seeded, stop: threading.Event) -> Ended:
-        """Run a boot until the guest switches off, `limit_s` is over, or `stop` is set."""
+        """Run a boot until the guest switches off, `limit_s` is used up, or `stop` is set."""
         arm, seed = boot
         folder = self.folder(boot)
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,8 +89,7 @@ class Emulator:
             seed=seed, output=output, console=self.console(boot),
         )  # fmt: skip
         command = [
-            # Devices of the bench, whose clock is the host's, come first.
-            "nice", "-n", "14", "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",
+            "nice", "-n", str(NICENESS), "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",
             *qemu_arguments.command(self.guest, description, self.plugin, self.firmware),
         ]  # fmt: skip
         started = time.monotonic()
@@ -93,6 +98,8 @@ class Emulator:
                 command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, start_new_session=True,
                 env=confinement.environment(),
             )  # fmt: skip
+        _yield_to_other_sessions(process)
+        watch = HangWatch(process.pid, self.limit_s)
         timed_out = False
         try:
             while True:
@@ -100,7 +107,7 @@ class Emulator:
                     process.wait(POLL_S)
                     break
                 except subprocess.TimeoutExpired:
-                    timed_out = time.monotonic() - started > self.limit_s
+                    timed_out = watch.expired()
                     if timed_out or stop.is_set():
                         break
         finally:
@@ -112,6 +119,12 @@ class Emulator:
             console=description.console, output=output, status=process.returncode, stderr="\n".join(lines),
             seconds=time.monotonic() - started, timed_out=timed_out,
         )  # fmt: skip
+
+
+def _yield_to_other_sessions(process: subprocess.Popen[bytes]) -> None:
+    """Lower the priority of the emulator's session: with autogroups, niceness only counts inside one (sched(7))."""
+    with suppress(OSError):  # a kernel without autogroups, or an emulator that has already ended
+        Path(f"/proc/{process.pid}/autogroup").write_text(str(NICENESS))
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

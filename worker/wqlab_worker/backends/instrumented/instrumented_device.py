@@ -140,7 +140,7 @@ class InstrumentedDevice:
     def _read(self, ended: Ended) -> BootOutput:
         """Return the results of a boot without a fatal kernel report. Raises DeviceFailure."""
         if ended.timed_out:
-            hang = f"the kernel did not switch off in {ended.seconds:.0f} s"
+            hang = f"the kernel did not switch off (the emulator ran for {ended.seconds:.0f} s)"
             raise kernel_failure(self._tap.add_finding(FindingKind.HANG, hang, ""))
         if ended.status:
             raise infrastructure_failure(
