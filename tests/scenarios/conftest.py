@@ -37,6 +37,7 @@ EXAMPLE = ROOT / "kernels/examples/flush-lock-runs.mbox"
 FOUR_L3 = (1, 4, 1, 1, 1, "contiguous")
 TWO_SOCKETS_SMT_LAST = (2, 1, 2, 2, 2, "smt_last")
 BIG_LITTLE = "chromebook-biglittle"
+INSTRUMENTED = "instrumented-tiny"
 REDUCED_PARAMETERS = {
     "xfs-fsync": {"jobs": 4, "mounts": 1},
     "dm-crypt-affinity": {"disk_mib": 32, "total_ios": 32, "traced_ios": 400},
@@ -129,7 +130,9 @@ def reduce_work(data: Path) -> None:
     for plan, parameters in REDUCED_PARAMETERS.items():
         path = data / "testplans" / plan / "plan.yaml"
         spec = yaml.safe_load(path.read_text())
-        spec["emulated"]["parameters"] |= parameters
+        for profile in ("emulated", "instrumented"):
+            if profile in spec:
+                spec[profile]["parameters"] |= parameters
         path.write_text(yaml.safe_dump(spec, sort_keys=False))
 
 
@@ -229,7 +232,7 @@ def running_lab(
 def lab(outages_lab: bool | None) -> Iterator[Lab]:
     """Start the lab with only the devices that its tests need."""
     state = Path(tempfile.mkdtemp(prefix="wqlab-e2e-", dir="/tmp"))
-    data = make_data(state, "tiny", *([BIG_LITTLE] if outages_lab is not True else []))
+    data = make_data(state, "tiny", *([BIG_LITTLE, INSTRUMENTED] if outages_lab is not True else []))
     if not outages_lab:
         write_device_type(data, "two-sockets-smt-last", TWO_SOCKETS_SMT_LAST)
     # The short timeout ends the wait for a kernel that hangs. With one device, the next run uses the same one.
@@ -310,8 +313,14 @@ def big_little(lab: Lab) -> int:
 
 
 @pytest.fixture(scope="session")
+def counted(lab: Lab) -> int:
+    """Submit the example series for two seeds of an instrumented device; return the submission's id."""
+    return lab.submit("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{INSTRUMENTED}", "--blocks", "2")
+
+
+@pytest.fixture(scope="session")
 def submissions(
-    lab: Lab, study: int, tripled: int, branch: int, broken: int, each_plan: int, big_little: int
+    lab: Lab, study: int, tripled: int, branch: int, broken: int, each_plan: int, big_little: int, counted: int
 ) -> dict[str, int]:
     """Submit everything at once, as several users would; each test waits for its own submission."""
 
@@ -323,6 +332,7 @@ def submissions(
         "example": lab.submit("--mbox", str(EXAMPLE), "--target", "xfs-fsync@two-sockets-smt-last"),
         "tripled": tripled,
         "each plan": each_plan,
+        "counted": counted,
         "branch": branch,
         "conflict": tiny("does-not-apply.mbox"),
         "broken": broken,

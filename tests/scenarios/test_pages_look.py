@@ -20,11 +20,12 @@ VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCA
 
 @dataclass(frozen=True)
 class Ended:
-    """Finished submissions: a study, two series on one device, and one that does not apply."""
+    """Finished submissions: a study, two series on one device, one with counts, and one that does not apply."""
 
     study: int
     first: int
     second: int
+    counted: int
     conflict: int
 
 
@@ -34,9 +35,10 @@ def ended(lab: Lab, submissions: dict[str, int]) -> Ended:
         study=submissions["settings"],
         first=submissions["branch"],
         second=submissions["tripled"],
+        counted=submissions["counted"],
         conflict=submissions["conflict"],
     )
-    for submission in (found.study, found.first):
+    for submission in (found.study, found.first, found.counted):
         lab.finish(submission)
     lab.finish(found.second, codes=(1,))
     lab.finish(found.conflict, codes=(3,))
@@ -59,6 +61,7 @@ PAGES = {
     "submission-failed": "/submissions/{conflict}",
     "report-study": "/submissions/{study}/report",
     "report-series": "/submissions/{second}/report",
+    "report-counted": "/submissions/{counted}/report",
     "compare": "/compare?first={first}&second={second}",
     "compare-empty": "/compare",
     "lab": "/lab",

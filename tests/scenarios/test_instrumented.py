@@ -1,0 +1,84 @@
+"""Exact counts of an instrumented device, from the submission to the report: the same again for the same seed.
+
+Pages of such a report are looked at in test_pages_look.py.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+
+from wqlab_contracts.enums import ArtifactKind, MetricClass
+
+from .conftest import EXAMPLE, INSTRUMENTED, Lab, MakePerson, comparisons
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
+TOUCHED = "flush_workqueue_prep_pwqs"
+"""The function that the example series changes."""
+
+
+@pytest.fixture(scope="module")
+def report(lab: Lab, counted: int) -> dict[str, Any]:
+    return lab.finish(counted)
+
+
+def counts(lab: Lab, report: dict[str, Any], block: int) -> dict[tuple[str, str], str]:
+    """Return the samples of a block as they were exported: (arm, metric) -> value."""
+    [target] = report["targets"]
+    rows = csv.DictReader(io.StringIO(lab.wqlab("samples", str(target["run_id"]))))
+    return {(row["arm"], row["metric"]): row["value"] for row in rows if row["block"] == str(block)}
+
+
+def test_report_has_only_counts(report: dict[str, Any]) -> None:
+    [target] = report["targets"]
+    assert target["outcome"] == "passed"
+    assert target["blocks_completed"] == target["blocks_planned"] == 2
+    assert {metric["class"] for metric in target["plan"]["metrics"]} == {MetricClass.INSTRUMENTED}
+    [primary] = comparisons(report, metric="kernel_instructions_per_op")
+    assert primary["verdict"] == "inconclusive", "two seeds are too few for a verdict"
+
+
+def test_counts_change_in_the_function_that_the_series_changes(report: dict[str, Any]) -> None:
+    assert comparisons(report, metric="touched_instructions_per_op")
+    [cell] = report["targets"][0]["instrument"]
+    assert cell["seeds"] == [0, 1]
+    [function] = [function for function in cell["functions"] if function["name"] == TOUCHED]
+    assert function["touched"] and function["file"] == "kernel/workqueue.c"
+    assert function["per_op"]["candidate"]["instructions"] != function["per_op"]["baseline"]["instructions"]
+
+
+def test_text_says_that_counts_are_not_times(lab: Lab, counted: int, report: dict[str, Any]) -> None:
+    text = lab.wqlab("report", str(counted))
+    assert f"xfs-fsync on {INSTRUMENTED} (instrumented)" in text
+    assert "counts, not times" in " ".join(text.split())
+    assert "MiB/s" not in text
+
+
+def test_each_boot_keeps_its_profile(lab: Lab, report: dict[str, Any]) -> None:
+    run = report["targets"][0]["run_id"]
+    kept = [artifact.name for artifact in lab.client().run_artifacts(run)
+            if artifact.kind is ArtifactKind.INSTRUMENT_PROFILE]  # fmt: skip
+    assert len(kept) == len(set(kept)) == 4
+
+
+def test_second_submission_has_the_same_counts(lab: Lab, report: dict[str, Any]) -> None:
+    again = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{INSTRUMENTED}", "--blocks", "1"))
+    first = counts(lab, report, block=0)
+    assert {arm for arm, _ in first} == {"baseline", "candidate"}
+    assert counts(lab, again, block=0) == first
+    assert counts(lab, report, block=1) != first, "another seed"
+
+
+def test_page_shows_where_the_counts_come_from(person: MakePerson, counted: int, report: dict[str, Any]) -> None:
+    reader = person()
+    reader.open(f"/submissions/{counted}/report")
+    page = reader.page
+    expect(page.get_by_role("heading", name="Where it comes from")).to_be_visible()
+    expect(page.get_by_role("table", name="functions that changed most")).to_contain_text("(user space)")
+    for figure in ("instructions", "cache line transfers", "cache lines that move from CPU to CPU"):
+        expect(page.get_by_role("figure", name=f"fsync: {figure}")).to_be_visible()
+    assert not reader.errors
