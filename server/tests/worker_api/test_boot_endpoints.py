@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ from wqlab_contracts.messages.shared_boots import (
     BootFiles,
     BootHostAnswer,
     BootHostRequest,
+    SeededBoot,
     ShareAnswer,
     ShareBoots,
     SharedBootClaim,
+    SharedBootJob,
     SharedBootResult,
     console_name,
     initramfs_name,
@@ -28,6 +31,12 @@ from wqlab_contracts.messages.shared_boots import (
 from wqlab_server.http.auth import create_token
 from wqlab_server.models import Artifact as ArtifactRow
 from wqlab_server.models import ArtifactLink, SharedBoot
+from wqlab_worker.backends.instrumented.emulator import Ended
+from wqlab_worker.claims.boot_host import BootHost
+from wqlab_worker.claims.boot_sharing import ServerOfOtherHosts
+from wqlab_worker.claims.heartbeats import Stop
+from wqlab_worker.claims.server import JobRef, Server
+from wqlab_worker.workspace import Workspace
 
 from ..support.lab import LabUnderTest, RunSession, failed
 
@@ -304,3 +313,38 @@ def test_lab_token_makes_no_boots_and_shares_none_of_another_lab(lab: LabUnderTe
     shared.share((A, 0))
     lab.worker.token = elsewhere
     shared.share((A, 0), expect=403)
+
+
+def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: Shared, tmp_path: Path) -> None:
+    """The worker's own client shares a boot, its build host makes it, without an emulator, and the files come back."""
+
+    def server(name: str) -> Server:
+        return Server("http://lab", lab.worker_token, worker=name, lab="local", transport=lab.client._transport)
+
+    def make(job: SharedBootJob, workspace: Workspace, folder: Path, stop: Stop) -> Ended:
+        kernel, initramfs = (far.fetch(each, workspace.fetched) for each in (job.kernel, job.initramfs))
+        for name in ("console", "output"):
+            (folder / name).write_bytes(name.encode() + kernel.read_bytes() + initramfs.read_bytes())
+        return Ended(folder / "console", folder / "output", status=0, stderr="", seconds=2.0, timed_out=False)
+
+    near, far = server("near/1"), server("away/1")
+    sharing = ServerOfOtherHosts(near, JobRef("runs", shared.run.job.run_id, shared.run.fence), "near")
+    initramfs = tmp_path / "initramfs"
+    initramfs.write_bytes(b"archive")
+    digest = sharing.upload(initramfs, initramfs_name(B)).sha256
+    boots = [SeededBoot(arm=B, seed=2)]
+    assert sharing.share(boots, {B: digest}, QEMU, 60.0).boots[0].state is JobState.QUEUED
+    host = BootHost(
+        far, Workspace(tmp_path / "cache"), "away", cores=1, is_idle=lambda: True, emulators=lambda: {"x86_64": QEMU},
+        make=make,
+    )  # fmt: skip
+    host.start()
+    deadline = time.monotonic() + 120
+    while (made := sharing.share(boots, {B: digest}, QEMU, 60.0).boots[0]).state is not JobState.FINISHED:
+        assert time.monotonic() < deadline, made
+        time.sleep(0.1)  # the server sends no event to a run's worker
+    host.close()
+    assert made.files is not None
+    kernel = near.fetch(shared.run.job.kernels[B].image, tmp_path).read_bytes()
+    assert sharing.fetch(made.files.output, tmp_path).read_bytes() == b"output" + kernel + b"archive"
+    assert made.holder == "away/1"
