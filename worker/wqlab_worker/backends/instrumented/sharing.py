@@ -133,7 +133,7 @@ class Sharing:
         found = {}
         for arm, path in self._initramfs.items():
             with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+                digest = hashlib.file_digest(file, "sha256").hexdigest()
             if digest not in uploaded:
                 uploaded[digest] = self._hosts.upload(path, initramfs_name(arm)).sha256
             found[arm] = uploaded[digest]
