@@ -32,12 +32,13 @@ from wqlab_contracts.api import (
     submissions,
 )
 from wqlab_contracts.api import instrument as api_instrument
-from wqlab_contracts.messages import lookups
+from wqlab_contracts.messages import lookups, shared_boots
 from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
     messages,
     lookups,
+    shared_boots,
     accounts,
     audit,
     base,

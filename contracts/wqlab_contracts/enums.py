@@ -293,6 +293,8 @@ class ArtifactKind(StrEnum):
     INSTRUMENT_PROFILE = "instrument_profile"
     """Of a boot on an instrumented device: exact counts by function and cache line, as written by
     `instrument.write`."""
+    BOOT_FILE = "boot_file"
+    """Of a run: file of a shared boot, named by `messages.shared_boots`. It is deleted when the run's attempt ends."""
 
 
 class Scope(StrEnum):

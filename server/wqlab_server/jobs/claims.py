@@ -1,7 +1,11 @@
-"""Queue, claim, extend, requeue and finish jobs: applies, builds, runs and lookups. Claims carry a fence."""
+"""Queue, claim, extend, requeue and finish jobs. Claims carry a fence.
+
+Jobs are applies, builds, runs, lookups and shared boots.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
@@ -10,19 +14,19 @@ from wqlab_contracts.celery_names import APPLY, APPLY_QUEUE
 from wqlab_contracts.enums import JobState, Outcome
 from wqlab_contracts.messages import Failure
 
-from ..models import Apply, Build, Lookup, Run, fences
+from ..models import Apply, Build, Lookup, Run, SharedBoot, fences
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.times import is_recent
 from .errors import NotClaimable, StaleFence
 from .state import change_state
 
-Job = Apply | Build | Run | Lookup
+Job = Apply | Build | Run | Lookup | SharedBoot
 
 
 def describe(job: Job) -> str:
-    """Return the job's name in messages, such as `build 12`."""
-    return f"{type(job).__name__.lower()} {job.id}"
+    """Return the job's name in messages, such as `build 12` or `shared boot 3`."""
+    return f"{re.sub('(?<!^)(?=[A-Z])', ' ', type(job).__name__).lower()} {job.id}"
 
 
 def next_fence(session: Session) -> int:

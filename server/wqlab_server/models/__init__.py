@@ -15,6 +15,7 @@ from .lookups import Lookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
+from .shared_boots import BootHost, SharedBoot
 from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .tick_errors import TickError
@@ -28,6 +29,7 @@ __all__ = [
     "Base",
     "BlockAttempt",
     "Boot",
+    "BootHost",
     "BootValue",
     "BrowserSession",
     "Build",
@@ -49,6 +51,7 @@ __all__ = [
     "Run",
     "RunAttempt",
     "Sample",
+    "SharedBoot",
     "SignInThrottle",
     "StorageReport",
     "Submission",

@@ -27,6 +27,7 @@ from wqlab_contracts.messages import (
     StackFrame,
 )
 from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
@@ -98,6 +99,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
         type_: Typed(type_)
         for type_ in (
             ApplyResult,
+            BootFiles,
             BuildResult,
             ComparisonData,
             DeviceFacts,

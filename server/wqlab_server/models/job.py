@@ -1,4 +1,4 @@
-"""Columns that applies, builds, runs and lookups share."""
+"""Columns that applies, builds, runs, lookups and shared boots have in common."""
 
 from __future__ import annotations
 

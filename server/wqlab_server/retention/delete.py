@@ -7,6 +7,7 @@ upload of the same content clears the mark under the same lock and then looks wh
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 
 import structlog
@@ -49,15 +50,26 @@ def _delete_consoles(session: Session, need: Need, now: datetime) -> int:
 def _mark_artifacts(session: Session, need: Need, now: datetime) -> int:
     table = _TABLES[need.kind]
     session.execute(update(table).where(table.id == need.id).values(files_deleted_at=now))
-    own = select(ArtifactLink.sha256).where(_LINKS[need.kind] == need.id)
+    return mark_unneeded(
+        session, session.scalars(select(ArtifactLink.sha256).where(_LINKS[need.kind] == need.id)).all(), now
+    )
+
+
+def mark_unneeded(session: Session, hashes: Collection[str], now: datetime) -> int:
+    """Mark those of the artifacts that no job needs as deleted; return their size in bytes.
+
+    Their bytes are removed by the next pass of retention.
+    """
+    if not hashes:
+        return 0
     # Locked by a statement of its own: the next one then sees every link that was committed before the lock.
     session.execute(
-        select(Artifact.sha256).where(Artifact.sha256.in_(own)).order_by(Artifact.sha256).with_for_update()
+        select(Artifact.sha256).where(Artifact.sha256.in_(hashes)).order_by(Artifact.sha256).with_for_update()
     ).all()
     return sum(
         session.scalars(
             update(Artifact)
-            .where(Artifact.sha256.in_(own), Artifact.deleted_at.is_(None), ~_is_needed())
+            .where(Artifact.sha256.in_(hashes), Artifact.deleted_at.is_(None), ~_is_needed())
             .values(deleted_at=now)
             .returning(Artifact.size)
             .execution_options(synchronize_session=False)

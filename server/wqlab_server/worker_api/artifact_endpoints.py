@@ -10,7 +10,7 @@ from typing import Annotated
 from anyio import to_thread
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from pydantic import BaseModel, Field
-from sqlalchemy import or_, select
+from sqlalchemy import and_, or_, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
@@ -24,9 +24,10 @@ from ..http.downloads import StoredBytes
 from ..http.problems import ApiProblem, not_found
 from ..jobs import claims
 from ..models import Artifact as ArtifactRow
-from ..models import ArtifactLink, Device, Run
+from ..models import ArtifactLink, Device, Run, SharedBoot
 from ..runs import limits as run_limits
 from ..runs import service as runs
+from ..runs import shared_boots
 from ..storage.artifacts import ArtifactMismatch, ArtifactStore, ArtifactTooLarge, StoreUnavailable
 from ..storage.db import SessionFactory, clock, transaction
 from .lab_scope import check_lab_of_run
@@ -40,7 +41,7 @@ _CHUNK_BYTES = 1 << 20
 class _FenceHeaders(BaseModel):
     """Headers that name the claimed job to which an upload belongs, and its fence."""
 
-    x_fence_job: str = Field(pattern=r"^(applies|builds|runs)/[0-9]{1,9}$")
+    x_fence_job: str = Field(pattern=r"^(applies|builds|runs|boots)/[0-9]{1,9}$")
     x_fence: int
 
 
@@ -50,7 +51,7 @@ class _Claim:
 
     principal: Principal
     table: str
-    """applies, builds or runs."""
+    """applies, builds, runs or boots."""
     job_id: int
     fence: int
 
@@ -79,7 +80,7 @@ async def put_artifact(
     and an upload for a job whose claim the worker does not hold."""
     _check_sha256(sha256)
     factory: SessionFactory = request.app.state.sessions
-    limit = await to_thread.run_sync(_size_limit, factory, claim, label.kind)
+    limit = await to_thread.run_sync(_size_limit, factory, claim, label)
     size = await _receive(store, sha256, request, limit)
     artifact = Artifact(sha256=sha256, size=size, kind=label.kind, name=label.name)
     await to_thread.run_sync(_link, factory, store, claim, artifact)
@@ -100,13 +101,15 @@ def get_artifact(sha256: str, db: Db, store: Store, principal: Worker) -> Respon
 
 
 def _check_needed(db: Session, lab: str, sha256: str) -> None:
-    """Raise ApiProblem 403 unless a running run of the lab boots a kernel whose build produced the artifact.
+    """Raise ApiProblem 403 unless a running run of the lab needs the artifact.
 
-    A lab can read only the kernels that it has to measure now.
+    A lab can read only the kernels that it has to measure now, and what build hosts made for these runs.
     """
+    boot_file = and_(Run.id == ArtifactLink.run_id, ArtifactLink.kind == ArtifactKind.BOOT_FILE)
+    kernels = (Run.baseline_build_id, Run.candidate_build_id)
     needed = (
         select(ArtifactLink.id)
-        .join(Run, or_(Run.baseline_build_id == ArtifactLink.build_id, Run.candidate_build_id == ArtifactLink.build_id))
+        .join(Run, or_(boot_file, *(build_id == ArtifactLink.build_id for build_id in kernels)))
         .join(Device, Device.name == Run.device_name)
         .where(ArtifactLink.sha256 == sha256, Device.lab == lab, Run.state == JobState.RUNNING)
     )
@@ -153,6 +156,10 @@ async def _chunks(request: Request) -> AsyncIterator[bytes]:
 
 def _check_claim(session: Session, claim: _Claim) -> claims.Job:
     """Lock and return the claimed job. Raises ApiProblem 403 for another lab's run, StaleFence for a claim not held."""
+    if claim.table == "boots":
+        boot = shared_boots.lock_with_run(session, claim.job_id)
+        shared_boots.check_boot(session, boot, claim.fence)
+        return boot
     if claim.table == "applies":
         job: claims.Job = builds.lock_apply(session, claim.job_id)
     elif claim.table == "builds":
@@ -164,14 +171,20 @@ def _check_claim(session: Session, claim: _Claim) -> claims.Job:
     return job
 
 
-def _size_limit(factory: SessionFactory, claim: _Claim, kind: ArtifactKind) -> int | None:
+def _size_limit(factory: SessionFactory, claim: _Claim, label: _Label) -> int | None:
     """Check the claim and return the largest size of its artifact in bytes; None: that of any artifact.
 
     Raises ApiProblem 403, 409 or 422 if the claim is not held or its job may not have another such artifact.
     """
     with transaction(factory) as session:
         job = _check_claim(session, claim)
-        return run_limits.artifact_limit(session, job, kind) if isinstance(job, Run) else None
+        if isinstance(job, SharedBoot):
+            return shared_boots.boot_file_limit(job, label.kind, label.name)
+        if not isinstance(job, Run):
+            return None
+        if label.kind is ArtifactKind.BOOT_FILE:
+            return shared_boots.run_file_limit(label.name)
+        return run_limits.artifact_limit(session, job, label.kind)
 
 
 def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact: Artifact) -> None:
@@ -180,7 +193,7 @@ def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact
     Raises StoreUnavailable if the bytes are gone.
     """
     with transaction(factory) as session:
-        _check_claim(session, claim)
+        job = _check_claim(session, claim)
         session.execute(
             insert(ArtifactRow)
             .values(sha256=artifact.sha256, size=artifact.size, created_at=clock(session))
@@ -189,10 +202,11 @@ def _link(factory: SessionFactory, store: ArtifactStore, claim: _Claim, artifact
         # The row is locked now, so retention cannot delete the bytes any more; it may have done so before.
         if not store.has(artifact.sha256):
             raise StoreUnavailable(f"retention deleted {artifact.name} while it was uploaded; send it again")
-        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id"}[claim.table]
+        column = {"applies": "apply_id", "builds": "build_id", "runs": "run_id", "boots": "run_id"}[claim.table]
+        owner = job.run_id if isinstance(job, SharedBoot) else job.id
         session.execute(
             insert(ArtifactLink)
-            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: claim.job_id})
+            .values(sha256=artifact.sha256, kind=artifact.kind, name=artifact.name, **{column: owner})
             .on_conflict_do_update(
                 index_elements=["apply_id", "build_id", "run_id", "kind", "name"], set_={"sha256": artifact.sha256}
             )

@@ -53,7 +53,7 @@ def plugin(cache: Path, arch: CpuArch = "x86_64", qemu: Path | None = None) -> P
 
     `qemu` is QEMU's program if it is not the one on PATH. Raises InstrumentUnsupported.
     """
-    version = interface_version(qemu or _program(arch), arch)
+    version = interface_version(qemu or find_program(arch), arch)
     folder = cache / "instrument" / content_key(version)
     library = folder / "wqlab-instrument.so"
     if library.exists():
@@ -110,7 +110,8 @@ def _exported_functions(program: Path) -> set[str]:
         raise InstrumentUnsupported(f"cannot read QEMU's program {program}: {error}") from error
 
 
-def _program(arch: CpuArch) -> Path:
+def find_program(arch: CpuArch) -> Path:
+    """Return QEMU's program for guests of `arch`. Raises InstrumentUnsupported if it is not installed."""
     path = shutil.which(PROGRAM[arch])
     if path is None:
         raise InstrumentUnsupported(f"{PROGRAM[arch]} is not installed; install package {PACKAGE[arch]}")

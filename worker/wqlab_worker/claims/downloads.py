@@ -31,7 +31,7 @@ class ArtifactCorrupt(Exception):
 
 
 class Interrupted(httpx.TransportError):
-    """The wait for another process that downloads the same artifact was stopped."""
+    """A transfer, or the wait for another process that downloads the same artifact, was stopped."""
 
 
 class Download:
@@ -66,14 +66,14 @@ class Download:
             if self.target.exists():
                 self._remove(file)
                 return
-            resumed = self._receive(file, http, url, check)
+            resumed = self._receive(file, http, url, check, wait)
             found = _hash_of(file)
             if found != self._artifact.sha256 and resumed:
                 # The kept part may be damaged, for example by a power cut. Only a whole download proves the server
                 # wrong.
                 log.error("resumed download is damaged; starting it again", artifact=self._artifact.name)
                 file.truncate(0)
-                self._receive(file, http, url, check)
+                self._receive(file, http, url, check, wait)
                 found = _hash_of(file)
             if found != self._artifact.sha256:
                 self._remove(file)
@@ -82,7 +82,7 @@ class Download:
                 )
             self._partial.replace(self.target)
 
-    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: CheckResponse) -> bool:
+    def _receive(self, file: IO[bytes], http: httpx.Client, url: str, check: CheckResponse, wait: Wait) -> bool:
         """Append the missing part to `file`. Return True if the file already had a beginning."""
         start = file.seek(0, 2)
         if start >= self._artifact.size:  # complete but not yet renamed, or damaged
@@ -101,6 +101,8 @@ class Download:
             for (
                 piece
             ) in response.iter_bytes():  # of any size: bytes that wait for a full chunk are lost with the connection
+                if wait(0.0):
+                    raise Interrupted(f"{self._artifact.name}: stopped during its download")
                 file.write(piece)
                 if file.tell() > self._artifact.size:
                     self._remove(file)

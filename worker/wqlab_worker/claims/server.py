@@ -50,16 +50,25 @@ from wqlab_contracts.messages import (
     protocol,
 )
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
+from wqlab_contracts.messages.shared_boots import (
+    BootHostAnswer,
+    BootHostRequest,
+    FinishSharedBoot,
+    ShareAnswer,
+    ShareBoots,
+    SharedBootClaim,
+    SharedBootResult,
+)
 from wqlab_contracts.messages.storage import StorageUse
-from wqlab_contracts.specs import ExternalPower
+from wqlab_contracts.specs import CpuArch, ExternalPower
 
-from .downloads import CHUNK, ArtifactCorrupt, Download, sha256_of
+from .downloads import CHUNK, ArtifactCorrupt, Download, Interrupted, sha256_of
 
 log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups"]
+JobKind = Literal["applies", "builds", "runs", "lookups", "boots"]
 ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
 
 
@@ -192,6 +201,21 @@ class Server:
         response = self._post(f"runs/{job.id}/console", chunk, retry_s=0)
         return ConsoleAnswer.model_validate_json(response.content)
 
+    # --- shared boots -------------------------------------------------------------------------------------------
+
+    def share_boots(self, job: JobRef, body: ShareBoots) -> ShareAnswer:
+        return ShareAnswer.model_validate_json(self._post(f"runs/{job.id}/boots", body).content)
+
+    def claim_boot(self, host: str, emulators: Mapping[CpuArch, str], memory_mib: int) -> SharedBootClaim | None:
+        """Ask for a boot of a run on another host. Return None if there is none."""
+        request = BootHostRequest(
+            worker=self._worker, host=host, emulators=dict(emulators), memory_mib=memory_mib, nonce=secrets.token_hex(8)
+        )
+        return BootHostAnswer.model_validate_json(self._post("boots/claim", request).content).claim
+
+    def finish_boot(self, job: JobRef, result: SharedBootResult) -> None:
+        self._post(f"boots/{job.id}/finish", FinishSharedBoot(fence=job.fence, result=result))
+
     # --- artifacts ----------------------------------------------------------------------------------------------
 
     def upload(self, job: JobRef, path: Path, kind: ArtifactKind, name: str) -> Artifact:
@@ -201,6 +225,8 @@ class Server:
         def body() -> Iterator[bytes]:
             with path.open("rb") as file:
                 while piece := file.read(CHUNK):
+                    if self.interrupted.is_set():
+                        raise Interrupted(f"{name}: stopped during its upload")
                     yield piece
 
         self._send(

@@ -1406,7 +1406,7 @@ export interface components {
          * @description Kind of an artifact.
          * @enum {string}
          */
-        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile";
+        ArtifactKind: "series" | "bundle" | "kernel" | "vmlinux" | "system_map" | "config" | "modules" | "module" | "build_log" | "metadata" | "console" | "raw_output" | "sources" | "workqueue_layout" | "workqueue_series" | "instrument_profile" | "boot_file";
         /**
          * AttemptView
          * @description A failed attempt of an apply, build or run; the report lists all of them.

@@ -8,7 +8,8 @@ from pathlib import Path
 from wqlab_bench import cpio
 from wqlab_contracts.enums import Arm, ArtifactKind
 from wqlab_contracts.messages import Artifact, Kernel
-from wqlab_worker.backends.instrumented import boot_image, command_line, guest_of
+from wqlab_worker.backends.instrumented import boot_image
+from wqlab_worker.backends.instrumented.guest import command_line, guest_of
 
 from .conftest import job_of
 
@@ -44,12 +45,12 @@ def test_plan_and_calls_follow_the_image(tmp_path: Path) -> None:
 
 
 def test_command_line_depends_on_the_seed_only() -> None:
-    first, second = command_line(JOB, 1), command_line(JOB, 2)
-    assert first == command_line(JOB, 1) != second
+    first, second = command_line(JOB.device, 1), command_line(JOB.device, 2)
+    assert first == command_line(JOB.device, 1) != second
     assert "wqlab.seed=1" in first
     assert "wqlab.ip=" not in first, "there is no network"
 
 
 def test_guest_is_the_device_type() -> None:
-    guest = guest_of(JOB)
+    guest = guest_of(JOB.device)
     assert (guest.memory_mib, guest.instruction_ns, guest.topology.cpus) == (1024, 8, 2)

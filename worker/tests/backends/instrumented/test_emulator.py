@@ -15,8 +15,9 @@ from wqlab_bench.instrument import build_plugin
 from wqlab_bench.qemu import Firmware
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.messages import Kernel
-from wqlab_worker.backends.instrumented import guest_of
-from wqlab_worker.backends.instrumented.emulator import NICENESS, Boots, Emulator, parallel_boots, read_console
+from wqlab_worker.backends.instrumented.boots import Boots
+from wqlab_worker.backends.instrumented.emulator import NICENESS, Emulator, parallel_boots, read_console
+from wqlab_worker.backends.instrumented.guest import guest_of
 
 from ..conftest import Golden
 from .conftest import job_of
@@ -28,7 +29,7 @@ A, B = Arm.BASELINE, Arm.CANDIDATE
 @pytest.fixture
 def emulator(golden: Golden, kernel: Kernel, tmp_path: Path) -> Emulator:
     return Emulator(
-        guest=guest_of(job_of(kernel, [[A, B]])),
+        guest=guest_of(job_of(kernel, [[A, B]]).device),
         kernels={A: golden.kernel, B: golden.kernel},
         initramfs={A: golden.rootfs, B: golden.rootfs},
         command_line=lambda seed: f"console=ttyS0 panic=-1 wqlab.seed={seed}",

@@ -7,11 +7,12 @@ the results leave through the emulator's plugin. This package does not import la
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wqlab_bench.instrument import build_plugin, qemu_arguments
+from wqlab_bench.instrument import build_plugin, identity
 from wqlab_bench.qemu import Firmware, describe_version
 from wqlab_contracts.enums import Arm, ErrorKind, Outcome
 from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJob, RunResult
@@ -21,9 +22,12 @@ from ...measure.script_calls import SETUP_TIMEOUT_S, calls
 from ..console_tap import Wakeup
 from ..interface import Cancel, EventSink
 from . import boot_image
-from .emulator import Boots, Emulator, parallel_boots
-from .instrumented_device import InstrumentedDevice, token_of
+from .boots import Boots
+from .emulator import Emulator, parallel_boots
+from .guest import command_line, guest_of
+from .instrumented_device import InstrumentedDevice
 from .profiles import Profiler
+from .sharing import OtherHosts, Sharing
 
 __all__ = ["InstrumentedBackend"]
 
@@ -37,7 +41,7 @@ class InstrumentedBackend:
 
     `rootfs()` returns the root filesystem image for the device's architecture. `fetch(artifact)` returns a file's path
     on this machine and checks its hash. `files_of(job, kernel)` returns the plan's modules for one kernel. Plugin and
-    firmware are made in `cache`, boots in `scratch`.
+    firmware are made in `cache`, boots in `scratch`. With `other_hosts`, idle build hosts make boots of the run too.
     """
 
     def __init__(
@@ -48,12 +52,14 @@ class InstrumentedBackend:
         rootfs: Callable[[], Path],
         fetch: Callable[[Artifact], Path],
         files_of: Callable[[RunJob, Kernel], dict[str, bytes]],
+        other_hosts: OtherHosts | None = None,
     ) -> None:
         self._cache = cache
         self._scratch = scratch
         self._rootfs = rootfs
         self._fetch = fetch
         self._files_of = files_of
+        self._other_hosts = other_hosts
 
     def execute(self, job: RunJob, remaining: Sequence[BlockPlan], emit: EventSink, cancel: Cancel) -> RunResult:
         try:
@@ -74,9 +80,25 @@ class InstrumentedBackend:
                     job, remaining, boots=boots, profiler=Profiler(job, self._fetch, emulator.guest, plugin),
                     facts=_facts(job, plugin), emit=emit, cancel=cancel, wakeup=Wakeup(),
                 )  # fmt: skip
-                return measure(job, remaining, device, emit, cancel)
+                with self._sharing(job, remaining, boots, emulator):
+                    return measure(job, remaining, device, emit, cancel)
             finally:
                 boots.close()
+
+    def _sharing(
+        self, job: RunJob, remaining: Sequence[BlockPlan], boots: Boots, emulator: Emulator
+    ) -> AbstractContextManager[object]:
+        if self._other_hosts is None:
+            return nullcontext()
+        return Sharing(
+            boots,
+            self._other_hosts,
+            [(arm, plan.block) for plan in remaining for arm in plan.arms],
+            initramfs=emulator.initramfs,
+            emulator=partial(identity.identify, self._cache, job.device.arch),
+            folder=emulator.scratch / "shared",
+            limit_s=emulator.limit_s,
+        )
 
     def _emulator(
         self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
@@ -86,44 +108,15 @@ class InstrumentedBackend:
             initramfs[arm] = folder / f"initramfs-{arm.value}"
             boot_image.write(rootfs, job, range(MOST_BLOCKS), self._files_of(job, kernel), initramfs[arm])
         return Emulator(
-            guest=guest_of(job),
+            guest=guest_of(job.device),
             kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
             initramfs=initramfs,
-            command_line=partial(command_line, job),
+            command_line=partial(command_line, job.device),
             plugin=plugin,
             firmware=Firmware(self._cache / "firmware"),
             scratch=folder,
             limit_s=_limit_s(job, remaining),
         )
-
-
-def guest_of(job: RunJob) -> qemu_arguments.Guest:
-    """Return the hardware of the job's device."""
-    device, emulation = job.device, job.device.emulation
-    assert emulation is not None  # noqa: S101 - the backend was chosen by it
-    return qemu_arguments.Guest(
-        device_type=device.device_type,
-        arch=device.arch,
-        topology=device.topology,
-        cpu_model=emulation.cpu_model,
-        memory_mib=emulation.memory_mib,
-        instruction_ns=emulation.instruction_ns,
-        l2_kib=emulation.l2_kib,
-        l3_kib=emulation.l3_kib,
-    )
-
-
-def command_line(job: RunJob, seed: int) -> str:
-    """Return the kernel arguments of a boot, the same for both kernels of a block."""
-    boot = job.device.boot
-    words = [
-        f"console={boot.console_device},{boot.console_speed}",
-        "panic=-1",  # the emulator ends instead of a reboot, when the report is complete
-        f"wqlab.token={token_of(seed)}",
-        f"wqlab.seed={seed}",
-        boot.kernel_arguments,
-    ]
-    return " ".join(word for word in words if word)
 
 
 def _facts(job: RunJob, plugin: Path) -> Mapping[str, str]:

@@ -1,21 +1,16 @@
-"""Run the boots of an instrumented device: one QEMU each, as many at once as the host has cores, in the planned order.
-
-A boot is determined by its kernel and its seed, so it can be made before it is needed, and its result is used however
-often the measuring loop asks for it.
-"""
+"""Run one boot of an instrumented device: one QEMU, which ends with the guest."""
 
 from __future__ import annotations
 
 import os
 import signal
 import subprocess
-import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
@@ -41,6 +36,12 @@ NICENESS = 14
 
 Seeded = tuple[Arm, int]
 """Kernel and seed: what determines a boot."""
+
+
+class StopRequest(Protocol):
+    """A request to end a boot, such as threading.Event."""
+
+    def is_set(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Emulator:
     def console(self, boot: Seeded) -> Path:
         return self.folder(boot) / "console"
 
-    def run(self, boot: Seeded, stop: threading.Event) -> Ended:
+    def run(self, boot: Seeded, stop: StopRequest) -> Ended:
         """Run a boot until the guest switches off, `limit_s` is used up, or `stop` is set."""
         arm, seed = boot
         folder = self.folder(boot)
@@ -136,34 +137,6 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-class Boots:
-    """Boots in the planned order, made ahead. Close it at the end: emulators that run are killed."""
-
-    def __init__(self, emulator: Emulator, parallel: int) -> None:
-        self._emulator = emulator
-        self._stop = threading.Event()
-        self._pool = ThreadPoolExecutor(parallel, "emulator")
-        self._boots: dict[Seeded, Future[Ended]] = {}
-
-    def plan(self, boots: Sequence[Seeded]) -> None:
-        """Start these boots in this order, except those that were started before."""
-        for boot in boots:
-            if boot not in self._boots:
-                self._boots[boot] = self._pool.submit(self._emulator.run, boot, self._stop)
-
-    def boot(self, boot: Seeded) -> Future[Ended]:
-        """Return the boot's end."""
-        self.plan([boot])
-        return self._boots[boot]
-
-    def console(self, boot: Seeded) -> Path:
-        return self._emulator.console(boot)
-
-    def close(self) -> None:
-        self._stop.set()
-        self._pool.shutdown(cancel_futures=True)
-
-
 def read_console(path: Path, offset: int) -> bytes:
     """Return the console from `offset` on, up to OUTPUT_LIMIT in total."""
     try:
@@ -177,6 +150,10 @@ def read_console(path: Path, offset: int) -> bytes:
 def parallel_boots(memory_mib: int) -> int:
     """Return how many emulators may run at once: one for each core, as far as memory suffices."""
     cores = len(os.sched_getaffinity(0))
+    return max(1, min(cores, available_mib() // (memory_mib + HOST_MIB)))
+
+
+def available_mib() -> int:
+    """Return the memory of this host that programs can still use, in MiB."""
     fields = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
-    available_mib = int(fields["MemAvailable"].split()[0]) >> 10
-    return max(1, min(cores, available_mib // (memory_mib + HOST_MIB)))
+    return int(fields["MemAvailable"].split()[0]) >> 10

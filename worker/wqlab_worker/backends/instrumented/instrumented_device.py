@@ -21,17 +21,14 @@ from ..unattended.boot_files import ResultsUnreadable, boots_from
 from ..unattended.replay import Replay
 from ..verify_boot import infrastructure_failure, kernel_failure, verify_variant
 from .boot_output import BootOutput, read_output
-from .emulator import Boots, Ended, read_console
+from .boots import Boots
+from .emulator import Ended, read_console
+from .guest import token_of
 from .profiles import Profiler
 
 log = structlog.get_logger()
 
 POLL_S = 0.5
-
-
-def token_of(seed: int) -> str:
-    """Return the token of a boot. It is not random, because both boots of a seed have the same command line."""
-    return f"{seed:016x}"
 
 
 class InstrumentedDevice:
@@ -132,7 +129,8 @@ class InstrumentedDevice:
             complete = self._wakeup.wait_for(lambda: future.done() or self._cancel.is_set(), POLL_S) and future.done()
             if failure := self._cancel.failure:
                 raise DeviceFailure(failure)
-            if data := read_console(console, self._tap.offset):
+            # A console of another host continues where this host's, whose bytes are the same, was stopped.
+            if data := read_console(future.result().console if complete else console, self._tap.offset):
                 self._tap.feed(data)
             if complete:
                 return future.result()

@@ -1,0 +1,120 @@
+"""The order in which this host and other hosts make the boots of a run."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from wqlab_contracts.enums import Arm
+from wqlab_worker.backends.instrumented.boots import Boots
+from wqlab_worker.backends.instrumented.emulator import Emulator, Ended, Seeded, StopRequest
+
+A, B = Arm.BASELINE, Arm.CANDIDATE
+PLAN: list[Seeded] = [(A, 0), (B, 0), (A, 1), (B, 1)]
+
+
+def ended(maker: str, status: int = 0) -> Ended:
+    return Ended(
+        console=Path(maker), output=Path(maker), status=status, stderr="", seconds=1.0, timed_out=False
+    )  # fmt: skip
+
+
+class HeldEmulator:
+    """An emulator whose boots last until the test ends them, or until they are stopped."""
+
+    def __init__(self) -> None:
+        self.started: list[Seeded] = []
+        self.changed = threading.Condition()
+        self._ends: defaultdict[Seeded, threading.Event] = defaultdict(threading.Event)
+
+    def run(self, boot: Seeded, stop: StopRequest) -> Ended:
+        with self.changed:
+            self.started.append(boot)
+            self.changed.notify_all()
+        while not self._ends[boot].wait(0.01):
+            if stop.is_set():
+                return ended("stopped", -9)
+        if boot == (B, 7):
+            raise OSError("no space")
+        return ended("here")
+
+    def console(self, boot: Seeded) -> Path:
+        return Path("none")
+
+    def end(self, boot: Seeded) -> None:
+        self._ends[boot].set()
+
+    def wait_started(self, count: int) -> list[Seeded]:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.started) >= count, 30)
+            return list(self.started)
+
+
+@pytest.fixture
+def emulator() -> HeldEmulator:
+    return HeldEmulator()
+
+
+@pytest.fixture
+def boots(emulator: HeldEmulator) -> Iterator[Boots]:
+    boots = Boots(cast("Emulator", emulator), 1)
+    boots.plan(PLAN)
+    yield boots
+    boots.close()
+
+
+def test_boots_are_made_once_in_the_planned_order(emulator: HeldEmulator, boots: Boots) -> None:
+    boots.plan([(A, 0), (B, 0), (A, 9)])
+    for boot in (*PLAN, (A, 9)):
+        emulator.end(boot)
+    assert boots.boot((A, 9)).result(30) == ended("here")
+    assert emulator.wait_started(5) == [*PLAN, (A, 9)]
+
+
+def test_boots_of_other_hosts_are_skipped(emulator: HeldEmulator, boots: Boots) -> None:
+    emulator.wait_started(1)
+    assert boots.unfinished() == [((A, 0), True), ((B, 0), False), ((A, 1), False), ((B, 1), False)]
+    assert boots.deliver((B, 1), ended("there"))
+    assert boots.deliver((B, 0), ended("there"))
+    assert not boots.deliver((B, 0), ended("twice"))
+    emulator.end((A, 0))
+    emulator.end((A, 1))
+    assert boots.boot((A, 1)).result(30) == ended("here")
+    assert emulator.started == [(A, 0), (A, 1)]
+    assert boots.boot((B, 0)).result(0) == boots.boot((B, 1)).result(0) == ended("there")
+    assert boots.unfinished() == []
+
+
+def test_faster_host_stops_the_emulator_of_this_one(emulator: HeldEmulator, boots: Boots) -> None:
+    emulator.wait_started(1)
+    assert boots.deliver((A, 0), ended("there"))
+    assert boots.boot((A, 0)).result(0) == ended("there")
+    assert emulator.wait_started(2) == [(A, 0), (B, 0)], "the next boot takes its place"
+
+
+def test_result_that_comes_after_this_hosts_is_ignored(emulator: HeldEmulator, boots: Boots) -> None:
+    emulator.end((A, 0))
+    assert boots.boot((A, 0)).result(30) == ended("here")
+    assert not boots.deliver((A, 0), ended("there"))
+    assert boots.boot((A, 0)).result(0) == ended("here")
+
+
+def test_error_of_an_emulator_is_raised_where_its_boot_is_needed(emulator: HeldEmulator, boots: Boots) -> None:
+    for boot in (*PLAN, (B, 7)):
+        emulator.end(boot)
+    with pytest.raises(OSError, match="no space"):
+        boots.boot((B, 7)).result(30)
+
+
+def test_closing_stops_what_runs_and_cancels_the_rest(emulator: HeldEmulator, boots: Boots) -> None:
+    first, last = boots.boot((A, 0)), boots.boot((B, 1))
+    emulator.wait_started(1)
+    boots.close()
+    assert first.result(0) == ended("stopped", -9)
+    assert last.cancelled()
+    assert emulator.started == [(A, 0)]
