@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch, Topology
 
-from .. import confinement, topology
-from ..qemu import MACHINE, PROGRAM, Firmware
+from .. import confinement, qemu_program, topology
+from ..qemu import MACHINE, Firmware
 
 TRANSLATED_MIB = 1024
 """Size of the buffer for translated code, so large that it is never full: QEMU ends a CPU's turn when it discards the
@@ -55,18 +55,16 @@ class Boot:
     """File for the console; created."""
 
 
-def arguments(
-    guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware, program: str | None = None
-) -> list[str]:
+def arguments(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -> list[str]:
     """Return the command line of QEMU, without confinement.
 
-    Without `plugin` nothing is counted, but the same instructions are executed. `program` is QEMU's program if it is
-    not the one on PATH. Raises topology.TopologyError, firmware.FirmwareError and devicetree.DeviceTreeError.
+    Without `plugin` nothing is counted, but the same instructions are executed.
+    Raises topology.TopologyError, firmware.FirmwareError and devicetree.DeviceTreeError.
     """
     layout = topology.arguments(guest.topology, guest.memory_mib, guest.arch)
     machine = [
-        program or PROGRAM[guest.arch], "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", MACHINE[guest.arch], "-cpu", guest.cpu_model, *layout,
+        *qemu_program.words(guest.arch), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-machine", MACHINE[guest.arch], "-cpu", topology.cpu(guest.cpu_model, guest.topology, guest.arch), *layout,
     ]  # fmt: skip
     return [
         *machine, *confinement.SECCOMP, "-accel", f"tcg,thread=single,tb-size={TRANSLATED_MIB}",
@@ -85,6 +83,7 @@ def command(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -
     words = arguments(guest, boot, plugin, firmware)
     extra = [words[words.index(option) + 1] for option in ("-option-rom", "-dtb") if option in words]
     visible = [boot.kernel, boot.initramfs, *([plugin] if plugin else []), *map(Path, extra)]
+    visible += [unpacked] if (unpacked := qemu_program.tree(guest.arch)) else []
     writable = sorted({boot.output.parent, boot.console.parent})
     return ["nice", "-n", "5", *confinement.confine(words, visible, writable=writable)]
 
