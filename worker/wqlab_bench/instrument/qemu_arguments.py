@@ -53,6 +53,8 @@ class Boot:
     """File for the plugin's stream (see stream.read); created."""
     console: Path
     """File for the console; created."""
+    layout: Path | None = None
+    """Where the kernel keeps its data (plugin/kernel_data.h), for the names of cache lines; None: no names."""
 
 
 def arguments(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -> list[str]:
@@ -83,6 +85,7 @@ def command(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -
     words = arguments(guest, boot, plugin, firmware)
     extra = [words[words.index(option) + 1] for option in ("-option-rom", "-dtb") if option in words]
     visible = [boot.kernel, boot.initramfs, *([plugin] if plugin else []), *map(Path, extra)]
+    visible += [boot.layout] if boot.layout else []
     visible += [unpacked] if (unpacked := qemu_program.tree(guest.arch)) else []
     writable = sorted({boot.output.parent, boot.console.parent})
     return ["nice", "-n", "5", *confinement.confine(words, visible, writable=writable)]
@@ -110,4 +113,5 @@ def _plugin_option(guest: Guest, boot: Boot, plugin: Path) -> str:
     cpus = "/".join(f"{core}:{l3}:{node}" for core, l3, node in places(guest.topology))
     words = [str(plugin), f"output={boot.output}", f"cpus={cpus}", f"memory_mib={guest.memory_mib}"]
     words += [f"{name}={size}" for name, size in (("l2_kib", guest.l2_kib), ("l3_kib", guest.l3_kib)) if size]
+    words += [f"layout={boot.layout}"] if boot.layout else []
     return ",".join(words)

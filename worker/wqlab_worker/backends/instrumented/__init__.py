@@ -18,6 +18,7 @@ from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJo
 
 from ...measure.measuring_loop import measure
 from ...measure.script_calls import SETUP_TIMEOUT_S, calls
+from ...stacks.data_layout import data_layout
 from ..console_tap import Wakeup
 from ..interface import Cancel, EventSink
 from . import boot_image
@@ -78,15 +79,20 @@ class InstrumentedBackend:
         self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
     ) -> Emulator:
         initramfs: dict[Arm, Path] = {}
+        layouts: dict[Arm, Path] = {}
         for arm, kernel in job.kernels.items():
             initramfs[arm] = folder / f"initramfs-{arm.value}"
             blocks = [plan.block for plan in remaining]
             boot_image.write(rootfs, job, blocks, self._files_of(job, kernel), initramfs[arm])
+            if layout := data_layout(kernel, self._fetch):
+                layouts[arm] = folder / f"layout-{arm.value}"
+                layouts[arm].write_text(layout)
         return Emulator(
             guest=guest_of(job),
             kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
             initramfs=initramfs,
             command_line=partial(command_line, job),
+            layouts=layouts,
             plugin=plugin,
             firmware=Firmware(self._cache / "firmware"),
             scratch=folder,
