@@ -60,7 +60,7 @@ def test_plans_are_listed_and_described(wqlab: Wqlab, lab: FakeLab) -> None:
         "  metric l3_share (%, higher is better, primary on emulated devices, delta 0.5 %): work on the queueing L3\n"
         "  on instrumented devices, instead of these metrics: kernel_instructions_per_op (primary), "
         "instructions_per_op, transfers_across_l3_per_op, transfers_within_l3_per_op, transfers_across_nodes_per_op, "
-        "locked_per_op, touched_instructions_per_op, touched_transfers_per_op\n"
+        "pool_lock_transfers_per_op, locked_per_op, touched_instructions_per_op, touched_transfers_per_op\n"
     )
     assert wqlab("plans", "dm-crypt-affinity", "--script").out == PLAN.script
     found = json.loads(wqlab("plans", "dm-crypt-affinity", "--json").out)

@@ -15,9 +15,11 @@ from .messages.events import BootKey
 
 COUNT_LIMIT = 10**15
 """Largest count that is read, about 11 days of a billion instructions a second; sums in a report stay below 2**63."""
-FUNCTION_LIMIT = 200
+FUNCTION_LIMIT = 300
+FILE_LIMIT = 200
+SUBSYSTEM_LIMIT = 100
 PAIR_LIMIT = 200
-LINE_LIMIT = 50
+LINE_LIMIT = 200
 CPU_LIMIT = 128
 WINDOW_LIMIT = 200
 PROFILE_BYTES = 8 << 20
@@ -26,7 +28,8 @@ SYMBOL_LIMIT = 160
 PATH_LIMIT = 240
 SOURCE_LIMIT = 160
 OTHER = "(other)"
-"""Name of the entry that holds the sum of all functions without an entry of their own."""
+"""Name of an entry that holds the sum of functions without an entry of their own: of a file if it has one, else of
+all others."""
 
 Count = Annotated[int, Field(ge=0, le=COUNT_LIMIT)]
 Symbol = Annotated[str, StringConstraints(max_length=SYMBOL_LIMIT)]
@@ -64,7 +67,8 @@ class FunctionCounts(Message):
 
     name: Symbol
     subsystem: Symbol = ""
-    """Directory of the source (`fs/xfs`), or `user space`; empty if it is not known."""
+    """Folder of the source, two levels deep (`fs/xfs`), or the file if its folder is `kernel` or the top; `user space`
+    for programs; empty if it is not known."""
     file: Path = ""
     """Path in the source tree; empty if it is not known."""
     touched: bool = False
@@ -72,6 +76,16 @@ class FunctionCounts(Message):
     instructions: Count = 0
     transfers: LevelCounts = LevelCounts()
     """Transfers that an instruction of this function caused: it took the line."""
+    locked: Count = 0
+
+
+class SubsystemCounts(Message):
+    """Sums of all functions of a subsystem, which no limit leaves out."""
+
+    name: Symbol
+    """As in `FunctionCounts.subsystem`; empty for functions whose source is not known, `OTHER` for the rest."""
+    instructions: Count = 0
+    transfers: LevelCounts = LevelCounts()
     locked: Count = 0
 
 
@@ -97,7 +111,9 @@ class HotLine(Message):
     """One cache line (64 bytes) that moved between CPUs."""
 
     symbol: Symbol = ""
-    """`symbol+offset`, per-CPU variable or slab cache; empty if it cannot be told."""
+    """`jiffies_64 + 0x40`, `runqueues (per-CPU) + 0x40`, `pool_workqueue cache + 0x80`; empty if it cannot be told."""
+    cpu: int | None = Field(default=None, ge=0, lt=CPU_LIMIT)
+    """CPU whose per-CPU memory has the line; null for other memory."""
     address: Annotated[str, StringConstraints(pattern=r"^0x[0-9a-f]{1,16}$")]
     """Physical address."""
     transfers: LevelCounts
@@ -120,8 +136,12 @@ class Window(Message):
     locked: Count
     """Atomic instructions: x86 with lock prefix or xchg on memory, arm64 exclusive and LSE atomic."""
     transfers: LevelCounts
-    functions: list[FunctionCounts] = Field(default_factory=list, max_length=FUNCTION_LIMIT)
-    """Functions with the most instructions or transfers; the rest is summed in the entry `OTHER`."""
+    pool_locks: LevelCounts | None = None
+    """Transfers of the lines that have a lock of a worker pool; null if the pools of the kernel could not be read."""
+    subsystems: list[SubsystemCounts] = Field(default_factory=list, max_length=SUBSYSTEM_LIMIT)
+    """Sums by subsystem, user space included, most instructions first."""
+    functions: list[FunctionCounts] = Field(default_factory=list, max_length=FUNCTION_LIMIT + FILE_LIMIT)
+    """Functions with the most instructions or transfers; the rest is summed by file in entries named `OTHER`."""
     pairs: list[TransferPair] = Field(default_factory=list, max_length=PAIR_LIMIT)
     lines: list[HotLine] = Field(default_factory=list, max_length=LINE_LIMIT)
     cpus: list[Annotated[list[Count], Field(max_length=CPU_LIMIT)]] = Field(default_factory=list, max_length=CPU_LIMIT)

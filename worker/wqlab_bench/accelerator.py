@@ -14,9 +14,10 @@ from typing import Literal
 from wqlab_contracts.bench_addresses import Accelerator
 from wqlab_contracts.specs import DeviceType, Emulation, Topology, Unit
 
+from . import qemu_program
 from .faults import READY, Trigger
 from .machine import Machine, MachineError
-from .qemu import PROGRAM, Firmware, Golden, command
+from .qemu import Firmware, Golden, command
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,9 @@ def choose(requested: Literal["auto", "kvm", "tcg"], golden: Golden, cache: Path
 
 
 def _key(golden: Golden) -> str:
-    version = subprocess.run([PROGRAM["x86_64"], "--version"], capture_output=True, text=True, check=False).stdout
+    version = subprocess.run(
+        [*qemu_program.words("x86_64"), "--version"], capture_output=True, text=True, check=False
+    ).stdout
     inputs = (_HOST_BOOT.read_text(), version, str(golden.kernel), str(golden.rootfs))
     return hashlib.sha256("\n".join(inputs).encode()).hexdigest()
 

@@ -11,10 +11,9 @@ from pathlib import Path
 from wqlab_contracts.bench_addresses import Accelerator
 from wqlab_contracts.specs import CpuArch, DeviceType, Topology
 
-from . import confinement, devicetree, topology
+from . import confinement, devicetree, qemu_program, topology
 from .firmware import smt_last
 
-PROGRAM: dict[CpuArch, str] = {"x86_64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 MACHINE: dict[CpuArch, str] = {
     # Without system management mode and PS/2, which no device uses and whose set-up takes a tenth of a boot.
     "x86_64": "q35,smm=off,i8042=off",
@@ -85,7 +84,9 @@ def describe_emulator(accelerator: Accelerator) -> str:
 
 def describe_version(arch: CpuArch) -> str:
     """Return the emulator's name and version, for example `QEMU 7.2.22`; only the name if it does not tell."""
-    output = subprocess.run([PROGRAM[arch], "--version"], capture_output=True, text=True, check=False).stdout
+    output = subprocess.run(
+        [*qemu_program.words(arch), "--version"], capture_output=True, text=True, check=False
+    ).stdout
     version = re.search(r"version (\S+)", output)
     return f"QEMU {version.group(1)}" if version else "QEMU"
 
@@ -104,8 +105,8 @@ def command(
     try:
         layout = topology.arguments(device_type.topology, emulation.memory_mib, arch)
         machine = [
-            PROGRAM[arch], "-nodefaults", "-no-user-config", "-display", "none", "-machine", MACHINE[arch],
-            "-cpu", emulation.cpu_model, *layout,
+            *qemu_program.words(arch), "-nodefaults", "-no-user-config", "-display", "none", "-machine", MACHINE[arch],
+            "-cpu", topology.cpu(emulation.cpu_model, device_type.topology, arch), *layout,
         ]  # fmt: skip
         extra = firmware.arguments(device_type.name, device_type.topology, arch, machine)
     except (topology.TopologyError, devicetree.DeviceTreeError) as error:
@@ -120,6 +121,7 @@ def command(
         "-device", "virtio-rng-pci",
     ]  # fmt: skip
     visible = [golden.kernel, golden.rootfs, *(Path(word) for word in extra if word.startswith("/"))]
+    visible += [unpacked] if (unpacked := qemu_program.tree(arch)) else []
     return ["nice", "-n", "5", *confinement.confine(guest, visible, [_KVM] if chosen == "kvm" else [])]
 
 

@@ -16,6 +16,10 @@ LEAST_NODE_MIB = 128
 """Smallest memory of a NUMA node; at boot the kernel merges or drops smaller ones, so nodes would be missing."""
 
 
+LAST_CPUID_LEAF = 0x20
+"""One more than the last leaf that QEMU has (0x1F, which lists the dies)."""
+
+
 class TopologyError(Exception):
     """QEMU cannot emulate this topology; the message says what to change."""
 
@@ -76,6 +80,17 @@ def arguments(topology: Topology, memory_mib: int, arch: CpuArch = "x86_64") -> 
         place = f"socket-id={socket},die-id={die}" if t.l3_per_socket > 1 else f"socket-id={socket}"
         words += ["-numa", f"cpu,node-id={node},{place}"]
     return words
+
+
+def cpu(model: str, topology: Topology, arch: CpuArch = "x86_64") -> str:
+    """Return QEMU's option -cpu.
+
+    On a machine with several dies, the last CPUID leaf is 0x1F. A leaf behind the last one has the values of the last
+    (Intel SDM vol. 2A, CPUID), also for the subleaf, and SeaBIOS asks for leaves of hypervisors with any subleaf. QEMU
+    9.1 and later abort on a subleaf of 0x1F above 6 (assertion in encode_topo_cpuid1f). With one more leaf, which is
+    all zero, such questions no longer reach 0x1F; the topology is the same.
+    """
+    return f"{model},level={LAST_CPUID_LEAF:#x}" if arch == "x86_64" and topology.l3_per_socket > 1 else model
 
 
 def node_of_domain(topology: Topology, domain: int) -> int:

@@ -42,6 +42,10 @@ def output_name(arm: Arm, seed: int) -> str:
     return f"output-{arm.value}-{seed}"
 
 
+DataLayout = Annotated[str, StringConstraints(pattern=r"^([a-z_]{1,40} @?[0-9a-f]{1,16}\n){0,40}$", max_length=2400)]
+"""Where a kernel keeps its data, as the emulator's plugin reads it: a name and a hexadecimal number a line."""
+
+
 class SeededBoot(Message):
     """One boot of a run: the kernel and the seed."""
 
@@ -62,6 +66,8 @@ class ShareBoots(Message):
     """In the order in which the run needs them; other hosts begin at the end."""
     initramfs: dict[Arm, Sha256] = Field(default_factory=dict)
     """Uploaded initramfs of each kernel. Empty: only ask whether there are hosts; nothing is shared."""
+    layouts: dict[Arm, DataLayout] = Field(default_factory=dict)
+    """Data layout of each kernel whose debug information tells it."""
 
 
 class BootFiles(Message):
@@ -119,6 +125,8 @@ class SharedBootJob(Message):
     device: DeviceFacts
     kernel: Artifact
     initramfs: Artifact
+    layout: DataLayout = ""
+    """Data layout of the kernel; empty if it is not known."""
     emulator: EmulatorId
     limit_s: float
 

@@ -67,6 +67,11 @@ INSTRUMENTED_METRICS = (
         "Cache lines that moved between NUMA nodes, per operation",
         "transfers",
     ),
+    _metric(
+        "pool_lock_transfers_per_op",
+        "Transfers of the cache lines that have the lock of a worker pool, per operation; a line has fields beside it",
+        "transfers",
+    ),
     _metric("locked_per_op", "Atomic instructions (lock prefix, xchg, exclusive, LSE), per operation", "instructions"),
     _metric(
         "touched_instructions_per_op",

@@ -195,6 +195,7 @@ def _value(metric: str, window: Window) -> float:
         "transfers_across_l3_per_op": window.transfers.across_l3,
         "transfers_within_l3_per_op": window.transfers.within_l3,
         "transfers_across_nodes_per_op": window.transfers.remote,
+        "pool_lock_transfers_per_op": round(0.1 * window.transfers.total),
         "locked_per_op": window.locked,
         "touched_instructions_per_op": sum(each.instructions for each in touched),
         "touched_transfers_per_op": sum(each.transfers.total for each in touched),

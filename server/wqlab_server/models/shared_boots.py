@@ -34,6 +34,8 @@ class SharedBoot(Job, Base):
     limit_s: Mapped[float]
     initramfs: Mapped[str]
     """SHA-256 of the initramfs."""
+    layout: Mapped[str] = mapped_column(default="")
+    """Data layout of the kernel."""
     files: Mapped[BootFiles | None]
 
 

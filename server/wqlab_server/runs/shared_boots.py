@@ -94,6 +94,7 @@ def share(session: Session, run_id: int, body: ShareBoots) -> ShareAnswer:
                 memory_mib=device.facts.emulation.memory_mib,
                 limit_s=body.limit_s,
                 initramfs=body.initramfs[key[0]],
+                layout=body.layouts.get(key[0], ""),
             )
             session.add(known[key])
     return ShareAnswer(hosts=len(hosts), boots=[_view(known[key]) for key in wanted if key in known])
@@ -215,6 +216,7 @@ def make_job(session: Session, boot: SharedBoot) -> SharedBootJob:
         initramfs=Artifact(
             sha256=boot.initramfs, size=size, kind=ArtifactKind.BOOT_FILE, name=initramfs_name(boot.arm)
         ),
+        layout=boot.layout,
         emulator=boot.emulator,
         limit_s=boot.limit_s,
     )

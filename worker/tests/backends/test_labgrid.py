@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_bench import qemu
+from wqlab_bench import qemu, qemu_program
 from wqlab_contracts import bench_addresses
 from wqlab_contracts.bench_addresses import Accelerator, Published, PublishedDevice
 from wqlab_worker.backends.labgrid import emulator_facts
@@ -42,7 +42,7 @@ def test_real_device_beside_a_bench_has_no_emulator(state: Path, tmp_path_factor
 def test_version_and_accelerator_in_words(
     accelerator: Accelerator, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / qemu.PROGRAM["x86_64"]
+    program = tmp_path / qemu_program.PROGRAM["x86_64"]
     program.write_text("#!/bin/sh\necho 'QEMU emulator version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)'\n")
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

@@ -116,3 +116,10 @@ def test_clusters_need_arm64() -> None:
     assert topology.arguments(layout, 1024, "arm64")[1].startswith("6,")
     with pytest.raises(topology.TopologyError, match="on arm64 only"):
         topology.arguments(layout, 1024)
+
+
+def test_last_cpuid_leaf_of_machine_with_dies_is_empty() -> None:
+    dies = Topology(sockets=1, l3_per_socket=4, cores_per_l3=3, threads_per_core=1)
+    assert topology.cpu("Skylake-Server", dies) == "Skylake-Server,level=0x20"
+    assert topology.cpu("Skylake-Server", dies.model_copy(update={"l3_per_socket": 1})) == "Skylake-Server"
+    assert topology.cpu("cortex-a72", dies, "arm64") == "cortex-a72"

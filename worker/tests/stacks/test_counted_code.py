@@ -62,5 +62,5 @@ def test_functions_lines_and_data_of_the_golden_kernel() -> None:
     assert counted.functions[place] == counted.functions[place + 1]
     assert counted.functions[place] == Function("flush_workqueue_prep_pwqs", "kernel/workqueue.c")
     assert counted.lines[place].file == "kernel/workqueue.c"
-    assert counted.data == {data: "jiffies_64+0x4"}
+    assert counted.data == {data: "jiffies_64 + 0x4"}
     assert not counted.lacking

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -19,10 +18,8 @@ from elftools.elf.sections import SymbolTableSection
 from wqlab_contracts.specs import CpuArch
 from wqlab_host import tool
 
-from ..qemu import PROGRAM
-
-PACKAGE: dict[CpuArch, str] = {"x86_64": "qemu-system-x86", "arm64": "qemu-system-arm"}
-"""Debian package of QEMU. Debian builds it with plugins since 11 (version 5.2)."""
+from .. import qemu_program
+from ..qemu_program import PACKAGE, PROGRAM
 
 _SOURCES = Path(__file__).parent / "plugin"
 _FLAGS = (
@@ -51,7 +48,7 @@ class InstrumentUnsupported(Exception):
 def plugin(cache: Path, arch: CpuArch = "x86_64", qemu: Path | None = None) -> Path:
     """Return the path of the plugin for the QEMU of `arch`, and build it unless it is cached.
 
-    `qemu` is QEMU's program if it is not the one on PATH. Raises InstrumentUnsupported.
+    `qemu` is QEMU's program if it is not the one that the lab runs. Raises InstrumentUnsupported.
     """
     version = interface_version(qemu or find_program(arch), arch)
     folder = cache / "instrument" / content_key(version)
@@ -112,10 +109,10 @@ def _exported_functions(program: Path) -> set[str]:
 
 def find_program(arch: CpuArch) -> Path:
     """Return QEMU's program for guests of `arch`. Raises InstrumentUnsupported if it is not installed."""
-    path = shutil.which(PROGRAM[arch])
+    path = qemu_program.file(arch)
     if path is None:
         raise InstrumentUnsupported(f"{PROGRAM[arch]} is not installed; install package {PACKAGE[arch]}")
-    return Path(path)
+    return path
 
 
 def _sources() -> list[Path]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch, Topology
 
-from .. import confinement, topology
-from ..qemu import MACHINE, PROGRAM, Firmware
+from .. import confinement, qemu_program, topology
+from ..qemu import MACHINE, Firmware
 
 TRANSLATED_MIB = 1024
 """Size of the buffer for translated code, so large that it is never full: QEMU ends a CPU's turn when it discards the
@@ -53,20 +53,20 @@ class Boot:
     """File for the plugin's stream (see stream.read); created."""
     console: Path
     """File for the console; created."""
+    layout: Path | None = None
+    """Where the kernel keeps its data (plugin/kernel_data.h), for the names of cache lines; None: no names."""
 
 
-def arguments(
-    guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware, program: str | None = None
-) -> list[str]:
+def arguments(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -> list[str]:
     """Return the command line of QEMU, without confinement.
 
-    Without `plugin` nothing is counted, but the same instructions are executed. `program` is QEMU's program if it is
-    not the one on PATH. Raises topology.TopologyError, firmware.FirmwareError and devicetree.DeviceTreeError.
+    Without `plugin` nothing is counted, but the same instructions are executed.
+    Raises topology.TopologyError, firmware.FirmwareError and devicetree.DeviceTreeError.
     """
     layout = topology.arguments(guest.topology, guest.memory_mib, guest.arch)
     machine = [
-        program or PROGRAM[guest.arch], "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-        "-machine", MACHINE[guest.arch], "-cpu", guest.cpu_model, *layout,
+        *qemu_program.words(guest.arch), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-machine", MACHINE[guest.arch], "-cpu", topology.cpu(guest.cpu_model, guest.topology, guest.arch), *layout,
     ]  # fmt: skip
     return [
         *machine, *confinement.SECCOMP, "-accel", f"tcg,thread=single,tb-size={TRANSLATED_MIB}",
@@ -85,6 +85,8 @@ def command(guest: Guest, boot: Boot, plugin: Path | None, firmware: Firmware) -
     words = arguments(guest, boot, plugin, firmware)
     extra = [words[words.index(option) + 1] for option in ("-option-rom", "-dtb") if option in words]
     visible = [boot.kernel, boot.initramfs, *([plugin] if plugin else []), *map(Path, extra)]
+    visible += [boot.layout] if boot.layout else []
+    visible += [unpacked] if (unpacked := qemu_program.tree(guest.arch)) else []
     writable = sorted({boot.output.parent, boot.console.parent})
     return ["nice", "-n", "5", *confinement.confine(words, visible, writable=writable)]
 
@@ -111,4 +113,5 @@ def _plugin_option(guest: Guest, boot: Boot, plugin: Path) -> str:
     cpus = "/".join(f"{core}:{l3}:{node}" for core, l3, node in places(guest.topology))
     words = [str(plugin), f"output={boot.output}", f"cpus={cpus}", f"memory_mib={guest.memory_mib}"]
     words += [f"{name}={size}" for name, size in (("l2_kib", guest.l2_kib), ("l3_kib", guest.l3_kib)) if size]
+    words += [f"layout={boot.layout}"] if boot.layout else []
     return ",".join(words)

@@ -7,7 +7,7 @@ described in plugin/channel.h and plugin/window.h.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO, Literal, NoReturn
 
@@ -22,6 +22,7 @@ _LEVEL_NAMES: dict[str, Level] = {level: level for level in LEVELS}
 _CPUS_MAX = 64
 _HEX_DIGITS = frozenset("0123456789abcdef")
 _ADDRESS_DIGITS = 16
+_NAME_MAX = 63
 
 
 class StreamError(Exception):
@@ -50,6 +51,38 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Slab:
+    """The slab cache that has a cache line."""
+
+    cache: str
+    """Printable ASCII without spaces."""
+    size: int
+    """Bytes from object to object; 0: not known."""
+    offset: int
+    """Of the line in its object."""
+
+
+@dataclass(frozen=True, slots=True)
+class PerCpu:
+    """Per-CPU memory of one CPU."""
+
+    address: int
+    size: int
+    """Bytes; 0: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """A worker pool (kernel/workqueue.c), and the transfers by level of the cache line that has its lock."""
+
+    address: int
+    size: int
+    cpu: int | None
+    """None: unbound."""
+    transfers: tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class Line:
     """A cache line, and its transfers by level (in the order of LEVELS)."""
 
@@ -58,6 +91,7 @@ class Line:
     virtual: int
     """An address by which the line was accessed, the kernel's if there was one."""
     transfers: tuple[int, int, int, int]
+    slab: Slab | None = None
 
 
 @dataclass(frozen=True)
@@ -81,6 +115,9 @@ class Window:
     """(from, to) -> transfers between two CPUs, in QEMU's numbering."""
     locked_code: dict[int, int] = field(default_factory=dict)
     """Address of a locked instruction -> its executions."""
+    per_cpu: dict[int, PerCpu] = field(default_factory=dict)
+    """By the guest's number of the CPU; empty if the plugin had no layout."""
+    pools: list[Pool] = field(default_factory=list)
 
 
 def read(path: Path) -> Iterator[Frame | Window]:
@@ -125,6 +162,8 @@ def _window(number: int, content: bytes) -> Window:
     lines: list[Line] = []
     cpus: dict[tuple[int, int], int] = {}
     locked: dict[int, int] = {}
+    per_cpu: dict[int, PerCpu] = {}
+    pools: list[Pool] = []
     for text in content.decode("ascii", errors="replace").splitlines():
         match text.split("\t"):
             case ["code", pc, count]:
@@ -134,6 +173,16 @@ def _window(number: int, content: bytes) -> Window:
             case ["line", physical, virtual, smt, l3, node, remote]:
                 counts = (_decimal(smt), _decimal(l3), _decimal(node), _decimal(remote))
                 lines.append(Line(_address(physical), _address(virtual), counts))
+            case ["slab", virtual, size, offset, cache] if lines and _is_name(cache):
+                if lines[-1].virtual != _address(virtual):
+                    _reject(text)
+                lines[-1] = replace(lines[-1], slab=Slab(cache, _decimal(size), _decimal(offset)))
+            case ["percpu", cpu, address, size]:
+                per_cpu[_cpu(cpu)] = PerCpu(_address(address), _decimal(size))
+            case ["pool", address, size, cpu, _, smt, l3, node, remote]:
+                counts = (_decimal(smt), _decimal(l3), _decimal(node), _decimal(remote))
+                own = None if cpu == "unbound" else _decimal(cpu)
+                pools.append(Pool(_address(address), _decimal(size), own, counts))
             case ["cpus", source, target, count]:
                 cpus[_cpu(source), _cpu(target)] = _decimal(count)
             case ["locked", pc, count]:
@@ -146,7 +195,11 @@ def _window(number: int, content: bytes) -> Window:
                 _reject(text)
     if totals is None:
         raise StreamError(f"window {number} has no totals")
-    return Window(number, *totals, code, moved, lines, cpus, locked)
+    return Window(number, *totals, code, moved, lines, cpus, locked, per_cpu, pools)
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _NAME_MAX and text.isascii() and text.isprintable() and " " not in text
 
 
 def _decimal(text: str) -> int:

@@ -21,11 +21,16 @@ class ServerOfOtherHosts:
         self._host = host
 
     def share(
-        self, boots: Sequence[SeededBoot], initramfs: Mapping[Arm, str], emulator: str, limit_s: float
+        self,
+        boots: Sequence[SeededBoot],
+        initramfs: Mapping[Arm, str],
+        layouts: Mapping[Arm, str],
+        emulator: str,
+        limit_s: float,
     ) -> ShareAnswer:
         body = ShareBoots(
             fence=self._ref.fence, host=self._host, emulator=emulator, limit_s=limit_s, boots=list(boots),
-            initramfs=dict(initramfs),
+            initramfs=dict(initramfs), layouts=dict(layouts),
         )  # fmt: skip
         return self._server.share_boots(self._ref, body)
 

@@ -62,6 +62,9 @@ class _Answer(Message):
     data: list[tuple[_Text, Annotated[int, Field(ge=0)]] | tuple[()]] = Field(
         default_factory=list, max_length=ADDRESSES
     )
+    per_cpu: list[tuple[_Text, Annotated[int, Field(ge=0)]] | tuple[()]] = Field(
+        default_factory=list, max_length=ADDRESSES
+    )
     error: Annotated[str, Field(max_length=300)] = ""
 
 
@@ -76,13 +79,23 @@ class CountedCode:
     functions: dict[int, Function] = field(default_factory=dict)
     lines: dict[int, SourcePlace] = field(default_factory=dict)
     data: dict[int, str] = field(default_factory=dict)
-    """Address -> `symbol+offset`."""
+    """Address of a cache line -> `symbol + offset`."""
+    per_cpu: dict[int, str] = field(default_factory=dict)
+    """Offset of a cache line in the per-CPU memory of a CPU -> `symbol (per-CPU) + offset`."""
     _asked: set[tuple[str, int]] = field(default_factory=set)
 
-    def look_up(self, symbols: str, code: Collection[int], lines: Collection[int], data: Collection[int]) -> None:
+    def look_up(
+        self,
+        symbols: str,
+        code: Collection[int],
+        lines: Collection[int],
+        data: Collection[int],
+        per_cpu: Collection[int] = (),
+    ) -> None:
         """Look addresses of a boot up; those of user space are left out. Never raises.
 
-        `symbols` are lines of the boot's /proc/kallsyms: `_text`, and the functions of modules.
+        `symbols` are lines of the boot's /proc/kallsyms: `_text`, and the functions of modules. `data` are addresses of
+        cache lines, `per_cpu` their offsets in the per-CPU memory of a CPU.
         """
         modules, text = _read_symbols(symbols)
         self.functions |= {
@@ -93,10 +106,11 @@ class CountedCode:
             "code": self._new("code", code),
             "lines": self._new("lines", lines),
             "data": self._new("data", data),
+            "per_cpu": self._new("per_cpu", per_cpu, least=0),
         }
         if not text:
             self.lacking = self.lacking or "the boot did not tell where its kernel is"
-        if self.lacking or not any(request[kind] for kind in ("code", "lines", "data")):
+        if self.lacking or not any(request[kind] for kind in ("code", "lines", "data", "per_cpu")):
             return
         try:
             self._resolve(request)
@@ -106,8 +120,8 @@ class CountedCode:
             log.warning("counted addresses have no names", error=repr(error))
             self.lacking = "vmlinux could not be fetched"
 
-    def _new(self, kind: str, addresses: Iterable[int]) -> list[int]:
-        new = sorted(each for each in set(addresses) if each >= KERNEL_SPACE and (kind, each) not in self._asked)
+    def _new(self, kind: str, addresses: Iterable[int], *, least: int = KERNEL_SPACE) -> list[int]:
+        new = sorted(each for each in set(addresses) if each >= least and (kind, each) not in self._asked)
         self._asked |= {(kind, each) for each in new}
         return new[:ADDRESSES]
 
@@ -135,7 +149,15 @@ class CountedCode:
                 self.lines[address] = SourcePlace(place[1], place[2], source[:160])
         for address, found in zip(_list(request, "data"), answer.data, strict=False):
             if found:
-                self.data[address] = f"{found[0]}+{found[1]:#x}" if found[1] else found[0]
+                self.data[address] = with_offset(*found)
+        for offset, found in zip(_list(request, "per_cpu"), answer.per_cpu, strict=False):
+            if found:
+                self.per_cpu[offset] = with_offset(f"{found[0]} (per-CPU)", found[1])
+
+
+def with_offset(name: str, offset: int) -> str:
+    """Return `name + 0x40`; only the name if the offset is zero."""
+    return f"{name} + {offset:#x}" if offset else name
 
 
 def _list(request: dict[str, list[int] | int], kind: str) -> list[int]:

@@ -116,17 +116,23 @@ def resolve(files: dict[str, Path], references: Sequence[Reference]) -> dict[Ref
     )
 
 
-def run_in_sandbox(files: dict[str, Path], request: object, limits: Limits) -> bytes:
-    """Run `resolve_addresses.py` on a request and return its output, which is to be validated.
+def run_in_sandbox(
+    files: dict[str, Path], request: object, limits: Limits, *, script: str = "resolve_addresses.py"
+) -> bytes:
+    """Run a script of this folder on a request and return its output, which is to be validated.
 
     Raises InfrastructureError if the sandbox cannot be set up or a limit is exceeded.
     """
     with tempfile.NamedTemporaryFile("w", prefix="wqlab-addresses-") as asked:
         json.dump(request, asked)
         asked.flush()
-        script = Path(__file__).with_name("resolve_addresses.py")
         sandbox = Sandbox(
-            read_only={"/resolve.py": script, "/request.json": Path(asked.name), **files, **interpreter()},
+            read_only={
+                "/resolve.py": Path(__file__).with_name(script),
+                "/request.json": Path(asked.name),
+                **files,
+                **interpreter(),
+            },
             environment={"PYTHONDONTWRITEBYTECODE": "1"},
             limits=limits,
         )

@@ -5,10 +5,11 @@ object, or `error`. The file is one of
 
 - a list of [function, offset, size, exact], the addresses of a kernel report. Output: `places`, a list of frames for
   each; null if vmlinux has no debug information.
-- `text` (address of `_text` in the running kernel), `code`, `lines` and `data` (addresses there).
+- `text` (address of `_text` in the running kernel), `code`, `lines` and `data` (addresses there, `data` of cache
+  lines), and `per_cpu` (offsets of cache lines in the per-CPU memory of a CPU).
   Output: `functions`, a list of [name, file]; `code`, for each address an index in that list or -1; `lines`, for each
-  address [function, file, line, source] of the innermost code that is not in a header; `data`, for each address
-  [symbol, offset]. Empty entries are not known.
+  address [function, file, line, source] of the innermost code that is not in a header; `data` and
+  `per_cpu`, for each cache line [symbols, offset in the first]. Empty entries are not known.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ _UNSIZED = 4096
 """Size of a symbol for which the symbol table has none."""
 FILE_LIMIT = 4 << 20
 SOURCE_LIMIT = 120
+LINE_BYTES = 64
+_LEAST_VARIABLE = 4
+NAMES_LIMIT = 3
+"""Variables that are named for one cache line."""
 INLINE_LIMIT = 8
 """Inlined functions shown for one address."""
 
@@ -48,7 +53,7 @@ def find_counted(vmlinux: str, archive: str, request: dict[str, Any]) -> dict[st
     """Return the functions, lines and data of the addresses where an instrumented device counted something."""
     program = _load(vmlinux)
     if program is None:
-        return {"functions": [], "code": [], "lines": [], "data": []}
+        return {"functions": [], "code": [], "lines": [], "data": [], "per_cpu": []}
     sources = _Sources(archive)
     # drgn numbers addresses from the start of the image.
     moved = request["text"] - program.symbol("_text").address
@@ -63,12 +68,35 @@ def find_counted(vmlinux: str, archive: str, request: dict[str, Any]) -> dict[st
         if symbol.address not in files:
             files[symbol.address] = _file_of(program, symbol.address)
         code.append(functions.setdefault((symbol.name, files[symbol.address]), len(functions)))
-    data = []
-    for address in request["data"]:
-        symbol = _symbol(program, address - moved)
-        data.append([] if symbol is None else [symbol.name, address - moved - symbol.address])
+    data = [_variables(program, address - moved) for address in request["data"]]
+    per_cpu = _per_cpu(program, request["per_cpu"])
     lines = [_line(program, sources, address - moved) for address in request["lines"]]
-    return {"functions": [list(each) for each in functions], "code": code, "lines": lines, "data": data}
+    return {"functions": [list(each) for each in functions], "code": code, "lines": lines, "data": data,
+            "per_cpu": per_cpu}  # fmt: skip
+
+
+def _variables(program: drgn.Program, line: int) -> list[Any]:
+    """Return the names of the variables in a cache line, and the line's offset in the first one."""
+    names: dict[str, None] = {}
+    offset = 0
+    for address in range(line, line + LINE_BYTES, _LEAST_VARIABLE):
+        symbol = _symbol(program, address)
+        if symbol is None or (symbol.size and address >= symbol.address + symbol.size):
+            continue
+        if not names:
+            offset = max(0, line - symbol.address)
+        names.setdefault(symbol.name)
+    shown = list(names)[:NAMES_LIMIT]
+    return [", ".join([*shown, *(["..."] if len(names) > len(shown) else [])])[:160], offset] if shown else []
+
+
+def _per_cpu(program: drgn.Program, offsets: Iterable[int]) -> list[Any]:
+    """Return the static per-CPU variables of cache lines; those that the kernel allocated have no names."""
+    try:
+        start, end = (program.symbol(f"__per_cpu_{edge}").address for edge in ("start", "end"))
+    except LookupError:
+        return [[] for _ in offsets]
+    return [_variables(program, start + offset) if offset < end - start else [] for offset in offsets]
 
 
 def _symbol(program: drgn.Program, address: int) -> drgn.Symbol | None:

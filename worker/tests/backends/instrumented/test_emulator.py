@@ -33,6 +33,7 @@ def emulator(golden: Golden, kernel: Kernel, tmp_path: Path) -> Emulator:
         kernels={A: golden.kernel, B: golden.kernel},
         initramfs={A: golden.rootfs, B: golden.rootfs},
         command_line=lambda seed: f"console=ttyS0 panic=-1 wqlab.seed={seed}",
+        layouts={},
         plugin=build_plugin.plugin(tmp_path),
         firmware=Firmware(tmp_path),
         scratch=tmp_path,

@@ -45,13 +45,18 @@ class FarHost:
         self.fetched: list[str] = []
 
     def share(
-        self, boots: Sequence[SeededBoot], initramfs: Mapping[Arm, str], emulator: str, limit_s: float
+        self,
+        boots: Sequence[SeededBoot],
+        initramfs: Mapping[Arm, str],
+        layouts: Mapping[Arm, str],
+        emulator: str,
+        limit_s: float,
     ) -> ShareAnswer:
         assert emulator == self._emulator
         busy = any(not future.done() for future in self._boots.values())
         waiting = [(boot.arm, boot.seed) for boot in boots if (boot.arm, boot.seed) not in self._boots]
         if initramfs and waiting and not busy:
-            self._boots[waiting[-1]] = self._thread.submit(self._make, waiting[-1], initramfs, limit_s)
+            self._boots[waiting[-1]] = self._thread.submit(self._make, waiting[-1], initramfs, layouts, limit_s)
         return ShareAnswer(hosts=1, boots=[self._view((boot.arm, boot.seed)) for boot in boots])
 
     def _view(self, boot: Seeded) -> SharedBootView:
@@ -61,14 +66,17 @@ class FarHost:
         files = future.result() if future and made else None
         return SharedBootView(arm=boot[0], seed=boot[1], state=state, holder="far/1", files=files)
 
-    def _make(self, boot: Seeded, initramfs: Mapping[Arm, str], limit_s: float) -> BootFiles:
+    def _make(
+        self, boot: Seeded, initramfs: Mapping[Arm, str], layouts: Mapping[Arm, str], limit_s: float
+    ) -> BootFiles:
         if self._dies:
             self._stop.wait()
         arm, seed = boot
         image = self._artifact(self._files[initramfs[arm]], "initramfs")
         job = SharedBootJob(
             boot_id=1, run_id=self._job.run_id, arm=arm, seed=seed, device=self._job.device,
-            kernel=self._job.kernels[arm].image, initramfs=image, emulator=self._emulator, limit_s=limit_s,
+            kernel=self._job.kernels[arm].image, initramfs=image, layout=layouts.get(arm, ""), emulator=self._emulator,
+            limit_s=limit_s,
         )  # fmt: skip
         ended = single_boot.make_boot(
             job, kernel=self._kernel, initramfs=self._files[image.sha256], cache=self._folder, stop=self._stop,

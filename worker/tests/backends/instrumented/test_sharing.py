@@ -42,7 +42,12 @@ class Hosts:
         self.messages = 0
 
     def share(
-        self, boots: Sequence[SeededBoot], initramfs: Mapping[Arm, str], emulator: str, limit_s: float
+        self,
+        boots: Sequence[SeededBoot],
+        initramfs: Mapping[Arm, str],
+        layouts: Mapping[Arm, str],
+        emulator: str,
+        limit_s: float,
     ) -> ShareAnswer:
         with self.asked:
             self.messages += 1
@@ -105,7 +110,14 @@ def start(boots: Boots, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Star
 
     def start(hosts: Hosts) -> Sharing:
         return Sharing(
-            boots, hosts, PLAN, initramfs={A: image, B: image}, emulator=lambda: "QEMU 1", folder=tmp_path, limit_s=60.0
+            boots,
+            hosts,
+            PLAN,
+            initramfs={A: image, B: image},
+            layouts={},
+            emulator=lambda: "QEMU 1",
+            folder=tmp_path,
+            limit_s=60.0,
         )
 
     return start

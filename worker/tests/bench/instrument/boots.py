@@ -6,13 +6,14 @@ import json
 import os
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from wqlab_bench import cpio
+from wqlab_bench import cpio, qemu_program
 from wqlab_bench.instrument import build_plugin, qemu_arguments, stream
 from wqlab_bench.instrument.qemu_arguments import Boot, Guest
 from wqlab_bench.qemu import Firmware
@@ -20,6 +21,9 @@ from wqlab_bench.rootfs import TRIPLET
 from wqlab_contracts.specs import Cluster, CpuArch, Topology
 from wqlab_host import tool
 
+INSTALLED, NEWER = "installed", qemu_program.SUITE
+"""The QEMU of the test session, and that of Debian 13 (QEMU 10), whose plugin interface is another version."""
+_TREE_OF_SESSION = os.environ.get(qemu_program.TREE)
 ROUNDS, FEW, MANY = 100, 3, 8
 """Rounds of each test program, and the two numbers of threads of its locks; sharing.c has the same values."""
 LIMIT_S = 300.0
@@ -123,8 +127,6 @@ class Machine:
     plugin: Path
     kernel: Path
     folder: Path
-    qemu: Sequence[str] = ()
-    """Words in place of QEMU's program; empty: the one on PATH."""
 
     def command(self, name: str) -> tuple[list[str], Boot]:
         guest = Guest("counts", self.arch, _TOPOLOGY[self.arch], MODEL[self.arch], 512, instruction_ns=8)
@@ -135,7 +137,7 @@ class Machine:
         option = command.index("-plugin") + 1
         parts = [f"cpus={PLACES}" if part.startswith("cpus=") else part for part in command[option].split(",")]
         command[option] = ",".join(parts)
-        return [*(self.qemu or command[:1]), *command[1:]], boot
+        return command, boot
 
     def boot(self, name: str) -> Counts:
         """Boot until the guest powers off."""
@@ -154,6 +156,23 @@ class Machine:
         return Counts(windows, boot.output.read_bytes(), console, self.program.function)
 
 
+@contextmanager
+def qemu_of(release: str, folder: Path) -> Iterator[None]:
+    """Run the QEMU of this Debian release meanwhile, unpacked in `folder`; with INSTALLED that of the session.
+
+    The QEMU of the session is the installed one, or what WQLAB_QEMU_TREE names; then NEWER is the same.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        unpacked = _TREE_OF_SESSION
+        if release == NEWER and unpacked is None:
+            unpacked = str(qemu_program.unpack(Path(os.environ["WQLAB_CACHE"]), folder, release))
+        if unpacked is None:
+            patch.delenv(qemu_program.TREE, raising=False)
+        else:
+            patch.setenv(qemu_program.TREE, unpacked)
+        yield
+
+
 def machine(arch: CpuArch, folder: Path) -> Machine:
-    """Return a machine with the QEMU on PATH."""
+    """Return a machine with the QEMU that the lab runs."""
     return Machine(arch, Program(arch, folder), build_plugin.plugin(folder, arch), golden_kernel(arch), folder)

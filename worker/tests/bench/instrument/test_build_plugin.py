@@ -12,7 +12,7 @@ import pytest
 
 from wqlab_bench.instrument import build_plugin
 from wqlab_bench.instrument.build_plugin import InstrumentUnsupported
-from wqlab_bench.qemu import PROGRAM
+from wqlab_bench.qemu_program import PROGRAM
 
 QEMU = Path(shutil.which(PROGRAM["x86_64"]) or "")
 

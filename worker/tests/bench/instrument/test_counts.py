@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from wqlab_bench.instrument import build_plugin
-from wqlab_host.apt import Apt
-
 from . import boots
-from .boots import FEW, MANY, ROUNDS, Counts
+from .boots import FEW, INSTALLED, MANY, NEWER, ROUNDS, Counts
 
 pytestmark = pytest.mark.device
 LEVELS = ("smt", "l3", "node", "remote")
 SLOTS, PAGES = 16, 32
 
 
-NEWER_SUITE, NEWER_PACKAGE = "trixie", "qemu-system-x86"
-"""Debian 13 has QEMU 10, whose plugin interface is another version than that of Debian 12's QEMU 7.2."""
-
-
-def newer_qemu(folder: Path) -> boots.Machine:
-    """Return a machine with Debian 13's QEMU, unpacked and started with the libraries of its release."""
-    apt = Apt(Path(os.environ["WQLAB_CACHE"]) / "apt", "x86_64", NEWER_SUITE)
-    tree = apt.unpack(apt.with_dependencies([NEWER_PACKAGE]), folder)
-    program = tree / "usr/bin/qemu-system-x86_64"
-    loader = [str(tree / "usr/lib64/ld-linux-x86-64.so.2"), "--library-path", str(tree / "usr/lib/x86_64-linux-gnu")]
-    data = ["-L", str(tree / "usr/share/qemu"), "-L", str(tree / "usr/share/seabios")]
-    plugin = build_plugin.plugin(folder, qemu=program)
-    return replace(boots.machine("x86_64", folder), plugin=plugin, qemu=[*loader, str(program), *data])
-
-
-@pytest.fixture(scope="module", params=["x86_64", "arm64", pytest.param(NEWER_SUITE, marks=pytest.mark.nightly)])
-def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> boots.Machine:
+@pytest.fixture(
+    scope="module",
+    params=[("x86_64", INSTALLED), ("arm64", INSTALLED), pytest.param(("x86_64", NEWER), marks=pytest.mark.nightly)],
+    ids="-".join,
+)
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[boots.Machine]:
+    arch, release = request.param
     folder = tmp_path_factory.mktemp("counts")
-    return newer_qemu(folder) if request.param == NEWER_SUITE else boots.machine(request.param, folder)
+    with boots.qemu_of(release, folder):
+        yield boots.machine(arch, folder)
 
 
 @pytest.fixture(scope="module")

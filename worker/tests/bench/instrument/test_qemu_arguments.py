@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,12 @@ def test_plugin_gets_the_place_of_each_cpu(tmp_path: Path) -> None:
         "/cache/wqlab-instrument.so,output=/out/stream,"
         "cpus=0:0:0/0:0:0/1:1:0/1:1:0/2:2:1/2:2:1/3:3:1/3:3:1,memory_mib=1024,l3_kib=2048"
     )
+
+
+def test_plugin_gets_the_layout_of_the_kernel(tmp_path: Path) -> None:
+    boot = replace(BOOT, layout=Path("/k/layout"))
+    command = qemu_arguments.arguments(guest(TWO_SOCKETS), boot, PLUGIN, Firmware(tmp_path))
+    assert value(command, "-plugin").endswith(",layout=/k/layout")
 
 
 def test_instruction_takes_the_given_time(tmp_path: Path) -> None:

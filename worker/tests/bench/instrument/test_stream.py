@@ -9,15 +9,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wqlab_bench.instrument import stream
-from wqlab_bench.instrument.stream import Frame, Line, Moved, StreamError, Window
+from wqlab_bench.instrument.stream import Frame, Line, Moved, PerCpu, Pool, Slab, StreamError, Window
 
 WINDOW = (
     "total\t100\t90\t30\t20\t5\n"
     "code\tffffffff81000000\t90\ncode\t401000\t10\n"
     "moved\tl3\tload\tffffffff81000004\tffffffff81000100\t7\nmoved\tremote\tstore\tffffffff81000100\t0\t2\n"
     "line\t1000\tffff888000001000\t0\t7\t0\t2\n"
+    "slab\tffff888000001000\t512\t64\tpool_workqueue\n"
     "cpus\t0\t1\t9\n"
     "locked\tffffffff81000004\t5\n"
+    "percpu\t1\tffff888000040000\t8192\n"
+    "pool\tffff888000050000\t792\tunbound\t8\t0\t3\t0\t0\npool\tffff888000051000\t792\t1\t2\t0\t0\t0\t4\n"
 )
 
 
@@ -46,9 +49,14 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
                 Moved("l3", "load", 0xFFFFFFFF81000004, 0xFFFFFFFF81000100, 7),
                 Moved("remote", "store", 0xFFFFFFFF81000100, 0, 2),
             ],
-            lines=[Line(0x1000, 0xFFFF888000001000, (0, 7, 0, 2))],
+            lines=[Line(0x1000, 0xFFFF888000001000, (0, 7, 0, 2), Slab("pool_workqueue", 512, 64))],
             cpus={(0, 1): 9},
             locked_code={0xFFFFFFFF81000004: 5},
+            per_cpu={1: PerCpu(0xFFFF888000040000, 8192)},
+            pools=[
+                Pool(0xFFFF888000050000, 792, None, (0, 3, 0, 0)),
+                Pool(0xFFFF888000051000, 792, 1, (0, 0, 0, 4)),
+            ],
         ),
         Frame("empty", b""),
     ]  # fmt: skip
@@ -69,6 +77,8 @@ def test_frames_and_windows_are_read_in_order(tmp_path: Path) -> None:
         (window(WINDOW + WINDOW), "invalid value: 'total"),
         (window(WINDOW + "moved\tl4\tload\t1\t1\t1\n"), "invalid value: 'moved"),
         (window(WINDOW + "cpus\t0\t64\t1\n"), "invalid value: '64'"),
+        (window(WINDOW + "slab\t40\t512\t64\tx\n"), "invalid value: 'slab"),
+        (window(WINDOW + "pool\t40\t8\tnone\t8\t0\t3\t0\t0\n"), "invalid value: 'none'"),
         (window(WINDOW + "code\t0x1\t1\n"), "invalid value: '0x1'"),
     ],
 )

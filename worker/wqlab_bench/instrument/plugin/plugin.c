@@ -4,6 +4,7 @@
  * guest marks, and carries data out of the guest. guest/wqmark.c is the other end.
  *
  *   -plugin wqlab-instrument.so,output=FILE,cpus=CORE:L3:NODE/...,memory_mib=N[,l2_kib=N][,l3_kib=N]
+ *           [,layout=FILE]
  *
  * Until the guest asks for tracking, only markers are looked for while code is translated, so that a boot costs what it
  * costs without the plugin. Tracking begins and ends with qemu_plugin_reset(), which discards all translated code.
@@ -17,6 +18,7 @@
 #include "capacity.h"
 #include "channel.h"
 #include "decode.h"
+#include "kernel_data.h"
 #include "lines.h"
 #include "memory.h"
 #include "qemu_api.h"
@@ -42,6 +44,7 @@ static struct {
 	struct translation translation;
 	struct access_kind kinds[ACCESS_KINDS];
 	struct window window;
+	struct kernel_data kernel;
 	bool is_tracking;
 	bool is_reset_pending;
 	bool is_begin_pending; /* a window opens when tracking has begun */
@@ -98,7 +101,7 @@ static void end_window(void)
 	file = open_memstream(&text, &size);
 	if (!file)
 		die("no memory for the text of a window");
-	window_end(&plugin.window, file);
+	window_end(&plugin.window, &plugin.kernel, file);
 	if (fclose(file))
 		die("no memory for the text of a window");
 	channel_write_window(&plugin.channel, text, size);
@@ -299,7 +302,7 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_version = WQLAB_PLUGIN_API;
 QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc, char **argv)
 {
 	uint64_t memory_mib = 0, l2_kib = 0, l3_kib = 0;
-	const char *output = NULL, *value;
+	const char *output = NULL, *layout = NULL, *value;
 
 	for (int i = 0; i < argc; i++) {
 		if ((value = value_of(argv[i], "output")))
@@ -312,6 +315,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 			l2_kib = number_of(argv[i], value);
 		else if ((value = value_of(argv[i], "l3_kib")))
 			l3_kib = number_of(argv[i], value);
+		else if ((value = value_of(argv[i], "layout")))
+			layout = value;
 		else
 			die("unknown argument %s", argv[i]);
 	}
@@ -323,6 +328,8 @@ QEMU_PLUGIN_EXPORT int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_
 	plugin.id = id;
 	translation_flush(&plugin.translation);
 	channel_open(&plugin.channel, output);
+	if (layout)
+		kernel_data_load(&plugin.kernel, layout, quirks_read, plugin.topology.cpus);
 	lines_init(&plugin.lines, &plugin.topology, capacity_new(&plugin.topology, l2_kib, l3_kib), memory_mib << 20);
 	qemu_plugin_register_vcpu_tb_trans_cb(id, translate);
 	qemu_plugin_register_atexit_cb(id, finish, NULL);

@@ -86,6 +86,7 @@ size_t qemu_plugin_insn_data(const struct qemu_plugin_insn *insn, void *dest, si
 /* Exported by QEMU, but not part of the interface; quirks.c says what for. */
 typedef struct CPUState CPUState;
 CPUState *qemu_get_cpu(int index);
+int cpu_memory_rw_debug(CPUState *cpu, uint64_t address, void *data, size_t size, bool is_write);
 #if WQLAB_PLUGIN_API == 1
 void qemu_plugin_disable_mem_helpers(CPUState *cpu);
 #else

@@ -6,9 +6,30 @@
 #include "memory.h"
 #include "topology.h"
 
+#pragma weak qemu_get_cpu
+#pragma weak cpu_memory_rw_debug
+
+/* QEMU reads as its gdb server does: without any effect on the guest. */
+bool quirks_read(uint64_t address, void *to, size_t size)
+{
+	static unsigned int last;
+
+	if (!qemu_get_cpu || !cpu_memory_rw_debug)
+		return false;
+	for (unsigned int tried = 0; tried < CPUS_MAX; tried++) {
+		unsigned int number = (last + tried) % CPUS_MAX;
+		CPUState *cpu = qemu_get_cpu(number);
+
+		if (cpu && !cpu_memory_rw_debug(cpu, address, to, size, false)) {
+			last = number;
+			return true;
+		}
+	}
+	return false;
+}
+
 #if WQLAB_PLUGIN_API == 1
 
-#pragma weak qemu_get_cpu
 #pragma weak qemu_plugin_disable_mem_helpers
 
 void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)

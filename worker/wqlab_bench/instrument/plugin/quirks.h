@@ -14,6 +14,13 @@ void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_
 /* Call this in the callback of qemu_plugin_reset(). */
 void quirks_after_reset(unsigned int cpus);
 
+/*
+ * Copy memory of the guest from a virtual address of its kernel; return false if it cannot be read. The CPU that executes
+ * a callback may be in user space, where the kernel is not visible to it (arm64, page table isolation), so that it is
+ * read as another CPU sees it, most of which are idle in the kernel.
+ */
+bool quirks_read(uint64_t address, void *to, size_t size);
+
 #if WQLAB_PLUGIN_API == 1
 
 static inline unsigned int quirks_cpu(unsigned int cpu)

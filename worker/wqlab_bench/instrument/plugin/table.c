@@ -67,6 +67,14 @@ struct row *table_row(struct table *table, uint64_t first, uint64_t second, uint
 	return row;
 }
 
+struct row *table_find(const struct table *table, uint64_t first, uint64_t second, uint64_t third)
+{
+	const uint64_t key[TABLE_KEYS] = { first, second, third };
+	uint32_t row = table->slots ? *find_slot(table, key) : 0;
+
+	return row ? &table->rows[row - 1] : NULL;
+}
+
 void table_clear(struct table *table)
 {
 	table->used = 0;

@@ -24,6 +24,9 @@ struct table {
 /* Return the row of a key, added with zeros if it is new. The pointer is valid until the next row is added. */
 struct row *table_row(struct table *table, uint64_t first, uint64_t second, uint64_t third);
 
+/* Return the row of a key, or NULL if there is none. */
+struct row *table_find(const struct table *table, uint64_t first, uint64_t second, uint64_t third);
+
 /* Remove all rows. */
 void table_clear(struct table *table);
 

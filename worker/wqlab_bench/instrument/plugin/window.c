@@ -156,7 +156,7 @@ static void print_moved(const struct table *moved, FILE *file)
 	free(rows);
 }
 
-static void print_lines(const struct table *lines, FILE *file)
+static void print_lines(const struct table *lines, struct kernel_data *kernel, FILE *file)
 {
 	struct row *rows = sorted(lines, compare_counts);
 
@@ -166,6 +166,7 @@ static void print_lines(const struct table *lines, FILE *file)
 		for (int level = 0; level < LEVELS; level++)
 			fprintf(file, "\t%" PRIu64, rows[i].count[level]);
 		fputc('\n', file);
+		kernel_data_print_slab(kernel, rows[i].value >> LINE_SHIFT << LINE_SHIFT, file);
 	}
 	free(rows);
 }
@@ -178,14 +179,17 @@ static void print_cpus(const struct window *window, FILE *file)
 				fprintf(file, "cpus\t%d\t%d\t%" PRIu64 "\n", from, to, window->cpus[from][to]);
 }
 
-void window_end(struct window *window, FILE *file)
+void window_end(struct window *window, struct kernel_data *kernel, FILE *file)
 {
 	window->is_open = false;
 	window_count(window);
 	print_total(window, file);
 	print_counters(&window->blocks, "code", file);
 	print_moved(&window->moved, file);
-	print_lines(&window->lines, file);
+	kernel_data_begin(kernel);
+	print_lines(&window->lines, kernel, file);
 	print_cpus(window, file);
 	print_counters(&window->locked, "locked", file);
+	kernel_data_print_per_cpu(kernel, file);
+	kernel_data_print_pools(kernel, &window->lines, file);
 }

@@ -7,11 +7,17 @@
  *   moved   LEVEL KIND PC WRITER_PC COUNT         transfers: smt, l3, node or remote; load or store; the instruction
  *                                                 that took the line, and the one that wrote it before (0: none known)
  *   line    PHYSICAL VIRTUAL SMT L3 NODE REMOTE   the LINES_PRINTED lines that moved most, and how often
+ *   slab    VIRTUAL SIZE OFFSET CACHE             of the line before: the slab cache that has this address, the size of
+ *                                                 its objects in bytes (0: not known) and the offset in the object
  *   cpus    FROM TO COUNT                         transfers between two CPUs
  *   locked  PC COUNT                              locked instruction at PC: its executions
+ *   percpu  CPU ADDRESS SIZE                      per-CPU memory of a CPU, and its bytes
+ *   pool    ADDRESS SIZE CPU ID SMT L3 NODE REMOTE   worker pool, its CPU or `unbound`, and the transfers of the line
+ *                                                 that has its lock
  *
  * Numbers of instructions are exact, except that an instruction that faults counts again when it is restarted. PC,
- * PHYSICAL and VIRTUAL are hexadecimal without prefix. PHYSICAL is an address in QEMU's numbering of RAM.
+ * PHYSICAL and VIRTUAL are hexadecimal without prefix. Numbers of CPUs in `percpu`
+ * and `pool` are the guest's, those in `cpus` QEMU's. `slab`, `percpu` and `pool` need a layout (kernel_data.h). PHYSICAL is an address in QEMU's numbering of RAM.
  */
 #ifndef WQLAB_WINDOW_H
 #define WQLAB_WINDOW_H
@@ -20,6 +26,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "kernel_data.h"
 #include "lines.h"
 #include "table.h"
 
@@ -75,6 +82,6 @@ static inline void window_add(struct window *window, const struct transfer *tran
 }
 
 /* Close the window and print its text. */
-void window_end(struct window *window, FILE *file);
+void window_end(struct window *window, struct kernel_data *kernel, FILE *file);
 
 #endif

@@ -19,6 +19,7 @@ from wqlab_contracts.messages import Artifact, BlockPlan, Failure, Kernel, RunJo
 
 from ...measure.measuring_loop import measure
 from ...measure.script_calls import SETUP_TIMEOUT_S, calls
+from ...stacks.data_layout import data_layout
 from ..console_tap import Wakeup
 from ..interface import Cancel, EventSink
 from . import boot_image
@@ -95,6 +96,7 @@ class InstrumentedBackend:
             self._other_hosts,
             [(arm, plan.block) for plan in remaining for arm in plan.arms],
             initramfs=emulator.initramfs,
+            layouts=emulator.layouts,
             emulator=partial(identity.identify, self._cache, job.device.arch),
             folder=emulator.scratch / "shared",
             limit_s=emulator.limit_s,
@@ -104,14 +106,19 @@ class InstrumentedBackend:
         self, job: RunJob, remaining: Sequence[BlockPlan], plugin: Path, rootfs: Path, folder: Path
     ) -> Emulator:
         initramfs: dict[Arm, Path] = {}
+        layouts: dict[Arm, Path] = {}
         for arm, kernel in job.kernels.items():
             initramfs[arm] = folder / f"initramfs-{arm.value}"
             boot_image.write(rootfs, job, range(MOST_BLOCKS), self._files_of(job, kernel), initramfs[arm])
+            if layout := data_layout(kernel, self._fetch):
+                layouts[arm] = folder / f"layout-{arm.value}"
+                layouts[arm].write_text(layout)
         return Emulator(
             guest=guest_of(job.device),
             kernels={arm: self._fetch(kernel.image) for arm, kernel in job.kernels.items()},
             initramfs=initramfs,
             command_line=partial(command_line, job.device),
+            layouts=layouts,
             plugin=plugin,
             firmware=Firmware(self._cache / "firmware"),
             scratch=folder,

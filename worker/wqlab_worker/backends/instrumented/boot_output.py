@@ -23,6 +23,8 @@ class BootOutput:
     """Number of a call -> its only window."""
     symbols: str = ""
     """Lines of /proc/kallsyms: `_text`, and the functions of modules."""
+    slabs: str = ""
+    """Links of /sys/kernel/slab: a slab cache that was merged with others has the name of the first."""
 
 
 def read_output(path: Path) -> BootOutput:
@@ -46,7 +48,8 @@ def read_output(path: Path) -> BootOutput:
                 raise ResultsUnreadable(f"the device sent more than {FILES} files")
     except StreamError as error:
         raise ResultsUnreadable(str(error)) from error
-    return BootOutput(results_of(found), windows, found.get("symbols", b"").decode("ascii", errors="replace"))
+    symbols, slabs = (found.get(name, b"").decode("ascii", errors="replace") for name in ("symbols", "slabs"))
+    return BootOutput(results_of(found), windows, symbols, slabs)
 
 
 def _records(path: Path) -> Iterator[Frame | Window]:

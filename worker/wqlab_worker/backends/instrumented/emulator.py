@@ -67,6 +67,8 @@ class Emulator:
     initramfs: Mapping[Arm, Path]
     command_line: Callable[[int], str]
     """Kernel command line of a seed."""
+    layouts: Mapping[Arm, Path]
+    """Where each kernel keeps its data; without it, cache lines of data have no names."""
     plugin: Path
     firmware: Firmware
     scratch: Path
@@ -87,7 +89,7 @@ class Emulator:
         output, stderr = folder / "output", folder / "stderr"
         description = qemu_arguments.Boot(
             kernel=self.kernels[arm], initramfs=self.initramfs[arm], command_line=self.command_line(seed),
-            seed=seed, output=output, console=self.console(boot),
+            seed=seed, output=output, console=self.console(boot), layout=self.layouts.get(arm),
         )  # fmt: skip
         command = [
             "nice", "-n", str(NICENESS), "prlimit", f"--fsize={OUTPUT_BYTES}", "--core=0",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import structlog
@@ -14,12 +14,9 @@ from wqlab_bench.qemu import describe_version
 from wqlab_contracts import instrument
 from wqlab_contracts.enums import Arm
 from wqlab_contracts.instrument import (
-    FUNCTION_LIMIT,
     LINE_LIMIT,
-    OTHER,
     PAIR_LIMIT,
     CpuPlace,
-    FunctionCounts,
     HotLine,
     InstrumentProfile,
     LevelCounts,
@@ -31,16 +28,15 @@ from wqlab_contracts.messages import Artifact, BootKey, RunJob
 from ...measure.collect import NotMeasured, read_records
 from ...measure.counts import operations
 from ...measure.script_calls import calls, repetitions
-from ...stacks.counted_code import KERNEL_SPACE, CountedCode, Function
+from ...stacks.counted_code import CountedCode
 from .boot_output import BootOutput
+from .data_names import merged_caches, name_of, per_cpu_offset
+from .function_sums import function_at, functions_of, levels_of, subsystems_of, sum_levels
 
 log = structlog.get_logger()
 
-USER_SPACE = Function("(user space)")
-USER_SUBSYSTEM = "user space"
 PAIRS_LOOKED_UP = 2 * PAIR_LIMIT
 """Pairs of instructions whose source lines are looked up; several may be on one line."""
-_NO_LEVELS = (0, 0, 0, 0)
 
 
 class Profiler:
@@ -61,7 +57,7 @@ class Profiler:
 
     def counts(self, arm: Arm, window: Window) -> dict[str, int]:
         """Return the count of each instrumented metric, without the ending `_per_op`."""
-        levels = _levels(window.moved)
+        levels = levels_of(window.moved)
         code = self._code[arm]
         touched = {address for address, function in code.functions.items() if function.name in self._touched}
         found = {
@@ -75,6 +71,8 @@ class Profiler:
         if self._touched and not code.lacking:
             found["touched_instructions"] = sum(n for pc, n in window.code.items() if pc in touched)
             found["touched_transfers"] = sum(each.count for each in window.moved if each.pc in touched)
+        if (locks := _pool_locks(window)) is not None:
+            found["pool_lock_transfers"] = locks.total
         return found
 
     def profile(self, key: BootKey, output: BootOutput) -> bytes | None:
@@ -97,13 +95,16 @@ class Profiler:
         pcs = {pc for window in windows for pc in (*window.code, *window.locked_code)}
         pcs |= {pc for window in windows for moved in window.moved for pc in (moved.pc, moved.writer_pc)}
         pairs = {pc for window in windows for pair in _hottest_pairs(window) for pc in pair[:2]}
-        data = {line.virtual for window in windows for line in window.lines[:LINE_LIMIT]}
-        code.look_up(output.symbols, pcs, pairs, data)
+        lines = [(window, line) for window in windows for line in window.lines[:LINE_LIMIT]]
+        data = {line.virtual for _, line in lines}
+        per_cpu = {found[1] for window, line in lines if (found := per_cpu_offset(window, line))}
+        code.look_up(output.symbols, pcs, pairs, data, per_cpu)
         if code.lacking:
             log.warning("counts have no names", reason=code.lacking)
 
     def _windows(self, key: BootKey, output: BootOutput, code: CountedCode) -> Iterator[instrument.Window]:
         numbers = [repetition.number for repetition in repetitions(self._job)]
+        merged = merged_caches(output.slabs)
         measured = 0
         for number, call in enumerate(calls(self._job, key.block)):
             if call.cell is None:
@@ -129,53 +130,14 @@ class Profiler:
                 loads=window.loads,
                 stores=window.stores,
                 locked=window.locked,
-                transfers=_levels(window.moved),
-                functions=self._functions(window, code),
+                transfers=levels_of(window.moved),
+                pool_locks=_pool_locks(window),
+                subsystems=subsystems_of(window, code),
+                functions=functions_of(window, code, self._touched),
                 pairs=_pairs(window, code),
-                lines=_lines(window, code),
+                lines=_lines(window, code, merged),
                 cpus=self._matrix(window),
             )
-
-    def _functions(self, window: Window, code: CountedCode) -> list[FunctionCounts]:
-        """Return the counts by function: those with the most instructions or transfers, then the sum of the others."""
-        instructions, locked = Counter[Function](), Counter[Function]()
-        moved: dict[Function, list[Moved]] = defaultdict(list)
-        for pc, count in window.code.items():
-            instructions[_function(code, pc)] += count
-        for pc, count in window.locked_code.items():
-            locked[_function(code, pc)] += count
-        for each in window.moved:
-            moved[_function(code, each.pc)].append(each)
-        counted = [
-            FunctionCounts(
-                name=shorten_symbol(function.name),
-                subsystem=subsystem(function),
-                file=function.file,
-                touched=function.name in self._touched,
-                instructions=instructions[function],
-                transfers=_levels(moved.get(function, ())),
-                locked=locked[function],
-            )
-            for function in instructions.keys() | moved.keys() | locked.keys()
-        ]
-        all_moved = max(1, sum(each.transfers.total for each in counted))
-        all_instructions = max(1, window.instructions)
-
-        def weight(each: FunctionCounts) -> tuple[bool, float, str]:
-            share = max(each.instructions / all_instructions, each.transfers.total / all_moved)
-            return not each.touched, -share, each.name
-
-        counted.sort(key=weight)
-        kept, rest = counted[: FUNCTION_LIMIT - 1], counted[FUNCTION_LIMIT - 1 :]
-        if not rest:
-            return kept
-        other = FunctionCounts(
-            name=OTHER,
-            instructions=sum(each.instructions for each in rest),
-            transfers=_sum(each.transfers for each in rest),
-            locked=sum(each.locked for each in rest),
-        )
-        return [*kept, other]
 
     def _matrix(self, window: Window) -> list[list[int]]:
         """Return the transfers from CPU to CPU in the guest's numbering."""
@@ -187,40 +149,13 @@ class Profiler:
         return matrix
 
 
-def subsystem(function: Function) -> str:
-    """Return the folder of a function's source, two levels deep: `fs/xfs`."""
-    if function == USER_SPACE:
-        return USER_SUBSYSTEM
-    return "/".join(function.file.split("/")[:-1][:2])
-
-
-def _function(code: CountedCode, pc: int) -> Function:
-    if pc < KERNEL_SPACE:
-        return USER_SPACE
-    return code.functions.get(pc) or Function("(unknown)")
-
-
-def _levels(moved: Iterable[Moved]) -> LevelCounts:
-    counts = Counter[str]()
-    for each in moved:
-        counts[each.level] += each.count
-    return LevelCounts(smt=counts["smt"], l3=counts["l3"], node=counts["node"], remote=counts["remote"])
-
-
-def _sum(counts: Iterable[LevelCounts]) -> LevelCounts:
-    smt, l3, node, remote = (
-        sum(level) for level in zip(_NO_LEVELS, *((c.smt, c.l3, c.node, c.remote) for c in counts), strict=True)
-    )
-    return LevelCounts(smt=smt, l3=l3, node=node, remote=remote)
-
-
 def _hottest_pairs(window: Window) -> list[tuple[int, int, str, LevelCounts]]:
     """Return (taker's address, writer's address, kind, transfers) of the pairs that moved most lines."""
     pairs: dict[tuple[int, int, str], list[Moved]] = defaultdict(list)
     for each in window.moved:
         pairs[each.pc, each.writer_pc, each.kind].append(each)
     ordered = sorted(pairs.items(), key=lambda item: (-sum(each.count for each in item[1]), item[0]))
-    return [(pc, writer, kind, _levels(moved)) for (pc, writer, kind), moved in ordered[:PAIRS_LOOKED_UP]]
+    return [(pc, writer, kind, levels_of(moved)) for (pc, writer, kind), moved in ordered[:PAIRS_LOOKED_UP]]
 
 
 def _pairs(window: Window, code: CountedCode) -> list[TransferPair]:
@@ -232,7 +167,7 @@ def _pairs(window: Window, code: CountedCode) -> list[TransferPair]:
         line = f"{found.file}:{found.line}" if found and found.file and found.line else ""
         if found and line:
             sources[line] = found.source
-        return shorten_symbol(_function(code, pc).name) if pc else "", line
+        return shorten_symbol(function_at(code, pc).name) if pc else "", line
 
     for pc, writer_pc, kind, counts in _hottest_pairs(window):
         merged[(*place(pc), *place(writer_pc), kind)].append(counts)
@@ -245,7 +180,7 @@ def _pairs(window: Window, code: CountedCode) -> list[TransferPair]:
             writer_line=writer_line,
             writer_source=sources.get(writer_line, ""),
             kind="store" if kind == "store" else "load",
-            transfers=_sum(counts),
+            transfers=sum_levels(counts),
         )
         for (taker, taker_line, writer, writer_line, kind), counts in merged.items()
     ]
@@ -253,14 +188,24 @@ def _pairs(window: Window, code: CountedCode) -> list[TransferPair]:
     return pairs[:PAIR_LIMIT]
 
 
-def _lines(window: Window, code: CountedCode) -> list[HotLine]:
-    return [
-        HotLine(
-            symbol=shorten_symbol(code.data.get(line.virtual, "")),
-            address=f"{line.physical:#x}",
-            transfers=LevelCounts(
-                smt=line.transfers[0], l3=line.transfers[1], node=line.transfers[2], remote=line.transfers[3]
-            ),
+def _lines(window: Window, code: CountedCode, merged: dict[str, list[str]]) -> list[HotLine]:
+    found = []
+    for line in window.lines[:LINE_LIMIT]:
+        name = name_of(window, line, code, merged)
+        smt, l3, node, remote = line.transfers
+        transfers = LevelCounts(smt=smt, l3=l3, node=node, remote=remote)
+        found.append(
+            HotLine(symbol=shorten_symbol(name.text), cpu=name.cpu, address=f"{line.physical:#x}", transfers=transfers)
         )
-        for line in window.lines[:LINE_LIMIT]
-    ]
+    return found
+
+
+def _pool_locks(window: Window) -> LevelCounts | None:
+    """Return the transfers of the lines of the locks of all worker pools; None if the plugin could not read the pools.
+
+    Two locks are never on one line, because a pool is larger than a line.
+    """
+    if not window.pools:
+        return None
+    smt, l3, node, remote = (sum(level) for level in zip(*(pool.transfers for pool in window.pools), strict=True))
+    return LevelCounts(smt=smt, l3=l3, node=node, remote=remote)

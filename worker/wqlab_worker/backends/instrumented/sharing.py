@@ -40,7 +40,12 @@ class OtherHosts(Protocol):
     """The server, which knows the other hosts of a run. Calls may raise any exception."""
 
     def share(
-        self, boots: Sequence[SeededBoot], initramfs: Mapping[Arm, str], emulator: str, limit_s: float
+        self,
+        boots: Sequence[SeededBoot],
+        initramfs: Mapping[Arm, str],
+        layouts: Mapping[Arm, str],
+        emulator: str,
+        limit_s: float,
     ) -> ShareAnswer:
         """Replace the boots that other hosts may make. `initramfs`: SHA-256 of each uploaded one."""
 
@@ -62,6 +67,7 @@ class Sharing:
         planned: Collection[Seeded],
         *,
         initramfs: Mapping[Arm, Path],
+        layouts: Mapping[Arm, Path],
         emulator: Callable[[], str],
         folder: Path,
         limit_s: float,
@@ -70,6 +76,7 @@ class Sharing:
         self._hosts = hosts
         self._planned = frozenset(planned)
         self._initramfs = initramfs
+        self._layouts = layouts
         self._emulator = emulator
         self._folder = folder
         self._limit_s = limit_s
@@ -124,8 +131,9 @@ class Sharing:
         ]
 
     def _share(self, boots: Sequence[Seeded]) -> ShareAnswer:
+        layouts = {arm: path.read_text() for arm, path in self._layouts.items()}
         needed = [SeededBoot(arm=arm, seed=seed) for arm, seed in boots[:SHARED_LIMIT]]
-        return self._hosts.share(needed, self._uploaded, self._emulator(), self._limit_s)
+        return self._hosts.share(needed, self._uploaded, layouts, self._emulator(), self._limit_s)
 
     def _upload(self) -> dict[Arm, str]:
         """Upload the initramfs of each kernel, equal ones once. Return their SHA-256."""

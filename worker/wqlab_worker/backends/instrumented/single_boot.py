@@ -44,10 +44,13 @@ def make_boot(
     job: SharedBootJob, *, kernel: Path, initramfs: Path, cache: Path, scratch: Path, stop: StopRequest
 ) -> Ended:
     """Run the boot in a folder of `scratch`, until it ends or `stop` is set. Raises InstrumentUnsupported."""
+    layout = scratch / "layout"
+    layout.write_text(job.layout)
     emulator = Emulator(
         guest=guest_of(job.device),
         kernels={job.arm: kernel},
         initramfs={job.arm: initramfs},
+        layouts={job.arm: layout} if job.layout else {},
         command_line=partial(command_line, job.device),
         plugin=build_plugin.plugin(cache, job.device.arch),
         firmware=Firmware(cache / "firmware"),

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = '0014'
+revision = '0013'
 down_revision = '0012'
 branch_labels = None
 depends_on = None
@@ -35,6 +35,7 @@ def upgrade() -> None:
     sa.Column('memory_mib', sa.Integer(), nullable=False),
     sa.Column('limit_s', sa.Float(), nullable=False),
     sa.Column('initramfs', sa.Text(), nullable=False),
+    sa.Column('layout', sa.Text(), nullable=False),
     sa.Column('files', postgresql.JSONB(astext_type=sa.Text()), nullable=True),
     sa.Column('state', sa.Enum('waiting', 'queued', 'running', 'finished', name='job_state', native_enum=False, create_constraint=True, length=32), nullable=False),
     sa.Column('outcome', sa.Enum('passed', 'failed', 'canceled', name='outcome', native_enum=False, create_constraint=True, length=32), nullable=True),
