@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wqlab_bench import topology
-from wqlab_contracts.specs import Cluster, Topology
+from wqlab_contracts.specs import Cluster, GeneratedTopology, Topology
+from wqlab_contracts.specs.devices import INSTRUMENTED_CPUS
 
 
 @st.composite
@@ -116,3 +117,18 @@ def test_clusters_need_arm64() -> None:
     assert topology.arguments(layout, 1024, "arm64")[1].startswith("6,")
     with pytest.raises(topology.TopologyError, match="on arm64 only"):
         topology.arguments(layout, 1024)
+
+
+def test_every_generated_device_type_can_be_emulated() -> None:
+    """The contracts decide which topologies a sweep may have; QEMU must have no reason to refuse one of them."""
+    possible = 0
+    for cpus in range(1, INSTRUMENTED_CPUS + 1):
+        for l3, nodes in itertools.product(range(1, cpus + 1), range(1, 17)):
+            generated = GeneratedTopology(cpus, l3, nodes)
+            if generated.problem():
+                continue
+            device_type = generated.device_type("local")
+            assert device_type.emulation is not None
+            topology.check(device_type.topology, device_type.emulation.memory_mib)
+            possible += 1
+    assert possible > 500
