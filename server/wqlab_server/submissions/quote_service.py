@@ -31,12 +31,12 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
     """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
     are left out."""
     errors = mistakes(request, data, settings.local_git_path_list)
-    valid = [(index, target) for index, target in enumerate(request.targets) if _is_valid(index, errors)]
+    valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
     targets = []
     for index, target in valid:
-        device_type = data.device_types[target.device_type]
+        device_type = data.device_type(target.device_type)
         plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
         plan = plan.measured(target.scenarios, device_type.emulated)
         # An unknown recipe is among the errors; the device type's own stands in for it.
@@ -79,7 +79,9 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
 
 
 def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
-    """Return True if a target has no mistakes of its own, so that it can be quoted."""
+    """Return True if a target and the sweep have no mistakes, so that it can be quoted."""
+    if any(error["pointer"].startswith("/sweep") for error in errors):
+        return False
     own = f"/targets/{index}"
     return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
 
@@ -93,7 +95,7 @@ def _kernels(
     """Return the needed kernels: a baseline, and with a series a candidate, per recipe, architecture and kind of device
     (emulated or not)."""
     arms = list(Arm) if request.series is not None else [Arm.BASELINE]
-    types = [data.device_types[target.device_type] for target in targets]
+    types = [data.device_type(target.device_type) for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
     existing = _existing_baselines(session, request) if targets else set()
     return [

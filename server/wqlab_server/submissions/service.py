@@ -53,8 +53,9 @@ def create(
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
     with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
-    owner is used up.
+    owner is used up. The submission keeps the request with a target for each point of its sweep.
     """
+    requested, request = request, request.expanded()
     if idempotency_key is not None:
         known = session.scalar(
             select(Submission).where(Submission.owner == owner, Submission.idempotency_key == idempotency_key)
@@ -63,12 +64,12 @@ def create(
             if known.request != request:
                 raise ApiProblem(422, f"idempotency key {idempotency_key!r} was used for another request")
             return known
-    found = mistakes(request, data, settings.local_git_path_list)
+    found = mistakes(requested, data, settings.local_git_path_list)
     if found:
         raise invalid(found)
     if limited:
         quotas.check(session, settings, owner)
-    toolchain = data.recipes[request.recipe_for(data.device_types[request.targets[0].device_type])].toolchain
+    toolchain = data.recipes[request.recipe_for(data.device_type(request.targets[0].device_type))].toolchain
     submission = Submission(
         request=request,
         owner=owner,
@@ -106,7 +107,7 @@ def _lines(text: str) -> list[str]:
 
 def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
     """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
-    device_type = data.device_types[target.device_type]
+    device_type = data.device_type(target.device_type)
     if request.blocks is not None or not device_type.instrumented:
         return request.blocks
     return planned_seeds(session, target.plan, device_type.name)
@@ -117,7 +118,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
 
     `blocks` replaces the number of blocks of the plan, if given.
     """
-    device_type = data.device_types[target.device_type]
+    device_type = data.device_type(target.device_type)
     plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
     plan = plan.measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
