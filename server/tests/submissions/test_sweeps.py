@@ -125,6 +125,15 @@ def test_lab_that_cannot_emulate_its_types_refuses_generated_ones(counting: LabU
     assert counting.device(f"{NAMES[0]}-1").health is DeviceHealth.UNKNOWN
 
 
+def test_settings_study_over_a_sweep_has_a_short_title(counting: LabUnderTest) -> None:
+    study = request({"plan": "affinity"}, series=None).model_copy(update={"sweep": request().sweep})
+    with counting.transaction() as session:
+        (counting.settings.data_dir / "testplans/affinity/run.sh").write_text("run_fio\n")
+        data = load_data(counting.settings.data_dir)
+        made = service.create(session, data, counting.settings, study, "dev")
+        assert made.title == "settings study: affinity over l3=1,2,4"
+
+
 def test_retry_measures_the_same_points(counting: LabUnderTest) -> None:
     with counting.transaction() as session:
         first = service.create(session, counting.data, counting.settings, request(), "dev")
@@ -210,6 +219,8 @@ def test_quote_has_a_line_for_each_point(counting: LabUnderTest) -> None:
         quote = make_quote(session, counting.data, counting.settings, request(), "dev")
         assert quote.errors == []
         assert [(each.index, each.device_type, each.blocks) for each in quote.targets] == [(0, n, 6) for n in NAMES]
+        assert [each.device_counts.unchecked for each in quote.targets] == [1, 1, 1], "the next tick adds the devices"
+        assert not any("no run can start" in note for each in quote.targets for note in each.notes)
         wrong = make_quote(session, counting.data, counting.settings, request(sweep=SWEEP | {"values": [1, 3]}), "dev")
     assert wrong.targets == []
     assert [error.pointer for error in wrong.errors] == ["/sweep/values/1"]

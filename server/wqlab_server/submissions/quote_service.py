@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
@@ -11,9 +12,10 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, JobState, Outcome
+from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
+from wqlab_contracts.specs import GeneratedTopology
 
 from ..estimates import lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
@@ -74,8 +76,20 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             builds_ahead=_builds_ahead(session, build_times),
             errors=errors,
         ),
-        lab_snapshot.load(session, settings),
+        _with_generated(lab_snapshot.load(session, settings), targets),
     )
+
+
+def _with_generated(state: lab_snapshot.LabSnapshot, targets: Sequence[RequestedTarget]) -> lab_snapshot.LabSnapshot:
+    """Return the lab's state with the devices of generated types that were never used: the next tick adds them."""
+    known = {device.device_type for device in state.devices}
+    added = [
+        lab_snapshot.DeviceSnapshot(unit.name, spec.name, unit.lab, DeviceHealth.UNKNOWN, None, unit.backend)
+        for spec in {target.device_type.name: target.device_type for target in targets}.values()
+        if GeneratedTopology.parse(spec.name) is not None and spec.name not in known
+        for unit in spec.units
+    ]
+    return replace(state, devices=[*state.devices, *added])
 
 
 def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:

@@ -282,6 +282,10 @@ def _names(request: SubmissionRequest) -> dict[str, object]:
     """Return the columns title, series_key, author and version, as known before the series has been applied."""
     if request.series is None:
         targets = ", ".join(f"{target.plan} on {target.device_type}" for target in request.targets)
+        if request.sweep is not None:
+            values = ",".join(f"{topology.value(request.sweep.vary)}" for topology in request.sweep.topologies())
+            plans = ", ".join(dict.fromkeys(target.plan for target in request.targets))
+            targets = f"{plans} over {request.sweep.vary}={values}"
         return {"title": truncate(f"settings study: {targets}"), "series_key": "", "author": "", "version": None}
     if request.series.git is not None:
         title = f"{request.series.git.ref} of {request.series.git.url}"
