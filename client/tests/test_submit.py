@@ -61,6 +61,7 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         "blocks": 8,
         "priority": 60,
         "force": True,
+        "sweep": None,
         "recipe": "debug",
         "backend": "lava",
     }
@@ -86,6 +87,20 @@ def test_values_that_look_like_options_are_values(wqlab: Wqlab) -> None:
     ]
 
 
+def test_sweep_needs_no_device_type(wqlab: Wqlab, lab: FakeLab) -> None:
+    sent = request(
+        wqlab, *GIT, "--target", "xfs-fsync", "--target", "fan-out", "--setting", "scope=cache,strict=0",
+        "--sweep", "l3=4,1, 2", "--sweep-base=cpus=8,nodes=1",
+    )  # fmt: skip
+    assert sent["sweep"] == {"vary": "l3", "values": [4, 1, 2], "base": {"cpus": 8, "l3": None, "nodes": 1}}
+    assert [(each["plan"], each["device_type"], each["settings"]) for each in sent["targets"]] == [
+        ("xfs-fsync", "", None), ("fan-out", "", ["scope=cache,strict=0"]),
+    ]  # fmt: skip
+    assert request(wqlab, *GIT, "--target", "xfs-fsync", "--sweep", "nodes=1,2")["sweep"] == {
+        "vary": "nodes", "values": [1, 2], "base": {"cpus": None, "l3": None, "nodes": None},
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [("5", 5), ("-3", -3), ("0.50", 0.5), ("0", 0), ("007", "007"), ("32k", "32k"), ("1e3", "1e3"), ("", ""),
@@ -106,6 +121,25 @@ def test_parameters_become_numbers_only_without_loss(text: str, value: object) -
         (("--settings-only",), "no --target is given"),
         (("--settings-only", "--target", "xfs"), "--target 'xfs' is not PLAN@DEVICE_TYPE"),
         (("--settings-only", "--target", "a@b@c"), "--target 'a@b@c' is not PLAN@DEVICE_TYPE"),
+        (("--settings-only", "--target", "a@", "--sweep", "l3=1,2"), "--target 'a@' is not PLAN@DEVICE_TYPE"),
+        (("--settings-only", "--target", "a", "--sweep-base", "cpus=8"), "--sweep-base needs --sweep"),
+        (
+            ("--settings-only", "--target", "a", "--sweep", "smt=1,2"),
+            "--sweep: 'smt=1,2' is not DIMENSION=NUMBER; dimensions are cpus, l3, nodes",
+        ),
+        (("--settings-only", "--target", "a", "--sweep", "l3"), "--sweep: 'l3' is not DIMENSION=NUMBER"),
+        (("--settings-only", "--target", "a", "--sweep", "l3=1,x"), "--sweep: 'x' in 'l3=1,x' is not a number"),
+        (("--settings-only", "--target", "a", "--sweep", "l3=1,-2"), "--sweep: '-2' in 'l3=1,-2' is not a number"),
+        (("--settings-only", "--target", "a", "--sweep", "l3=1"), "--sweep l3=1: l3 has 1 value; name 2 to 8 values"),
+        (("--settings-only", "--target", "a", "--sweep", "l3=1,3"), "cpus=16 do not divide into l3=3"),
+        (
+            ("--settings-only", "--target", "a", "--sweep", "l3=1,2", "--sweep-base", "l3=2"),
+            "l3 varies, so it cannot stay; leave it out of the base",
+        ),
+        (
+            ("--settings-only", "--target", "a", "--sweep", "l3=1,2", "--sweep-base", "cpus=8,cpus=16"),
+            "--sweep-base 'cpus=8,cpus=16' has cpus twice",
+        ),
         (("--settings-only", "--target", "a b@x"), "--target: plan: String should match pattern"),
         (
             ("--settings-only", "--target", "a@x", "--setting", "scope"),

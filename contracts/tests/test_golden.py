@@ -30,6 +30,7 @@ from wqlab_contracts.api import (
     steps,
     storage,
     submissions,
+    sweeps,
 )
 from wqlab_contracts.api import instrument as api_instrument
 from wqlab_contracts.messages import lookups, shared_boots
@@ -55,6 +56,7 @@ MODULES = (
     storage,
     storage_messages,
     submissions,
+    sweeps,
     bundle,
     cpu_layout,
     instrument,

@@ -20,11 +20,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
-from .specs import DeviceType, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .data_folder import DataFolder
+from .specs import DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -49,41 +50,6 @@ class _Trees(Strict):
     default: Name
     """Tree of submissions that name none; the golden kernel is built from it."""
     trees: list[Tree]
-
-
-@dataclass(frozen=True)
-class DataFolder:
-    """Validated content of the data folder, by name."""
-
-    path: Path
-    device_types: Mapping[str, DeviceType]
-    trees: Mapping[str, Tree]
-    default_tree: str
-    recipes: Mapping[str, KernelRecipe]
-    plans: Mapping[str, TestPlan]
-    fragments: Mapping[str, str]
-    modules: Mapping[str, Mapping[str, str]]
-    """Folder of kernels/modules -> file -> text."""
-    lava_templates: Mapping[str, str]
-    """Boot method -> text of device-types/lava/<boot>.yaml.jinja2."""
-    _files: Mapping[str, Mapping[str, str]]
-    noise_control: str = ""
-    """Mbox of the control series, which changes addresses only; empty if the folder has none."""
-
-    def fragment(self, name: str) -> str:
-        """Return the text of kernels/fragments/<name>.config. Raises KeyError if there is no such file."""
-        return self.fragments[name]
-
-    def modules_of(self, recipe: KernelRecipe) -> dict[str, dict[str, str]]:
-        """Return name -> file -> text of the recipe's modules. Raises KeyError if this folder lacks a module."""
-        return {name: dict(self.modules[name]) for name in recipe.modules}
-
-    def plan_files(self, plan: str) -> dict[str, str]:
-        """Return the files sent to the device with `plan`: name relative to the plan's folder -> text.
-
-        Raises KeyError if there is no such plan.
-        """
-        return dict(self._files[plan])
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -118,8 +84,9 @@ class _Reader:
         fragments = self._fragments()
         recipe_documents, recipes = self._load("kernels/recipes", self._stems("kernels/recipes"), KernelRecipe)
         plan_documents, plans = self._load("testplans", self._plan_folders(), TestPlan)
+        common = self._common_device_type()
         type_documents, device_types = self._load(
-            "device-types", self._stems("device-types", but=COMMON), DeviceType, self._common_device_type()
+            "device-types", self._stems("device-types", but=COMMON), DeviceType, common
         )
         default_tree, trees = self._trees()
         files = self._plan_files(plan_documents.names, plans)
@@ -129,6 +96,10 @@ class _Reader:
         self._check_plans(plan_documents, plans, files)
         self._check_device_types(type_documents, device_types, recipe_documents.names, plan_documents.names, plans)
         self._check_lava(type_documents, device_types, lava_templates)
+        generated_lab = _generated_lab(device_types)
+        plain_common = {} if common is None else common.plain()
+        if common is not None and generated_lab is not None:
+            self._check_generated(common, plain_common, generated_lab, recipe_documents.names, plan_documents.names)
         return DataFolder(
             self.root,
             device_types,
@@ -141,6 +112,8 @@ class _Reader:
             lava_templates,
             files,
             self._noise_control(),
+            generated_lab,
+            plain_common,
         )
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -302,6 +275,8 @@ class _Reader:
         owner: dict[str, str] = {}
         for name, device_type in device_types.items():
             document = loaded.documents[name]
+            if GeneratedTopology.parse(name) is not None:
+                self._add(document, ("name",), f"{name!r} is the name of a generated device type; choose another")
             if device_type.recipe not in recipes:
                 hint = suggest_name(device_type.recipe, recipes)
                 self._add(document, ("recipe",), f"no kernels/recipes/{device_type.recipe}.yaml; {hint}")
@@ -321,7 +296,29 @@ class _Reader:
                     self._add(
                         document, ("units", index, "name"), f"{unit.name} is already a unit of {owner[unit.name]}"
                     )
+                if GeneratedTopology.parse(unit.name.removesuffix("-1")) is not None:
+                    self._add(
+                        document,
+                        ("units", index, "name"),
+                        f"{unit.name!r} is the name of a device of a generated type; choose another",
+                    )
                 owner.setdefault(unit.name, name)
+
+    def _check_generated(
+        self, common: Document, values: Mapping[str, Any], lab: str, recipes: set[str], plans: set[str]
+    ) -> None:
+        """Check that the common defaults suit generated types, which no file describes."""
+        try:
+            generated = GeneratedTopology().device_type(lab, values)
+        except ValidationError as error:
+            first = error.errors()[0]
+            message = f"does not suit generated instrumented device types: {first['msg']}"
+            self._add(common, first["loc"], message)
+            return
+        if generated.recipe not in recipes:
+            self._add(common, ("recipe",), f"no kernels/recipes/{generated.recipe}.yaml for generated device types")
+        if generated.health_check not in plans:
+            self._add(common, ("health_check",), f"no testplans/{generated.health_check} for generated device types")
 
     def _check_irq_affinity(self, document: Document, device_type: DeviceType) -> None:
         text, cpus = device_type.conditions.irq_affinity, device_type.topology.cpus
@@ -354,6 +351,14 @@ class _Reader:
 
     def _add(self, document: Document, location: Location, message: str) -> None:
         self.problems.append(document.problem(location, message))
+
+
+def _generated_lab(device_types: Mapping[str, DeviceType]) -> str | None:
+    """Return the lab of the first instrumented x86-64 type, whose worker can run any such device; None without one."""
+    return next(
+        (each.units[0].lab for _, each in sorted(device_types.items()) if each.instrumented and each.arch == "x86_64"),
+        None,
+    )
 
 
 def _fragment_problems(file: str, text: str) -> Iterator[Problem]:

@@ -20,6 +20,7 @@ from wqlab_contracts.specs import Backend, format_setting, parse_setting
 from ..errors import UsageError
 from . import watch
 from .session import JsonFlag, Session, session_of
+from .sweep_option import parse_sweep
 
 PER_TARGET = ("--target", "--scenario", "--setting", "--param")
 _META = "wqlab.targets"
@@ -56,8 +57,8 @@ class _TargetDraft:
     parameters: dict[str, str | int | float] = field(default_factory=dict)
 
 
-def parse_targets(options: Sequence[tuple[str, str]]) -> list[Target]:
-    """Parse targets from (option, value) pairs in command-line order.
+def parse_targets(options: Sequence[tuple[str, str]], *, sweep: bool = False) -> list[Target]:
+    """Parse targets from (option, value) pairs in command-line order; with a sweep, a target needs no device type.
 
     A --scenario, --setting or --param belongs to the --target before it; those before the first --target belong to
     every target, and a target's own --param overrides them. Raises UsageError for a malformed value and if there is
@@ -69,10 +70,12 @@ def parse_targets(options: Sequence[tuple[str, str]]) -> list[Target]:
         draft = drafts[-1] if drafts else common
         if name == "--target":
             plan, at, device_type = value.partition("@")
-            if not (plan and at and device_type) or "@" in device_type:
+            complete = plan and at and device_type and "@" not in device_type
+            if not complete and not (sweep and plan and not at):
                 raise UsageError(
                     f"--target {value!r} is not PLAN@DEVICE_TYPE",
-                    "write for example --target xfs-fsync@xeon-2s; `wqlab plans` and `wqlab devices` list the names",
+                    "write for example --target xfs-fsync@xeon-2s, or --target xfs-fsync with --sweep; "
+                    "`wqlab plans` and `wqlab devices` list the names",
                 )
             drafts.append(_TargetDraft(plan, device_type))
         elif name == "--scenario":
@@ -194,7 +197,10 @@ def submit(  # noqa: PLR0917 - the options of a command
     tree: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel tree (`wqlab trees`)")] = None,
     target: Annotated[
         list[str] | None,
-        typer.Option(metavar="PLAN@DEVICE_TYPE", help="Plan to run and device type to run it on; repeatable"),
+        typer.Option(
+            metavar="PLAN@DEVICE_TYPE",
+            help="Plan to run and device type to run it on (PLAN alone with --sweep); repeatable",
+        ),
     ] = None,
     scenario: Annotated[
         list[str] | None,
@@ -207,6 +213,21 @@ def submit(  # noqa: PLR0917 - the options of a command
     param: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="Plan parameter, for the --target before it; repeatable"),
+    ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIMENSION=N,N,...",
+            help="Run every --target PLAN on a family of instrumented topologies, in which l3 (domains), nodes or cpus "
+            "varies: l3=1,2,4,8",
+        ),
+    ] = None,
+    sweep_base: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIMENSION=N,...",
+            help="Dimensions that stay in a sweep; by default cpus=16,l3=4,nodes=1 without the one that varies",
+        ),
     ] = None,
     recipe: Annotated[
         str | None,
@@ -240,12 +261,16 @@ def submit(  # noqa: PLR0917 - the options of a command
 
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
     scope=cache,strict=1 --setting scope=system,strict=0 --param runtime_s=20 --wait
+
+    A sweep measures over the topology of instrumented devices: wqlab submit --mbox series.mbox --target xfs-fsync
+    --sweep l3=1,2,4,8 --sweep-base cpus=16,nodes=1
     """
     session = session_of(context)
     if fail_on and not wait:
         raise UsageError("--fail-on needs --wait", "without --wait the command ends before there is a verdict")
     series = parse_series(git, ref, base, mbox, settings_only)
-    targets = parse_targets(context.meta[_META])
+    swept = parse_sweep(sweep, sweep_base)
+    targets = parse_targets(context.meta[_META], sweep=swept is not None)
     try:
         request = SubmissionRequest(
             series=series,
@@ -256,6 +281,7 @@ def submit(  # noqa: PLR0917 - the options of a command
             recipe=recipe,
             backend=backend,
             force=force,
+            sweep=swept,
         )
     except ValidationError as error:
         raise _usage_error("the request", error) from None

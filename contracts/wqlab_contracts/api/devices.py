@@ -68,6 +68,8 @@ class DeviceTypeView(ComputedResource):
     """False if this device type was never tested on hardware."""
     arch: CpuArch
     emulated: bool
+    generated: bool = False
+    """True if the type is generated from its name for a sweep, and not described by a file."""
     topology: Topology
     layout: CpuLayout
     """`topology` prepared for drawing."""

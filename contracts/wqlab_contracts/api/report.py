@@ -16,6 +16,7 @@ from .curves import MetricCurve
 from .instrument import InstrumentCell, NoiseFloor
 from .runs import FindingView
 from .submissions import SubmissionView
+from .sweeps import SweepReport
 from .workqueues import WorkqueueCell
 
 
@@ -224,6 +225,8 @@ class Report(Message):
     summary: str = ""
     """The verdicts of all targets in one sentence: `improves xeon-2s, no change on ryzen-3900x`."""
     targets: list[TargetReport]
+    sweep: SweepReport | None = None
+    """Metrics over the topology; null if the submission has no sweep."""
     failed_at: list[str] = Field(default_factory=list)
     """Where the submission's failure occurred: boots by run and kernel, builds, or the apply."""
     attempts: list[AttemptView]

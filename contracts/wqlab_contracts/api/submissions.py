@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import Field, computed_field, field_validator
 
@@ -14,6 +14,7 @@ from ..specs import Backend, DeviceType, Name
 from .base import DEPRECATED, ComputedResource
 from .builds import BuildView
 from .runs import RunView
+from .sweeps import SweepRequest
 
 
 class RequestOptions(Message):
@@ -29,6 +30,9 @@ class RequestOptions(Message):
     """Backend of the devices; null: the pool of the type with the shortest queue."""
     force: JsonBool = False
     """Measure even if the two kernels are byte-identical."""
+    sweep: SweepRequest | None = None
+    """Instrumented topologies on which to measure the targets without a device type; each becomes a target for each
+    topology."""
 
     def recipe_for(self, device_type: DeviceType) -> Name:
         """Return the recipe of the kernels for a device type."""
@@ -40,6 +44,24 @@ class SubmissionRequest(RequestOptions):
 
     series: Series | None
     """Null if the submission has no series and compares settings only."""
+
+    def indexed_targets(self) -> list[tuple[int, Target]]:
+        """Return the targets to measure, each with the index of the requested target that it comes from.
+
+        A target without a device type becomes one for each topology of the sweep, possible or not.
+        """
+        names = [topology.name for topology in self.sweep.topologies()] if self.sweep else []
+        return [
+            (index, each)
+            for index, target in enumerate(self.targets)
+            for each in (
+                [target] if target.device_type else [target.model_copy(update={"device_type": name}) for name in names]
+            )
+        ]
+
+    def expanded(self) -> Self:
+        """Return the request with the targets to measure, as it is stored. Expanding it again changes nothing."""
+        return self.model_copy(update={"targets": [target for _, target in self.indexed_targets()]})
 
 
 class SubmittedMbox(ComputedResource):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import Field, StringConstraints, field_validator
 
 from ..enums import EventKind
 from ..jsontypes import JsonFloat, JsonInt
@@ -47,7 +47,8 @@ class Target(Message):
     """A plan to run on a device type."""
 
     plan: Name
-    device_type: Name
+    device_type: Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")] = ""
+    """Empty only in a request with a sweep, which chooses the device types."""
     scenarios: list[Name] | None = None
     """Scenarios to measure; None: those of the plan's profile."""
     settings: list[str] | None = None

@@ -21,6 +21,7 @@ from .devices import (
     Topology,
     Unit,
 )
+from .generated import DIMENSIONS, NOUNS, Dimension, GeneratedTopology, counted
 from .instrumented import INSTRUMENTED_METRICS
 from .kernels import KernelRecipe, Tree
 from .metrics import Metric
@@ -40,8 +41,10 @@ from .plans import (
 )
 
 __all__ = [
+    "DIMENSIONS",
     "INSTRUMENTED_BLOCKS",
     "INSTRUMENTED_METRICS",
+    "NOUNS",
     "NO_SETTING",
     "Axis",
     "Backend",
@@ -53,8 +56,10 @@ __all__ = [
     "CpuArch",
     "Curve",
     "DeviceType",
+    "Dimension",
     "Emulation",
     "ExternalPower",
+    "GeneratedTopology",
     "KernelRecipe",
     "LastLevel",
     "LavaMapping",
@@ -72,6 +77,7 @@ __all__ = [
     "Tradeoff",
     "Tree",
     "Unit",
+    "counted",
     "format_setting",
     "parse_setting",
 ]

@@ -141,3 +141,9 @@ def test_idle_lab_checks_one_device_at_a_time_oldest_first() -> None:
     assert select(devices, {}, idle=True) == ["c"]
     assert select([devices[0], devices[1]], {}, idle=True) == ["b"]
     assert select([devices[0], make_device("e", check_pending=True), devices[1]], {}, idle=True) == []
+
+
+def test_device_that_is_checked_on_demand_is_not_checked_because_the_lab_is_idle() -> None:
+    device = make_device("a", on_demand=True)
+    assert select([device], {}, idle=True) == []
+    assert select([device], {device.device_type: 1}, idle=True) == ["a"]

@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from .instrument_examples import instrumented
 from .report_examples import improvement, panic, study
+from .sweep_examples import swept
 
-EXAMPLES = {"improvement": improvement, "study": study, "panic": panic, "instrumented": instrumented}
+EXAMPLES = {"improvement": improvement, "study": study, "panic": panic, "instrumented": instrumented, "sweep": swept}

@@ -92,3 +92,19 @@ def write_data_folder(folder: Path) -> None:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content)
+
+
+INSTRUMENTED_TYPE = """\
+name: counted
+summary: an instrumented device
+arch: x86_64
+topology: {sockets: 1, l3_per_socket: 1, cores_per_l3: 2, threads_per_core: 1}
+emulation: {memory_mib: 512, clock: instruction}
+units: [{name: counted-1}]
+"""
+
+
+def add_instrumented(folder: Path) -> None:
+    """Add an instrumented device type, and a window to the plan `locks`, so that sweeps are possible."""
+    (folder / "device-types/counted.yaml").write_text(INSTRUMENTED_TYPE)
+    (folder / "testplans/locks/run.sh").write_text("#!/bin/sh\nwindow begin\nwindow end\n")

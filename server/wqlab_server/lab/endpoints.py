@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query
 from wqlab_contracts import cpu_layout
 from wqlab_contracts.api.devices import DeviceCounts, DeviceTypeView, DeviceView, QuarantineRequest
 from wqlab_contracts.enums import AuditAction
-from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.specs import DeviceType, GeneratedTopology
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.audit import Audit
@@ -66,24 +66,28 @@ def release_device(name: Name, session: Db, who: Maintainer, audit: Audit) -> De
 
 @router.get("/device-types")
 def list_device_types(session: Db, data: Data, _: Reader) -> list[DeviceTypeView]:
-    """List the types of the device-types folder as it is now, with free devices and queued runs."""
+    """List the types of the device-types folder as it is now, with free devices and queued runs, and behind them the
+    generated types that have been used."""
     rows = queries.devices(session)
+    folder = data.current()
     counts, queued = queries.count_devices(rows), queries.queued_by_type(session)
     problems = data.problems()
     return [
         _type_view(spec, counts.get(spec.name), queued.get(spec.name, 0), problems)
-        for spec in data.current().device_types.values()
+        for spec in [*folder.device_types.values(), *service.generated_types(session, folder)]
     ]
 
 
 @router.get("/device-types/{name}", responses=documented(404))
 def get_device_type(name: Name, session: Db, data: Data, _: Reader) -> DeviceTypeView:
-    """Return one device type."""
-    types = data.current().device_types
-    if name not in types:
-        raise not_found("device type", name, suggest_name(name, set(types)))
+    """Return one device type, also a generated one (`instrumented-16c-4l3-1n`) that was not used yet."""
+    folder = data.current()
+    if not folder.has_device_type(name):
+        raise not_found("device type", name, suggest_name(name, set(folder.device_types)))
     counts = queries.count_devices(queries.devices(session, name))
-    return _type_view(types[name], counts.get(name), queries.queued_by_type(session).get(name, 0), data.problems())
+    return _type_view(
+        folder.device_type(name), counts.get(name), queries.queued_by_type(session).get(name, 0), data.problems()
+    )
 
 
 def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, problems: list[str]) -> DeviceTypeView:
@@ -94,6 +98,7 @@ def _type_view(spec: DeviceType, counts: DeviceCounts | None, queued: int, probl
         tested=spec.tested,
         arch=spec.arch,
         emulated=spec.emulated,
+        generated=GeneratedTopology.parse(spec.name) is not None,
         topology=spec.topology,
         layout=cpu_layout.declared_layout(spec.topology),
         devices=[unit.name for unit in spec.units],

@@ -94,6 +94,8 @@ class CheckableDevice:
     """How often a device of the type is checked while the lab is idle."""
     requested: bool = False
     """A maintainer requested a check, or released the device."""
+    on_demand: bool = False
+    """Checked only for a run that needs the device, and not because the lab is idle."""
 
 
 def select_devices_to_check(
@@ -103,9 +105,10 @@ def select_devices_to_check(
 
     `demand`: device type -> number of runs that need such a device. For each run without a good device, one device of
     unknown or suspect health is checked, so that a run never gets a device that has not been seen working. While the
-    lab is `idle`, devices never checked, or not checked within their type's interval, are checked one at a time. A
-    `requested` check is ordered regardless of demand, even while a run has the device: the check's priority then gives
-    it the device next. A device whose last check was inconclusive is checked again after `retry_after`.
+    lab is `idle`, devices never checked, or not checked within their type's interval, are checked one at a time, except
+    those checked `on_demand`. A `requested` check is ordered regardless of demand, even while a run has the device: the
+    check's priority then gives it the device next. A device whose last check was inconclusive is checked again after
+    `retry_after`.
     """
     ordered = sorted(devices, key=lambda device: device.name)
 
@@ -132,6 +135,7 @@ def select_devices_to_check(
             device
             for device in ordered
             if is_checkable(device)
+            and not device.on_demand
             and device.health is not DeviceHealth.QUARANTINED
             and (device.checked_at is None or now >= device.checked_at + device.interval)
         ]

@@ -15,7 +15,7 @@ from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
 from wqlab_contracts.enums import AuditAction, DeviceHealth, JobState, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
-from wqlab_contracts.specs import Backend, DeviceType, Unit
+from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology, Unit
 
 from ..http.problems import ApiProblem, not_found
 from ..jobs.errors import canceled_failure
@@ -38,7 +38,8 @@ class PoolChange:
 
 
 def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
-    """Return the changes that bring the devices table in line with the device-types folder, for `change_pool`."""
+    """Return the changes that bring the devices table in line with the device-types folder and the generated types that
+    are in use, for `change_pool`."""
     # Compared as JSON, not as models: a row that the current model cannot read counts as different and is rewritten.
     known = {
         row.name: row
@@ -48,7 +49,7 @@ def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
     }
     declared = {
         unit.name: device_facts(data, device_type, unit)
-        for device_type in data.device_types.values()
+        for device_type in [*data.device_types.values(), *generated_types(session, data)]
         for unit in device_type.units
     }
     changes = [
@@ -60,6 +61,18 @@ def pool_changes(session: Session, data: DataFolder) -> list[PoolChange]:
     ]
     removed = [name for name, row in sorted(known.items()) if name not in declared and row.retired_at is None]
     return [*changes, *(PoolChange(name, None) for name in removed)]
+
+
+def generated_types(session: Session, data: DataFolder) -> list[DeviceType]:
+    """Return the generated device types that have a device or that an unfinished run needs, by topology.
+
+    A type is generated from its name, so a run that names it is all that it takes to create its device.
+    """
+    used = select(Device.device_type).where(Device.retired_at.is_(None))
+    needed = select(Run.device_type).where(Run.state != JobState.FINISHED)
+    names = {*session.scalars(used.distinct()), *session.scalars(needed.distinct())} - data.device_types.keys()
+    generated = [each for name in names if (each := data.generated_type(name)) is not None]
+    return sorted(generated, key=lambda each: (each.topology.cpus, each.topology.l3_domains, each.topology.numa_nodes))
 
 
 def change_pool(session: Session, change: PoolChange) -> None:
@@ -136,16 +149,24 @@ def publish_capacity(session: Session, lab: str, capacity: int, pool: LavaPool |
     return previous
 
 
-def publish_refused(session: Session, lab: str, refused: Mapping[str, str]) -> None:
+def publish_refused(session: Session, lab: str, refused: Mapping[str, str], data: DataFolder) -> None:
     """Quarantine the lab's devices of refused types; release those that the lab had refused and refuses no longer.
 
-    `refused`: device type -> the reason that the lab gives.
+    `refused`: device type -> the reason that the lab gives. It knows no generated types; these are refused with the
+    instrumented types of the data folder if it can emulate none of them.
     """
     by = f"lab {lab}"
+    similar = [
+        refused.get(each.name)
+        for each in data.device_types.values()
+        if each.instrumented and each.arch == "x86_64" and any(unit.lab == lab for unit in each.units)
+    ]
+    of_generated = similar[0] if similar and all(similar) else None
     devices = session.scalars(select(Device).where(Device.lab == lab, Device.retired_at.is_(None))).all()
     for device in devices:
         quarantined = device.health is DeviceHealth.QUARANTINED
-        reason = refused.get(device.device_type)
+        generated = GeneratedTopology.parse(device.device_type) is not None
+        reason = of_generated if generated else refused.get(device.device_type)
         if reason is not None and not quarantined:
             quarantine(session, device.name, reason, by)
         elif reason is None and quarantined and _last_changed_by(session, device.name) == by:

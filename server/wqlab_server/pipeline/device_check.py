@@ -108,7 +108,7 @@ def _attach_health_check(session: Session, data: DataFolder, check: DeviceCheck,
         .limit(1)
     )
     if run is None:
-        if device.device_type not in data.device_types or device.retired_at is not None:
+        if not data.has_device_type(device.device_type) or device.retired_at is not None:
             check.outcome, check.failure = Outcome.CANCELED, lab_service.out_of_pool_failure(device)
             check.finished_at = clock(session)
             checks.notify_change(session, check)
@@ -120,7 +120,8 @@ def _attach_health_check(session: Session, data: DataFolder, check: DeviceCheck,
 
 def _order_noise_run(session: Session, data: DataFolder, check: DeviceCheck, device: Device, health: Run) -> None:
     """Queue a noise run, or finish the check if no plan fits the device's type."""
-    device_type = data.device_types.get(device.device_type)
+    known = data.has_device_type(device.device_type)
+    device_type = data.device_type(device.device_type) if known else None
     chosen = select_noise_plan(data, device_type) if device_type else None
     if device_type is None or chosen is None:
         reason = f"no plan has a primary metric for {device.device_type}"

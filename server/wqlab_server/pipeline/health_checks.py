@@ -14,7 +14,7 @@ from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome, RunPurpo
 from wqlab_contracts.keys import build_key, fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Failure
-from wqlab_contracts.specs import DeviceType
+from wqlab_contracts.specs import DeviceType, GeneratedTopology
 
 from ..builds import service as builds
 from ..estimates.lab_snapshot import published_pools
@@ -70,11 +70,12 @@ def devices_to_check(session: Session, data: DataFolder, settings: Settings) -> 
             check_pending=device.name in pending,
             checked_at=device.health_checked_at if device.health is DeviceHealth.GOOD else None,
             check_failed_at=inconclusive.get(device.name),
-            interval=timedelta(hours=data.device_types[device.device_type].health_check_interval_h),
+            interval=timedelta(hours=data.device_type(device.device_type).health_check_interval_h),
             requested=device.check_requested_at is not None,
+            on_demand=GeneratedTopology.parse(device.device_type) is not None,
         )
         for device in devices
-        if device.device_type in data.device_types
+        if data.has_device_type(device.device_type)
     ]
     demand = fetch_dict(
         session,
@@ -103,7 +104,7 @@ def _is_idle(session: Session, now: datetime, settings: Settings) -> bool:
 def order_check(session: Session, data: DataFolder, device: str) -> Run:
     """Create a health check run of the device. The run waits while its kernel is being built."""
     type_name = session.scalars(select(Device.device_type).where(Device.name == device)).one()
-    device_type = data.device_types[type_name]
+    device_type = data.device_type(type_name)
     plan = data.plans[device_type.health_check]
     profile = plan.profile(device_type.emulated)
     run = Run(

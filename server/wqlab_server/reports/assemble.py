@@ -45,6 +45,7 @@ from .environment import environment_of
 from .instrument_cells import ProfileFile, instrument_cells
 from .render.failures import main_failure
 from .render.shared_text import METHOD, METHOD_OF_COUNTS
+from .sweep import sweep_report
 from .workqueue_cells import workqueue_cells
 
 _R = TypeVar("_R", Comparison, Unsupported, BlockAttempt, RunAttempt)
@@ -71,6 +72,7 @@ def assemble(session: Session, submission: Submission, store: ArtifactStore, pub
         lab_url=public_url,
         summary=_summary(targets, study=submission.request.series is None),
         targets=targets,
+        sweep=sweep_report(submission.request.sweep, targets),
         attempts=[
             *attempts.failed_job_attempts(session, submission.id),
             *(each for run in measured for each in parts.failed_attempts(run)),

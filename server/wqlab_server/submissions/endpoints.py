@@ -49,7 +49,8 @@ _MBOX: dict[int | str, dict[str, Any]] = {
 
 _RULES = (
     "the lab has no such tree, recipe, plan, device type, scenario, setting or parameter; the series is no patch, or "
-    "its git URL or ref is unusable; the targets need different compilers"
+    "its git URL or ref is unusable; the targets need different compilers; no "
+    "instrumented device can have a topology of the sweep"
 )
 
 
@@ -80,7 +81,7 @@ def create_submission(
     submission = _create(session, data, settings, body, principal, key=idempotency_key)
     # An idempotency key may have found a submission of an earlier transaction.
     if session.scalar(select(Submission.created_at == func.now()).where(Submission.id == submission.id)):
-        targets = [f"{target.plan} on {target.device_type}" for target in body.targets]
+        targets = [f"{target.plan} on {target.device_type}" for target in submission.request.targets]
         audit.record(session, AuditAction.CREATE_SUBMISSION, f"submission/{submission.id}", targets=targets)
     response.headers["Location"] = f"/api/v1/submissions/{submission.id}"
     return _view(session, submission)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import select, type_coerce
 from sqlalchemy.dialects.postgresql import JSONB
@@ -11,9 +12,10 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.quotes import Quote
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.enums import Arm, JobState, Outcome
+from wqlab_contracts.enums import Arm, DeviceHealth, JobState, Outcome
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import Target
+from wqlab_contracts.specs import GeneratedTopology
 
 from ..estimates import lab_snapshot, timings
 from ..models import Apply, Boot, BootValue, Build, Run
@@ -31,12 +33,12 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
     """Return the quote of a request of `owner`. The request's mistakes are listed in `errors`; targets with mistakes
     are left out."""
     errors = mistakes(request, data, settings.local_git_path_list)
-    valid = [(index, target) for index, target in enumerate(request.targets) if _is_valid(index, errors)]
+    valid = [(index, target) for index, target in request.indexed_targets() if _is_valid(index, errors)]
     series = request.series is not None
     boot_times = timings.boot_times(session, {(target.plan, target.device_type) for _, target in valid})
     targets = []
     for index, target in valid:
-        device_type = data.device_types[target.device_type]
+        device_type = data.device_type(target.device_type)
         plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
         plan = plan.measured(target.scenarios, device_type.emulated)
         # An unknown recipe is among the errors; the device type's own stands in for it.
@@ -74,12 +76,26 @@ def make_quote(session: Session, data: DataFolder, settings: Settings, request: 
             builds_ahead=_builds_ahead(session, build_times),
             errors=errors,
         ),
-        lab_snapshot.load(session, settings),
+        _with_generated(lab_snapshot.load(session, settings), targets),
     )
 
 
+def _with_generated(state: lab_snapshot.LabSnapshot, targets: Sequence[RequestedTarget]) -> lab_snapshot.LabSnapshot:
+    """Return the lab's state with the devices of generated types that were never used: the next tick adds them."""
+    known = {device.device_type for device in state.devices}
+    added = [
+        lab_snapshot.DeviceSnapshot(unit.name, spec.name, unit.lab, DeviceHealth.UNKNOWN, None, unit.backend)
+        for spec in {target.device_type.name: target.device_type for target in targets}.values()
+        if GeneratedTopology.parse(spec.name) is not None and spec.name not in known
+        for unit in spec.units
+    ]
+    return replace(state, devices=[*state.devices, *added])
+
+
 def _is_valid(index: int, errors: Sequence[Mistake]) -> bool:
-    """Return True if a target has no mistakes of its own, so that it can be quoted."""
+    """Return True if a target and the sweep have no mistakes, so that it can be quoted."""
+    if any(error["pointer"].startswith("/sweep") for error in errors):
+        return False
     own = f"/targets/{index}"
     return not any(error["pointer"] == own or error["pointer"].startswith(f"{own}/") for error in errors)
 
@@ -93,7 +109,7 @@ def _kernels(
     """Return the needed kernels: a baseline, and with a series a candidate, per recipe, architecture and kind of device
     (emulated or not)."""
     arms = list(Arm) if request.series is not None else [Arm.BASELINE]
-    types = [data.device_types[target.device_type] for target in targets]
+    types = [data.device_type(target.device_type) for target in targets]
     kinds = dict.fromkeys((request.recipe_for(spec), spec.arch, spec.emulated) for spec in types)
     existing = _existing_baselines(session, request) if targets else set()
     return [

@@ -53,8 +53,9 @@ def create(
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
     with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
-    owner is used up.
+    owner is used up. The submission keeps the request with a target for each point of its sweep.
     """
+    requested, request = request, request.expanded()
     if idempotency_key is not None:
         known = session.scalar(
             select(Submission).where(Submission.owner == owner, Submission.idempotency_key == idempotency_key)
@@ -63,12 +64,12 @@ def create(
             if known.request != request:
                 raise ApiProblem(422, f"idempotency key {idempotency_key!r} was used for another request")
             return known
-    found = mistakes(request, data, settings.local_git_path_list)
+    found = mistakes(requested, data, settings.local_git_path_list)
     if found:
         raise invalid(found)
     if limited:
         quotas.check(session, settings, owner)
-    toolchain = data.recipes[request.recipe_for(data.device_types[request.targets[0].device_type])].toolchain
+    toolchain = data.recipes[request.recipe_for(data.device_type(request.targets[0].device_type))].toolchain
     submission = Submission(
         request=request,
         owner=owner,
@@ -106,7 +107,7 @@ def _lines(text: str) -> list[str]:
 
 def planned_blocks(session: Session, data: DataFolder, request: SubmissionRequest, target: Target) -> int | None:
     """Return the requested blocks; on an instrumented device else the seeds that its noise floor asks for, if known."""
-    device_type = data.device_types[target.device_type]
+    device_type = data.device_type(target.device_type)
     if request.blocks is not None or not device_type.instrumented:
         return request.blocks
     profile = data.plans[target.plan].on(instrumented=True).profile(device_type.emulated)
@@ -118,7 +119,7 @@ def plan_run(submission: Submission, index: int, target: Target, data: DataFolde
 
     `blocks` replaces the number of blocks of the plan, if given.
     """
-    device_type = data.device_types[target.device_type]
+    device_type = data.device_type(target.device_type)
     plan = data.plans[target.plan].on(instrumented=device_type.instrumented)
     plan = plan.measured(target.scenarios, device_type.emulated)
     recipe = data.recipes[submission.request.recipe_for(device_type)]
@@ -282,6 +283,10 @@ def _names(request: SubmissionRequest) -> dict[str, object]:
     """Return the columns title, series_key, author and version, as known before the series has been applied."""
     if request.series is None:
         targets = ", ".join(f"{target.plan} on {target.device_type}" for target in request.targets)
+        if request.sweep is not None:
+            values = ",".join(f"{topology.value(request.sweep.vary)}" for topology in request.sweep.topologies())
+            plans = ", ".join(dict.fromkeys(target.plan for target in request.targets))
+            targets = f"{plans} over {request.sweep.vary}={values}"
         return {"title": truncate(f"settings study: {targets}"), "series_key": "", "author": "", "version": None}
     if request.series.git is not None:
         title = f"{request.series.git.ref} of {request.series.git.url}"

@@ -14,6 +14,7 @@ from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.git_urls import url_problem
+from .validate_sweep import sweep_mistakes, type_of_target
 
 Mistake = dict[str, str]
 """`pointer` (JSON pointer into the request) and `detail` (the mistake and what to write instead)."""
@@ -38,26 +39,26 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
         found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
         found += _check_series(request.series, local_git_paths)
+    found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
         pointer = f"/targets/{index}"
-        found += _check_target(target, pointer, data, settings_only=request.series is None)
+        found += _check_target(target, pointer, data, request)
         first = seen.setdefault((target.plan, target.device_type), index)
         if first != index:
-            found.append(
-                _mistake(
-                    pointer,
-                    f"{target.plan} on {target.device_type} is already target {first}; list all settings there",
-                )
-            )
-    return found or [*_check_backend(request, data), *_check_one_compiler(request, data)]
+            what = f"{target.plan} on {target.device_type}" if target.device_type else target.plan
+            found.append(_mistake(pointer, f"{what} is already target {first}; list all settings there"))
+    if found:
+        return found
+    measured = request.expanded()
+    return [*_check_backend(measured, data), *_check_one_compiler(measured, data)]
 
 
 def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
     """Check that every target's device type has a device with the requested backend."""
     found = []
     for name in dict.fromkeys(target.device_type for target in request.targets):
-        known = sorted({unit.backend for unit in data.device_types[name].units})
+        known = sorted({unit.backend for unit in data.device_type(name).units})
         if request.backend is not None and request.backend not in known:
             found.append(
                 _mistake(
@@ -72,7 +73,7 @@ def _check_backend(request: SubmissionRequest, data: DataFolder) -> list[Mistake
 def _check_one_compiler(request: SubmissionRequest, data: DataFolder) -> list[Mistake]:
     """Check that the recipes of all targets use the same compiler."""
     compilers = sorted(
-        {data.recipes[request.recipe_for(data.device_types[each.device_type])].toolchain for each in request.targets}
+        {data.recipes[request.recipe_for(data.device_type(each.device_type))].toolchain for each in request.targets}
     )
     if len(compilers) == 1:
         return []
@@ -136,12 +137,10 @@ def _check_mbox(mbox: MboxSeries) -> list[Mistake]:
 # --- targets ----------------------------------------------------------------------------------------------------
 
 
-def _check_target(target: Target, pointer: str, data: DataFolder, settings_only: bool) -> list[Mistake]:
-    found = []
-    device_type = data.device_types.get(target.device_type)
-    if device_type is None:
-        hint = suggest_name(target.device_type, set(data.device_types))
-        found.append(_mistake(f"{pointer}/device_type", f"no device type {target.device_type!r}; {hint}"))
+def _check_target(target: Target, pointer: str, data: DataFolder, request: SubmissionRequest) -> list[Mistake]:
+    settings_only = request.series is None
+    device_type, mistake = type_of_target(target, request, data)
+    found = [] if mistake is None else [_mistake(f"{pointer}/device_type", mistake)]
     plan = data.plans.get(target.plan)
     if plan is None:
         hint = suggest_name(target.plan, set(data.plans))

@@ -85,9 +85,9 @@ def publish_storage(body: StorageUse, db: Db, principal: Worker) -> None:
 
 
 @router.post("/labs/{lab}/capacity", status_code=204)
-def publish_capacity(lab: str, body: Capacity, db: Db, principal: Worker, audit: Audit) -> None:
+def publish_capacity(*, lab: str, body: Capacity, db: Db, data: Data, principal: Worker, audit: Audit) -> None:
     check_lab(principal, lab)
     if lab_service.publish_capacity(db, lab, body.capacity, body.pool) != body.capacity:
         audit.record(db, AuditAction.REGISTER_LAB, f"lab/{lab}", capacity=body.capacity)
     if body.refused is not None:
-        lab_service.publish_refused(db, lab, body.refused)
+        lab_service.publish_refused(db, lab, body.refused, data.current())

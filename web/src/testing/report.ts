@@ -98,6 +98,7 @@ export function makeReport({
         recipe: null,
         backend: null,
         force: false,
+        sweep: null,
       },
       apply: {
         state: "finished",
@@ -122,6 +123,7 @@ export function makeReport({
     lab_url: "http://lab.example",
     summary: "improves xeon-2s, can't tell on tiny (emulated)",
     targets,
+    sweep: null,
     failed_at: [],
     attempts: [],
     config_diff: [],

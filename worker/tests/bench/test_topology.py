@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wqlab_bench import topology
-from wqlab_contracts.specs import Cluster, Topology
+from wqlab_contracts.specs import Cluster, GeneratedTopology, Topology
+from wqlab_contracts.specs.devices import INSTRUMENTED_CPUS
 
 
 @st.composite
@@ -123,3 +124,18 @@ def test_last_cpuid_leaf_of_machine_with_dies_is_empty() -> None:
     assert topology.cpu("Skylake-Server", dies) == "Skylake-Server,level=0x20"
     assert topology.cpu("Skylake-Server", dies.model_copy(update={"l3_per_socket": 1})) == "Skylake-Server"
     assert topology.cpu("cortex-a72", dies, "arm64") == "cortex-a72"
+
+
+def test_every_generated_device_type_can_be_emulated() -> None:
+    """The contracts decide which topologies a sweep may have; QEMU must have no reason to refuse one of them."""
+    possible = 0
+    for cpus in range(1, INSTRUMENTED_CPUS + 1):
+        for l3, nodes in itertools.product(range(1, cpus + 1), range(1, 17)):
+            generated = GeneratedTopology(cpus, l3, nodes)
+            if generated.problem():
+                continue
+            device_type = generated.device_type("local")
+            assert device_type.emulation is not None
+            topology.check(device_type.topology, device_type.emulation.memory_mib)
+            possible += 1
+    assert possible > 500

@@ -71,7 +71,7 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
         if cell.ci95:
             low, high = map(axis.at, cell.ci95)
             segment(svg, (low, top + 13), (high, top + 13), f"interval {_class(cell)}")
-        _mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
+        draw_mark(svg, axis.at(cell.effect or 0.0), top + 13, cell.verdict)
     _ticks(svg, axis, bottom)
     rows = [[_cell_name(c), words.effect(c), words.interval(c), _verdict(c)] for c in cells]
     return Figure(
@@ -84,7 +84,7 @@ def _forest(unit: str, cells: list[Comparison]) -> Figure:
     )
 
 
-def _mark(svg: xml.Element, x: float, y: float, verdict: Verdict | None) -> None:
+def draw_mark(svg: xml.Element, x: float, y: float, verdict: Verdict | None) -> None:
     """Draw the mark of a verdict: triangle up for better, down for worse, square for equal, ring for undecided."""
     style = f"mark {verdict or 'none'}"
     points = {
@@ -293,6 +293,11 @@ class _Axis:
         step *= next(times for times in (1, 2, 5, 10) if (self.high - self.low) / (step * times) <= 5)
         first = math.ceil(self.low / step)
         return [index * step for index in range(first, math.floor(self.high / step) + 1)]
+
+
+def linear_axis(low: float, high: float) -> _Axis:
+    """Return a linear scale from `low` to `high` with a margin at both ends."""
+    return _Axis(low, high)
 
 
 def canvas(height: float, description: str, width: float = WIDTH) -> xml.Element:

@@ -12,10 +12,11 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, failures, instrument_tables, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
 from .figures import figures
 from .instrument_figures import instrument_figures
 from .shell import shell_lines
+from .sweep_figures import sweep_figures
 from .workqueue_figures import workqueue_figures
 
 
@@ -43,6 +44,8 @@ def _template(name: str) -> Template:
         curve_tables=curve_tables,
         instrument_tables=instrument_tables,
         instrument_figures=instrument_figures,
+        sweep_tables=sweep_tables,
+        sweep_figures=sweep_figures,
         words=words,
         judged=_judged,
         values=_values,

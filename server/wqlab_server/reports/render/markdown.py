@@ -11,7 +11,7 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -33,6 +33,7 @@ def render_markdown(report: Report) -> str:
         for target in others:
             headline = _safe(instrument_tables.headline(target))
             lines.append(_row(_name(target), f"**{words.VERDICT[target.verdict].upper()}**", headline))
+    lines += _sweep(report)
     for target in report.targets:
         lines += ["", *_target(target, report)] if failures.is_shown(report, target) else []
     if groups := failures.other_attempts(report):
@@ -55,6 +56,23 @@ def _main_failure(main: failures.MainFailure) -> list[str]:
     lines = [f"**FAILED** ({main.kind}): {_safe(main.summary)}", ""]
     lines += [*(f"- where: {_safe(place)}" for place in main.places), ""] if main.places else []
     return [*lines, *_fenced(main.excerpt, MAIN_EXCERPT_LINES), f"What to do: {_safe(main.advice)}", ""]
+
+
+def _sweep(report: Report) -> list[str]:
+    sweep = report.sweep
+    if sweep is None:
+        return []
+    lines = ["", f"### {_safe(sweep_tables.title(sweep))}", ""]
+    header = sweep_tables.header(sweep)
+    for number, curve in enumerate(sweep.curves):
+        lines += [f"- {_safe(sweep_tables.name(curve, sweep))}: **{_safe(curve.sentence)}**"]
+        if number < sweep_tables.TABLES:
+            lines += ["", _row(*map(_safe, header)), "|---" * len(header) + "|"]
+            lines += [_row(*map(_safe, row)) for row in sweep_tables.rows(curve)]
+            missing = sweep_tables.reasons(curve, sweep)
+            lines += ["", *(f"  - {_safe(reason)}" for reason in missing)] if missing else []
+            lines += [""]
+    return [*lines, f"_{_safe(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES)}_"]
 
 
 def _target(target: TargetReport, report: Report) -> list[str]:

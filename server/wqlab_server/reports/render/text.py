@@ -8,7 +8,7 @@ from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, shared_text
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
 from .shell import shell_lines
 
 EXCERPT_LINES = 24
@@ -24,6 +24,7 @@ def render_text(report: Report) -> str:
     """Render at most 78 columns, except for text that must not be broken: console lines, URLs, long command words."""
     lines = [
         *_summary(report),
+        *_sweep(report),
         *(
             line
             for index, target in enumerate(report.targets, 1)
@@ -72,6 +73,21 @@ def _main_failure(main: failures.MainFailure) -> list[str]:
         *tables.wrapped(f"What to do: {main.advice}", indent="  "),
         "",
     ]
+
+
+def _sweep(report: Report) -> list[str]:
+    """Return where the verdicts change over the topologies of a sweep, with the points of the first curves."""
+    sweep = report.sweep
+    if sweep is None:
+        return []
+    lines = _heading(sweep_tables.title(sweep))
+    for number, curve in enumerate(sweep.curves):
+        lines += tables.wrapped(sweep_tables.sentence(curve, sweep), "* ")
+        if number < sweep_tables.TABLES:
+            lines += ["", *tables.fitted(sweep_tables.header(sweep), sweep_tables.rows(curve), (4,))]
+            lines += [line for each in sweep_tables.reasons(curve, sweep) for line in tables.wrapped(each, "  ")]
+            lines += [""]
+    return [*lines, *tables.wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES), ""]
 
 
 def _target(index: int, target: TargetReport, report: Report) -> list[str]:

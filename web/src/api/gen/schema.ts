@@ -111,7 +111,8 @@ export interface paths {
         };
         /**
          * List Device Types
-         * @description List the types of the device-types folder as it is now, with free devices and queued runs.
+         * @description List the types of the device-types folder as it is now, with free devices and queued runs, and behind them the
+         *     generated types that have been used.
          */
         get: operations["list_device_types"];
         put?: never;
@@ -131,7 +132,7 @@ export interface paths {
         };
         /**
          * Get Device Type
-         * @description Return one device type.
+         * @description Return one device type, also a generated one (`instrumented-16c-4l3-1n`) that was not used yet.
          */
         get: operations["get_device_type"];
         put?: never;
@@ -2236,6 +2237,11 @@ export interface components {
             emulated: boolean;
             /** Free */
             free: number;
+            /**
+             * Generated
+             * @default false
+             */
+            generated: boolean;
             layout: components["schemas"]["CpuLayout"];
             /** Name */
             name: string;
@@ -3557,6 +3563,7 @@ export interface components {
              * @default
              */
             summary: string;
+            sweep: components["schemas"]["SweepReport"] | null;
             /** Targets */
             targets: components["schemas"]["TargetReport"][];
         };
@@ -4026,6 +4033,7 @@ export interface components {
             /** Recipe */
             recipe?: string | null;
             series: components["schemas"]["Series"] | null;
+            sweep?: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
             /** Tree */
@@ -4283,6 +4291,7 @@ export interface components {
             /** Recipe */
             recipe: string | null;
             series: components["schemas"]["SubmittedSeries"] | null;
+            sweep: components["schemas"]["SweepRequest"] | null;
             /** Targets */
             targets: components["schemas"]["Target"][];
             /** Tree */
@@ -4297,12 +4306,130 @@ export interface components {
             mbox: components["schemas"]["SubmittedMbox"] | null;
         };
         /**
+         * SweepBase
+         * @description Dimensions of the topology that stay; null: the default, 16 CPUs, 4 L3 domains, 1 NUMA node.
+         */
+        SweepBase: {
+            /** Cpus */
+            cpus?: number | null;
+            /** L3 */
+            l3?: number | null;
+            /** Nodes */
+            nodes?: number | null;
+        };
+        /**
+         * SweepCurve
+         * @description One metric of one scenario and setting over the topology.
+         */
+        SweepCurve: {
+            /** Delta */
+            delta: number | null;
+            direction: components["schemas"]["Direction"];
+            /** Effect Unit */
+            effect_unit: string;
+            kernel: components["schemas"]["Arm"] | null;
+            /** Metric */
+            metric: string;
+            /** Plan */
+            plan: string;
+            /** Points */
+            points: components["schemas"]["SweepPoint"][];
+            question: components["schemas"]["Question"];
+            /** Reference */
+            reference: string;
+            role: components["schemas"]["Role"];
+            /** Scenario */
+            scenario: string;
+            /** Sentence */
+            sentence: string;
+            /** Setting */
+            setting: string;
+            /** Unit */
+            unit: string;
+        };
+        /**
+         * SweepPoint
+         * @description One metric on one topology of a sweep.
+         */
+        SweepPoint: {
+            /** Baseline */
+            baseline: number | null;
+            /** Candidate */
+            candidate: number | null;
+            /** Ci95 */
+            ci95: [
+                number,
+                number
+            ] | null;
+            /** Device Type */
+            device_type: string;
+            /** Effect */
+            effect: number | null;
+            /**
+             * Exact
+             * @default false
+             */
+            exact: boolean;
+            /** Noise Floor */
+            noise_floor: number | null;
+            /**
+             * Reason
+             * @default
+             */
+            reason: string;
+            /** Run Id */
+            run_id: number;
+            /**
+             * Seeds
+             * @default 0
+             */
+            seeds: number;
+            /** Value */
+            value: number;
+            verdict: components["schemas"]["Verdict"] | null;
+        };
+        /**
+         * SweepReport
+         * @description Results of a sweep.
+         */
+        SweepReport: {
+            /** Axis */
+            axis: string;
+            /** Curves */
+            curves: components["schemas"]["SweepCurve"][];
+            /** Title */
+            title: string;
+            /**
+             * Vary
+             * @enum {string}
+             */
+            vary: "cpus" | "l3" | "nodes";
+        };
+        /**
+         * SweepRequest
+         * @description Topologies on which the targets without a device type are measured: one dimension varies, the others stay.
+         */
+        SweepRequest: {
+            /** @default {} */
+            base?: components["schemas"]["SweepBase"];
+            /** Values */
+            values: number[];
+            /**
+             * Vary
+             * @enum {string}
+             */
+            vary: "cpus" | "l3" | "nodes";
+        };
+        /**
          * Target
          * @description A plan to run on a device type.
          */
         Target: {
-            /** Device Type */
-            device_type: string;
+            /**
+             * Device Type
+             * @default
+             */
+            device_type?: string;
             /** Parameters */
             parameters?: {
                 [key: string]: string | number;

@@ -1,7 +1,7 @@
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { useHasScope } from "@/api/session";
-import type { DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
+import type { CpuLayout, DeviceTypeView, DeviceView, TimelineBar } from "@/api/types";
 import { humanize, oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { RelativeTime } from "@/parts/RelativeTime";
@@ -17,10 +17,40 @@ interface DevicesProps {
   activeRuns: ReadonlyMap<number, TimelineBar>;
 }
 
+interface GeneratedDevicesProps {
+  /** Device types by name. */
+  types: ReadonlyMap<string, DeviceTypeView>;
+  devices: readonly DeviceView[];
+  activeRuns: ReadonlyMap<number, TimelineBar>;
+}
+
+/** Table of the devices of generated types: the same columns, and the topology that the type's name describes. */
+export function GeneratedDevices({ types, devices, activeRuns }: GeneratedDevicesProps) {
+  const canMaintain = useHasScope()("maintain");
+  const columns = useMemo(() => {
+    const layout = (of: DeviceView) => types.get(of.device_type)?.layout ?? null;
+    return columnsOf(layout, activeRuns, canMaintain);
+  }, [types, activeRuns, canMaintain]);
+  return (
+    <DataTable
+      caption="Devices of generated types"
+      captionHidden
+      copyable={false}
+      columns={columns}
+      rows={devices}
+      rowKey={of => of.name}
+      narrow="stack"
+    />
+  );
+}
+
 /** Table of a type's devices: health, holder and topology. */
 export function Devices({ type, devices, activeRuns }: DevicesProps) {
   const canMaintain = useHasScope()("maintain");
-  const columns = useMemo(() => columnsOf(type, activeRuns, canMaintain), [type, activeRuns, canMaintain]);
+  const columns = useMemo(
+    () => columnsOf(() => type.layout, activeRuns, canMaintain),
+    [type, activeRuns, canMaintain],
+  );
   return (
     <DataTable
       caption={`Devices of ${type.name}`}
@@ -36,7 +66,7 @@ export function Devices({ type, devices, activeRuns }: DevicesProps) {
 }
 
 function columnsOf(
-  type: DeviceTypeView,
+  declared: (device: DeviceView) => CpuLayout | null,
   activeRuns: ReadonlyMap<number, TimelineBar>,
   canMaintain: boolean,
 ): Column<DeviceView>[] {
@@ -70,7 +100,10 @@ function columnsOf(
     {
       id: "topology",
       header: "Measured topology",
-      value: of => compareWithDescription(type.layout, of.layout),
+      value: of => {
+        const layout = declared(of);
+        return layout && compareWithDescription(layout, of.layout);
+      },
     },
   ];
   if (canMaintain) {

@@ -6,7 +6,7 @@ import { oneLine } from "@/lib/words";
 import { EmptyState } from "@/parts/EmptyState";
 import { Page, Section } from "@/parts/Page";
 import { TopologyDrawing } from "@/parts/topology/TopologyDrawing";
-import { Devices } from "./Devices";
+import { Devices, GeneratedDevices } from "./Devices";
 import classes from "./LabPage.module.css";
 import { Labs } from "./Labs";
 import { Queue } from "./Queue";
@@ -31,6 +31,8 @@ export function LabPage() {
   const activeRuns = new Map(
     recent?.bars.filter(bar => bar.finished_at === null).map(bar => [bar.run_id, bar]) ?? [],
   );
+  const described = types.filter(type => !type.generated);
+  const generated = types.filter(type => type.generated);
   if (types.length === 0) {
     return (
       <Page title="Lab">
@@ -43,18 +45,19 @@ export function LabPage() {
   return (
     <Page title="Lab" lead={labSummary(types)}>
       <nav aria-label="On this page" className={`${classes.contents} no-print`}>
-        {types.map(type => (
+        {described.map(type => (
           <a key={type.name} href={`#${type.name}`}>
             {type.name}
           </a>
         ))}
+        {generated.length > 0 && <a href="#generated">Generated</a>}
         {severalLabs && <a href="#labs">Labs</a>}
         <a href="#timeline">Timeline</a>
         <a href="#queue">Queue</a>
         {storage && <a href="#storage">Storage</a>}
       </nav>
       <Problems types={types} />
-      {types.map(type => (
+      {described.map(type => (
         <TypeSection
           key={type.name}
           type={type}
@@ -62,6 +65,7 @@ export function LabPage() {
           activeRuns={activeRuns}
         />
       ))}
+      {generated.length > 0 && <GeneratedTypes types={generated} devices={devices} activeRuns={activeRuns} />}
       {severalLabs && <Labs labs={present} />}
       <Timeline types={types.map(type => type.name)} />
       <Queue />
@@ -107,6 +111,29 @@ function TypeSection({ type, devices, activeRuns }: TypeSectionProps) {
         <TopologyDrawing layout={type.layout} name={`${type.name}, as described`} words />
         <Devices type={type} devices={devices} activeRuns={activeRuns} />
       </div>
+    </Section>
+  );
+}
+
+interface GeneratedTypesProps {
+  types: readonly DeviceTypeView[];
+  devices: readonly DeviceView[];
+  activeRuns: ReadonlyMap<number, TimelineBar>;
+}
+
+/** Device types that sweeps have generated: a table of all their devices, because each type has one. */
+function GeneratedTypes({ types, devices, activeRuns }: GeneratedTypesProps) {
+  return (
+    <Section
+      id="generated"
+      title="Generated"
+      lead="Instrumented device types that sweeps have used. Each is generated from its name, has one device, and is checked when a run needs it."
+    >
+      <GeneratedDevices
+        types={new Map(types.map(type => [type.name, type]))}
+        devices={types.flatMap(type => devices.filter(each => each.device_type === type.name))}
+        activeRuns={activeRuns}
+      />
     </Section>
   );
 }

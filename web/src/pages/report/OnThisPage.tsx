@@ -12,6 +12,7 @@ export function OnThisPage({ report }: { report: Report }) {
   const { failure } = report.submission;
   const attempts = otherAttempts(report).length;
   const parts = [
+    ...(report.sweep ? [["sweep", "Sweep"]] : []),
     ...(compared
       ? [
           ["matrix", "Verdicts"],

@@ -26,6 +26,7 @@ import { cellsOf, firstCell } from "./model";
 import { Numbers } from "./Numbers";
 import { OnThisPage } from "./OnThisPage";
 import { Share } from "./Share";
+import { Sweep } from "./Sweep";
 import { TargetSection } from "./TargetSection";
 import { Verdicts } from "./Verdicts";
 
@@ -75,6 +76,7 @@ export function ReportPage() {
       <Verdicts report={report} />
       {failure && <MainFailure failure={failure} where={report.failed_at} />}
       <OnThisPage report={report} />
+      <Sweep report={report} />
       {selected ? (
         <>
           <Matrices report={report} cells={cells} selected={selected} search={search} />

@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { deviceTypesQuery, plansQuery, recipesQuery, treesQuery } from "@/api/queries";
 import { Page, Section } from "@/parts/Page";
 import { ClearForm } from "./draft/ClearForm";
-import { requestOf, selectedTargets } from "./draft/draft";
+import { countTargets, requestOf } from "./draft/draft";
 import { FieldError, FieldErrorsContext } from "./draft/FieldError";
 import { fieldErrorsOf, missingInput, withoutEmptyFields } from "./draft/fieldErrors";
 import { useDraft, useMbox } from "./draft/useDraft";
@@ -16,13 +16,19 @@ import { TreeField } from "./series/TreeField";
 import { useFileDrop } from "./series/useFileDrop";
 import { Advanced } from "./targets/Advanced";
 import { DeviceTypeCards, PlanCards, Targets } from "./targets/Cards";
+import { SweepFields } from "./targets/SweepFields";
 
 export function SubmitPage() {
   const { data: plans } = useSuspenseQuery(plansQuery);
   const { data: trees } = useSuspenseQuery(treesQuery);
   const { data: recipes } = useSuspenseQuery(recipesQuery);
-  const { data: types } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: 20_000 });
+  const { data: allTypes } = useSuspenseQuery({ ...deviceTypesQuery, refetchInterval: 20_000 });
   const [draft, change] = useDraft();
+  // A generated type is chosen by a sweep, or by a link that names it.
+  const types = useMemo(
+    () => allTypes.filter(type => !type.generated || draft.type.includes(type.name)),
+    [allTypes, draft.type],
+  );
   const mbox = useMbox();
   const [presses, setPresses] = useState(0);
   const tried = presses > 0;
@@ -81,7 +87,8 @@ export function SubmitPage() {
               <PlanCards plans={plans} draft={draft} change={change} />
             </Section>
             <Section id="devices" title="Device types">
-              <DeviceTypeCards types={types} draft={draft} change={change} />
+              <SweepFields draft={draft} change={change} />
+              {draft.vary === "" && <DeviceTypeCards types={types} draft={draft} change={change} />}
               <Targets draft={draft} change={change} />
               <FieldError field="targets" />
             </Section>
@@ -94,7 +101,7 @@ export function SubmitPage() {
             file={mbox.mbox?.name ?? ""}
             complete={incomplete.length === 0}
             presses={presses}
-            targets={selectedTargets(draft)}
+            targets={countTargets(draft)}
           />
         </form>
       </FieldErrorsContext>

@@ -12,6 +12,14 @@ export const submitSearch = searchParams({
   tree: text(64),
   plan: texts(64),
   type: texts(64),
+  /** Dimension over which a sweep measures, instead of on the device types. */
+  vary: oneOf(["l3", "nodes", "cpus"] as const),
+  /** Values of that dimension: `1, 2, 4, 8`. */
+  values: text(100),
+  /** Dimensions that stay; empty: the default. */
+  l3: text(10),
+  nodes: text(10),
+  cpus: text(10),
   /** Excluded combinations of plan and device type: `plan@type`. */
   without: texts(),
   /** `HOLDER:NAME`. The holder is a plan, or `plan@type` for choices of one device type. */

@@ -6,6 +6,7 @@ import {
   optionValues,
   requestOf,
   selectedTargets,
+  countTargets,
   withChosen,
   withParameter,
 } from "./draft";
@@ -85,4 +86,22 @@ test("only the selected kind of series is sent", () => {
   });
   expect(requestOf({ ...git, source: "mbox" }, mbox, "linux").series).toEqual({ mbox: { text: "From a" } });
   expect(requestOf({ ...git, source: "settings" }, mbox, "linux").series).toBeNull();
+});
+
+test("a sweep replaces the device types; what is not entered has the lab's default", () => {
+  const swept: Draft = { ...both, vary: "l3", values: "1, 2,4 8", cpus: " 32 ", l3: "9" };
+  expect(requestOf(swept, null, "linux")).toMatchObject({
+    targets: [{ plan: "crypt" }, { plan: "fsync" }],
+    sweep: { vary: "l3", values: [1, 2, 4, 8], base: { cpus: 32 } },
+  });
+  expect(requestOf(swept, null, "linux").targets[0]).not.toHaveProperty("device_type");
+  expect(requestOf(swept, null, "linux").sweep?.base).toEqual({ cpus: 32 });
+  expect([countTargets(swept), countTargets(both)]).toEqual([8, 4]);
+  expect(requestOf({ ...swept, values: "1,x" }, null, "linux").sweep?.values).toEqual([1, "x"]);
+  expect(requestOf(both, null, "linux")).not.toHaveProperty("sweep");
+});
+
+test("a plan's options apply to its targets in a sweep", () => {
+  const swept = withChosen({ ...both, vary: "cpus", values: "8,16" }, "scenario", "crypt", ["HIGH"]);
+  expect(requestOf(swept, null, "linux").targets.map(each => each.scenarios)).toEqual([["HIGH"], undefined]);
 });

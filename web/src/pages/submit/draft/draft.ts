@@ -1,5 +1,5 @@
 /** Form data and its conversion to a request. Input is passed on as typed; the server validates it. */
-import type { Backend, SubmissionRequest, Target } from "@/api/types";
+import type { Backend, SubmissionRequest, SweepRequest, Target } from "@/api/types";
 import type { submitSearch } from "../search";
 
 export type Draft = typeof submitSearch.defaults;
@@ -15,8 +15,13 @@ export type Options = "scenario" | "setting" | "param";
 
 export const DEFAULT_PRIORITY = 50;
 
+/** Dimensions of a sweep's topologies. */
+export const DIMENSIONS = ["l3", "nodes", "cpus"] as const;
+export type Dimension = (typeof DIMENSIONS)[number];
+
 export interface Pair {
   plan: string;
+  /** Empty in a sweep, which chooses the device types. */
   type: string;
 }
 
@@ -26,12 +31,18 @@ export const nameOf = ({ plan, type }: Pair) => `${plan}@${type}`;
  * Return all pairs of selected plans and device types, in the order of the request's targets, including excluded ones.
  */
 export function pairs(draft: Draft): Pair[] {
-  return draft.plan.flatMap(plan => draft.type.map(type => ({ plan, type })));
+  const types = draft.vary === "" ? draft.type : [""];
+  return draft.plan.flatMap(plan => types.map(type => ({ plan, type })));
 }
 
 /** Return the pairs that are not excluded. */
 export function selectedTargets(draft: Draft): Pair[] {
   return pairs(draft).filter(pair => !draft.without.includes(nameOf(pair)));
+}
+
+/** Return the number of targets: with a sweep, each plan has one for each value. */
+export function countTargets(draft: Draft): number {
+  return selectedTargets(draft).length * (draft.vary === "" ? 1 : numbersOf(draft.values).length);
 }
 
 /**
@@ -89,7 +100,25 @@ export function requestOf(draft: Draft, mbox: Mbox | null, defaultTree: string):
     // Pass on an unknown backend from the URL; the server reports the error.
     ...(draft.backend ? { backend: draft.backend as Backend } : {}),
     ...(draft.identical === "measure" ? { force: true } : {}),
+    ...(draft.vary === "" ? {} : { sweep: sweepOf(draft, draft.vary) }),
   };
+}
+
+function sweepOf(draft: Draft, vary: Dimension): SweepRequest {
+  const stay = DIMENSIONS.filter(each => each !== vary && draft[each].trim() !== "");
+  return {
+    vary,
+    values: numbersOf(draft.values),
+    base: Object.fromEntries(stay.map(each => [each, asTyped(draft[each])])),
+  };
+}
+
+/** Parse a list of numbers; other input is passed on as text so that the server reports the error. */
+function numbersOf(text: string): number[] {
+  return text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .map(asTyped);
 }
 
 function seriesOf(draft: Draft, mbox: Mbox | null): SubmissionRequest["series"] {
@@ -106,7 +135,7 @@ function targetOf(draft: Draft, pair: Pair): Target {
   const merged = new Map([...parameters(draft, pair.plan), ...parameters(draft, nameOf(pair))]);
   return {
     plan: pair.plan,
-    device_type: pair.type,
+    ...(pair.type === "" ? {} : { device_type: pair.type }),
     ...(scenarios ? { scenarios } : {}),
     ...(settings ? { settings } : {}),
     ...(merged.size > 0

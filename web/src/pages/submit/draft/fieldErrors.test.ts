@@ -22,6 +22,24 @@ test.each([
   expect(place(pointer)).toBe(field);
 });
 
+test.each([
+  ["/sweep", "vary"],
+  ["/sweep/values", "values"],
+  ["/sweep/values/2", "values"],
+  ["/sweep/base/cpus", "cpus"],
+  ["/targets/1/plan", "plan:fsync"],
+  ["/targets/0/device_type", "vary"],
+  ["/targets/0/settings/0", "setting:crypt"],
+])("an error of a sweep at %s is assigned to field %s", (pointer, field) => {
+  expect(place(pointer, { ...draft, vary: "l3", values: "1,2" })).toBe(field);
+});
+
+test("a sweep needs values and no device type", () => {
+  const swept: Draft = { ...draft, source: "settings", type: [], vary: "l3" };
+  expect(missingInput(swept, false).map(each => each.pointer)).toEqual(["/sweep/values"]);
+  expect(missingInput({ ...swept, values: "1,2" }, false)).toEqual([]);
+});
+
 test("an option's error is assigned to the holder that sets it", () => {
   const own = withParameter(withChosen(draft, "setting", "crypt@xeon", ["x=1"]), "crypt@xeon", "ios", "many");
   expect(place("/targets/1/settings/0", own)).toBe("setting:crypt@xeon");

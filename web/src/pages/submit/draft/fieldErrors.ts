@@ -27,6 +27,8 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/priority": "priority",
   "/recipe": "recipe",
   "/backend": "backend",
+  "/sweep": "vary",
+  "/sweep/vary": "vary",
 };
 
 /** Group errors by form field. */
@@ -45,6 +47,7 @@ function fieldOf(pointer: string, draft: Draft): string {
   const fixed = FIELD_OF_POINTER[pointer];
   if (fixed !== undefined) return fixed;
   const [, place, index = "", part = "", rest = ""] = pointer.split("/").map(unescapeToken);
+  if (place === "sweep") return index === "base" ? part : "values";
   const pair = place === "targets" ? selectedTargets(draft)[Number(index)] : undefined;
   return pair ? fieldOfTarget(pair, part, rest, draft) : "";
 }
@@ -59,7 +62,7 @@ function fieldOfTarget(pair: Pair, part: string, rest: string, draft: Draft): st
     return `param:${parameters(draft, own).has(rest) ? own : pair.plan}:${rest}`;
   }
   if (part === "plan") return `plan:${pair.plan}`;
-  if (part === "device_type") return `type:${pair.type}`;
+  if (part === "device_type") return pair.type === "" ? "vary" : `type:${pair.type}`;
   return `target:${nameOf(pair)}`;
 }
 
@@ -78,16 +81,21 @@ export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
   if (draft.source === "mbox" && !hasMbox)
     found.push({ pointer: "/series/mbox/text", detail: "Select an mbox file or paste its contents." });
   if (draft.plan.length === 0) found.push({ pointer: "/targets", detail: "Select at least one plan." });
-  if (draft.type.length === 0)
+  const sweep = draft.vary !== "";
+  if (sweep && !draft.values.trim())
+    found.push({ pointer: "/sweep/values", detail: "Enter the values over which to measure." });
+  if (!sweep && draft.type.length === 0)
     found.push({ pointer: "/targets", detail: "Select at least one device type." });
-  if (draft.plan.length > 0 && draft.type.length > 0 && selectedTargets(draft).length === 0)
+  if (draft.plan.length > 0 && (sweep || draft.type.length > 0) && selectedTargets(draft).length === 0)
     found.push({ pointer: "/targets", detail: "Select at least one target." });
   return found;
 }
 
 /** Remove the errors of empty fields, for a form that is still being filled in. */
 export function withoutEmptyFields(errors: FieldErrors, draft: Draft, hasMbox: boolean): FieldErrors {
-  const empty = new Set<string>(["git", "ref", "base"].filter(field => draft[field as "git"].trim() === ""));
+  const empty = new Set<string>(
+    ["git", "ref", "base", "values"].filter(field => draft[field as "git"].trim() === ""),
+  );
   if (!hasMbox) empty.add("mbox");
   return new Map([...errors].filter(([field]) => !empty.has(field)));
 }

@@ -6,7 +6,6 @@ import type { SubmissionRequest } from "@/api/types";
 import { Button } from "@/kit";
 import { count } from "@/lib/numbers";
 import { CommandBlock } from "@/parts/CommandBlock";
-import type { Pair } from "../draft/draft";
 import type { Submission } from "../draft/useSubmit";
 import { commandsOf } from "./commands";
 import { ErrorSummary } from "./ErrorSummary";
@@ -24,7 +23,8 @@ interface SubmitPanelProps {
   complete: boolean;
   /** Number of times Submit was pressed. */
   presses: number;
-  targets: readonly Pair[];
+  /** Number of targets. */
+  targets: number;
 }
 
 /** Panel next to the form: quote, submit button and equivalent commands. */
@@ -71,11 +71,11 @@ export function SubmitPanel({
   );
 }
 
-function SubmitButton({ pending, targets }: { pending: boolean; targets: readonly Pair[] }) {
+function SubmitButton({ pending, targets }: { pending: boolean; targets: number }) {
   const session = useSession();
   const navigate = useNavigate();
   const href = useRouterState({ select: state => state.location.href });
-  const many = targets.length > 1 ? ` ${count(targets.length, "target")}` : "";
+  const many = targets > 1 ? ` ${count(targets, "target")}` : "";
   if (session && !session.user) {
     return (
       <Button size="md" fullWidth onClick={() => void navigate({ to: "/sign-in", search: { next: href } })}>

@@ -81,6 +81,22 @@ test("a settings study omits the series and default options", () => {
   );
 });
 
+test("a sweep is one line, and its targets are plans alone", () => {
+  const swept: SubmissionRequest = {
+    series: null,
+    tree: "linux",
+    targets: [{ plan: "fsync" }],
+    sweep: { vary: "l3", values: [1, 2, 4], base: { cpus: 16, nodes: null } },
+  };
+  expect(command("wqlab", swept)).toContain(
+    "--target fsync \\\n  --sweep l3=1,2,4 --sweep-base cpus=16 \\\n  --wait",
+  );
+  expect(command("wqlab", { ...swept, sweep: { vary: "cpus", values: [8, 16] } })).toContain(
+    "--sweep cpus=8,16 \\\n",
+  );
+  expect(JSON.parse(run(command("curl", swept), "curl() { cat; }"))).toEqual(swept);
+});
+
 test.each([
   ["a=b,c=1@x:/y", "a=b,c=1@x:/y"],
   ["it's", "'it'\\''s'"],

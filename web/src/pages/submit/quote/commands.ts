@@ -34,6 +34,7 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     ...series,
     ["--tree", request.tree],
     ...request.targets.flatMap(optionsOf),
+    ...sweepOptions(request),
     [
       ...(request.blocks == null ? [] : ["--blocks", String(request.blocks)]),
       ...(request.priority === DEFAULT_PRIORITY || request.priority === undefined
@@ -51,10 +52,18 @@ function wqlab(request: SubmissionRequest, lab: string, file: string): string {
     .join(" \\\n");
 }
 
+/** Options of the sweep, on one line; none without a sweep. */
+function sweepOptions({ sweep }: SubmissionRequest): string[][] {
+  if (!sweep) return [];
+  const base = Object.entries(sweep.base ?? {}).filter(([, value]) => value != null);
+  const stay = base.map(([name, value]) => `${name}=${value}`).join(",");
+  return [["--sweep", `${sweep.vary}=${sweep.values.join(",")}`, ...(stay ? ["--sweep-base", stay] : [])]];
+}
+
 /** Options of one target, one line each. */
 function optionsOf(target: Target): string[][] {
   return [
-    ["--target", `${target.plan}@${target.device_type}`],
+    ["--target", target.device_type ? `${target.plan}@${target.device_type}` : target.plan],
     ...(target.scenarios ?? []).map(name => ["--scenario", name]),
     ...(target.settings ?? []).map(setting => ["--setting", setting]),
     ...Object.entries(target.parameters ?? {}).map(([name, value]) => [

@@ -31,7 +31,7 @@ export function Advanced({ plans, types, recipes, draft, change }: AdvancedProps
   }, [mustShow]);
 
   const chosenPlans = plans.filter(each => draft.plan.includes(each.plan.name));
-  const chosenTypes = types.filter(type => draft.type.includes(type.name));
+  const chosenTypes = draft.vary === "" ? types.filter(type => draft.type.includes(type.name)) : [];
   const blocks = new Set(
     chosenPlans.flatMap(({ plan }) =>
       chosenTypes.map(type => (type.emulated ? plan.emulated : plan.hardware).blocks ?? 6),

@@ -110,7 +110,7 @@ function DeviceCounts({ type: { device_counts: counts, queued_runs } }: { type: 
 /** Checkboxes to exclude single combinations of plan and device type. */
 export function Targets({ draft, change }: CardsProps) {
   const all = pairs(draft);
-  if (draft.plan.length < 2 || draft.type.length < 2) {
+  if (draft.vary !== "" || draft.plan.length < 2 || draft.type.length < 2) {
     return all.map(pair => <FieldError key={nameOf(pair)} field={`target:${nameOf(pair)}`} />);
   }
   return (

@@ -1,0 +1,81 @@
+"""The validated content of the data folder; `loading.py` reads it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .specs import DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Tree
+
+_WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
+"""Beginning of a window in a plan's script; `run_fio` of testplans/common marks one around fio."""
+
+
+@dataclass(frozen=True)
+class DataFolder:
+    """Validated content of the data folder, by name."""
+
+    path: Path
+    device_types: Mapping[str, DeviceType]
+    trees: Mapping[str, Tree]
+    default_tree: str
+    recipes: Mapping[str, KernelRecipe]
+    plans: Mapping[str, TestPlan]
+    fragments: Mapping[str, str]
+    modules: Mapping[str, Mapping[str, str]]
+    """Folder of kernels/modules -> file -> text."""
+    lava_templates: Mapping[str, str]
+    """Boot method -> text of device-types/lava/<boot>.yaml.jinja2."""
+    _files: Mapping[str, Mapping[str, str]]
+    noise_control: str = ""
+    """Mbox of the control series, which changes addresses only; empty if the folder has none."""
+    generated_lab: str | None = None
+    """Lab of the devices of generated types: that of the first instrumented x86-64 type; None if there is none."""
+    common_device_type: Mapping[str, Any] = field(default_factory=dict)
+    """Content of device-types/common.yaml."""
+
+    def device_type(self, name: str) -> DeviceType:
+        """Return a device type of the folder, or a generated one. Raises KeyError if there is neither."""
+        if name in self.device_types:
+            return self.device_types[name]
+        generated = self.generated_type(name)
+        if generated is None:
+            raise KeyError(name)
+        return generated
+
+    def has_device_type(self, name: str) -> bool:
+        """Return True if `device_type` knows the name."""
+        return name in self.device_types or self.generated_type(name) is not None
+
+    def generated_type(self, name: str) -> DeviceType | None:
+        """Return the generated device type of this name; None if the name describes no possible topology, or if the
+        folder has no instrumented x86-64 type, so that no lab is known to run such devices."""
+        topology = GeneratedTopology.parse(name)
+        if topology is None or topology.problem() or self.generated_lab is None:
+            return None
+        return topology.device_type(self.generated_lab, self.common_device_type)
+
+    def marks_window(self, plan: str) -> bool:
+        """Return True if the plan's script marks the window in which instrumented devices count.
+
+        Raises KeyError if there is no such plan.
+        """
+        return _WINDOW.search(self._files[plan][self.plans[plan].script]) is not None
+
+    def fragment(self, name: str) -> str:
+        """Return the text of kernels/fragments/<name>.config. Raises KeyError if there is no such file."""
+        return self.fragments[name]
+
+    def modules_of(self, recipe: KernelRecipe) -> dict[str, dict[str, str]]:
+        """Return name -> file -> text of the recipe's modules. Raises KeyError if this folder lacks a module."""
+        return {name: dict(self.modules[name]) for name in recipe.modules}
+
+    def plan_files(self, plan: str) -> dict[str, str]:
+        """Return the files sent to the device with `plan`: name relative to the plan's folder -> text.
+
+        Raises KeyError if there is no such plan.
+        """
+        return dict(self._files[plan])

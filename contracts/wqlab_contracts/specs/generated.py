@@ -1,0 +1,131 @@
+"""Generated device types: instrumented devices of a topology that is read from the type's name.
+
+`instrumented-16c-4l3-1n` has 16 CPUs, four L3 domains and one NUMA node. The name describes the whole type, so the same
+topology is always the same type, and nothing has to be stored to know it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self
+
+from .devices import INSTRUMENTED_CPUS, DeviceType
+
+Dimension = Literal["cpus", "l3", "nodes"]
+"""Dimension of a generated topology: CPUs, last-level cache domains, NUMA nodes."""
+
+DIMENSIONS: tuple[Dimension, ...] = ("cpus", "l3", "nodes")
+
+NOUNS: Mapping[Dimension, tuple[str, str]] = {
+    "cpus": ("CPU", "CPUs"),
+    "l3": ("L3 domain", "L3 domains"),
+    "nodes": ("NUMA node", "NUMA nodes"),
+}
+"""Singular and plural of each dimension, for texts."""
+
+_NAME = re.compile(r"instrumented-([1-9][0-9]{0,2})c-([1-9][0-9]{0,2})l3-([1-9][0-9]{0,2})n")
+_MOST_NODES = 16
+_MIB_PER_CPU = 128
+_LEAST_MIB = 2048
+_SLOW_CLOCK_CPUS = 32
+"""With more CPUs the clock moves 16 ns with each instruction instead of 8, because a busy wait of the boot costs
+instructions of every CPU."""
+
+
+@dataclass(frozen=True)
+class GeneratedTopology:
+    """Topology of a generated device type: one thread per core, as many sockets as NUMA nodes, equal domains."""
+
+    cpus: int = 16
+    l3: int = 4
+    nodes: int = 1
+
+    @classmethod
+    def parse(cls, name: str) -> Self | None:
+        """Return the topology that a device type's name describes; None if the type is not a generated one.
+
+        The topology may be impossible: see `problem`.
+        """
+        match = _NAME.fullmatch(name)
+        return cls(*map(int, match.groups())) if match else None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the device type."""
+        return f"instrumented-{self.cpus}c-{self.l3}l3-{self.nodes}n"
+
+    def value(self, dimension: Dimension) -> int:
+        return {"cpus": self.cpus, "l3": self.l3, "nodes": self.nodes}[dimension]
+
+    def replaced(self, dimension: Dimension, value: int) -> Self:
+        """Return the topology with another value of one dimension."""
+        return replace(self, **{dimension: value})
+
+    def problem(self) -> str:
+        """Return why no instrumented device has this topology, with the fix; empty if one can."""
+        for dimension in DIMENSIONS:
+            if self.value(dimension) < 1:
+                return f"{dimension}={self.value(dimension)}: there must be at least one; use 1 or more"
+        if self.cpus > INSTRUMENTED_CPUS:
+            return f"cpus={self.cpus}: an instrumented device has at most {INSTRUMENTED_CPUS} CPUs"
+        if self.nodes > _MOST_NODES:
+            return f"nodes={self.nodes}: a generated device type has at most {_MOST_NODES}, one for each socket"
+        if self.cpus % self.l3:
+            return (
+                f"cpus={self.cpus} do not divide into l3={self.l3}: every L3 domain has equally many CPUs; use a "
+                f"multiple of {self.l3} as cpus, or one of {_divisors(self.cpus)} as l3"
+            )
+        if self.l3 < self.nodes:
+            return (
+                f"l3={self.l3} is less than nodes={self.nodes}: every NUMA node has an L3 domain of its own; use a "
+                f"multiple of {self.nodes} as l3, or at most {self.l3} as nodes"
+            )
+        if self.l3 % self.nodes:
+            return (
+                f"l3={self.l3} do not divide into nodes={self.nodes}: every NUMA node has equally many L3 domains; use "
+                f"a multiple of {self.nodes} as l3, or one of {_divisors(self.l3)} as nodes"
+            )
+        return ""
+
+    def describe(self, omit: Dimension | None = None) -> str:
+        """Return the topology as text, `16 CPUs, 4 L3 domains, 1 NUMA node`, without one dimension if given."""
+        return ", ".join(counted(each, self.value(each)) for each in DIMENSIONS if each != omit)
+
+    def device_type(self, lab: str, common: Mapping[str, Any] | None = None) -> DeviceType:
+        """Return the device type, with one device in `lab`.
+
+        `common` has defaults for all types of a data folder (`common.yaml`). Raises ValueError if the topology is
+        impossible, or pydantic's ValidationError, which is one, if it contradicts the defaults.
+        """
+        if problem := self.problem():
+            raise ValueError(problem)
+        own: dict[str, Any] = {
+            "name": self.name,
+            "summary": f"{self.describe()}, every instruction and cache line counted; generated from its name",
+            "arch": "x86_64",
+            "topology": {
+                "sockets": self.nodes,
+                "l3_per_socket": self.l3 // self.nodes,
+                "cores_per_l3": self.cpus // self.l3,
+                "threads_per_core": 1,
+                "numa_nodes": self.nodes,
+            },
+            "emulation": {
+                "clock": "instruction",
+                "instruction_ns": 8 if self.cpus <= _SLOW_CLOCK_CPUS else 16,
+                "memory_mib": max(_LEAST_MIB, _MIB_PER_CPU * self.cpus),
+            },
+            "units": [{"name": f"{self.name}-1", "lab": lab}],
+        }
+        return DeviceType.model_validate({**(common or {}), **own})
+
+
+def counted(dimension: Dimension, value: int) -> str:
+    """Return a value with its noun: `1 NUMA node`, `4 L3 domains`."""
+    return f"{value} {NOUNS[dimension][value != 1]}"
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(f"{each}" for each in range(1, number + 1) if number % each == 0)
