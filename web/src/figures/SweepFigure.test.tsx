@@ -19,7 +19,11 @@ test("each point with an effect has a mark, each interval a line, each missing p
     "2 L3 domains: +0.010 % [\u22120.050, +0.080], equivalent",
     "4 L3 domains: \u22121.10 % [\u22121.20, \u22121.05], improvement",
   ]);
-  expect(drawing.querySelectorAll("[aria-label=rule] line[stroke^='var(--same)'], [aria-label=rule] line[stroke^='var(--good)']")).toHaveLength(2);
+  expect(
+    drawing.querySelectorAll(
+      "[aria-label=rule] line[stroke^='var(--same)'], [aria-label=rule] line[stroke^='var(--good)']",
+    ),
+  ).toHaveLength(2);
   expect(drawing.textContent).toContain("failed");
   const invalid = [...drawing.querySelectorAll("*")].flatMap(element =>
     [...element.attributes].filter(({ value }) => /NaN|undefined|Infinity/.test(value)),
@@ -41,7 +45,9 @@ test("the figure says where the verdict changes and why a point is missing; its 
   const figure = screen.getByRole("figure");
   expect(figure.textContent).toContain("better at 4 L3 domains, the same at 1 and 2, failed at 8");
   expect(figure.textContent).toContain("L3 domains 8: the candidate showed a panic");
-  const rows = within(within(figure).getByRole("table", { hidden: true })).getAllByRole("row", { hidden: true });
+  const rows = within(within(figure).getByRole("table", { hidden: true })).getAllByRole("row", {
+    hidden: true,
+  });
   expect(rows).toHaveLength(5);
   expect(rows[3]?.textContent).toContain("0.031 %");
   expect(rows[1]?.textContent).toContain("not measured");

@@ -8091,7 +8091,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Violates the schema, or: the lab has no such tree, recipe, plan, device type, scenario, setting or parameter; the series is no patch, or its git URL or ref is unusable; the targets need different compilers */
+            /** @description Violates the schema, or: the lab has no such tree, recipe, plan, device type, scenario, setting or parameter; the series is no patch, or its git URL or ref is unusable; the targets need different compilers; no instrumented device can have a topology of the sweep */
             422: {
                 headers: {
                     [name: string]: unknown;

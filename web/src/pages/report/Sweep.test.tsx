@@ -12,10 +12,19 @@ test("a sweep has a figure for each metric, named with what distinguishes it", a
   await renderPart(<Sweep report={{ ...report, sweep: makeSweep(curves) }} />);
   expect(screen.getByRole("heading", { name: /^Sweep: 1, 2, 4 and 8 L3 domains/ })).toBeTruthy();
   expect(screen.getAllByRole("figure")).toHaveLength(2);
-  const study = makeSweepCurve({ question: "setting", setting: "scope=cache", reference: "scope=cpu", kernel: "candidate" });
-  expect(nameOf(study, makeSweep([study]))).toBe("fsync scope=cache against scope=cpu kernel_instructions_per_op");
+  const study = makeSweepCurve({
+    question: "setting",
+    setting: "scope=cache",
+    reference: "scope=cpu",
+    kernel: "candidate",
+  });
+  expect(nameOf(study, makeSweep([study]))).toBe(
+    "fsync scope=cache against scope=cpu kernel_instructions_per_op",
+  );
   const other = makeSweepCurve({ plan: "dm-crypt" });
-  expect(nameOf(other, makeSweep([other, makeSweepCurve()]))).toBe("dm-crypt fsync kernel_instructions_per_op");
+  expect(nameOf(other, makeSweep([other, makeSweepCurve()]))).toBe(
+    "dm-crypt fsync kernel_instructions_per_op",
+  );
 });
 
 test("only four figures are shown until the others are asked for", async () => {

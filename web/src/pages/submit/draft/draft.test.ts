@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
 import { submitSearch } from "../search";
 import {
+  countTargets,
   type Draft,
   numberOrText,
   optionValues,
   requestOf,
   selectedTargets,
-  countTargets,
   withChosen,
   withParameter,
 } from "./draft";
