@@ -9,6 +9,7 @@ from pathlib import Path
 
 from wqlab_contracts.specs import CpuArch
 
+from ..qemu_program import PACKAGE
 from . import build_plugin
 
 _FIRMWARE: dict[CpuArch, tuple[str, ...]] = {"x86_64": ("bios-256k.bin", "linuxboot_dma.bin"), "arm64": ()}
@@ -33,7 +34,7 @@ def _identify(cache: Path, arch: CpuArch, program: Path, _changed: int) -> str:
     for name in _FIRMWARE[arch]:
         found = next((folder / name for folder in folders if (folder / name).exists()), None)
         if found is None:
-            raise build_plugin.InstrumentUnsupported(f"QEMU's {name} is missing; install {build_plugin.PACKAGE[arch]}")
+            raise build_plugin.InstrumentUnsupported(f"QEMU's {name} is missing; install {PACKAGE[arch]}")
         firmware.update(found.read_bytes())
     return f"{version.removeprefix('QEMU emulator version ')}, firmware {firmware.hexdigest()[:16]}, plugin {plugin}"
 
