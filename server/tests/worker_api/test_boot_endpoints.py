@@ -196,6 +196,10 @@ def test_without_another_host_nothing_is_shared(lab: LabUnderTest, shared: Share
     assert shared.far.ask() is None
     assert shared.share((A, 0), uploaded=False) == ShareAnswer(hosts=1, boots=[])
     assert shared.far.ask() is None
+    lab.expire("runs", shared.run.job.run_id)
+    lab.tick()
+    with lab.transaction() as session:
+        assert session.get_one(ArtifactRow, shared.initramfs.sha256).deleted_at is not None
 
 
 def test_host_whose_cores_a_run_uses_gets_no_boot(lab: LabUnderTest, shared: Shared) -> None:
