@@ -337,14 +337,14 @@ def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: S
     initramfs.write_bytes(b"archive")
     digest = sharing.upload(initramfs, initramfs_name(B)).sha256
     boots = [SeededBoot(arm=B, seed=2)]
-    assert sharing.share(boots, {B: digest}, QEMU, 60.0).boots[0].state is JobState.QUEUED
+    assert sharing.share(boots, {B: digest}, {}, QEMU, 60.0).boots[0].state is JobState.QUEUED
     host = BootHost(
         far, Workspace(tmp_path / "cache"), "away", cores=1, is_idle=lambda: True, emulators=lambda: {"x86_64": QEMU},
         make=make,
     )  # fmt: skip
     host.start()
     deadline = time.monotonic() + 120
-    while (made := sharing.share(boots, {B: digest}, QEMU, 60.0).boots[0]).state is not JobState.FINISHED:
+    while (made := sharing.share(boots, {B: digest}, {}, QEMU, 60.0).boots[0]).state is not JobState.FINISHED:
         assert time.monotonic() < deadline, made
         time.sleep(0.1)  # the server sends no event to a run's worker
     host.close()
