@@ -18,7 +18,7 @@ from .conftest import EXAMPLE, INSTRUMENTED, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 TOUCHED = "flush_workqueue_prep_pwqs"
-"""The function that the example series changes."""
+"""A function that the patches of the example series change."""
 
 
 @pytest.fixture(scope="module")

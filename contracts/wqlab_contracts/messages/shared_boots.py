@@ -19,12 +19,12 @@ SHARED_LIMIT = 2_000
 INITRAMFS_BYTES = 256 << 20
 CONSOLE_BYTES = 32 << 20
 OUTPUT_BYTES = 256 << 20
-"""Maximum size of the file that the emulator's plugin wrote. A host does not deliver a boot with a larger one."""
+"""Maximum size of the plugin's output file of a boot. A boot with a larger one is reported as failed."""
 
 HostId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,99}$")]
-"""Identity of a host: equal for all workers that share its cores."""
+"""Identity of a host. All workers that run on the same machine have the same one."""
 EmulatorId = Annotated[str, StringConstraints(min_length=1, max_length=300)]
-"""Version of the emulator, its firmware and its plugin. Boots are equal only where this text is."""
+"""Versions of the emulator, its firmware and its plugin. Two hosts make the same boot only if this text is the same."""
 
 
 def initramfs_name(arm: Arm) -> str:
@@ -43,7 +43,8 @@ def output_name(arm: Arm, seed: int) -> str:
 
 
 DataLayout = Annotated[str, StringConstraints(pattern=r"^([a-z_]{1,40} @?[0-9a-f]{1,16}\n){0,40}$", max_length=2400)]
-"""Where a kernel keeps its data, as the emulator's plugin reads it: a name and a hexadecimal number a line."""
+"""Addresses and offsets of a kernel's data structures, for the emulator's plugin. Each line has a name and a hexadecimal
+number."""
 
 
 class SeededBoot(Message):
@@ -58,7 +59,7 @@ class ShareBoots(Message):
 
     fence: int
     host: HostId
-    """Host of the run's worker, which gets none of these boots."""
+    """Host on which the worker executes the run. The server offers these boots to other hosts only."""
     emulator: EmulatorId
     limit_s: float = Field(gt=0, le=86_400)
     """Longest time of a boot."""
@@ -75,7 +76,7 @@ class BootFiles(Message):
 
     console: Artifact
     output: Artifact
-    """File that the emulator's plugin wrote."""
+    """Output file of the emulator's plugin."""
     stderr: Excerpt = ""
     """Messages of the emulator."""
     seconds: float = Field(ge=0)

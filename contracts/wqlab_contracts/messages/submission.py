@@ -48,7 +48,7 @@ class Target(Message):
 
     plan: Name
     device_type: Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")] = ""
-    """Empty only in a request with a sweep, which chooses the device types."""
+    """Required, but empty in a request with a sweep, which determines the device types."""
     scenarios: list[Name] | None = None
     """Scenarios to measure; None: those of the plan's profile."""
     settings: list[str] | None = None

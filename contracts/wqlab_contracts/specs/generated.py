@@ -30,8 +30,8 @@ _MOST_NODES = 16
 _MIB_PER_CPU = 128
 _LEAST_MIB = 2048
 _SLOW_CLOCK_CPUS = 32
-"""With more CPUs the clock moves 16 ns with each instruction instead of 8, because a busy wait of the boot costs
-instructions of every CPU."""
+"""Largest number of CPUs with the default clock of 8 ns per instruction. Larger topologies have 16 ns: while the kernel
+boots, all CPUs execute busy waits, and a faster clock ends these after fewer instructions."""
 
 
 @dataclass(frozen=True)

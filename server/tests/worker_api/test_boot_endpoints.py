@@ -32,6 +32,7 @@ from wqlab_server.http.auth import create_token
 from wqlab_server.models import Artifact as ArtifactRow
 from wqlab_server.models import ArtifactLink, SharedBoot
 from wqlab_worker.backends.instrumented.emulator import Ended
+from wqlab_worker.backends.instrumented.sharing import Offer
 from wqlab_worker.claims.boot_host import BootHost
 from wqlab_worker.claims.boot_sharing import ServerOfOtherHosts
 from wqlab_worker.claims.heartbeats import Stop
@@ -336,15 +337,15 @@ def test_real_worker_and_build_host_exchange_a_boot(lab: LabUnderTest, shared: S
     initramfs = tmp_path / "initramfs"
     initramfs.write_bytes(b"archive")
     digest = sharing.upload(initramfs, initramfs_name(B)).sha256
-    boots = [SeededBoot(arm=B, seed=2)]
-    assert sharing.share(boots, {B: digest}, {}, QEMU, 60.0).boots[0].state is JobState.QUEUED
+    offer = Offer([SeededBoot(arm=B, seed=2)], {B: digest}, {}, QEMU, 60.0)
+    assert sharing.share(offer).boots[0].state is JobState.QUEUED
     host = BootHost(
         far, Workspace(tmp_path / "cache"), "away", cores=1, is_idle=lambda: True, emulators=lambda: {"x86_64": QEMU},
         make=make,
     )  # fmt: skip
     host.start()
     deadline = time.monotonic() + 120
-    while (made := sharing.share(boots, {B: digest}, {}, QEMU, 60.0).boots[0]).state is not JobState.FINISHED:
+    while (made := sharing.share(offer).boots[0]).state is not JobState.FINISHED:
         assert time.monotonic() < deadline, made
         time.sleep(0.1)  # the server sends no event to a run's worker
     host.close()

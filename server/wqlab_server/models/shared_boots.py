@@ -15,20 +15,20 @@ from .job import Job
 
 
 class SharedBoot(Job, Base):
-    """A boot of a run that another host than the run's own may make. Deleted when the run's attempt ends."""
+    """A boot that a build host may make for a run on another host. Deleted when the run's attempt ends."""
 
     __tablename__ = "shared_boots"
     __table_args__ = (UniqueConstraint("run_id", "arm", "seed"),)
 
     run_id: Mapped[int] = mapped_column(ForeignKey("runs.id"))
     run_fence: Mapped[int] = mapped_column(BigInteger)
-    """Fence of the run's holder that shares the boot."""
+    """Fence of the claim with which the run's worker shared the boot."""
     arm: Mapped[Arm]
     seed: Mapped[int] = mapped_column(BigInteger)
     position: Mapped[int]
-    """Place in the order in which the run needs its boots; other hosts take the last ones first."""
+    """Position in the run's order of boots. Build hosts take the boots with the highest positions first."""
     run_host: Mapped[str]
-    """Host of the run's worker."""
+    """Identity of the host on which the worker executes the run."""
     emulator: Mapped[str]
     memory_mib: Mapped[int]
     limit_s: Mapped[float]
@@ -48,6 +48,6 @@ class BootHost(Base):
     emulators: Mapped[dict[str, str]]
     """Architecture -> emulator."""
     asked_at: Mapped[datetime]
-    """When the host asked for a boot last."""
+    """Time of the host's last request for a boot."""
     run_at: Mapped[datetime | None]
     """When a run's worker on this host shared boots last; the host's cores are the run's."""

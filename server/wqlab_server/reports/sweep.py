@@ -1,4 +1,4 @@
-"""Put the targets of a sweep in order: one curve of points for each metric, scenario and setting. Pure."""
+"""Arrange the results of a sweep as curves: one for each metric, scenario and setting. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Key = tuple[str, str, str, str, str, str, str]
 
 
 def sweep_report(sweep: SweepRequest | None, targets: Sequence[TargetReport]) -> SweepReport | None:
-    """Return the results of a sweep; None if the submission has none."""
+    """Return the curves of a sweep from the reports of its targets; None if the submission is not a sweep."""
     if sweep is None:
         return None
     topologies = sweep.topologies()

@@ -52,14 +52,14 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Slab:
-    """The slab cache that has a cache line."""
+    """The slab cache that contains a cache line."""
 
     cache: str
     """Printable ASCII without spaces."""
     size: int
-    """Bytes from object to object; 0: not known."""
+    """Distance in bytes between two objects of the cache; 0 if it is unknown."""
     offset: int
-    """Of the line in its object."""
+    """Offset in bytes of the cache line from the start of its object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class PerCpu:
 
     address: int
     size: int
-    """Bytes; 0: not known."""
+    """Size in bytes; 0 if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Make boots of instrumented runs on other hosts, while this build host has nothing else to do.
+"""Make boots for instrumented runs of other hosts, while this build host has nothing else to do.
 
 One thread asks the server for a boot whenever a core is free; each boot has a thread of its own. Its emulator has the
 lowest priority of the host, so a build that starts meanwhile gets the cores.
@@ -42,7 +42,7 @@ log = structlog.get_logger()
 
 ASK_INTERVAL_S = 5.0
 FAILED_INTERVAL_S = 60.0
-"""Time without a question after a boot or a question failed, since the next one would probably fail too."""
+"""Pause after a boot or a request for a boot has failed, because the next one would probably fail too."""
 BUILD_MIB = 2048
 """Memory that is left free for a build that starts meanwhile."""
 
@@ -51,9 +51,9 @@ MakeBoot = Callable[[SharedBootJob, Workspace, Path, Stop], Ended]
 
 
 class BootHost:
-    """The boots that this host makes for runs on other hosts, at most `cores` at once.
+    """Makes boots on this host for runs of other hosts, at most `cores` at once.
 
-    `is_idle()`: this host has nothing more important to do. `emulators()`: what the host has now.
+    `is_idle()` returns True while no build runs here. `emulators()` returns the identity of each installed emulator.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class BootHost:
                 # Whatever fails here must not end the thread.
                 self._back_off()
                 if not self._closed:
-                    log.warning("no question for boots; it tries again later", error=repr(error))
+                    log.warning("cannot ask for boots; it tries again later", error=repr(error))
             self._wait(FAILED_INTERVAL_S)
 
     def _ask(self) -> bool:
@@ -129,7 +129,7 @@ class BootHost:
         return True
 
     def _wait(self, timeout_s: float) -> None:
-        """Wait until a boot ends, the host is closed, or the time is over."""
+        """Wait until a boot ends, `close` is called, or `timeout_s` seconds have passed."""
         running = len(self._running)
         with self._changed:
             self._changed.wait_for(lambda: self._closed or len(self._running) < running, timeout_s)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from wqlab_contracts.enums import Arm, ArtifactKind
+from wqlab_contracts.enums import ArtifactKind
 from wqlab_contracts.messages import Artifact
-from wqlab_contracts.messages.shared_boots import SeededBoot, ShareAnswer, ShareBoots
+from wqlab_contracts.messages.shared_boots import ShareAnswer, ShareBoots
 
+from ..backends.instrumented.sharing import Offer
 from .server import JobRef, Server
 
 
@@ -20,17 +20,10 @@ class ServerOfOtherHosts:
         self._ref = ref
         self._host = host
 
-    def share(
-        self,
-        boots: Sequence[SeededBoot],
-        initramfs: Mapping[Arm, str],
-        layouts: Mapping[Arm, str],
-        emulator: str,
-        limit_s: float,
-    ) -> ShareAnswer:
+    def share(self, offer: Offer) -> ShareAnswer:
         body = ShareBoots(
-            fence=self._ref.fence, host=self._host, emulator=emulator, limit_s=limit_s, boots=list(boots),
-            initramfs=dict(initramfs), layouts=dict(layouts),
+            fence=self._ref.fence, host=self._host, emulator=offer.emulator, limit_s=offer.limit_s,
+            boots=offer.boots, initramfs=offer.initramfs, layouts=offer.layouts,
         )  # fmt: skip
         return self._server.share_boots(self._ref, body)
 

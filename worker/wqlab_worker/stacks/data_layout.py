@@ -30,8 +30,9 @@ _LAYOUT: TypeAdapter[dict[_Key, Annotated[str, StringConstraints(pattern=r"^@?[0
 
 
 def data_layout(kernel: Kernel, fetch: Callable[[Artifact], Path]) -> str:
-    """Return the lines of a layout file (plugin/kernel_data.h); empty if vmlinux does not tell them. Never raises.
+    """Return the text of the layout file that the plugin reads (plugin/kernel_data.h); empty if it cannot be made.
 
+    It never raises, because counts without names of data are better than none.
     `fetch` returns the path of an artifact on this machine.
     """
     if kernel.vmlinux is None:
@@ -48,6 +49,9 @@ def data_layout(kernel: Kernel, fetch: Callable[[Artifact], Path]) -> str:
 
 
 def read(vmlinux: Path) -> str:
-    """Return the lines of a layout file. Raises InfrastructureError and pydantic's ValidationError."""
+    """Read the layout from a vmlinux file and return it as text, one `name number` line for each key.
+
+    Raises InfrastructureError if the sandbox fails, and pydantic's ValidationError if its answer is not a layout.
+    """
     answer = run_in_sandbox({"/vmlinux": vmlinux}, {}, LIMITS, script="read_data_layout.py")
     return "".join(f"{key} {value}\n" for key, value in sorted(_LAYOUT.validate_json(answer).items()))

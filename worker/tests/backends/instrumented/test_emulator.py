@@ -57,7 +57,7 @@ def test_emulator_that_does_not_start_says_why(emulator: Emulator, tmp_path: Pat
 
 
 def processes_of(folder: Path) -> list[Path]:
-    """Return the folders in /proc of the processes whose command line names a folder."""
+    """Return the /proc/PID folder of each process that has `folder` in its command line."""
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

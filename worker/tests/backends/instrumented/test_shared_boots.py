@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,10 +13,11 @@ import pytest
 from wqlab_bench.instrument import identity
 from wqlab_contracts.enums import Arm, ArtifactKind, JobState
 from wqlab_contracts.messages import Artifact, Kernel, RunJob
-from wqlab_contracts.messages.shared_boots import BootFiles, SeededBoot, ShareAnswer, SharedBootJob, SharedBootView
+from wqlab_contracts.messages.shared_boots import BootFiles, ShareAnswer, SharedBootJob, SharedBootView
 from wqlab_worker.backends import instrumented
 from wqlab_worker.backends.instrumented import InstrumentedBackend, single_boot
 from wqlab_worker.backends.instrumented.emulator import Seeded
+from wqlab_worker.backends.instrumented.sharing import Offer
 from wqlab_worker.claims.server import sha256_of
 
 from ..conftest import Golden
@@ -44,20 +45,13 @@ class FarHost:
         self._files: dict[str, Path] = {}
         self.fetched: list[str] = []
 
-    def share(
-        self,
-        boots: Sequence[SeededBoot],
-        initramfs: Mapping[Arm, str],
-        layouts: Mapping[Arm, str],
-        emulator: str,
-        limit_s: float,
-    ) -> ShareAnswer:
-        assert emulator == self._emulator
+    def share(self, offer: Offer) -> ShareAnswer:
+        assert offer.emulator == self._emulator
         busy = any(not future.done() for future in self._boots.values())
-        waiting = [(boot.arm, boot.seed) for boot in boots if (boot.arm, boot.seed) not in self._boots]
-        if initramfs and waiting and not busy:
-            self._boots[waiting[-1]] = self._thread.submit(self._make, waiting[-1], initramfs, layouts, limit_s)
-        return ShareAnswer(hosts=1, boots=[self._view((boot.arm, boot.seed)) for boot in boots])
+        waiting = [(boot.arm, boot.seed) for boot in offer.boots if (boot.arm, boot.seed) not in self._boots]
+        if offer.initramfs and waiting and not busy:
+            self._boots[waiting[-1]] = self._thread.submit(self._make, waiting[-1], offer)
+        return ShareAnswer(hosts=1, boots=[self._view((boot.arm, boot.seed)) for boot in offer.boots])
 
     def _view(self, boot: Seeded) -> SharedBootView:
         future = self._boots.get(boot)
@@ -66,17 +60,15 @@ class FarHost:
         files = future.result() if future and made else None
         return SharedBootView(arm=boot[0], seed=boot[1], state=state, holder="far/1", files=files)
 
-    def _make(
-        self, boot: Seeded, initramfs: Mapping[Arm, str], layouts: Mapping[Arm, str], limit_s: float
-    ) -> BootFiles:
+    def _make(self, boot: Seeded, offer: Offer) -> BootFiles:
         if self._dies:
             self._stop.wait()
         arm, seed = boot
-        image = self._artifact(self._files[initramfs[arm]], "initramfs")
+        image = self._artifact(self._files[offer.initramfs[arm]], "initramfs")
         job = SharedBootJob(
             boot_id=1, run_id=self._job.run_id, arm=arm, seed=seed, device=self._job.device,
-            kernel=self._job.kernels[arm].image, initramfs=image, layout=layouts.get(arm, ""), emulator=self._emulator,
-            limit_s=limit_s,
+            kernel=self._job.kernels[arm].image, initramfs=image, layout=offer.layouts.get(arm, ""),
+            emulator=self._emulator, limit_s=offer.limit_s,
         )  # fmt: skip
         ended = single_boot.make_boot(
             job, kernel=self._kernel, initramfs=self._files[image.sha256], cache=self._folder, stop=self._stop,

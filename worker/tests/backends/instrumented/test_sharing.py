@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from wqlab_contracts.enums import Arm, ArtifactKind, JobState
+from wqlab_contracts.enums import ArtifactKind, JobState
 from wqlab_contracts.messages import Artifact
-from wqlab_contracts.messages.shared_boots import BootFiles, SeededBoot, ShareAnswer, SharedBootView
+from wqlab_contracts.messages.shared_boots import BootFiles, ShareAnswer, SharedBootView
 from wqlab_worker.backends.instrumented import sharing
 from wqlab_worker.backends.instrumented.boots import Boots
 from wqlab_worker.backends.instrumented.emulator import Emulator, Seeded
-from wqlab_worker.backends.instrumented.sharing import Sharing
+from wqlab_worker.backends.instrumented.sharing import Offer, Sharing
 from wqlab_worker.claims.server import sha256_of
 
 from .test_boots import PLAN, A, B, HeldEmulator
@@ -41,22 +41,15 @@ class Hosts:
         self.asked = threading.Condition()
         self.messages = 0
 
-    def share(
-        self,
-        boots: Sequence[SeededBoot],
-        initramfs: Mapping[Arm, str],
-        layouts: Mapping[Arm, str],
-        emulator: str,
-        limit_s: float,
-    ) -> ShareAnswer:
+    def share(self, offer: Offer) -> ShareAnswer:
         with self.asked:
             self.messages += 1
             self.asked.notify_all()
             if self.failure:
                 raise self.failure
-            assert (emulator, limit_s) == ("QEMU 1", 60.0)
-            keys = [(boot.arm, boot.seed) for boot in boots]
-            if not self.count or not initramfs:
+            assert (offer.emulator, offer.limit_s) == ("QEMU 1", 60.0)
+            keys = [(boot.arm, boot.seed) for boot in offer.boots]
+            if not self.count or not offer.initramfs:
                 return ShareAnswer(hosts=self.count, boots=[])
             self.needed = keys
             return ShareAnswer(hosts=self.count, boots=[self._view(key) for key in keys])

@@ -1,4 +1,4 @@
-"""Share the boots of a run with other hosts, while this host makes them too.
+"""Let other hosts make boots of a run, while this host makes boots of it as well.
 
 A thread tells the server which boots are needed and takes what other hosts have made. Whatever fails there is logged
 and has no other effect: this host makes every boot that does not arrive.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -36,18 +37,24 @@ ALONE_INTERVAL_S = 10.0
 """Time between two questions for other hosts. The server counts this host as busy meanwhile."""
 
 
+@dataclass(frozen=True)
+class Offer:
+    """Boots of a run that other hosts may make, and what they need for them."""
+
+    boots: list[SeededBoot]
+    initramfs: dict[Arm, str]
+    """SHA-256 of the initramfs of each kernel, once it is uploaded."""
+    layouts: dict[Arm, str]
+    """Data layout of each kernel, where it is known."""
+    emulator: str
+    limit_s: float
+
+
 class OtherHosts(Protocol):
     """The server, which knows the other hosts of a run. Calls may raise any exception."""
 
-    def share(
-        self,
-        boots: Sequence[SeededBoot],
-        initramfs: Mapping[Arm, str],
-        layouts: Mapping[Arm, str],
-        emulator: str,
-        limit_s: float,
-    ) -> ShareAnswer:
-        """Replace the boots that other hosts may make. `initramfs`: SHA-256 of each uploaded one."""
+    def share(self, offer: Offer) -> ShareAnswer:
+        """Replace the run's earlier offer."""
 
     def upload(self, path: Path, name: str) -> Artifact: ...
 
@@ -133,7 +140,7 @@ class Sharing:
     def _share(self, boots: Sequence[Seeded]) -> ShareAnswer:
         layouts = {arm: path.read_text() for arm, path in self._layouts.items()}
         needed = [SeededBoot(arm=arm, seed=seed) for arm, seed in boots[:SHARED_LIMIT]]
-        return self._hosts.share(needed, self._uploaded, layouts, self._emulator(), self._limit_s)
+        return self._hosts.share(Offer(needed, self._uploaded, layouts, self._emulator(), self._limit_s))
 
     def _upload(self) -> dict[Arm, str]:
         """Upload the initramfs of each kernel, equal ones once. Return their SHA-256."""
