@@ -51,7 +51,7 @@ def test_level_counts_add_up() -> None:
         ({"instructions": -1}, "windows.0.instructions: Input should be greater than or equal to 0"),
         ({"loads": 10**18}, "windows.0.loads: Input should be less than or equal"),
         ({"operations": 0}, "windows.0.operations"),
-        ({"functions": [{"name": "f"}] * 301}, "windows.0.functions: List should have at most 300 items"),
+        ({"functions": [{"name": "f"}] * 501}, "windows.0.functions: List should have at most 500 items"),
         ({"functions": [{"name": "f" * 161}]}, "windows.0.functions.0.name"),
         ({"lines": [{"address": "javascript:", "transfers": {}}]}, "windows.0.lines.0.address"),
         ({"cpus": [[0, 1], [1]]}, "not a square matrix"),

@@ -43,8 +43,8 @@ def output_name(arm: Arm, seed: int) -> str:
 
 
 DataLayout = Annotated[str, StringConstraints(pattern=r"^([a-z_]{1,40} @?[0-9a-f]{1,16}\n){0,40}$", max_length=2400)]
-"""Addresses and offsets of a kernel's data structures, for the emulator's plugin. Each line has a name and a hexadecimal
-number."""
+"""Addresses and offsets of a kernel's data structures, for the emulator's plugin. Each line has a name and a
+hexadecimal number."""
 
 
 class SeededBoot(Message):
