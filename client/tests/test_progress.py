@@ -28,6 +28,16 @@ def test_milestone_keys_are_unique_and_stay() -> None:
         known |= set(keys)
 
 
+def test_times_of_a_boot_are_shown_only_if_it_has_these_steps() -> None:
+    emulated, counted = boot(1, 0, 0, A), boot(2, 0, 1, B, golden_s=0.0, kexec_s=0.0, workload_s=0.02)
+    view = VIEWS[2].model_copy(update={"runs": [run(JobState.RUNNING, [emulated, counted])]})
+    lines = [milestone.text.plain for milestone in milestones(view) if milestone.key[0] == "boot"]
+    assert lines == [
+        "run 7, block 1/3: baseline passed, golden 20 s, kexec 8 s, workload 29 s",
+        "run 7, block 1/3: candidate passed",
+    ]
+
+
 def test_settings_study_has_one_boot_per_block() -> None:
     study = VIEWS[0].model_copy(update={"request": SERIES_REQUEST.model_copy(update={"series": None})})
     assert boots_per_block(study) == 1

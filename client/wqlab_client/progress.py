@@ -200,7 +200,8 @@ def _boot(run: RunView, boot: BootView) -> Milestone:
     line.append_text(status_text(boot.state, boot.outcome))
     if boot.failure is not None:
         line.append(f", {failure_line(boot.failure)}")
-    elif boot.golden_s is not None and boot.kexec_s is not None and boot.workload_s is not None:
+    # An instrumented device has neither golden system nor kexec, and its emulator ran before the boot was recorded.
+    elif boot.golden_s and boot.kexec_s and boot.workload_s is not None:
         line.append(f", golden {boot.golden_s:.0f} s, kexec {boot.kexec_s:.0f} s, workload {boot.workload_s:.0f} s")
     return Milestone(("boot", boot.id), boot.finished_at, line)
 
