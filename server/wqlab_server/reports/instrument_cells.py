@@ -278,8 +278,8 @@ def _notes(cell: _Cell) -> list[str]:
         notes.append("the boots were counted by different emulators or plugins, which can count differently")
     if any(function.name == OTHER for function, _ in cell.functions.values()):
         notes.append(
-            f"a function outside the {instrument.FUNCTION_LIMIT} largest of a boot counts as zero there and is part of "
-            f"{OTHER}"
+            f"a function that is not among the largest {instrument.FUNCTION_LIMIT} of a boot counts as zero in that "
+            f"boot; its counts are in {OTHER}"
         )
     return notes
 

@@ -48,7 +48,9 @@ def test_counts_are_divided_by_the_operations_that_the_plan_chooses() -> None:
     assert found.values == {"instructions_per_op": 250.0, "kernel_instructions_per_op": 200.0}
     by_write = collect_counts(FIO % (0, 4), plan(operations="total_ios"), TOPOLOGY, {"instructions": 90}, setting="")
     assert by_write.values == {"instructions_per_op": 10.0}
-    assert "touched_transfers_per_op" in dict(found.unsupported)
+    reasons = {name: str(reason) for name, reason in found.unsupported}
+    assert "changes no function" in reasons["touched_transfers_per_op"]
+    assert "worker pools" in reasons["pool_lock_transfers_per_op"]
 
 
 def test_script_without_window_says_so() -> None:

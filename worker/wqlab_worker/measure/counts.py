@@ -14,6 +14,7 @@ from . import parsers
 from .collect import Measurement, NotMeasured, Operations, Records, Unsupported, collect, read_records
 
 PER_OPERATION = "_per_op"
+POOL_LOCKS = "pool_lock_transfers_per_op"
 
 
 def operations(records: Records, plan: TestPlan) -> Operations:
@@ -57,6 +58,13 @@ def collect_counts(
         reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
         return replace(found, unsupported=[(name, reason) for name in names])
     values = {name: counts[count] / divisor for name in names if (count := name.removesuffix(PER_OPERATION)) in counts}
-    # All other counts are in every window.
-    absent = Unsupported("the series changes no function whose name is known", NotMeasuredCause.NO_SAMPLES)
-    return replace(found, values=values, unsupported=[(name, absent) for name in names if name not in values])
+    lacking = [(name, _why_absent(name)) for name in names if name not in values]
+    return replace(found, values=values, unsupported=lacking)
+
+
+def _why_absent(name: str) -> Unsupported:
+    """Return why a window has no count of this metric; all other counts are in every window."""
+    reason = "the series changes no function whose name is known"
+    if name == POOL_LOCKS:
+        reason = "the kernel's debug information does not tell where its worker pools are"
+    return Unsupported(reason, NotMeasuredCause.NO_SAMPLES)
