@@ -87,8 +87,8 @@ def cpu(model: str, topology: Topology, arch: CpuArch = "x86_64") -> str:
 
     On a machine with several dies, the last CPUID leaf is 0x1F. A leaf behind the last one has the values of the last
     (Intel SDM vol. 2A, CPUID), also for the subleaf, and firmware may ask for leaves of hypervisors with any subleaf.
-    QEMU 9.1 and later abort on a subleaf of 0x1F above 6 (assertion in encode_topo_cpuid1f). With one more leaf, which is
-    all zero, such questions no longer reach 0x1F; the topology is the same.
+    QEMU 9.1 and later abort on a subleaf of 0x1F above 6 (assertion in encode_topo_cpuid1f). With one more leaf,
+    which is all zero, such questions no longer reach 0x1F; the topology is the same.
     """
     return f"{model},level={LAST_CPUID_LEAF:#x}" if arch == "x86_64" and topology.l3_per_socket > 1 else model
 
