@@ -58,7 +58,7 @@ def collect_counts(
         reason = Unsupported(str(error), NotMeasuredCause.NO_SAMPLES)
         return replace(found, unsupported=[(name, reason) for name in names])
     values = {name: counts[count] / divisor for name in names if (count := name.removesuffix(PER_OPERATION)) in counts}
-    lacking = [(name, _why_absent(name)) for name in names if name not in values]
+    lacking: list[tuple[str | None, Unsupported]] = [(name, _why_absent(name)) for name in names if name not in values]
     return replace(found, values=values, unsupported=lacking)
 
 
