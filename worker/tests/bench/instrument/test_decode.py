@@ -48,6 +48,40 @@ NO_TRANSLATION: dict[CpuArch, list[str]] = {
     "x86_64": ["mov %cr3, %rax", "swapgs", "lidt (%rax)", "rdtscp", "clflush (%rax)", "pshufb %xmm0, %xmm1"],
     "arm64": ["mrs x0, ttbr0_el1", "dc civac, x0", "isb", "msr daifset, #2", "msr tpidr_el1, x0", "at s1e1r, x0"],
 }
+COMPLETES: dict[CpuArch, list[str]] = {
+    "x86_64": [
+        "mov %rax, %rbx", "movb $1, %al", "movl $1, %r9d", "movabs $0x123456789abcdef, %rax", "movzbl %al, %eax",
+        "movslq %eax, %rbx", "lea 8(%rdi,%rsi,4), %rax", "add %rax, %rbx", "add $5, %rax", "cmp $0x12345, %eax",
+        "sbb %r8, %r9", "test %rax, %rax", "test $1, %al", "xor %eax, %eax", "shl $3, %rax", "sar %cl, %edx",
+        "inc %rax", "decl %r9d", "neg %rax", "not %eax", "mul %rbx", "imul %rax, %rbx", "imul $3, %rax, %rbx",
+        "xchg %rbx, %rcx", "nop", "nopw 0x200(%rax,%rax,1)", "cltq", "cqto", "cmove %rax, %rbx",
+        "setne %al", "bt %rbx, %rax", "bsf %rax, %rbx", "bswap %rax", "and $-8, %rsp",
+    ],
+    "arm64": [
+        "mov x0, x1", "mov w0, #5", "movk x0, #1, lsl #16", "add x0, x1, #8", "sub sp, sp, #32", "adrp x0, .",
+        "and x0, x1, #0xff", "orr x0, x1, x2, lsl #3", "add x0, x1, w2, uxtw #2", "cmp x0, x1", "csel x0, x1, x2, eq",
+        "cset w0, ne", "ubfx x0, x1, #3, #5", "madd x0, x1, x2, x3", "umulh x0, x1, x2", "lsl x0, x1, #3",
+    ],
+}  # fmt: skip
+MAY_NOT_COMPLETE: dict[CpuArch, list[str]] = {
+    "x86_64": [
+        "mov (%rax), %rbx", "mov %rax, (%rbx)", "add %rax, (%rbx)", "add (%rbx), %rax", "addl $5, (%rax)",
+        "push %rax",
+        "pop %rax", "call .", "ret", "jmp .", "jne .", "jmp *%rax", "call *%rax", "div %rbx", "idivl (%rax)", "pause",
+        "cli", "sti", "hlt", "syscall", "int3", "ud2", "rep movsb", "stosq", "mov %eax, %ds", "mov %cr3, %rax",
+        "mov %rax, %cr3", "swapgs", "rdtsc", "wrmsr", "xbegin .", "xabort $1", "xchg %rax, (%rbx)",
+        "cmpxchg %rcx, (%rdx)", "movzbl (%rax), %eax", "setne (%rax)", "cmove (%rax), %rbx", "incl (%rax)",
+        "negl (%rax)", "movb $1, (%rax)",
+        "bt %rbx, (%rax)", "paddd %xmm0, %xmm1", "vpaddd %ymm0, %ymm1, %ymm2", "fadd %st, %st(1)", "in %dx, %al",
+        "verw (%rax)", "iretq", "cpuid", "lfence", "invlpg (%rdi)", "enter $8, $0", "leave", "shll (%rax)",
+    ],
+    "arm64": [
+        "ldr x0, [x1]", "str x0, [x1]", "ldp x0, x1, [sp]", "b .", "bl .", "b.eq .", "cbz x0, .", "br x0", "ret",
+        "svc #0", "brk #1", "mrs x0, ttbr0_el1", "msr daifset, #2", "wfi", "wfe", "yield", "nop", "isb", "dsb sy",
+        "ldxr x1, [x0]", "ldadd x1, x2, [x0]", "tlbi vmalle1is", "dc civac, x0", "fadd d0, d1, d2",
+        "add v0.4s, v1.4s, v2.4s", "eret",
+    ],
+}  # fmt: skip
 MARKED = """
 #include "wqmark.h"
 void marks(void) {
@@ -63,7 +97,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     built = str(tmp_path_factory.mktemp("decode") / "decode.so")
     tool.output(["gcc", "-O2", "-fPIC", "-shared", str(PLUGIN / "decode.c"), "-o", built], OSError)
     loaded = ctypes.CDLL(built)
-    for name in ("decode_is_locked", "decode_loads_to_write", "decode_changes_translation"):
+    for name in ("decode_is_locked", "decode_loads_to_write", "decode_changes_translation", "decode_always_completes"):
         getattr(loaded, name).restype = ctypes.c_bool
     return loaded
 
@@ -117,6 +151,20 @@ def test_changes_of_address_translation_are_recognized(library: ctypes.CDLL, arc
     assert changes(TRANSLATION[arch]) == dict.fromkeys(TRANSLATION[arch], True)
     others = NO_TRANSLATION[arch] + LOCKED[arch] + PLAIN[arch]
     assert changes(others) == dict.fromkeys(others, False)
+
+
+@pytest.mark.parametrize("arch", ARCHES)
+def test_instructions_that_always_complete_are_recognized(library: ctypes.CDLL, arch: CpuArch, tmp_path: Path) -> None:
+    def completes(lines: list[str]) -> dict[str, bool]:
+        codes = assemble(arch, tmp_path, lines)
+        return {
+            line: library.decode_always_completes(ARCHES.index(arch), code, ctypes.c_size_t(len(code)))
+            for line, code in zip(lines, codes, strict=True)
+        }
+
+    assert completes(COMPLETES[arch]) == dict.fromkeys(COMPLETES[arch], True)
+    others = MAY_NOT_COMPLETE[arch] + TRANSLATION[arch]
+    assert completes(others) == dict.fromkeys(others, False)
 
 
 @pytest.mark.parametrize("arch", ARCHES)

@@ -27,7 +27,7 @@
 #include "translation.h"
 #include "window.h"
 
-enum { ACCESS_KINDS = 64 };
+enum { ACCESS_KINDS = 64, BLOCK_MAX = 512 };
 
 struct access_kind {
 	qemu_plugin_meminfo_t info;
@@ -216,46 +216,83 @@ static void on_translation_change(unsigned int cpu, void *unused)
 	translation_flush(&plugin.translation);
 }
 
-static void translate_insn(struct qemu_plugin_insn *insn, const uint8_t *bytes, size_t size, const uint8_t *previous,
-			   uint64_t *block)
+/* An instruction of the block that is being translated. */
+struct decoded {
+	struct qemu_plugin_insn *insn;
+	uint8_t bytes[INSN_MAX];
+	size_t size;
+	enum marker marker;
+	bool always_completes;
+};
+
+static struct decoded decode(struct qemu_plugin_insn *insn)
 {
-	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(insn);
-	enum marker marker = decode_marker(plugin.arch, bytes, size);
+	struct decoded one = { .insn = insn, .size = qemu_plugin_insn_size(insn) };
+
+	one.size = one.size < INSN_MAX ? one.size : INSN_MAX;
+	quirks_get_bytes(insn, one.bytes, one.size);
+	one.marker = decode_marker(plugin.arch, one.bytes, one.size);
+	one.always_completes = one.marker == MARKER_NONE &&
+			       decode_always_completes(plugin.arch, one.bytes, one.size);
+	return one;
+}
+
+static void watch_marker(const struct decoded *one)
+{
+	if (one->marker == MARKER_DATA)
+		qemu_plugin_register_vcpu_mem_cb(one->insn, on_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
+	else if (one->marker != MARKER_NONE)
+		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_marker, QEMU_PLUGIN_CB_NO_REGS,
+						       (void *)(uintptr_t)one->marker);
+}
+
+static void watch_access(const struct decoded *one, const uint8_t *previous)
+{
+	void *pc = (void *)(uintptr_t)qemu_plugin_insn_vaddr(one->insn);
 	qemu_plugin_vcpu_mem_cb_t access;
 
-	if (marker == MARKER_DATA)
-		qemu_plugin_register_vcpu_mem_cb(insn, on_data, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_W, NULL);
-	else if (marker != MARKER_NONE)
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_marker, QEMU_PLUGIN_CB_NO_REGS,
-						       (void *)(uintptr_t)marker);
-	if (!plugin.is_tracking)
-		return;
-	quirks_count(insn, block);
-	if (decode_is_locked(plugin.arch, bytes, size))
-		quirks_count(insn, code_counter(&plugin.window.locked, (uintptr_t)pc));
-	if (decode_changes_translation(plugin.arch, bytes, size))
-		qemu_plugin_register_vcpu_insn_exec_cb(insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
-	access = decode_loads_to_write(plugin.arch, bytes, size, previous) ? on_access_to_write : on_access;
+	if (decode_is_locked(plugin.arch, one->bytes, one->size))
+		quirks_count(one->insn, code_counter(&plugin.window.locked, (uintptr_t)pc), 1);
+	if (decode_changes_translation(plugin.arch, one->bytes, one->size))
+		qemu_plugin_register_vcpu_insn_exec_cb(one->insn, on_translation_change, QEMU_PLUGIN_CB_NO_REGS, NULL);
+	access = decode_loads_to_write(plugin.arch, one->bytes, one->size, previous) ? on_access_to_write : on_access;
 	/* Not one function for loads and one for stores: QEMU 7.2 would call both for stores. */
-	qemu_plugin_register_vcpu_mem_cb(insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+	qemu_plugin_register_vcpu_mem_cb(one->insn, access, QEMU_PLUGIN_CB_NO_REGS, QEMU_PLUGIN_MEM_RW, pc);
+}
+
+/*
+ * Count the instructions of a block, several at once where the count is the same: when the first of them starts, all
+ * but the last are known to complete, and the last to start.
+ */
+static void count_instructions(const struct decoded *block, size_t size, uint64_t *counter)
+{
+	bool is_last_alone = quirks_may_be_dropped(qemu_plugin_insn_vaddr(block[size - 1].insn));
+
+	for (size_t first = 0, end; first < size; first = end) {
+		for (end = first + 1; end < size && end - first < ADDEND_MAX; end++)
+			if (!block[end - 1].always_completes || block[end].marker != MARKER_NONE ||
+			    (is_last_alone && end == size - 1))
+				break;
+		quirks_count(block[first].insn, counter, end - first);
+	}
 }
 
 static void translate(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
-	uint8_t bytes[2][INSN_MAX] = { 0 };
-	uint64_t *block = NULL;
+	static struct decoded block[BLOCK_MAX];
+	size_t size = qemu_plugin_tb_n_insns(tb);
 
 	(void)id;
-	if (plugin.is_tracking)
-		block = code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb));
-	for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
-		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
-		size_t size = qemu_plugin_insn_size(insn);
-
-		size = size < INSN_MAX ? size : INSN_MAX;
-		quirks_get_bytes(insn, bytes[i % 2], size);
-		translate_insn(insn, bytes[i % 2], size, i ? bytes[(i + 1) % 2] : NULL, block);
+	if (size > BLOCK_MAX)
+		die("QEMU translates a block of %zu instructions, %d are the most expected", size, BLOCK_MAX);
+	for (size_t i = 0; i < size; i++) {
+		block[i] = decode(qemu_plugin_tb_get_insn(tb, i));
+		watch_marker(&block[i]);
+		if (plugin.is_tracking)
+			watch_access(&block[i], i ? block[i - 1].bytes : NULL);
 	}
+	if (plugin.is_tracking)
+		count_instructions(block, size, code_counter(&plugin.window.blocks, qemu_plugin_tb_vaddr(tb)));
 }
 
 /* --- start and end ------------------------------------------------------------------------------------------ */

@@ -32,9 +32,9 @@ bool quirks_read(uint64_t address, void *to, size_t size)
 
 #pragma weak qemu_plugin_disable_mem_helpers
 
-void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter, unsigned int addend)
 {
-	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, 1);
+	qemu_plugin_register_vcpu_insn_exec_inline(insn, QEMU_PLUGIN_INLINE_ADD_U64, counter, addend);
 }
 
 void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)
@@ -58,19 +58,24 @@ void quirks_after_reset(unsigned int cpus)
 
 #else
 
-static void add_one(unsigned int cpu, void *counter)
+/* The low bits of a counter's address are zero, so that they have room for the addend - 1. */
+static void add(unsigned int cpu, void *counter_and_addend)
 {
+	uintptr_t both = (uintptr_t)counter_and_addend;
+
 	(void)cpu;
-	++*(uint64_t *)counter;
+	*(uint64_t *)(both & ~(uintptr_t)(ADDEND_MAX - 1)) += both % ADDEND_MAX + 1;
 }
 
 /*
  * Not inline: QEMU 10.0 computes the address of a CPU's counter in a constant that it shares with other uses of the
  * CPU's number (gen_plugin_u64_ptr() in accel/tcg/plugin-gen.c), so that these become wrong.
  */
-void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter)
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter, unsigned int addend)
 {
-	qemu_plugin_register_vcpu_insn_exec_cb(insn, add_one, QEMU_PLUGIN_CB_NO_REGS, counter);
+	void *both = (void *)((uintptr_t)counter + addend - 1);
+
+	qemu_plugin_register_vcpu_insn_exec_cb(insn, add, QEMU_PLUGIN_CB_NO_REGS, both);
 }
 
 void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size)

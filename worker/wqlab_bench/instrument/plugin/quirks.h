@@ -3,13 +3,30 @@
 #ifndef WQLAB_QUIRKS_H
 #define WQLAB_QUIRKS_H
 
+#include <stdbool.h>
+
+#include "decode.h"
+#include "lines.h"
 #include "qemu_api.h"
 
-/* Add 1 to a counter each time an instruction starts. The counter must exist until QEMU ends. */
-void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter);
+enum { ADDEND_MAX = 8 };
+
+/*
+ * Add 1 to ADDEND_MAX to a counter each time an instruction starts. The counter must exist until QEMU ends.
+ */
+void quirks_count(struct qemu_plugin_insn *insn, uint64_t *counter, unsigned int addend);
 
 /* Copy the bytes of an instruction. */
 void quirks_get_bytes(const struct qemu_plugin_insn *insn, uint8_t *bytes, size_t size);
+
+/*
+ * Return true if QEMU may not execute the last instruction of a block, at this address: QEMU before 8.1 reports one of
+ * x86 that crosses the end of the page, with the bytes before the end, although it drops its code again.
+ */
+static inline bool quirks_may_be_dropped(uint64_t last)
+{
+	return WQLAB_PLUGIN_API == 1 && last >> PAGE_SHIFT != (last + INSN_MAX - 1) >> PAGE_SHIFT;
+}
 
 /* Call this in the callback of qemu_plugin_reset(). */
 void quirks_after_reset(unsigned int cpus);
