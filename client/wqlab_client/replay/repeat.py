@@ -6,16 +6,18 @@ samples is used. Figures of real hardware are not repeated.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wqlab_contracts import mbox
+from wqlab_contracts.api.devices import DeviceTypeView
 from wqlab_contracts.api.plans import PlanView
 from wqlab_contracts.api.report import Comparison, Report, TargetReport
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.bundle import REPORT, SERIES, plain_path
 from wqlab_contracts.enums import Evidence, Role, Verdict
 from wqlab_contracts.messages import MboxSeries, Series, Target
+from wqlab_contracts.specs import GeneratedTopology, Topology
 
 from ..client import Client
 from ..errors import LabUnavailable, UsageError
@@ -60,12 +62,12 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
     targets: list[Target] = []
     for run in read_runs(bundle, report):
         record = run.record
-        known = types.get(record.device_type)
+        topology = emulated_topology(record.device_type, types)
         if not record.emulated:
             reason = "measured on hardware; only emulated devices are repeated"
-        elif known is None or not known.emulated:
+        elif topology is None:
             reason = f"the lab has no emulated device type {record.device_type}"
-        elif known.topology != record.topology:
+        elif topology != record.topology:
             reason = f"the lab's {record.device_type} has another topology"
         elif record.plan.name not in plans:
             reason = f"the lab has no plan {record.plan.name}"
@@ -91,6 +93,17 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
         force=request.force,
     )
     return Repetition(repeated, notes)
+
+
+def emulated_topology(name: str, types: Mapping[str, DeviceTypeView]) -> Topology | None:
+    """Return the topology of an emulated device type; None if the lab cannot have it.
+
+    A lab lists a generated type only once a device was made for it.
+    """
+    if (known := types.get(name)) is not None:
+        return known.topology if known.emulated else None
+    generated = GeneratedTopology.parse(name)
+    return None if generated is None or generated.problem() else generated.device_type("repeat").topology
 
 
 def _series(bundle: Bundle, base: str | None) -> str:
