@@ -284,9 +284,9 @@ def drop_expired_offers(session: Session) -> None:
 def out_of_service_reason(session: Session, device_type: str, backend: Backend | None = None) -> str | None:
     """Return why no device of the type and backend can become free: all are quarantined or retired. None if one can."""
     known = session.execute(
-        select(Device.name, Device.health, Device.health_reason, Device.retired_at).where(
-            Device.device_type == device_type, true() if backend is None else Device.backend == backend
-        )
+        select(Device.name, Device.health, Device.health_reason, Device.retired_at)
+        .where(Device.device_type == device_type, true() if backend is None else Device.backend == backend)
+        .order_by(Device.name)
     ).all()
     devices = [device for device in known if device.retired_at is None]
     # A type without any row is new: the next tick reads its devices from the data folder.
