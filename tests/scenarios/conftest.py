@@ -38,6 +38,8 @@ FOUR_L3 = (1, 4, 1, 1, 1, "contiguous")
 TWO_SOCKETS_SMT_LAST = (2, 1, 2, 2, 2, "smt_last")
 BIG_LITTLE = "chromebook-biglittle"
 INSTRUMENTED = "instrumented-tiny"
+COUNTED_TARGET = ("--target", f"xfs-fsync@{INSTRUMENTED}", "--param", "file_kib=640")
+"""Arguments of a submission to an instrumented device, with a short window."""
 REDUCED_PARAMETERS = {
     "xfs-fsync": {"jobs": 4, "mounts": 1},
     "dm-crypt-affinity": {"disk_mib": 32, "total_ios": 32, "traced_ios": 400},
@@ -315,7 +317,7 @@ def big_little(lab: Lab) -> int:
 @pytest.fixture(scope="session")
 def counted(lab: Lab) -> int:
     """Submit the example series for two seeds of an instrumented device; return the submission's id."""
-    return lab.submit("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{INSTRUMENTED}", "--blocks", "2")
+    return lab.submit("--mbox", str(EXAMPLE), *COUNTED_TARGET, "--blocks", "2")
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from wqlab_contracts.enums import ArtifactKind, MetricClass
 
-from .conftest import EXAMPLE, INSTRUMENTED, Lab, MakePerson, comparisons
+from .conftest import COUNTED_TARGET, EXAMPLE, INSTRUMENTED, Lab, MakePerson, comparisons
 
 pytestmark = [pytest.mark.scenario, pytest.mark.timeout(1500)]
 TOUCHED = "flush_workqueue_prep_pwqs"
@@ -66,7 +66,7 @@ def test_each_boot_keeps_its_profile(lab: Lab, report: dict[str, Any]) -> None:
 
 
 def test_second_submission_has_the_same_counts(lab: Lab, report: dict[str, Any]) -> None:
-    again = lab.finish(lab.submit("--mbox", str(EXAMPLE), "--target", f"xfs-fsync@{INSTRUMENTED}", "--blocks", "1"))
+    again = lab.finish(lab.submit("--mbox", str(EXAMPLE), *COUNTED_TARGET, "--blocks", "1"))
     first = counts(lab, report, block=0)
     assert {arm for arm, _ in first} == {"baseline", "candidate"}
     assert counts(lab, again, block=0) == first
