@@ -147,6 +147,22 @@ class TestKernelFailures:
         assert found.verdict is Verdict.FAILED
         assert [each.excerpt for each in found.accused] == ["trace of WARNING: at a.c:1 f+0x1/0x2"]
 
+    @pytest.mark.parametrize(("emulated", "verdict"), [(True, Verdict.IMPROVEMENT), (False, Verdict.INCONCLUSIVE)])
+    def test_warning_in_one_of_several_boots_is_not_blamed_on_the_candidate(self, emulated, verdict):
+        warning = finding(kind=FindingKind.WARNING, fatal=False, title="WARNING: at kernel/time/hrtimer.c:1056")
+        found = conclude([FEWER], [warning], emulated=emulated, boots=self.boots)
+        assert found.verdict is verdict and not found.accused
+        assert "did not recur: the candidate showed warning in 1 of 3 boots: WARNING: at kernel" in found.headline
+        assert "falls from 33 to 3" in found.headline
+
+    def test_warning_that_recurs_or_that_every_boot_has_is_blamed(self):
+        warnings = [
+            finding(kind=FindingKind.WARNING, fatal=False, block=block, title="WARNING: at a.c:1") for block in (0, 1)
+        ]
+        assert conclude([FEWER], warnings, emulated=True, boots=self.boots).verdict is Verdict.FAILED
+        single = {Arm.BASELINE: BootCount(1, 1), Arm.CANDIDATE: BootCount(1, 1)}
+        assert conclude([FEWER], warnings[:1], emulated=True, boots=single).verdict is Verdict.FAILED
+
     def test_different_warning_of_the_baseline_does_not_excuse_the_candidate(self):
         def warning(arm, title):
             return finding(arm=arm, kind=FindingKind.WARNING, fatal=False, title=title)

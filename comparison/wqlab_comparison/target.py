@@ -39,6 +39,15 @@ class Accusation:
     boots: int
     title: str
     excerpt: str
+    fatal: bool = True
+
+    def is_repeated(self, attempted: int) -> bool:
+        """Return True if the failure may be taken for a property of the kernel.
+
+        One report that the kernel survived, in one of several boots, can be a rare one that both kernels have: timing
+        warnings of a busy host are.
+        """
+        return self.fatal or self.boots > 1 or attempted < 2
 
 
 @dataclass(frozen=True)
@@ -163,6 +172,11 @@ def conclude(
         if comparison.role is Role.PRIMARY and (study or comparison.question is Question.KERNEL)
     ]
     figures = _conclude_settings(primaries) if study else _conclude_kernels(primaries)
+    attempted = boots[Arm.CANDIDATE].attempted if boots and not study else 0
+    once = [each for each in accused if not each.is_repeated(attempted)]
+    accused = [each for each in accused if each not in once]
+    if once and not accused:
+        figures = _with_single_reports(figures, once, boots or {}, emulated=emulated)
     if accused and not study and boots and not boots[Arm.BASELINE].passed:
         return Conclusion(
             Verdict.INCONCLUSIVE, _join(_describe_failures(accused, study, boots), _surviving_figures(figures))
@@ -204,7 +218,7 @@ def failures_against(findings: Sequence[FindingView], emulated: bool, arm: Arm =
             boots[finding.kind].add((finding.block, finding.attempt))
             first.setdefault(finding.kind, finding)
     return [
-        Accusation(kind, len(seen), first[kind].title, first[kind].excerpt)
+        Accusation(kind, len(seen), first[kind].title, first[kind].excerpt, first[kind].fatal)
         for kind, seen in boots.items()
         if not (emulated and kind in _STALLS and len(seen) < 2)
     ]
@@ -232,6 +246,20 @@ def _describe_failures(accused: Sequence[Accusation], study: bool, boots: Mappin
     if not study and boots:
         texts.append(_describe_control(boots[Arm.BASELINE]))
     return "; ".join(texts)
+
+
+def _with_single_reports(
+    figures: Conclusion, once: Sequence[Accusation], boots: Mapping[Arm, BootCount], *, emulated: bool
+) -> Conclusion:
+    """Return the conclusion if the candidate's only reports occurred in one of several boots and did not end them.
+
+    On an emulated device the figures decide, as with a single stall; on hardware nothing is decided.
+    """
+    reports = _describe_failures(once, False, boots)
+    if emulated:
+        return Conclusion(figures.verdict, _join(figures.headline, f"not counted, because it did not recur: {reports}"))
+    reason = f"can't tell if the candidate is the cause, because it did not recur: {reports}"
+    return Conclusion(Verdict.INCONCLUSIVE, _join(reason, _surviving_figures(figures)))
 
 
 def _describe_control(baseline: BootCount) -> str:

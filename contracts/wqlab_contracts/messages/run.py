@@ -115,3 +115,6 @@ class RunResult(Message):
     """An infrastructure failure is retried; a kernel failure means that the variant finished no block."""
     device_suspect: bool = False
     """True if the device may be faulty; a health check follows."""
+    equipment_unreachable: bool = False
+    """True if the lab's own equipment, a console server or a power controller, did not answer, so that nothing is known
+    of the device: a health check that ends like this is repeated."""

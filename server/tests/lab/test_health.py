@@ -92,6 +92,24 @@ def test_device_without_a_conclusive_check_is_quarantined(old: DeviceHealth) -> 
     assert measured.state is old
 
 
+@pytest.mark.parametrize("old", [UNKNOWN, GOOD, SUSPECT])
+def test_check_without_an_answer_of_the_equipment_says_nothing(old: DeviceHealth) -> None:
+    def after(abandoned: bool) -> DeviceHealth:
+        return after_attempt(
+            Health(old, ""),
+            CHECK,
+            Outcome.FAILED,
+            INFRA,
+            suspect=True,
+            unreachable=True,
+            lost=False,
+            abandoned=abandoned,
+        ).state
+
+    assert after(False) is (SUSPECT if old is GOOD else old)
+    assert after(True) is QUARANTINED
+
+
 def make_device(name: str, health: DeviceHealth = UNKNOWN, **more: object) -> CheckableDevice:
     given: dict[str, object] = {
         "device_type": "xeon",

@@ -106,6 +106,22 @@ def test_inconclusive_check_is_repeated_after_a_pause(lab: LabUnderTest) -> None
     assert lab.device("single-1").health is DeviceHealth.GOOD
 
 
+def test_outage_of_the_equipment_of_all_devices_quarantines_none(lab: LabUnderTest) -> None:
+    gone = infrastructure_result("the console cannot be opened: Connection refused", suspect=True)
+    gone = gone.model_copy(update={"equipment_unreachable": True})
+    lab.mark_all_good()
+    lab.worker.on_run = results(gone, gone, passing_run)
+    lab.worker.on_health_check = results(gone, gone, gone, gone, passing_run)
+    submission_id = lab.submit("locks@device")
+    lab.until_idle()
+    healths = {lab.device(name).health for name in ("device-1", "device-2")}
+    assert DeviceHealth.QUARANTINED not in healths
+    assert lab.submission(submission_id).state is not SubmissionState.FINISHED
+    for _ in range(3):
+        skip_an_hour(lab)
+    assert lab.submission(submission_id).outcome is Outcome.PASSED
+
+
 def test_device_with_only_inconclusive_checks_is_quarantined(lab: LabUnderTest) -> None:
     lab.worker.on_health_check = results(infrastructure_result("the console cannot be read"))
     submission_id = lab.submit("locks@single")

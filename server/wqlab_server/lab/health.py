@@ -48,12 +48,14 @@ def after_attempt(
     *,
     suspect: bool,
     lost: bool,
+    unreachable: bool = False,
     abandoned: bool = False,
 ) -> Health:
     """Return a device's health after one attempt of a run.
 
     `suspect`: the worker reported that the device may be faulty. `lost`: the lease expired, so the device's state is
-    unknown. `abandoned`: too many checks of the device in a row were inconclusive.
+    unknown. `unreachable`: the lab's own equipment did not answer, so that a check says nothing about the device.
+    `abandoned`: too many checks of the device in a row were inconclusive.
     """
     if old.state is DeviceHealth.QUARANTINED or outcome is Outcome.CANCELED:
         return old
@@ -61,7 +63,7 @@ def after_attempt(
         if outcome is Outcome.PASSED and not suspect:
             return change_health(old.state, DeviceHealth.GOOD, "")
         # The golden kernel is known to work, so a failure on it is the device's. An interrupted check proves nothing.
-        if failure is not None and (suspect or failure.kind is ErrorKind.KERNEL):
+        if failure is not None and ((suspect and not unreachable) or failure.kind is ErrorKind.KERNEL):
             return change_health(old.state, DeviceHealth.QUARANTINED, f"health check: {failure.summary}")
         if failure is not None and abandoned:
             return change_health(

@@ -85,7 +85,8 @@ def end_attempt(session: Session, run: Run, result: RunResult, settings: Setting
     attempt.outcome, attempt.failure, attempt.finished_at = result.outcome, result.failure, now
     bound = settings.run_attempts
     if run.purpose is RunPurpose.HEALTH_CHECK:
-        bound = 1 if result.device_suspect else HEALTH_CHECK_ATTEMPTS
+        conclusive = result.device_suspect and not result.equipment_unreachable
+        bound = 1 if conclusive else HEALTH_CHECK_ATTEMPTS
     ended = decide_run(
         result,
         run.purpose,
@@ -142,6 +143,7 @@ def _update_device_health(
         ended.outcome if isinstance(ended, Ended) else result.outcome,
         result.failure,
         suspect=result.device_suspect,
+        unreachable=result.equipment_unreachable,
         lost=lost,
         abandoned=check_ended and health_checks.count_inconclusive(session, device) + 1 >= settings.health_checks,
     )

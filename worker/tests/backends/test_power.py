@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import shlex
+import socket
 import time
 from pathlib import Path
 
 import pytest
+import requests
+import serial  # type: ignore[import-untyped]
 import yaml
 from labgrid import Target
 
-from wqlab_worker.backends.power import CommandPowerDriver, power_errors, time_limit
+from wqlab_worker.backends.power import CommandPowerDriver, is_unreachable, power_errors, time_limit
 from wqlab_worker.measure.device_interface import DeviceFailure
 
 from .conftest import ROOT
@@ -53,6 +56,31 @@ def test_output_of_a_failed_power_command_is_quoted(command: str, says: str) -> 
     assert len(summary) < 500
     assert "secret" not in summary
     assert caught.value.suspect
+
+
+@pytest.fixture
+def closed_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def test_power_controller_that_does_not_answer_says_nothing_about_the_device(closed_port: int) -> None:
+    with pytest.raises(DeviceFailure) as caught, power_errors("off"):
+        requests.get(f"http://127.0.0.1:{closed_port}/power/3", timeout=5)
+    assert caught.value.suspect and caught.value.unreachable
+    with pytest.raises(DeviceFailure) as caught, power_errors("off"):
+        driver("sh -c 'exit 3'").off()
+    assert caught.value.suspect and not caught.value.unreachable
+
+
+def test_console_server_that_does_not_answer_is_recognised(closed_port: int) -> None:
+    with pytest.raises(serial.SerialException) as caught:
+        serial.serial_for_url(f"socket://127.0.0.1:{closed_port}/")
+    assert is_unreachable(caught.value)
+    with pytest.raises(serial.SerialException) as caught:
+        serial.serial_for_url("/dev/no-such-port")
+    assert not is_unreachable(caught.value)
 
 
 def test_slow_power_command_is_killed_with_its_children(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ from . import coordinator
 from .console_tap import ConsoleTap, Wakeup
 from .kexec import KexecStrategy, VariantImage
 from .labgrid_device import LabgridDevice
-from .power import POWER_TIMEOUT_S, CommandPowerDriver, time_limit
+from .power import POWER_TIMEOUT_S, CommandPowerDriver, is_unreachable, time_limit
 from .session_messages import (
     HELD_PLACES,
     ArtifactMessage,
@@ -124,7 +124,12 @@ def execute(request: SessionRequest, writer: MessageWriter, stop: Stop, wakeup: 
         if checks_health(request.job):
             HealthCheckReport(request.job, writer, lambda: datetime.now(UTC)).record_failure(error)
         outcome = Outcome.CANCELED if error.failure.kind is ErrorKind.CANCELED else Outcome.FAILED
-        return RunResult(outcome=outcome, failure=error.failure, device_suspect=error.suspect)
+        return RunResult(
+            outcome=outcome,
+            failure=error.failure,
+            device_suspect=error.suspect,
+            equipment_unreachable=error.unreachable,
+        )
     finally:
         hold.release()
 
@@ -176,7 +181,10 @@ def _console_errors() -> Iterator[None]:
         raise
     except (OSError, SerialException) as error:
         raise infrastructure_failure(
-            f"the console cannot be opened: {error}", suspect=True, stage=DeviceStep.CONSOLE
+            f"the console cannot be opened: {error}",
+            suspect=True,
+            unreachable=is_unreachable(error),
+            stage=DeviceStep.CONSOLE,
         ) from error
 
 

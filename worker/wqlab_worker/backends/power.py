@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -98,4 +100,23 @@ def power_errors(to: str) -> Iterator[None]:
             suspect=True,
         ) from error
     except Exception as error:
-        raise infrastructure_failure(f"the power could not be switched {to}: {error}", suspect=True) from error
+        raise infrastructure_failure(
+            f"the power could not be switched {to}: {error}", suspect=True, unreachable=is_unreachable(error)
+        ) from error
+
+
+def is_unreachable(error: BaseException) -> bool:
+    """Return True if an error means that equipment on the network does not answer: nothing was seen of the device.
+
+    Drivers wrap the error of the connection in their own.
+    """
+    seen: set[int] = set()
+    cause: BaseException | None = error
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        if isinstance(cause, (ConnectionError, TimeoutError, socket.gaierror)):
+            return True
+        if isinstance(cause, OSError) and cause.errno in {errno.EHOSTUNREACH, errno.ENETUNREACH}:
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False

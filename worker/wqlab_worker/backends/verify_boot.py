@@ -19,13 +19,14 @@ def infrastructure_failure(
     excerpt: str = "",
     advice: str = "",
     suspect: bool = False,
+    unreachable: bool = False,
     of_variant: bool = False,
     stage: DeviceStep | None = None,
 ) -> DeviceFailure:
     failure = Failure(
         kind=ErrorKind.INFRASTRUCTURE, summary=summary, excerpt=excerpt, advice=advice, of_variant=of_variant
     )
-    return DeviceFailure(failure, suspect=suspect, stage=stage)
+    return DeviceFailure(failure, suspect=suspect, unreachable=unreachable, stage=stage)
 
 
 def kernel_failure(report: Report) -> DeviceFailure:

@@ -45,6 +45,8 @@ class BootFailure:
     at_boot: bool
     """True if the boot failed before the kernel under test was verified."""
     suspect: bool
+    unreachable: bool = False
+    """True if the lab's own equipment did not answer (`DeviceFailure`)."""
 
 
 @dataclass
@@ -124,7 +126,7 @@ class BootRunner:
         )
         if failed is None:
             return None
-        return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect)
+        return BootFailure(key.arm, failed.failure, failed.signature, at_boot, failed.suspect, failed.unreachable)
 
     def _setup(self, boot: _Boot, booted: VerifiedBoot, *, run_script: bool) -> UnsupportedReason | None:
         """Run the plan's setup and send BootVerified with its facts.

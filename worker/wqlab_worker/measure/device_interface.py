@@ -52,7 +52,8 @@ class DeviceFailure(Exception):
     """Failure of a boot or command; `failure.kind` says whose fault it is.
 
     `signature` is equal for two failures of the same kind. `suspect` is true if the device itself may be broken.
-    `stage` is the step of a health check at which the boot failed.
+    `unreachable` is true if the lab's own equipment, a console server or a power controller, does not answer, so that
+    nothing is known of the device. `stage` is the step of a health check at which the boot failed.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class DeviceFailure(Exception):
         *,
         signature: str = "",
         suspect: bool = False,
+        unreachable: bool = False,
         stage: DeviceStep | None = None,
     ) -> None:
         super().__init__(failure.summary)
         self.failure = failure
         self.signature = signature or defect_key(failure.summary)
         self.suspect = suspect
+        self.unreachable = unreachable
         self.stage = stage
 
 

@@ -206,7 +206,10 @@ class _Run:
 
 def _failed(failed_boot: BootFailure) -> RunResult:
     return RunResult(
-        outcome=outcome_of(failed_boot.failure), failure=failed_boot.failure, device_suspect=failed_boot.suspect
+        outcome=outcome_of(failed_boot.failure),
+        failure=failed_boot.failure,
+        device_suspect=failed_boot.suspect,
+        equipment_unreachable=failed_boot.unreachable,
     )
 
 
