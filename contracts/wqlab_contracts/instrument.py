@@ -30,6 +30,8 @@ SOURCE_LIMIT = 160
 OTHER = "(other)"
 """Name of an entry that holds the sum of functions without an entry of their own: of a file if it has one, else of
 all others."""
+USER_SPACE = "user space"
+"""Subsystem of programs."""
 
 Count = Annotated[int, Field(ge=0, le=COUNT_LIMIT)]
 Symbol = Annotated[str, StringConstraints(max_length=SYMBOL_LIMIT)]
@@ -139,7 +141,7 @@ class Window(Message):
     pool_locks: LevelCounts | None = None
     """Transfers of the lines that have a lock of a worker pool; null if the pools of the kernel could not be read."""
     subsystems: list[SubsystemCounts] = Field(default_factory=list, max_length=SUBSYSTEM_LIMIT)
-    """Sums by subsystem, user space included, most instructions first."""
+    """Sums by subsystem, user space first, then most instructions first."""
     functions: list[FunctionCounts] = Field(default_factory=list, max_length=FUNCTION_LIMIT + FILE_LIMIT)
     """Functions with the most instructions or transfers; the rest is summed by file in entries named `OTHER`."""
     pairs: list[TransferPair] = Field(default_factory=list, max_length=PAIR_LIMIT)

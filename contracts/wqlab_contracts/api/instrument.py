@@ -1,4 +1,4 @@
-"""Where the counts of an instrumented device come from: functions, source lines, data lines and CPUs of a report.
+"""Where the counts of an instrumented device come from: subsystems, functions, source lines, data lines and CPUs.
 
 Every figure is a count per operation of the workload: of each seed first, then the mean over the seeds. None is a time.
 """
@@ -32,11 +32,24 @@ class PerOperation(Moves):
     """Atomic instructions."""
 
 
+class SubsystemChange(Message):
+    """Counts of a subsystem with each kernel: the sums of all its functions."""
+
+    name: str
+    """Folder of the source, two levels deep (`fs/xfs`), or the file if its folder is `kernel` or the top; `user space`
+    for programs; empty for functions whose source is not known; `instrument.OTHER` for the sum of the rest."""
+    per_op: dict[Arm, PerOperation]
+    instruction_seeds: int = 0
+    """Seeds under which instructions changed in the direction of the mean change; 0 with one kernel."""
+    transfer_seeds: int = 0
+
+
 class FunctionChange(Message):
     """Counts of one function with each kernel."""
 
     name: str
-    """`instrument.OTHER` for the sum of all functions without an entry."""
+    """`instrument.OTHER` for the sum of the functions without an entry: of a file if it has one, else of a subsystem if
+    it has one, else of all others."""
     subsystem: str
     file: str
     touched: bool
@@ -64,10 +77,14 @@ class PairChange(Message):
 
 
 class LineChange(Message):
-    """Transfers of one cache line of data with each kernel."""
+    """Transfers of the cache lines of data that have one name, with each kernel."""
 
     symbol: str
-    """`symbol+offset` of a static variable, else the physical address."""
+    """`tk_core + 0x40`, `pool_workqueue cache + 0x80`, `runqueues (per-CPU) + 0x40`; the physical address if the name
+    cannot be told."""
+    addresses: int = 1
+    """Cache lines with this name, of those that moved most: the number of the boot that has the most. A slab cache has
+    many objects, and a per-CPU variable a line for each CPU."""
     per_op: dict[Arm, Moves]
     seeds: int = 0
 
@@ -85,14 +102,21 @@ class InstrumentCell(Message):
     plugin: str
     topology: list[CpuPlace]
     totals: dict[Arm, PerOperation]
+    kernel: SubsystemChange | None = None
+    """Sum of all subsystems except user space; null in a report of an older version."""
+    subsystems: list[SubsystemChange] = Field(default_factory=list)
+    """Subsystems that changed most and those with the most instructions or transfers, the largest change first, with
+    `instrument.OTHER` last. User space is always among them, so that `OTHER` is of the kernel. Together they are the
+    totals."""
     functions: list[FunctionChange]
-    """Functions with the most instructions or transfers, largest first, with `instrument.OTHER` last."""
+    """Functions with the most instructions or transfers, largest first, then the sums of the others by file, named
+    `instrument.OTHER`. Together they are the totals."""
     changed: list[FunctionChange]
     """The ten functions that changed most; with one kernel the ten largest."""
     pairs: list[PairChange]
     """The ten pairs of source lines that changed most."""
     lines: list[LineChange]
-    """The ten cache lines whose number of transfers changed most."""
+    """The ten names of cache lines whose number of transfers changed most."""
     cpus: dict[Arm, list[list[float]]]
     """cpus[arm][from][to]: transfers per operation of all levels."""
     sentences: list[str] = Field(default_factory=list)

@@ -5,6 +5,7 @@ The figures have the size of a real run (77 cache lines and 270,000 instructions
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from wqlab_contracts.instrument import (
     HotLine,
     InstrumentProfile,
     LevelCounts,
+    SubsystemCounts,
     TransferPair,
     Window,
 )
@@ -66,8 +68,16 @@ FUNCTIONS = (
     _Function("__blk_flush_plug", "block/blk-core.c", (5200, 0.5)),
     _Function("blk_mq_dispatch_rq_list", "block/blk-mq.c", (6900, 0.6)),
     _Function("(user space)", "", (24800, 0.2), subsystem="user space"),
-    _Function(instrument.OTHER, "", (96000, 7.4)),
+    _Function("(unknown)", "", (1200, 0.1)),
+    _Function(instrument.OTHER, "kernel/workqueue.c", (5200, 1.1), (4900, 0.9)),
+    _Function(instrument.OTHER, "kernel/sched/fair.c", (14000, 2.1)),
+    _Function(instrument.OTHER, "fs/xfs/xfs_log.c", (21000, 1.9)),
+    _Function(instrument.OTHER, "fs/iomap/buffered-io.c", (9800, 0.4)),
+    _Function(instrument.OTHER, "mm/filemap.c", (8200, 0.3)),
+    _Function(instrument.OTHER, "", (36600, 1.5)),
 )
+OTHER_SUBSYSTEMS = {"kernel/time": 0.5, "security": 0.3, instrument.OTHER: 0.2}
+"""Subsystems of the functions of the last entry, which has no file, with their shares of it."""
 LOCK_PAIR = ("flush_workqueue_prep_pwqs", "kernel/workqueue.c", "raw_spin_lock_irq(&pool->lock);")
 
 
@@ -113,12 +123,28 @@ def profile(arm: Arm, seed: int, control: bool = False) -> InstrumentProfile:
         stores=instructions // 6,
         locked=sum(each.locked for each in functions),
         transfers=transfers,
+        subsystems=_subsystems(functions),
         functions=functions,
         pairs=[lock, color],
         lines=[
-            HotLine(symbol="worker_pool+0x40", address="0x1f4a40", transfers=lock.transfers),
-            HotLine(symbol="pool_workqueue+0x80", address="0x2f4a80", transfers=color.transfers),
-            HotLine(symbol="runqueues+0x940 (per CPU)", address="0x7f4940", transfers=_scaled(transfers, 0.1)),
+            HotLine(symbol="unbound worker_pool + 0x40", address="0x1f4a40", transfers=lock.transfers),
+            *(
+                HotLine(
+                    symbol="pool_workqueue cache + 0x80",
+                    address=f"{0x2F4A80 + 0x200 * number:#x}",
+                    transfers=_scaled(color.transfers, 0.25),
+                )
+                for number in range(4)
+            ),
+            *(
+                HotLine(
+                    symbol="runqueues (per-CPU) + 0x940",
+                    cpu=cpu,
+                    address=f"{0x7F4940 + 0x10000 * cpu:#x}",
+                    transfers=_scaled(transfers, 0.1 / len(CPUS)),
+                )
+                for cpu in range(len(CPUS))
+            ),
         ],
         cpus=_matrix(transfers),
     )
@@ -208,16 +234,40 @@ def _counts(of: _Function, after: bool, by_seed: np.random.Generator, by_kernel:
     instructions, transfers = of.after if after and of.after else of.before
     instructions *= 1 + 0.002 * by_seed.standard_normal() + 0.0002 * by_kernel.standard_normal()
     transfers *= 1 + 0.08 * by_seed.standard_normal() + 0.02 * by_kernel.standard_normal()
-    parts = of.file.split("/")
+    folder = "/".join(of.file.split("/")[:-1][:2])
     return FunctionCounts(
         name=of.name,
-        subsystem=of.subsystem or "/".join(parts[:2] if len(parts) > 2 else parts[:1]),
+        subsystem=of.subsystem or (of.file if folder == "kernel" else folder),
         file=of.file,
         touched=of.touched,
         instructions=round(instructions * OPERATIONS),
         transfers=_levels(round(transfers * OPERATIONS)),
         locked=round(instructions / 200 * OPERATIONS),
     )
+
+
+def _subsystems(functions: Sequence[FunctionCounts]) -> list[SubsystemCounts]:
+    """Sum the functions by subsystem. The last entry is of several."""
+    *placed, others = functions
+    groups: dict[str, list[FunctionCounts]] = defaultdict(list)
+    for each in placed:
+        groups[each.subsystem].append(each)
+    sums = [
+        SubsystemCounts(
+            name=name,
+            instructions=sum(each.instructions for each in parts),
+            transfers=_sum([each.transfers for each in parts]),
+            locked=sum(each.locked for each in parts),
+        )
+        for name, parts in groups.items()
+    ]
+    left = others.instructions, others.transfers.total, others.locked
+    for name, share in OTHER_SUBSYSTEMS.items():
+        last = name == instrument.OTHER
+        instructions, moved, locked = left if last else tuple(round(share * count) for count in left)
+        left = left[0] - instructions, left[1] - moved, left[2] - locked
+        sums.append(SubsystemCounts(name=name, instructions=instructions, transfers=_levels(moved), locked=locked))
+    return sorted(sums, key=lambda each: (each.name == instrument.OTHER, -each.instructions))
 
 
 def _levels(total: int) -> LevelCounts:

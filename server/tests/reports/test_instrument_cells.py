@@ -12,6 +12,7 @@ from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.enums import Arm
 from wqlab_server.reports import instrument_cells as module
 from wqlab_server.reports.instrument_cells import ProfileFile, instrument_cells
+from wqlab_server.reports.instrument_sentences import sentences
 
 from . import instrument_examples as examples
 
@@ -87,15 +88,27 @@ def test_windows_of_other_scenarios_and_topologies_are_left_out() -> None:
     assert instrument_cells(examples.PLAN, ["a=b"], examples.files()) == []
 
 
-def test_lists_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_FUNCTIONS", 4)
+def test_seeds_and_changes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_SEEDS", 2)
     found = cell(examples.files())
-    assert len(found.functions) == 5 and found.functions[-1].name == instrument.OTHER
-    assert sum(each.per_op[Arm.BASELINE].instructions for each in found.functions) == pytest.approx(
-        found.totals[Arm.BASELINE].instructions, rel=1e-3
-    )
     assert len(found.changed) == 10 and found.seeds == [0, 1]
+
+
+def test_line_of_data_says_how_many_cache_lines_have_its_name() -> None:
+    found = {line.symbol: line for line in cell(examples.files()).lines}
+    assert {symbol: line.addresses for symbol, line in found.items()} == {
+        "unbound worker_pool + 0x40": 1,
+        "pool_workqueue cache + 0x80": 4,
+        "runqueues (per-CPU) + 0x940": 16,
+    }
+    moved = [
+        line.transfers.total / examples.OPERATIONS
+        for seed in range(examples.SEEDS)
+        for line in examples.profile(Arm.BASELINE, seed).windows[0].lines
+        if line.symbol == "pool_workqueue cache + 0x80"
+    ]
+    per_fsync = found["pool_workqueue cache + 0x80"].per_op[Arm.BASELINE].transfers
+    assert per_fsync == pytest.approx(sum(moved) / examples.SEEDS, rel=1e-3)
 
 
 def test_sentences_name_function_line_and_writer() -> None:
@@ -104,3 +117,12 @@ def test_sentences_name_function_line_and_writer() -> None:
     assert second.startswith("flush_workqueue_prep_pwqs (kernel/workqueue.c, changed by the series): ")
     assert "cache lines per fsync, under 6 of 6 seeds" in second
     assert "at kernel/workqueue.c:3991 raw_spin_lock_irq(&pool->lock), written last by try_to_wake_up" in second
+
+
+def test_sentence_about_data_names_the_number_of_lines() -> None:
+    found = cell(examples.files())
+    assert any(each.startswith("the line of data unbound worker_pool + 0x40: ") for each in found.sentences)
+    several = found.model_copy(update={"lines": [each for each in found.lines if each.addresses == 4]})
+    assert any(
+        each.startswith("up to 4 lines of data named pool_workqueue cache + 0x80: ") for each in sentences(several)
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from wqlab_contracts import instrument
+from wqlab_contracts.api.instrument import InstrumentCell
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
 from wqlab_server.reports.render import instrument_tables
@@ -74,3 +76,48 @@ def test_other_reports_have_no_such_section() -> None:
 def test_noise_note_says_what_is_missing() -> None:
     (target,) = instrumented(floors=True).targets
     assert instrument_tables.noise_note(target).endswith("2026-03-01. Not measured for 3 comparisons.")
+
+
+@pytest.mark.parametrize("render", [render_markdown, render_html])
+def test_counts_by_subsystem_tell_kernel_and_user_space_apart(render) -> None:
+    (target,) = instrumented().targets
+    (found,) = target.instrument
+    rows = {row[0]: row[1:] for row in instrument_tables.subsystem_rows(found)}
+    assert [*rows][:3] == ["whole kernel", "user space", "kernel/workqueue.c"]
+    assert [*rows][-1] == "other subsystems" and "source not known" in rows
+    assert all(len(row) + 1 == len(instrument_tables.subsystem_header(found)) for row in rows.values())
+    shown = render(instrumented()).replace("<wbr>", "")
+    for name, row in rows.items():
+        assert name in shown
+        assert row[0] in shown and row[3] in shown
+    assert instrument.OTHER not in shown
+    assert "add up to the whole kernel" in shown
+
+
+def test_data_of_several_cache_lines_is_said_to_be_so() -> None:
+    for render in (render_markdown, render_html):
+        shown = render(instrumented())
+        assert "pool_workqueue cache + 0x80 (up to 4 lines)" in unescape(shown)
+        assert "Lines of data with one name are summed" in shown
+    (target,) = instrumented().targets
+    (found,) = target.instrument
+    lines = [line.model_copy(update={"addresses": 1}) for line in found.lines]
+    assert "with one name" not in instrument_tables.cell_note(found.model_copy(update={"lines": lines}))
+
+
+def test_report_of_an_older_version_has_no_counts_by_subsystem() -> None:
+    report = instrumented()
+    (target,) = report.targets
+    (found,) = target.instrument
+    document = found.model_dump(mode="json", exclude={"kernel", "subsystems"})
+    for line in document["lines"]:
+        del line["addresses"]
+    older = InstrumentCell.model_validate(document)
+    assert instrument_tables.subsystem_rows(older) == []
+    page = render_html(report.model_copy(update={"targets": [target.model_copy(update={"instrument": [older]})]}))
+    assert "whole kernel" not in page and "(up to" not in page
+
+
+def unescape(text: str) -> str:
+    """Remove line-break hints and the backslashes of Markdown."""
+    return text.replace("<wbr>", "").replace("\\", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from wqlab_comparison.words import number
-from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, Moves, PairChange, PerOperation
+from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, LineChange, Moves, PairChange, PerOperation
 from wqlab_contracts.enums import Arm
 
 _MAX_FUNCTIONS = 3
@@ -29,8 +29,7 @@ def sentences(cell: InstrumentCell) -> list[str]:
     if instructions is not None and _instruction_change(instructions.per_op):
         found.append(_instructions(cell, instructions))
     if cell.lines and _transfer_change(cell.lines[0].per_op):
-        line = cell.lines[0]
-        found.append(f"the line of data {line.symbol}: {_arrow(line.per_op)} transfers per {cell.operation}")
+        found.append(_line(cell, cell.lines[0]))
     if len(cell.totals) > 1 and not (cell.changed or cell.pairs or cell.lines):
         found.append(f"no function and no cache line differs between the kernels under {len(cell.seeds)} seeds")
     return found
@@ -76,6 +75,11 @@ def _pair(pair: PairChange) -> str:
     where = " ".join(part for part in (pair.taker_line, pair.taker_source.rstrip(";")) if part)
     text = f"{_arrow(pair.per_op)} of them at {where}" if where else f"{_arrow(pair.per_op)} of them"
     return f"{text}, written last by {pair.writer}" if pair.writer else text
+
+
+def _line(cell: InstrumentCell, line: LineChange) -> str:
+    what = f"up to {line.addresses} lines of data named" if line.addresses > 1 else "the line of data"
+    return f"{what} {line.symbol}: {_arrow(line.per_op)} transfers per {cell.operation}"
 
 
 def _name(function: FunctionChange) -> str:

@@ -1,7 +1,7 @@
 /** Flame graph of instructions or cache line transfers, coloured by the change between the kernels. */
 import { useMemo } from "react";
 import type { InstrumentCell } from "@/api/types";
-import { basis, perOperation } from "@/lib/instrumented";
+import { basis, functionName, OTHER, perOperation, subsystemOf } from "@/lib/instrumented";
 import { signed } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
@@ -43,6 +43,8 @@ export function FlameFigure({
           file and function: the emulator records no call stacks.
           {both &&
             " A box has the colour of its change from the baseline, a function only if its count changed in the same direction under every seed."}
+          {cell.functions.some(of => of.name === OTHER) &&
+            " Functions without a box of their own are summed by file, those of the smallest files by subsystem."}
         </>
       }
       table={
@@ -51,7 +53,7 @@ export function FlameFigure({
           captionHidden
           columns={columns}
           rows={cell.functions}
-          rowKey={of => `${of.file} ${of.name}`}
+          rowKey={of => `${of.subsystem} ${of.file} ${of.name}`}
         />
       }
     >
@@ -112,9 +114,15 @@ function columnsOf(cell: InstrumentCell, quantity: Quantity): Column<Row>[] {
     {
       id: "name",
       header: "function",
-      value: of => of.name,
-      cell: of => oneLine(of.name),
+      value: functionName,
+      cell: of => oneLine(functionName(of)),
       rowHeader: true,
+    },
+    {
+      id: "subsystem",
+      header: "subsystem",
+      value: subsystemOf,
+      cell: of => oneLine(subsystemOf(of)),
     },
     { id: "file", header: "file", value: of => of.file, cell: of => oneLine(of.file) },
     ...Object.keys(cell.totals).map(

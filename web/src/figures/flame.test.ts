@@ -10,7 +10,7 @@ test("the parts of a box fill its width", () => {
     const width = boxes.filter(each => each.depth === depth).reduce((sum, each) => sum + each.width, 0);
     expect(width).toBeLessThanOrEqual(1 + 1e-9);
   }
-  expect(box("kernel/workqueue.c")).toMatchObject({ before: 42, after: 13, depth: 2 });
+  expect(box("fs/xfs")).toMatchObject({ before: 4, after: 4, depth: 1 });
   expect(box("all")).toMatchObject({ x: 0, width: 1, before: 50, after: 21 });
 });
 
@@ -19,8 +19,19 @@ test("a function has a change only if every seed agrees", () => {
   expect(box("process_one_work")?.change).toBe(0);
 });
 
-test("the sum of other functions is one box without a file", () => {
-  expect(box("(other)")).toMatchObject({ depth: 1, before: 7 });
+test("a file that is a subsystem of its own has one box", () => {
+  expect(box("kernel/workqueue.c")).toMatchObject({ before: 43, after: 14, depth: 1 });
+  expect(boxes.filter(each => each.name === "kernel/workqueue.c")).toHaveLength(1);
+});
+
+test("the sums of other functions are in the box of their file or subsystem", () => {
+  const sums = boxes.filter(each => each.name === "other functions of this file");
+  expect(sums.map(each => each.key)).toEqual([
+    "all\nkernel/workqueue.c\nother functions of this file",
+    "all\nfs/xfs\nfs/xfs/xfs_log.c\nother functions of this file",
+  ]);
+  expect(box("other files of this subsystem")).toMatchObject({ depth: 2, before: 1 });
+  expect(box("other functions")).toMatchObject({ depth: 1, before: 3 });
 });
 
 test("the tone has direction and strength", () => {

@@ -1,10 +1,8 @@
 /** Layout of a flame graph by place in the source tree: subsystem, file, function. The emulator has no call stacks. */
 import type { Arm, InstrumentCell } from "@/api/types";
+import { functionName, subsystemOf } from "@/lib/instrumented";
 
 export type Quantity = "instructions" | "transfers";
-
-/** Name of the sum of all functions without an entry of their own. */
-const OTHER = "(other)";
 
 export interface Box {
   key: string;
@@ -98,7 +96,9 @@ function treeOf(cell: InstrumentCell, quantity: Quantity): Place {
     const counts = countsOf(of.per_op, quantity);
     const [before = 0, after = before] = counts;
     const seeds = quantity === "instructions" ? of.instruction_seeds : of.transfer_seeds;
-    const path = of.name === OTHER ? [OTHER] : [of.subsystem || "unknown", of.file, of.name].filter(Boolean);
+    // A file that is a subsystem of its own has one box.
+    const places = new Set([subsystemOf(of), of.file].filter(Boolean));
+    const path = [...places, functionName(of)];
     let place = root;
     place.before += before;
     place.after += after;

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { TargetReport } from "@/api/types";
-import { instrumented } from "@/testing/instrument";
+import { instrumented, makeInstrumentCell } from "@/testing/instrument";
 import { makeReport } from "@/testing/report";
-import { deviceKind, noiseFloor, noiseNote, perOperation } from "./instrumented";
+import { deviceKind, lineName, noiseFloor, noiseNote, perOperation, subsystemRows } from "./instrumented";
 
 const [hardware, emulated] = makeReport().targets as [TargetReport, TargetReport];
 const counted = instrumented(emulated);
@@ -38,5 +38,24 @@ test("a count has about three significant digits, as in the mail", () => {
     "1.24",
     "0.0500",
     "0",
+  ]);
+});
+
+test("kernel and user space come before the subsystems of the kernel", () => {
+  expect(subsystemRows(makeInstrumentCell()).map(of => of.name)).toEqual([
+    "whole kernel",
+    "user space",
+    "kernel/workqueue.c",
+    "fs/xfs",
+    "source not known",
+    "other subsystems",
+  ]);
+  expect(subsystemRows({ kernel: null, subsystems: [] })).toEqual([]);
+});
+
+test("data that several cache lines have is said to be so", () => {
+  expect(makeInstrumentCell().lines.map(lineName)).toEqual([
+    "unbound worker_pool + 0x40",
+    "pool_workqueue cache + 0x80 (up to 4 lines)",
   ]);
 });

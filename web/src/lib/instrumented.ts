@@ -1,6 +1,20 @@
 /** Texts of targets on instrumented devices; the same as in server/wqlab_server/reports/render/instrument_tables.py. */
-import type { Comparison, TargetReport } from "@/api/types";
+import type { Comparison, InstrumentCell, TargetReport } from "@/api/types";
 import { count, number } from "@/lib/numbers";
+
+/** Name of an entry that is a sum of others. */
+export const OTHER = "(other)";
+/** Subsystem of programs. */
+export const USER_SPACE = "user space";
+export const WHOLE_KERNEL = "whole kernel";
+const UNKNOWN_SOURCE = "source not known";
+
+/** Explanation of the table by subsystem. */
+export const SUBSYSTEMS_ARE =
+  "Subsystems are folders of the source, two levels deep, and the files of kernel/; all but user space add up to the whole kernel.";
+/** Explanation of lines of data that have one name. */
+export const SAME_NAME =
+  "Lines of data with one name are summed: the objects of a slab cache, or a variable of each CPU. Beside the name is the number of such lines in the measurement that has the most.";
 
 /** Explanation of the figures of an instrumented device, beside its verdict. */
 export const COUNTS_ARE =
@@ -55,4 +69,40 @@ export function perOperation(value: number): string {
 /** Return the basis of the figures: `counts per fsync, means of 6 seeds`. */
 export function basis(cell: { operation: string; seeds: readonly number[] }): string {
   return `counts per ${cell.operation}, means of ${count(cell.seeds.length, "seed")}`;
+}
+
+export type SubsystemCounts = InstrumentCell["subsystems"][number];
+export type FunctionCounts = InstrumentCell["functions"][number];
+export type LineCounts = InstrumentCell["lines"][number];
+
+/** Return the rows of the table by subsystem: the kernel, user space, then the subsystems of the kernel. */
+export function subsystemRows(cell: Pick<InstrumentCell, "kernel" | "subsystems">): SubsystemCounts[] {
+  const user = cell.subsystems.filter(of => of.name === USER_SPACE);
+  const parts = cell.subsystems.filter(of => of.name !== USER_SPACE);
+  const rows = [...user, ...parts].map(of => ({ ...of, name: subsystemName(of) }));
+  return cell.kernel ? [{ ...cell.kernel, name: WHOLE_KERNEL }, ...rows] : rows;
+}
+
+/** Return the name of a subsystem for people. */
+function subsystemName({ name }: Pick<SubsystemCounts, "name">): string {
+  return name === OTHER ? "other subsystems" : name || UNKNOWN_SOURCE;
+}
+
+/** Return the name of a function's subsystem for people; empty for the sum of functions of several. */
+export function subsystemOf({ name, subsystem, file }: Place): string {
+  return name === OTHER && !subsystem && !file ? "" : subsystem || UNKNOWN_SOURCE;
+}
+
+type Place = Pick<FunctionCounts, "name" | "subsystem" | "file">;
+
+/** Return the name of a function for people, or what a sum of functions is of. */
+export function functionName({ name, subsystem, file }: Place): string {
+  if (name !== OTHER) return name;
+  if (file) return "other functions of this file";
+  return subsystem ? "other files of this subsystem" : "other functions";
+}
+
+/** Return the name of data, and the number of cache lines that have it if it is more than one. */
+export function lineName({ symbol, addresses }: Pick<LineCounts, "symbol" | "addresses">): string {
+  return addresses > 1 ? `${symbol} (up to ${addresses} lines)` : symbol;
 }

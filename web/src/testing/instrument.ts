@@ -8,11 +8,19 @@ function counts(transfers: number, instructions: number): Counts {
 }
 
 function change(name: string, file: string, before: Counts, after: Counts, seeds: number) {
+  const folder = file.split("/").slice(0, -1).slice(0, 2).join("/");
   return {
+    ...subsystem(folder === "kernel" ? file : folder, before, after, seeds),
     name,
-    subsystem: file.split("/")[0] ?? "",
+    subsystem: folder === "kernel" ? file : folder,
     file,
     touched: name === "flush_workqueue_prep_pwqs",
+  };
+}
+
+function subsystem(name: string, before: Counts, after: Counts, seeds: number) {
+  return {
+    name,
     per_op: { baseline: before, candidate: after },
     instruction_seeds: seeds,
     transfer_seeds: seeds,
@@ -24,7 +32,10 @@ export function makeInstrumentCell(): InstrumentCell {
     change("flush_workqueue_prep_pwqs", "kernel/workqueue.c", counts(40, 2000), counts(12, 1500), 6),
     change("process_one_work", "kernel/workqueue.c", counts(2, 4000), counts(1, 4400), 3),
     change("xfs_file_fsync", "fs/xfs/xfs_file.c", counts(1, 2600), counts(1, 2600), 0),
-    change("(other)", "", counts(7, 90_000), counts(7, 90_000), 0),
+    change("(other)", "kernel/workqueue.c", counts(1, 9000), counts(1, 9000), 0),
+    change("(other)", "fs/xfs/xfs_log.c", counts(2, 21_000), counts(2, 21_000), 0),
+    { ...change("(other)", "", counts(1, 20_000), counts(1, 20_000), 0), subsystem: "fs/xfs" },
+    change("(other)", "", counts(3, 40_000), counts(3, 40_000), 0),
   ];
   return {
     scenario: "fsync",
@@ -35,6 +46,14 @@ export function makeInstrumentCell(): InstrumentCell {
     plugin: "5e",
     topology: [0, 1, 0, 1].map((l3, cpu) => ({ core: cpu, l3, node: 0 })),
     totals: { baseline: counts(50, 98_600), candidate: counts(21, 98_500) },
+    kernel: subsystem("kernel", counts(49, 88_600), counts(20, 88_500), 6),
+    subsystems: [
+      subsystem("kernel/workqueue.c", counts(43, 15_000), counts(14, 14_900), 6),
+      subsystem("fs/xfs", counts(4, 43_600), counts(4, 43_600), 0),
+      subsystem("user space", counts(1, 10_000), counts(1, 10_000), 0),
+      subsystem("", counts(1, 5000), counts(1, 5000), 0),
+      subsystem("(other)", counts(1, 25_000), counts(1, 25_000), 0),
+    ],
     functions,
     changed: functions.slice(0, 2),
     pairs: [
@@ -52,8 +71,15 @@ export function makeInstrumentCell(): InstrumentCell {
     ],
     lines: [
       {
-        symbol: "worker_pool+0x40",
+        symbol: "unbound worker_pool + 0x40",
+        addresses: 1,
         per_op: { baseline: { transfers: 34, across_l3: 9 }, candidate: { transfers: 4, across_l3: 1 } },
+        seeds: 6,
+      },
+      {
+        symbol: "pool_workqueue cache + 0x80",
+        addresses: 4,
+        per_op: { baseline: { transfers: 8, across_l3: 2 }, candidate: { transfers: 5, across_l3: 1 } },
         seeds: 6,
       },
     ],

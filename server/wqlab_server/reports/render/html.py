@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -35,6 +36,7 @@ def _template(name: str) -> Template:
         loader=PackageLoader("wqlab_server.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     environment.filters["clean"] = _clean
+    environment.filters["breakable"] = _breakable
     environment.filters["drawn"] = Markup  # SVG of figures.py, which escapes its input
     environment.globals.update(
         failures=failures,
@@ -61,6 +63,11 @@ def _template(name: str) -> Template:
 def _clean(text: str) -> str:
     """Remove all control characters except line ends."""
     return "\n".join(tables.printable(line) for line in text.splitlines())
+
+
+def _breakable(text: str) -> Markup:
+    """Escape a text, and let long names and paths break behind `/` and `_` where the page's CSS shows `wbr`."""
+    return Markup("<wbr>").join(re.split("(?<=[/_])", text))
 
 
 def _judged(comparisons: list[Comparison], question: Question) -> list[Comparison]:

@@ -22,12 +22,13 @@ from .figures import LEFT, RIGHT, WIDTH, Figure, canvas, label, markup
 _ROW = 20.0
 _LEAST_WIDTH = 0.8
 """Narrower boxes are left out: they would be invisible."""
-_CHARACTER = 6.0
+_CHARACTER = 6.8
 """Width of a character of a label, in SVG units."""
 _COLOURS = (
     "Boxes are coloured by the change from the baseline, a function only if its count changed in the same direction "
     "under every seed."
 )
+_REST = "Functions without a box of their own are summed by file, those of the smallest files by subsystem."
 _LEGEND = (("less d3", "fewer"), ("less d1", ""), ("same", "same"), ("more d1", ""), ("more d3", "more"))
 _STEPS = (0.02, 0.1, 0.3)
 """Relative changes from which a box has a stronger colour."""
@@ -88,10 +89,9 @@ def tree(cell: InstrumentCell, *, instructions: bool) -> Box:
 
 
 def _path(function: FunctionChange) -> list[str]:
-    if function.name == OTHER:
-        return [OTHER]
-    places = [function.subsystem or "unknown", function.file]
-    return [*(place for place in places if place), function.name]
+    """Return the names of the boxes from subsystem to function. A file that is a subsystem of its own has one box."""
+    places = dict.fromkeys([instrument_tables.subsystem_of(function), function.file])
+    return [*(place for place in places if place), instrument_tables.function_name(function)]
 
 
 def _flame(cell: InstrumentCell, *, instructions: bool) -> Figure:
@@ -105,7 +105,8 @@ def _flame(cell: InstrumentCell, *, instructions: bool) -> Figure:
         _legend(svg, 4 * _ROW + 8)
     colours = f" {_COLOURS}" if len(cell.totals) > 1 else ""
     rows = _flame_rows(cell, instructions=instructions)
-    note = f"Width is the larger count of both kernels per {cell.operation}.{colours}"
+    rest = f" {_REST}" if any(each.name == OTHER for each in cell.functions) else ""
+    note = f"Width is the larger count of both kernels per {cell.operation}.{colours}{rest}"
     return Figure(title, note, markup(svg), ["subsystem", "file", "function", *cell.totals], rows, wide=True)
 
 
@@ -158,7 +159,7 @@ def _flame_rows(cell: InstrumentCell, *, instructions: bool) -> list[list[str]]:
     """Return a row per function, largest first, as the text alternative of the flame graph."""
     counted = [(each, list(instrument_tables.totals_of(each, instructions).values())) for each in cell.functions]
     return [
-        [each.subsystem, each.file, each.name, *map(count, counts)]
+        [instrument_tables.subsystem_of(each), each.file, instrument_tables.function_name(each), *map(count, counts)]
         for each, counts in sorted(counted, key=lambda pair: -max(pair[1]))[:_MAX_ROWS]
     ]
 

@@ -6,10 +6,17 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from wqlab_comparison import tables, words
-from wqlab_contracts.api.instrument import FunctionChange, InstrumentCell, Moves, NoiseFloor
+from wqlab_contracts.api.instrument import (
+    FunctionChange,
+    InstrumentCell,
+    LineChange,
+    Moves,
+    NoiseFloor,
+    SubsystemChange,
+)
 from wqlab_contracts.api.report import Comparison, TargetReport
 from wqlab_contracts.enums import Arm, Evidence, Question, Role
-from wqlab_contracts.instrument import CpuPlace
+from wqlab_contracts.instrument import OTHER, USER_SPACE, CpuPlace
 
 from ..instrument_sentences import count
 
@@ -22,6 +29,16 @@ EVIDENCE = (
 HEADING = "Where it comes from"
 TEXT_LINES = 12
 """Maximum lines of this section in a report for a mailing list."""
+UNKNOWN_SOURCE = "source not known"
+WHOLE_KERNEL = "whole kernel"
+SUBSYSTEMS = (
+    "Subsystems are folders of the source, two levels deep, and the files of kernel/; all but user space add up to the "
+    "whole kernel."
+)
+SAME_NAME = (
+    "Lines of data with one name are summed: the objects of a slab cache, or a variable of each CPU. Beside the name "
+    "is the number of such lines in the measurement that has the most."
+)
 _MAX_DOMAIN_ROWS = 16
 
 
@@ -52,6 +69,48 @@ def text_lines(target: TargetReport) -> list[str]:
                 return [*lines, more]
             lines += wrapped
     return lines
+
+
+def subsystem_header(cell: InstrumentCell) -> list[str]:
+    return ["subsystem", *_columns(cell, "cache lines"), *_columns(cell, "instructions")]
+
+
+def subsystem_rows(cell: InstrumentCell) -> list[list[str]]:
+    """Return a row for the kernel, one for user space, and then one for each subsystem of the kernel."""
+    user = [each for each in cell.subsystems if each.name == USER_SPACE]
+    parts = [each for each in cell.subsystems if each.name != USER_SPACE]
+    named = [(subsystem_name(each), each) for each in [*user, *parts]]
+    if cell.kernel is not None:
+        named.insert(0, (WHOLE_KERNEL, cell.kernel))
+    return [
+        [
+            name,
+            *_counts(cell, [one.transfers for one in each.per_op.values()], each.transfer_seeds),
+            *_counts(cell, [one.instructions for one in each.per_op.values()], each.instruction_seeds),
+        ]
+        for name, each in named
+    ]
+
+
+def subsystem_name(subsystem: SubsystemChange) -> str:
+    """Return the name of a subsystem for people."""
+    return "other subsystems" if subsystem.name == OTHER else subsystem.name or UNKNOWN_SOURCE
+
+
+def subsystem_of(function: FunctionChange) -> str:
+    """Return the name of a function's subsystem for people; empty for the sum of functions of several."""
+    if function.name == OTHER and not (function.subsystem or function.file):
+        return ""
+    return function.subsystem or UNKNOWN_SOURCE
+
+
+def function_name(function: FunctionChange) -> str:
+    """Return the name of a function for people, or what a sum of functions is of."""
+    if function.name != OTHER:
+        return function.name
+    if function.file:
+        return "other functions of this file"
+    return "other files of this subsystem" if function.subsystem else "other functions"
 
 
 def function_header(cell: InstrumentCell) -> list[str]:
@@ -88,14 +147,19 @@ def pair_rows(cell: InstrumentCell) -> list[list[str]]:
 
 
 def line_header(cell: InstrumentCell) -> list[str]:
-    return ["cache line of data", *_columns(cell, "transfers")]
+    return ["data of a cache line", *_columns(cell, "transfers")]
 
 
 def line_rows(cell: InstrumentCell) -> list[list[str]]:
     return [
-        [each.symbol, *_counts(cell, [one.transfers for one in each.per_op.values()], each.seeds)]
+        [line_name(each), *_counts(cell, [one.transfers for one in each.per_op.values()], each.seeds)]
         for each in cell.lines
     ]
+
+
+def line_name(line: LineChange) -> str:
+    """Return the name of data, and the number of cache lines that have it if it is more than one."""
+    return f"{line.symbol} (up to {line.addresses} lines)" if line.addresses > 1 else line.symbol
 
 
 def domain_header(cell: InstrumentCell) -> list[str]:
@@ -124,8 +188,12 @@ def domain(place: CpuPlace) -> str:
 def cell_note(cell: InstrumentCell) -> str:
     """Return what the figures are, how functions are marked, and what is missing."""
     parts = [f"{basis(cell).capitalize()}, counted by {cell.emulator}."]
+    if cell.subsystems:
+        parts.append(SUBSYSTEMS)
     if any(each.touched for each in cell.changed):
         parts.append("* is a function that the series changes.")
+    if any(each.addresses > 1 for each in cell.lines):
+        parts.append(SAME_NAME)
     if len(cell.totals) > 1:
         parts.append("Seeds: under how many of them the count changed in the direction of the mean change.")
     return " ".join([*parts, *(f"{each[:1].upper()}{each[1:]}." for each in cell.notes)])

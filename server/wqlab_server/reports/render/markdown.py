@@ -133,8 +133,10 @@ def _instrument(target: TargetReport) -> list[str]:
         lines += ["", f"**{_safe(instrument_tables.HEADING)}: {_safe(instrument_tables.where(cell))}**", ""]
         lines += [f"- {_safe(sentence)}" for sentence in cell.sentences]
         for header, rows in (
+            (instrument_tables.subsystem_header(cell), instrument_tables.subsystem_rows(cell)),
             (instrument_tables.function_header(cell), instrument_tables.function_rows(cell)),
             (instrument_tables.pair_header(cell), instrument_tables.pair_rows(cell)),
+            (instrument_tables.line_header(cell), instrument_tables.line_rows(cell)),
         ):
             if rows:
                 lines += ["", _row(*map(_safe, header)), "|---" * len(header) + "|"]

@@ -2668,6 +2668,7 @@ export interface components {
             emulator: string;
             /** Functions */
             functions: components["schemas"]["FunctionChange"][];
+            kernel: components["schemas"]["SubsystemChange"] | null;
             /** Lines */
             lines: components["schemas"]["LineChange"][];
             /** Notes */
@@ -2686,6 +2687,8 @@ export interface components {
             sentences: string[];
             /** Setting */
             setting: string;
+            /** Subsystems */
+            subsystems: components["schemas"]["SubsystemChange"][];
             /** Topology */
             topology: components["schemas"]["CpuPlace"][];
             /** Totals */
@@ -2890,9 +2893,14 @@ export interface components {
         };
         /**
          * LineChange
-         * @description Transfers of one cache line of data with each kernel.
+         * @description Transfers of the cache lines of data that have one name, with each kernel.
          */
         LineChange: {
+            /**
+             * Addresses
+             * @default 1
+             */
+            addresses: number;
             /** Per Op */
             per_op: {
                 [key: string]: components["schemas"]["Moves"];
@@ -4304,6 +4312,28 @@ export interface components {
         SubmittedSeries: {
             git: components["schemas"]["GitSeries"] | null;
             mbox: components["schemas"]["SubmittedMbox"] | null;
+        };
+        /**
+         * SubsystemChange
+         * @description Counts of a subsystem with each kernel: the sums of all its functions.
+         */
+        SubsystemChange: {
+            /**
+             * Instruction Seeds
+             * @default 0
+             */
+            instruction_seeds: number;
+            /** Name */
+            name: string;
+            /** Per Op */
+            per_op: {
+                [key: string]: components["schemas"]["PerOperation"];
+            };
+            /**
+             * Transfer Seeds
+             * @default 0
+             */
+            transfer_seeds: number;
         };
         /**
          * SweepBase

@@ -16,6 +16,10 @@ test("sentences, tables and figures say where the counts come from", async () =>
   expect(within(functions).getAllByText("3/6")).toHaveLength(2);
   const lines = screen.getByRole("table", { name: /lines that take and write/ });
   expect(within(lines).getByText("raw_spin_lock_irq(&pool->lock);")).toBeTruthy();
+  const subsystems = screen.getByRole("table", { name: /by subsystem/ });
+  expect(within(subsystems).getAllByRole("row")).toHaveLength(1 + 6);
+  expect(within(subsystems).getByRole("rowheader", { name: "whole kernel" })).toBeTruthy();
+  expect(screen.getByText("pool_workqueue cache + 0x80 (up to 4 lines)")).toBeTruthy();
   expect(screen.getAllByRole("figure")).toHaveLength(3);
 });
 

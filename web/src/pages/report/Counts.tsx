@@ -4,7 +4,17 @@ import type { InstrumentCell, TargetReport } from "@/api/types";
 import { FlameFigure } from "@/figures/FlameFigure";
 import { countsOf } from "@/figures/flame";
 import { HeatMapFigure } from "@/figures/HeatMapFigure";
-import { basis, perOperation } from "@/lib/instrumented";
+import {
+  basis,
+  type FunctionCounts,
+  type LineCounts,
+  lineName,
+  perOperation,
+  SAME_NAME,
+  SUBSYSTEMS_ARE,
+  type SubsystemCounts,
+  subsystemRows,
+} from "@/lib/instrumented";
 import { oneLine } from "@/lib/words";
 import { type Column, DataTable } from "@/parts/DataTable";
 import { ShowMore } from "@/parts/ShowMore";
@@ -40,6 +50,15 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
           <li key={sentence}>{oneLine(sentence).replaceAll(" -> ", " → ")}</li>
         ))}
       </ul>
+      {cell.subsystems.length > 0 && (
+        <DataTable
+          caption={`${where}: by subsystem (${basis(cell)})`}
+          columns={subsystemColumns(cell)}
+          rows={subsystemRows(cell)}
+          rowKey={of => of.name}
+          fixedOrder
+        />
+      )}
       {cell.changed.length > 0 && (
         <DataTable
           caption={`${where}: functions that changed most (${basis(cell)})`}
@@ -68,8 +87,9 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
         />
       )}
       <p className={classes.note}>
-        Counted by {oneLine(cell.emulator)}.
+        Counted by {oneLine(cell.emulator)}.{cell.subsystems.length > 0 && ` ${SUBSYSTEMS_ARE}`}
         {cell.changed.some(of => of.touched) && " * is a function that the series changes."}
+        {cell.lines.some(of => of.addresses > 1) && ` ${SAME_NAME}`}
         {Object.keys(cell.totals).length > 1 &&
           " Seeds: under how many of them the count changed in the direction of the mean change."}
         {oneLine(notes) && ` ${oneLine(notes)}`}
@@ -81,11 +101,23 @@ function OneCell({ cell }: { cell: InstrumentCell }) {
   );
 }
 
-type Functions = InstrumentCell["changed"][number];
 type Pair = InstrumentCell["pairs"][number];
-type Line = InstrumentCell["lines"][number];
 
-function functionColumns(cell: InstrumentCell): Column<Functions>[] {
+function subsystemColumns(cell: InstrumentCell): Column<SubsystemCounts>[] {
+  return [
+    {
+      id: "name",
+      header: "subsystem",
+      value: of => of.name,
+      cell: of => oneLine(of.name),
+      rowHeader: true,
+    },
+    ...countColumns<SubsystemCounts>(cell, "transfers", "cache lines", of => of.transfer_seeds),
+    ...countColumns<SubsystemCounts>(cell, "instructions", "instructions", of => of.instruction_seeds),
+  ];
+}
+
+function functionColumns(cell: InstrumentCell): Column<FunctionCounts>[] {
   return [
     {
       id: "name",
@@ -94,8 +126,8 @@ function functionColumns(cell: InstrumentCell): Column<Functions>[] {
       cell: of => `${oneLine(of.name)}${of.touched ? " *" : ""}`,
       rowHeader: true,
     },
-    ...countColumns<Functions>(cell, "transfers", "cache lines", of => of.transfer_seeds),
-    ...countColumns<Functions>(cell, "instructions", "instructions", of => of.instruction_seeds),
+    ...countColumns<FunctionCounts>(cell, "transfers", "cache lines", of => of.transfer_seeds),
+    ...countColumns<FunctionCounts>(cell, "instructions", "instructions", of => of.instruction_seeds),
     { id: "file", header: "file", value: of => of.file, cell: of => oneLine(of.file) },
   ];
 }
@@ -126,21 +158,21 @@ function pairColumns(cell: InstrumentCell): Column<Pair>[] {
   ];
 }
 
-function lineColumns(cell: InstrumentCell): Column<Line>[] {
+function lineColumns(cell: InstrumentCell): Column<LineCounts>[] {
   return [
     {
       id: "symbol",
-      header: "cache line of data",
-      value: of => of.symbol,
-      cell: of => oneLine(of.symbol),
+      header: "data of a cache line",
+      value: lineName,
+      cell: of => oneLine(lineName(of)),
       rowHeader: true,
     },
-    ...countColumns<Line>(cell, "transfers", "transfers", of => of.seeds),
+    ...countColumns<LineCounts>(cell, "transfers", "transfers", of => of.seeds),
   ];
 }
 
 /** Return the columns of a count: one per kernel and, with two kernels, how many seeds agree. */
-function countColumns<Row extends Pick<Functions | Pair | Line, "per_op">>(
+function countColumns<Row extends Pick<SubsystemCounts | Pair | LineCounts, "per_op">>(
   cell: InstrumentCell,
   quantity: "instructions" | "transfers",
   name: string,

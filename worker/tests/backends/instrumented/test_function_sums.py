@@ -8,7 +8,7 @@ import pytest
 
 from wqlab_bench.instrument.stream import Moved, Window
 from wqlab_contracts.enums import ArtifactKind
-from wqlab_contracts.instrument import OTHER
+from wqlab_contracts.instrument import OTHER, USER_SPACE
 from wqlab_contracts.messages import Artifact, Kernel
 from wqlab_worker.backends.instrumented import function_sums as module
 from wqlab_worker.stacks.counted_code import CountedCode, Function
@@ -43,15 +43,16 @@ def test_subsystems_are_the_whole_window_whatever_the_limits(
 ) -> None:
     monkeypatch.setattr(module, "FUNCTION_LIMIT", 5)
     found = {each.name: each for each in module.subsystems_of(WINDOW, code)}
-    assert set(found) == {"fs/xfs", "kernel/workqueue.c", "kernel/sched", "user space", ""}
+    assert set(found) == {"fs/xfs", "kernel/workqueue.c", "kernel/sched", USER_SPACE, ""}
     assert sum(each.instructions for each in found.values()) == sum(WINDOW.code.values())
     assert found["fs/xfs"].instructions == sum(1000 - n for n in range(0, 40, 2))
     assert found["kernel/workqueue.c"].locked == 5
     assert found["kernel/sched"].transfers.l3 == 3
-    monkeypatch.setattr(module, "SUBSYSTEM_LIMIT", 2)
-    largest, rest = module.subsystems_of(WINDOW, code)
+    monkeypatch.setattr(module, "SUBSYSTEM_LIMIT", 3)
+    user, largest, rest = module.subsystems_of(WINDOW, code)
+    assert (user.name, user.instructions) == (USER_SPACE, 7), "however small it is"
     assert (largest.name, rest.name) == ("fs/xfs", OTHER)
-    assert largest.instructions + rest.instructions == sum(WINDOW.code.values())
+    assert user.instructions + largest.instructions + rest.instructions == sum(WINDOW.code.values())
 
 
 def test_functions_without_an_entry_are_summed_by_file(code: CountedCode, monkeypatch: pytest.MonkeyPatch) -> None:

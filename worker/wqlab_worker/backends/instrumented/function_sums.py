@@ -13,6 +13,7 @@ from wqlab_contracts.instrument import (
     FUNCTION_LIMIT,
     OTHER,
     SUBSYSTEM_LIMIT,
+    USER_SPACE,
     FunctionCounts,
     LevelCounts,
     SubsystemCounts,
@@ -21,8 +22,7 @@ from wqlab_contracts.instrument import (
 
 from ...stacks.counted_code import KERNEL_SPACE, CountedCode, Function
 
-USER_SPACE = Function("(user space)")
-USER_SUBSYSTEM = "user space"
+PROGRAMS = Function("(user space)")
 UNKNOWN = Function("(unknown)")
 _OWN_FILES = frozenset({"", "kernel"})
 """Folders whose files are subsystems of their own: kernel/workqueue.c has little to do with kernel/fork.c."""
@@ -59,7 +59,8 @@ def functions_of(window: Window, code: CountedCode, touched: Set[str]) -> list[F
 
 
 def subsystems_of(window: Window, code: CountedCode) -> list[SubsystemCounts]:
-    """Return the sums by subsystem, most instructions first; the smallest are summed if there are too many."""
+    """Return the sums by subsystem: user space, then most instructions first; the smallest are summed if there are too
+    many."""
     sums: dict[str, _Counts] = defaultdict(_Counts)
     for function, counts in _by_function(window, code).items():
         own = sums[subsystem(function)]
@@ -75,7 +76,7 @@ def subsystems_of(window: Window, code: CountedCode) -> list[SubsystemCounts]:
         )
         for name, own in sums.items()
     ]
-    counted.sort(key=lambda each: (-each.instructions, each.name))
+    counted.sort(key=lambda each: (each.name != USER_SPACE, -each.instructions, each.name))
     kept, rest = counted[: SUBSYSTEM_LIMIT - 1], counted[SUBSYSTEM_LIMIT - 1 :]
     return [*kept, SubsystemCounts(name=OTHER, **_summed(rest))] if len(rest) > 1 else counted
 
@@ -83,8 +84,8 @@ def subsystems_of(window: Window, code: CountedCode) -> list[SubsystemCounts]:
 def subsystem(function: Function) -> str:
     """Return the folder of a function's source, two levels deep (`fs/xfs`); for a file in `kernel/` or at the top the
     file itself."""
-    if function == USER_SPACE:
-        return USER_SUBSYSTEM
+    if function == PROGRAMS:
+        return USER_SPACE
     folder = "/".join(function.file.split("/")[:-1][:2])
     return function.file if folder in _OWN_FILES else folder
 
@@ -92,7 +93,7 @@ def subsystem(function: Function) -> str:
 def function_at(code: CountedCode, pc: int) -> Function:
     """Return the function that has the code at an address, or one that stands for user space or unknown code."""
     if pc < KERNEL_SPACE:
-        return USER_SPACE
+        return PROGRAMS
     return code.functions.get(pc) or UNKNOWN
 
 
