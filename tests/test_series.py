@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_contracts.inspection import inspect
 from wqlab_contracts.mbox import add_message_ids
-from wqlab_server.series.inspect import inspect
 from wqlab_worker.apply import apply_series
 from wqlab_worker.apply.apply_series import check_complete, read_mbox
 from wqlab_worker.failures import UserError
