@@ -29,6 +29,7 @@ _FROM_LINE = re.compile(r"^From \S+ +\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}.*$
 _HEADER = re.compile(r"^[A-Za-z][A-Za-z0-9-]*:", re.MULTILINE)
 _DIFF = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ )", re.MULTILINE)
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
+_PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40})\s*$", re.MULTILINE)
 _CHANGE_ID = re.compile(r"^[Cc]hange-[Ii]d: ([A-Za-z0-9][A-Za-z0-9._-]{3,120})\s*$", re.MULTILINE)
 _TRACKED_CHANGE_ID = re.compile(r'"change-id": "([A-Za-z0-9][A-Za-z0-9._-]{3,120})"')
 _COUNTER = re.compile(r"\[[^\]]*\b(\d{1,4})/(\d{1,4})[^\]]*\]")
@@ -178,6 +179,11 @@ def select_version(received: list[Mail], patches: list[Mail]) -> list[Mail]:
 def base_commit(texts: list[str]) -> str | None:
     """Return the first `base-commit:` in `texts`, or None."""
     return next((match[1] for text in texts if (match := _BASE.search(text))), None)
+
+
+def prerequisites(texts: list[str]) -> list[str]:
+    """Return the ids of all patches that `texts` name as prerequisites, each once, in order."""
+    return list(dict.fromkeys(match[1] for text in texts for match in _PREREQUISITE.finditer(text)))
 
 
 def change_id(texts: list[str]) -> str | None:

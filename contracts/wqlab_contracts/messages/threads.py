@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from ..specs import Archive, Name
 from .base import Artifact, Message, ShortText, Title
@@ -13,6 +13,10 @@ from .base import Artifact, Message, ShortText, Title
 LISTED_REPLIES = 100
 """Maximum number of replies that are listed; the others are only counted."""
 REVISION_LIMIT = 9999
+
+
+Url = Annotated[str, StringConstraints(max_length=2000, pattern=r"^(https?://[^\s<>\"`]+)?$")]
+"""URL that can be written into a report as it is; empty if there is none."""
 
 
 class ThreadMail(Message):
@@ -26,7 +30,7 @@ class ThreadMail(Message):
     message_id: str = Field(max_length=1000)
     trailers: list[Title] = Field(default_factory=list, max_length=50)
     """Trailers that a reply gives, such as `Reviewed-by: Ada <ada@example.org>`."""
-    url: str = Field(default="", max_length=2000)
+    url: Url = ""
     """Page of the mail in the archive."""
 
 
@@ -55,7 +59,7 @@ class TakenThread(ThreadSelection):
     message_id: str = Field(max_length=1000)
     """The mail by which the series was found."""
     archive: Name
-    url: str = Field(max_length=2000)
+    url: Url
     """Page of the cover letter or first patch in the archive."""
     taken_at: datetime
     mbox: Artifact

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-
-from .mails import mail, series
-from .publicinbox import PublicInbox, public_inbox
+from publicinbox import PublicInbox, public_inbox
+from thread_mails import mail, series
 
 CHATTER = 2_000
 """Replies without trailers in the thread of the series `busy`."""

@@ -7,15 +7,14 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import hostile_archive as hostile
 import pytest
+from hostile_archive import Answer, HostileServer
 
 from wqlab_contracts.enums import ErrorKind
 from wqlab_contracts.specs import Archive
 from wqlab_worker.intake.archive import MIB, ArchiveClient, ArchiveUnavailable, Limits, TooLarge
 from wqlab_worker.workspace import Workspace
-
-from . import hostile
-from .hostile import Answer, HostileServer
 
 QUICK = Limits(answer_s=60.0, total_s=120.0, pauses_s=(0.01, 0.01))
 MAILS = "From mboxrd@z Thu Jan  1 00:00:00 1970\nSubject: x\n\nbody\n"

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import hostile_archive as hostile
 import pytest
+from hostile_archive import HostileServer
+from publicinbox import PublicInbox
+from thread_mails import mail, series
 
 from wqlab_contracts import mbox
 from wqlab_contracts.enums import ArtifactKind
@@ -16,11 +20,7 @@ from wqlab_worker.intake.archive import MIB, ArchiveClient, Limits
 from wqlab_worker.intake.fetch_thread import Fetched, fetch_thread
 from wqlab_worker.workspace import Workspace
 
-from . import hostile
 from .conftest import CHATTER
-from .hostile import HostileServer
-from .mails import mail, series
-from .publicinbox import PublicInbox
 
 QUICK = Limits(pauses_s=(0.01,))
 

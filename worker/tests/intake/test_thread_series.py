@@ -7,11 +7,10 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from thread_mails import mail, series
 
 from wqlab_contracts import mbox
 from wqlab_worker.intake.thread_series import Selection, Thread, ThreadProblem, revision_query, select
-
-from .mails import mail, series
 
 
 def thread(mails: Iterable[str]) -> Thread:

@@ -22,6 +22,7 @@ from wqlab_contracts.inspection import inspect
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.base import TITLE_LIMIT, cut
 from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
+from wqlab_contracts.text import valid_text
 
 from .thread_series import (
     MAIL_LIMIT,
@@ -118,8 +119,8 @@ def _describe_mail(mail: Mail, chosen: Selection) -> ThreadMail:
 
 
 def printable(text: str) -> str:
-    """Return text with every byte that is no UTF-8, as kept by `surrogateescape`, replaced."""
-    return cut(text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace"), TITLE_LIMIT * 3)
+    """Return a short text without bytes that are no UTF-8."""
+    return cut(valid_text(text), TITLE_LIMIT * 3)
 
 
 if __name__ == "__main__":
