@@ -52,7 +52,7 @@ class Size:
 
 def data_folder(folder: Path, devices: int, labs: int) -> Path:
     """Load the repository's data folder with five device types whose units are distributed over the labs."""
-    for name in ("device-types", "kernels", "testplans"):
+    for name in ("device-types", "kernels", "testplans", "intake"):
         shutil.copytree(ROOT / name, folder / name)
     model = yaml.safe_load((ROOT / "device-types/ryzen-3900x.yaml").read_text())
     for path in (folder / "device-types").glob("*.yaml"):

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from wqlab_contracts.inspection import inspect
 from wqlab_contracts.mbox import add_message_ids
-from wqlab_server.series.inspect import inspect
-from wqlab_worker.apply import apply_series
-from wqlab_worker.apply.apply_series import check_complete, read_mbox
+from wqlab_worker.apply.mailed_series import check_complete, ordered_patches, read_mbox
 from wqlab_worker.failures import UserError
 
 pytestmark = pytest.mark.integration
@@ -52,7 +51,7 @@ def ordered_subjects(text: str, folder: Path) -> list[str]:
     for name in ("in", "out"):
         (folder / name).mkdir()
     (folder / "in" / "received.mbox").write_text(add_message_ids(read_mbox(text)))
-    patches = read_mbox(apply_series._ordered_patches(folder))
+    patches = read_mbox(ordered_patches(folder, None))
     check_complete(patches)
     return [patch.title for patch in patches]
 

@@ -6,13 +6,13 @@ import json
 
 import pytest
 from commandline import Wqlab
-from example_views import VIEWS, submission
+from example_views import VIEWS, at, submission
 from fakelab import FakeLab, Reply, Request, problem
 
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.submissions import SubmissionSummary
-from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState, Verdict
-from wqlab_contracts.messages import Failure
+from wqlab_contracts.enums import ArtifactKind, ErrorKind, Outcome, SubmissionState, Verdict
+from wqlab_contracts.messages import Artifact, Failure, TakenThread, ThreadMail
 
 FINISHED = VIEWS[-1]
 
@@ -85,6 +85,23 @@ def test_show_prints_every_step(wqlab: Wqlab, lab: FakeLab) -> None:
         "  A baseline, B candidate; lower case: now, x: failed, .: to do\n"
     )
     assert json.loads(wqlab("show", "12", "--json").out) == VIEWS[3].model_dump(mode="json")
+
+
+def test_show_prints_which_mails_were_taken(wqlab: Wqlab, lab: FakeLab) -> None:
+    mails = [
+        ThreadMail(role="cover", subject="c", author="a", date=None, message_id="c@x", url="https://lore.example/c@x/"),
+        ThreadMail(role="patch", subject="p", author="a", date=None, message_id="p@x", url="https://lore.example/p@x/"),
+    ]
+    thread = TakenThread(
+        revision=2, revisions=[1, 2], subject="c", author="a", series_key="c", mails=mails, replies=0,
+        notes=["v2 was sent 2 times"], message_id="p@x", archive="lore", url=mails[0].url, taken_at=at(0),
+        mbox=Artifact(sha256="0" * 64, size=1, kind=ArtifactKind.SERIES, name="thread.mbox"),
+    )  # fmt: skip
+    view = VIEWS[3].model_copy(update={"apply": VIEWS[3].apply.model_copy(update={"thread": thread})})
+    lab.serve("/submissions/12", view)
+    out = wqlab("show", "12").out
+    assert "    v2 of v1, v2 from archive lore\n    cover https://lore.example/c@x/\n" in out
+    assert "    patch https://lore.example/p@x/\n    v2 was sent 2 times\n" in out
 
 
 def test_show_prints_the_failure_of_a_series_that_does_not_apply(wqlab: Wqlab, lab: FakeLab) -> None:

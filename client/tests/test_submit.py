@@ -39,7 +39,11 @@ def test_options_belong_to_the_target_before_them(wqlab: Wqlab, lab: FakeLab) ->
         "--target", "dm-crypt-affinity@tiny", "--param", "fio_runtime=0.5",
     )  # fmt: skip
     assert sent == {
-        "series": {"git": {"url": "https://git.example.org/l.git", "ref": "wq", "base": None}, "mbox": None},
+        "series": {
+            "git": {"url": "https://git.example.org/l.git", "ref": "wq", "base": None},
+            "mbox": None,
+            "thread": None,
+        },
         "tree": "linux-6.12",
         "targets": [
             {"plan": "xfs-fsync", "device_type": "xeon-2s", "scenarios": None, "settings": None, "parameters": {}},
@@ -116,6 +120,9 @@ def test_parameters_become_numbers_only_without_loss(text: str, value: object) -
     [
         (("--target", "a@x"), "nothing to test is given pass one of --git"),
         (("--mbox", "x", "--settings-only", "--target", "a@x"), "--mbox and --settings-only exclude each other"),
+        (("--mbox", "x", "--message-id", "a@b", "--target", "a@x"), "--mbox and --message-id exclude each other"),
+        (("--mbox", "x", "--revision", "2", "--target", "a@x"), "--revision needs --message-id"),
+        (("--message-id", "nothing", "--target", "a@x"), "there is no Message-ID in 'nothing'"),
         (("--git", "https://x/y", "--target", "a@x"), "--git needs --ref"),
         (("--settings-only", "--ref", "x", "--target", "a@x"), "--ref needs --git"),
         (("--settings-only",), "no --target is given"),
@@ -232,3 +239,18 @@ def test_refused_request_prints_every_mistake(wqlab: Wqlab, lab: FakeLab) -> Non
         "  /targets/0/plan: no plan 'xfs'; there is xfs-fsync\n"
         "  /tree: no tree 'linux'; there is linux-6.12\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("options", "thread"),
+    [
+        (("--message-id", "a.b@c.example"), {"message_id": "a.b@c.example", "revision": None}),
+        (
+            ("--message-id", "https://lore.kernel.org/all/a.b%40c.example/T/#t", "--revision", "2"),
+            {"message_id": "a.b@c.example", "revision": 2},
+        ),
+    ],
+)
+def test_series_is_named_by_message_id(wqlab: Wqlab, options: tuple[str, ...], thread: dict[str, Any]) -> None:
+    sent = request(wqlab, "submit", *options, "--tree", "linux-6.12", "--target", "a@x", "--dry-run")
+    assert sent["series"] == {"git": None, "mbox": None, "thread": thread}

@@ -324,3 +324,50 @@ def test_data_folder_of_the_repository_is_valid() -> None:
     names = fragment_names(data.recipes["measure"], "x86_64", True)
     assert names[-1] == "emulated"
     assert "CONFIG_WQ_WATCHDOG=y" in data.fragment("observe")
+
+
+ARCHIVES = """\
+    archives:
+      - name: lore
+        summary: all lists
+        url: https://lore.example.org/all/{message_id}/
+        search: https://lore.example.org/all/?x=m&t=1&q={query}
+      - name: ours
+        summary: the lab's own list
+        url: http://127.0.0.1:8080/wq/{message_id}/
+        list: wq@lists.example.org
+        private: true
+    """
+
+
+def test_archives_are_kept_in_their_order(folder: Path) -> None:
+    assert load_data(folder).archives == ()
+    write(folder, "intake/archives.yaml", dedent(ARCHIVES))
+    lore, ours = load_data(folder).archives
+    assert lore.thread("a/b@c") == "https://lore.example.org/all/a%2Fb@c/t.mbox.gz"
+    assert lore.results('s:"x & y"') == "https://lore.example.org/all/?x=m&t=1&q=s%3A%22x%20%26%20y%22"
+    assert (ours.name, ours.results("x"), ours.list) == ("ours", None, "wq@lists.example.org")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("name: ours", "name: lore", "archives[1].name: lore is defined twice"),
+        ("private: true", "private: false", "url: http is allowed only with `private: true`"),
+        ("lore.example.org/all/{message_id}/", "lore.example.org/all/", "must contain {message_id} once"),
+        ("all/{message_id}/", "all/{message_id}/raw", "url must end with {message_id}/"),
+        ("https://lore.example.org/all/?", "https://elsewhere.example.org/all/?", "same scheme, host and port as url"),
+        ("https://lore.example.org/all/{", "https://me:secret@lore.example.org/all/{", "url contains credentials"),
+        ("https://lore.example.org/all/{", "https://{", "has no host"),
+        ("search:", "serach:", "unknown field; did you mean search?"),
+    ],
+)
+def test_wrong_archive_is_reported(folder: Path, old: str, new: str, expected: str) -> None:
+    write(folder, "intake/archives.yaml", dedent(ARCHIVES).replace(old, new, 1))
+    found = problems(folder)
+    assert expected in str(found), found
+
+
+def test_the_repository_lists_an_archive_with_search() -> None:
+    archives = load_data(REPOSITORY).archives
+    assert archives and all(archive.search and not archive.private for archive in archives)

@@ -7,6 +7,7 @@ docs/replay.md describes the format. The server writes it and `wqlab replay` rea
     README.txt                        how to check the bundle
     report.json, report.txt           the report as it was stored
     series.mbox                       the series that was tested
+    thread.mbox                       the mails that it was made from, if they were taken from a mail archive
     builds/ARM-RECIPE-ARCH/           build.json, config, build.log and with `kernels` the kernel itself
     runs/ID/run.json                  RunRecord: plan, blocks, boots, discarded blocks, findings
     runs/ID/samples.csv               samples of valid boots, as `wqlab samples` prints them
@@ -37,6 +38,7 @@ README = "README.txt"
 REPORT = "report.json"
 REPORT_TEXT = "report.txt"
 SERIES = "series.mbox"
+THREAD = "thread.mbox"
 RUN_RECORD = "run.json"
 SAMPLES = "samples.csv"
 DISCARDED_SAMPLES = "discarded.csv"

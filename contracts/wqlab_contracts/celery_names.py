@@ -8,7 +8,7 @@ BUILD_QUEUE = "build"
 APPLY_QUEUE = "apply"
 """Separate from builds: the first health check of a device must not wait minutes for another kernel to compile."""
 LOOKUP_QUEUE = "lookup"
-"""Separate from builds, because a user waits for a lookup and a build takes minutes."""
+"""For branches and threads. Separate from builds, because a user waits for a lookup and a build takes minutes."""
 
 TICK = "wqlab.tick"
 ADVANCE = "wqlab.advance"
@@ -16,6 +16,7 @@ APPLY = "wqlab.apply"
 BUILD = "wqlab.build"
 RUN = "wqlab.run"
 LOOKUP = "wqlab.lookup"
+THREAD_LOOKUP = "wqlab.thread_lookup"
 
 
 def lab_queue(lab: str) -> str:

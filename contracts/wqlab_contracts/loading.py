@@ -1,4 +1,4 @@
-"""Read and validate the data folder: device types, kernel trees and recipes, test plans.
+"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives.
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
@@ -9,6 +9,7 @@
     kernels/modules/<name>/        source of a kernel module, with a Kbuild that makes <name>.ko (optional)
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional)
+    intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,7 +26,8 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from .data_folder import DataFolder
-from .specs import DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .fragments import fragment_problems
+from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -41,8 +43,6 @@ NOISE_CONTROL = "kernels/controls/nops.mbox"
 README = "README.md"
 """Documentation of a plan; not among the files that `files_of` takes from another plan."""
 
-_OPTION = re.compile(r"(?:(CONFIG_\w+)=(?:[ymn]|-?\d+|0x[0-9a-fA-F]+|\"[^\"]*\")|# (CONFIG_\w+) is not set)\Z")
-
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -50,6 +50,10 @@ class _Trees(Strict):
     default: Name
     """Tree of submissions that name none; the golden kernel is built from it."""
     trees: list[Tree]
+
+
+class _Archives(Strict):
+    archives: list[Archive]
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -114,6 +118,7 @@ class _Reader:
             self._noise_control(),
             generated_lab,
             plain_common,
+            self._archives(),
         )
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -172,6 +177,20 @@ class _Reader:
             self._add(document, ("default",), f"no tree {value.default!r}; {suggest_name(value.default, trees)}")
         return value.default, trees
 
+    def _archives(self) -> tuple[Archive, ...]:
+        path = self.root / "intake" / "archives.yaml"
+        if not path.exists():
+            return ()
+        document = Document.read(path, str(path.relative_to(self.root)))
+        value = document.validate_as(_Archives)
+        self.problems.extend(document.problems)
+        archives = value.archives if value is not None else []
+        first: dict[str, int] = {}
+        for index, archive in enumerate(archives):
+            if first.setdefault(archive.name, index) != index:
+                self._add(document, ("archives", index, "name"), f"{archive.name} is defined twice")
+        return tuple(archives)
+
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}
         for path in sorted((self.root / "kernels" / "fragments").glob("*.config")):
@@ -179,7 +198,7 @@ class _Reader:
             text = self._text(path)
             if text is not None:
                 fragments[path.stem] = text
-                self.problems.extend(_fragment_problems(file, text))
+                self.problems.extend(fragment_problems(file, text))
         return fragments
 
     def _modules(self) -> dict[str, dict[str, str]]:
@@ -359,24 +378,6 @@ def _generated_lab(device_types: Mapping[str, DeviceType]) -> str | None:
         (each.units[0].lab for _, each in sorted(device_types.items()) if each.instrumented and each.arch == "x86_64"),
         None,
     )
-
-
-def _fragment_problems(file: str, text: str) -> Iterator[Problem]:
-    """Yield the problems of a configuration fragment.
-
-    Each line must be blank, a comment after `#`, or one option; no option may be set twice.
-    """
-    first_line: dict[str, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        match = _OPTION.match(line)
-        if match is None:
-            if line.strip() and (not line.startswith("#") or line.startswith(("#CONFIG_", "# CONFIG_"))):
-                yield Problem(file, number, "", f"not CONFIG_X=value or '# CONFIG_X is not set': {line!r}")
-            continue
-        option = match[1] or match[2]
-        if option in first_line:
-            yield Problem(file, number, option, f"set twice; first on line {first_line[option]}")
-        first_line.setdefault(option, number)
 
 
 def main() -> None:

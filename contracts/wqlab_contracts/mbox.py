@@ -23,10 +23,13 @@ PART_LIMIT = 50
 """Maximum number of MIME containers in a mail. The parser recurses into them and compares each line with all
 boundaries."""
 
+REFERENCE_LIMIT = 50
+
 _FROM_LINE = re.compile(r"^From \S+ +\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4}.*$", re.MULTILINE)
 _HEADER = re.compile(r"^[A-Za-z][A-Za-z0-9-]*:", re.MULTILINE)
 _DIFF = re.compile(r"^(?:diff --git |--- [^\s].*\n\+\+\+ )", re.MULTILINE)
 _BASE = re.compile(r"^base-commit: ([0-9a-f]{40})\s*$", re.MULTILINE)
+_PREREQUISITE = re.compile(r"^prerequisite-patch-id: ([0-9a-f]{40})\s*$", re.MULTILINE)
 _CHANGE_ID = re.compile(r"^[Cc]hange-[Ii]d: ([A-Za-z0-9][A-Za-z0-9._-]{3,120})\s*$", re.MULTILINE)
 _TRACKED_CHANGE_ID = re.compile(r'"change-id": "([A-Za-z0-9][A-Za-z0-9._-]{3,120})"')
 _COUNTER = re.compile(r"\[[^\]]*\b(\d{1,4})/(\d{1,4})[^\]]*\]")
@@ -38,6 +41,7 @@ _CHARSET = re.compile(
     r"us-ascii|utf-?8|iso-8859-\d|iso-8859-1[03-6]|windows-125[0-8]|koi8-[ru]|gbk|gb2312|gb18030|big5"
 )
 """Character sets used in mail; Python has others whose decoders take quadratic time."""
+_ESCAPED = re.compile(r"^>(>*From )", re.MULTILINE)
 _FOLD = re.compile(r"\r?\n[ \t]")
 _MESSAGE_ID = re.compile(r"<([^<>\s]+)>")
 
@@ -53,6 +57,8 @@ class Mail:
     body: str
     message_id: str | None = None
     in_reply_to: str | None = None
+    references: tuple[str, ...] = ()
+    """The last ids of the References header, at most REFERENCE_LIMIT, that of the direct parent last."""
     date: str = ""
     """Text of the Date header."""
     readable: bool = True
@@ -91,9 +97,13 @@ class Mail:
         return self.message_id or hashlib.sha256(self.text.encode(errors="replace")).hexdigest()[:32] + "@wqlab.invalid"
 
 
-def parse_mails(text: str) -> list[Mail]:
-    """Parse an mbox or a single raw message. Return an empty list for other text."""
-    return [_mail(part) for part in split(text)]
+def parse_mails(text: str, *, escaped: bool = False) -> list[Mail]:
+    """Parse an mbox or a single raw message. Return an empty list for other text.
+
+    `escaped` tells that lines of the mails that begin with `From ` are escaped by `>` (mboxrd), as in archives; `git
+    format-patch` escapes none.
+    """
+    return [_mail(_ESCAPED.sub(r"\1", part) if escaped else part) for part in split(text)]
 
 
 def parse_first_headers(text: str) -> Mail | None:
@@ -171,6 +181,11 @@ def base_commit(texts: list[str]) -> str | None:
     return next((match[1] for text in texts if (match := _BASE.search(text))), None)
 
 
+def prerequisites(texts: list[str]) -> list[str]:
+    """Return the ids of all patches that `texts` name as prerequisites, each once, in order."""
+    return list(dict.fromkeys(match[1] for text in texts for match in _PREREQUISITE.finditer(text)))
+
+
 def change_id(texts: list[str]) -> str | None:
     """Return the change-id of a series, from a trailer or from b4's tracking data, or None.
 
@@ -218,6 +233,7 @@ def _mail(text: str) -> Mail:
         body="\n".join(map(_text, message.walk())) if readable else "",
         message_id=_id(message, "Message-ID"),
         in_reply_to=_id(message, "In-Reply-To"),
+        references=_references(message),
         date=_header(message, "Date"),
         readable=readable,
     )
@@ -226,6 +242,10 @@ def _mail(text: str) -> Mail:
 def _id(message: Message, name: str) -> str | None:
     found = _MESSAGE_ID.fullmatch(_header(message, name))
     return found[1] if found else None
+
+
+def _references(message: Message) -> tuple[str, ...]:
+    return tuple(_MESSAGE_ID.findall(str(message.get("References", ""))[-HEADER_LIMIT:])[-REFERENCE_LIMIT:])
 
 
 def _header(message: Message, name: str) -> str:

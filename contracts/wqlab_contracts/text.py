@@ -12,3 +12,8 @@ def control_character(text: str) -> str | None:
     """Return the first control character of a line of text as `U+001B`, or None if it has none."""
     found = _CONTROL.search(text)
     return f"U+{ord(found[0]):04X}" if found else None
+
+
+def valid_text(text: str) -> str:
+    """Return text in which each byte that is no UTF-8, as kept by `surrogateescape`, is replaced by U+FFFD."""
+    return text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")

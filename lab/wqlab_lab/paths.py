@@ -68,7 +68,7 @@ class LabPaths:
     """Folders of one lab, with the ports, tokens and environment variables stored in them."""
 
     data: Path
-    """Folder of the operator's files: device-types/, kernels/, testplans/."""
+    """Folder of the operator's files: device-types/, kernels/, testplans/, intake/."""
     cache: Path
     """Folder of builds and images, which several labs may share."""
     state: Path

@@ -28,7 +28,7 @@ class Settings(BaseSettings):
     ca_file: Path | None = None
     """Certificate (PEM) of the private CA that remote labs verify API and broker with; empty: a public CA."""
     data_dir: Path
-    """Folder with device-types/, kernels/ and testplans/."""
+    """Folder with device-types/, kernels/, testplans/ and intake/."""
     artifact_dir: Path
     """Folder of the artifacts; with `artifact_url`, folder of uploads whose hash is not yet known."""
     artifact_url: str = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,8 @@ from wqlab_contracts.messages import BuildJob, Source
 from wqlab_contracts.specs import KernelRecipe, Tree
 from wqlab_worker.build.toolchain import toolchain_identity
 from wqlab_worker.workspace import Workspace
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 TOY = Path(__file__).parent / "fakekernel"
 RECIPE = KernelRecipe(name="measure", summary="toy", fragments=["base"], emulated_fragments=["emulated"])

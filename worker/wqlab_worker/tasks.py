@@ -59,6 +59,11 @@ def lookup(id: int) -> None:
     jobs.lookup(id, settings())
 
 
+@app.task(name=celery_names.THREAD_LOOKUP)  # type: ignore[untyped-decorator]
+def thread_lookup(id: int) -> None:
+    jobs.thread_lookup(id, settings())
+
+
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):

@@ -11,6 +11,7 @@ from rich.text import Text
 from wqlab_contracts.api.runs import RunView
 from wqlab_contracts.api.submissions import SubmissionSummary, SubmissionView
 from wqlab_contracts.enums import JobState, Outcome, SubmissionState
+from wqlab_contracts.messages import TakenThread
 
 from ..display import utc_now
 from ..formatting import clean, duration, eta_line, one_line, outcome_text, rough_duration, status_text, verdict_counts
@@ -110,6 +111,7 @@ def format_submission(view: SubmissionView, now: datetime) -> list[Text]:
     lines.append(_job_line("apply", view.apply.state, view.apply.outcome, apply_text(view.apply)))
     if view.apply.failure is not None and view.apply.failure != view.failure:
         lines += _detail_lines(view.apply.failure.excerpt, view.apply.failure.advice, 4)
+    lines += _thread_lines(view.apply.thread) if view.apply.thread is not None else []
     lines += [Text(f"    {one_line(patch.subject)}") for patch in view.apply.patches]
     for build in view.builds:
         lines.append(_job_line(build_name(build), build.state, build.outcome, build_text(build)))
@@ -120,6 +122,14 @@ def format_submission(view: SubmissionView, now: datetime) -> list[Text]:
     if any(run.boots for run in view.runs):
         lines.append(Text(f"  {LEGEND}", style="dim"))
     return lines
+
+
+def _thread_lines(thread: TakenThread) -> list[Text]:
+    """Format which revision and mails were taken from an archive."""
+    known = ", ".join(f"v{each}" for each in thread.revisions)
+    lines = [Text(f"    v{thread.revision} of {known} from archive {one_line(thread.archive)}")]
+    lines += [Text(f"    {mail.role} {one_line(mail.url)}") for mail in thread.mails]
+    return [*lines, *(Text(f"    {one_line(note)}") for note in thread.notes)]
 
 
 def _remaining_text(view: SubmissionView, now: datetime) -> str:

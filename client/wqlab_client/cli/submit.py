@@ -14,7 +14,9 @@ from rich.text import Text
 from typer.core import TyperCommand
 
 from wqlab_contracts.api.submissions import SubmissionRequest
-from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
+from wqlab_contracts.message_ids import find_message_id
+from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target, ThreadSeries
+from wqlab_contracts.messages.threads import REVISION_LIMIT
 from wqlab_contracts.specs import Backend, format_setting, parse_setting
 
 from ..errors import UsageError
@@ -122,28 +124,52 @@ def parse_parameter(text: str) -> str | int | float:
     return text
 
 
-def parse_series(
-    git: str | None, ref: str | None, base: str | None, mbox: str | None, settings_only: bool
-) -> Series | None:
+@dataclass(frozen=True)
+class SeriesOptions:
+    """The options that name the series."""
+
+    git: str | None = None
+    ref: str | None = None
+    base: str | None = None
+    mbox: str | None = None
+    message_id: str | None = None
+    revision: int | None = None
+    settings_only: bool = False
+
+
+def parse_series(given: SeriesOptions) -> Series | None:
     """Parse the series from the options; None for a settings study.
 
-    Raises UsageError unless exactly one of --git (with --ref), --mbox and --settings-only is given.
+    Raises UsageError unless exactly one of --git (with --ref), --mbox, --message-id and --settings-only is given.
     """
-    given = [
-        name for name, is_given in (("--git", git), ("--mbox", mbox), ("--settings-only", settings_only)) if is_given
-    ]
-    if len(given) != 1:
+    kinds = {
+        "--git": given.git,
+        "--mbox": given.mbox,
+        "--message-id": given.message_id,
+        "--settings-only": given.settings_only,
+    }
+    named = [name for name, value in kinds.items() if value]
+    if len(named) != 1:
         raise UsageError(
-            f"{' and '.join(given)} exclude each other" if given else "nothing to test is given",
-            "pass one of --git URL --ref BRANCH, --mbox FILE (- is standard input), or --settings-only",
+            f"{' and '.join(named)} exclude each other" if named else "nothing to test is given",
+            "pass one of --git URL --ref BRANCH, --mbox FILE (- is standard input), --message-id ID, --settings-only",
         )
-    if not git and (ref or base):
-        raise UsageError(f"{'--ref' if ref else '--base'} needs --git", "pass --git URL, or omit it")
-    if git:
-        if not ref:
+    if not given.git and (given.ref or given.base):
+        raise UsageError(f"{'--ref' if given.ref else '--base'} needs --git", "pass --git URL, or omit it")
+    if not given.message_id and given.revision is not None:
+        raise UsageError("--revision needs --message-id", "pass --message-id ID, or omit it")
+    if given.git:
+        if not given.ref:
             raise UsageError("--git needs --ref", "name the branch or tag of the series: --ref my-branch")
-        return Series(git=GitSeries(url=git, ref=ref, base=base))
-    return Series(mbox=MboxSeries(text=_read_mbox(mbox))) if mbox else None
+        return Series(git=GitSeries(url=given.git, ref=given.ref, base=given.base))
+    if given.message_id:
+        if find_message_id(given.message_id) is None:
+            raise UsageError(
+                f"--message-id: there is no Message-ID in {given.message_id[:200]!r}",
+                "write the part between < and > of the mail's Message-ID header, or the URL of the mail in an archive",
+            )
+        return Series(thread=ThreadSeries(message_id=given.message_id, revision=given.revision))
+    return Series(mbox=MboxSeries(text=_read_mbox(given.mbox))) if given.mbox else None
 
 
 def _read_mbox(name: str) -> str:
@@ -193,6 +219,17 @@ def submit(  # noqa: PLR0917 - the options of a command
         str | None, typer.Option(metavar="COMMIT", help="Base commit; by default the merge base with the tree")
     ] = None,
     mbox: Annotated[str | None, typer.Option(metavar="FILE", help="The series as an mbox; - is standard input")] = None,
+    message_id: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ID",
+            help="Message-ID of any mail of the series, or the mail's URL in an archive; its latest revision is taken",
+        ),
+    ] = None,
+    revision: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=REVISION_LIMIT, help="Revision to take instead: 2 for [PATCH v2]"),
+    ] = None,
     settings_only: Annotated[bool, typer.Option("--settings-only", help="Compare settings without a series")] = False,
     tree: Annotated[str | None, typer.Option(metavar="NAME", help="Kernel tree (`wqlab trees`)")] = None,
     target: Annotated[
@@ -262,13 +299,16 @@ def submit(  # noqa: PLR0917 - the options of a command
     wqlab submit --mbox series.mbox --target xfs-fsync@xeon-2s --target dm-crypt-affinity@ryzen-3900x --setting
     scope=cache,strict=1 --setting scope=system,strict=0 --param runtime_s=20 --wait
 
+    A series that was mailed needs no file: wqlab submit --message-id https://lore.kernel.org/r/ID --target
+    xfs-fsync@xeon-2s
+
     A sweep measures over the topology of instrumented devices: wqlab submit --mbox series.mbox --target xfs-fsync
     --sweep l3=1,2,4,8 --sweep-base cpus=16,nodes=1
     """
     session = session_of(context)
     if fail_on and not wait:
         raise UsageError("--fail-on needs --wait", "without --wait the command ends before there is a verdict")
-    series = parse_series(git, ref, base, mbox, settings_only)
+    series = parse_series(SeriesOptions(git, ref, base, mbox, message_id, revision, settings_only))
     swept = parse_sweep(sweep, sweep_base)
     targets = parse_targets(context.meta[_META], sweep=swept is not None)
     try:

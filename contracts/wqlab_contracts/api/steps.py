@@ -8,7 +8,7 @@ from enum import StrEnum
 from pydantic import computed_field
 
 from ..enums import Arm, BootState, ErrorKind, JobState, Outcome, Question, Scale
-from ..messages import Failure, Message
+from ..messages import Failure, Message, TakenThread
 from ..specs import CpuArch
 from .base import ComputedResource
 from .report import AttemptView, Comparison
@@ -53,6 +53,8 @@ class ApplyStep(JobStep):
     checkpatch_warnings: int
     checkpatch_skipped: str = ""
     """Why checkpatch did not check every patch; empty if it did."""
+    thread: TakenThread | None = None
+    """The mails that were taken, for a series that is given by a Message-ID; null until they are found."""
 
 
 class BuildStep(JobStep):

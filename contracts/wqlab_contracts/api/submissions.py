@@ -9,7 +9,18 @@ from pydantic import Field, computed_field, field_validator
 
 from ..enums import JobState, Outcome, SubmissionState, Verdict
 from ..jsontypes import JSON_NUMBER, JsonBool, JsonInt
-from ..messages import Artifact, CheckpatchFinding, Failure, GitSeries, Message, PatchSummary, Series, Target
+from ..messages import (
+    Artifact,
+    CheckpatchFinding,
+    Failure,
+    GitSeries,
+    Message,
+    PatchSummary,
+    Series,
+    TakenThread,
+    Target,
+    ThreadSeries,
+)
 from ..specs import Backend, DeviceType, Name
 from .base import DEPRECATED, ComputedResource
 from .builds import BuildView
@@ -78,10 +89,11 @@ class SubmittedMbox(ComputedResource):
 
 
 class SubmittedSeries(Message):
-    """The series of a submission: exactly one of `git` and `mbox`."""
+    """The series of a submission: exactly one of `git`, `mbox` and `thread`."""
 
     git: GitSeries | None = None
     mbox: SubmittedMbox | None = None
+    thread: ThreadSeries | None = None
 
     @field_validator("mbox", mode="before")
     @classmethod
@@ -122,6 +134,8 @@ class ApplyView(Message):
     checkpatch_skipped: str = ""
     """Why checkpatch did not check every patch; empty if it did, so that only then no findings mean a clean series."""
     series_mbox: Artifact | None = None
+    thread: TakenThread | None = None
+    """The mails that were taken, for a series that is given by a Message-ID; null until they are found."""
     files_deleted_at: datetime | None = None
     """When retention deleted the mbox; its download then answers 410."""
 

@@ -39,7 +39,8 @@ from .events import (
 )
 from .pool import LavaDevice, LavaPool
 from .run import BlockPlan, DeviceFacts, Kernel, LavaBoot, RunJob, RunResult
-from .submission import Event, GitSeries, MboxSeries, Series, Target, normalised_subject
+from .submission import Event, GitSeries, MboxSeries, Series, Target, ThreadSeries, normalised_subject
+from .threads import TakenThread, ThreadMail, ThreadSelection, ThreadSource
 
 __all__ = [
     "EXCERPT_LIMIT",
@@ -96,7 +97,12 @@ __all__ = [
     "Sha256",
     "Source",
     "StackFrame",
+    "TakenThread",
     "Target",
+    "ThreadMail",
+    "ThreadSelection",
+    "ThreadSeries",
+    "ThreadSource",
     "Unsupported",
     "normalised_subject",
 ]

@@ -10,6 +10,7 @@ from ..enums import Outcome
 from ..specs import Tree
 from .base import Artifact, Failure, GitObject, Message
 from .submission import Series
+from .threads import TakenThread, ThreadSource
 
 TOUCHED_LIMIT = 1000
 """Maximum number of functions in a message that a series changes."""
@@ -22,6 +23,8 @@ class ApplyJob(Message):
     tree: Tree
     series: Series | None
     """None for a settings study: only the head of the tree is resolved."""
+    thread: ThreadSource | None = None
+    """Where to get the series from, if it is given by a Message-ID."""
     toolchain: str = "gcc"
     """Compiler command of the recipe; the result identifies the worker's compiler exactly."""
 
@@ -74,6 +77,8 @@ class ApplyResult(Message):
     checkpatch_skipped: str = Field(default="", max_length=300)
     """Why checkpatch did not check every patch; empty if it did."""
     series_mbox: Artifact | None = None
+    thread: TakenThread | None = None
+    """The mails that were taken, if the series is given by a Message-ID; also of a series that does not apply."""
     touched: list[Annotated[str, StringConstraints(max_length=160)]] = Field(
         default_factory=list, max_length=TOUCHED_LIMIT
     )

@@ -9,9 +9,11 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints, field_validator
 
 from ..enums import EventKind
-from ..jsontypes import JsonFloat, JsonInt
+from ..jsontypes import JSON_NUMBER, JsonFloat, JsonInt
+from ..message_ids import find_message_id
 from ..specs import Name
 from .base import Message
+from .threads import REVISION_LIMIT
 
 
 class GitSeries(Message):
@@ -36,11 +38,31 @@ class MboxSeries(Message):
         return value
 
 
+class ThreadSeries(Message):
+    """A series as a thread of a mail archive: one of its revisions is taken, with the trailers of its replies."""
+
+    message_id: Annotated[str, Field(min_length=1, max_length=2000)]
+    """Message-ID of any mail of the thread. A URL of the mail in any archive is accepted; the id in it is kept."""
+    revision: Annotated[int, Field(ge=1, le=REVISION_LIMIT), JSON_NUMBER] | None = None
+    """Revision to take, 2 for `[PATCH v2]`; null: the latest that the archive has."""
+
+    @field_validator("message_id")
+    @classmethod
+    def _find_message_id(cls, value: str) -> str:
+        found = find_message_id(value)
+        if found is None:
+            raise ValueError(
+                f"there is no Message-ID in {value[:200]!r}: write the part between < and >, or a URL of the mail"
+            )
+        return found
+
+
 class Series(Message):
-    """A patch series: exactly one of `git` and `mbox`."""
+    """A patch series: exactly one of `git`, `mbox` and `thread`."""
 
     git: GitSeries | None = None
     mbox: MboxSeries | None = None
+    thread: ThreadSeries | None = None
 
 
 class Target(Message):

@@ -1,9 +1,10 @@
-"""Schema of the data folder: device types, kernel trees and recipes, test plans.
+"""Schema of the data folder: device types, kernel trees and recipes, test plans, mail archives.
 
 Each YAML file that a lab operator writes has a model here. `loading.py` reads the files and reports violations with
 file, line and key. Unknown fields are rejected.
 """
 
+from .archives import Archive
 from .base import CpuArch, LastLevel, Name, Strict
 from .devices import (
     Backend,
@@ -46,6 +47,7 @@ __all__ = [
     "INSTRUMENTED_METRICS",
     "NOUNS",
     "NO_SETTING",
+    "Archive",
     "Axis",
     "Backend",
     "BootMethod",

@@ -16,6 +16,7 @@ from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE
 from wqlab_contracts.enums import JobState, Outcome, Scope
 from wqlab_contracts.messages import protocol
 from wqlab_contracts.messages.lookups import FinishLookup, GitBranch, LookupClaim, LookupResult
+from wqlab_server.jobs.lookups import CACHE_TIME, MAX_UNFINISHED, RETENTION, WORKER_TIMEOUT
 from wqlab_server.models import Lookup
 from wqlab_server.series import branches
 from wqlab_server.settings import Settings
@@ -111,10 +112,10 @@ def test_message_goes_to_the_lookup_queue(settings: Settings, sessions: SessionF
 def test_old_result_is_looked_up_again(client: httpx.Client, sessions: SessionFactory, worker: Worker) -> None:
     request_branches(client)
     worker.answer(lookups(sessions)[0].id, "main")
-    _age(sessions, lambda row: setattr(row, "finished_at", row.finished_at - branches.CACHE_TIME))
+    _age(sessions, lambda row: setattr(row, "finished_at", row.finished_at - CACHE_TIME))
     assert request_branches(client).state is JobState.QUEUED
     assert len(lookups(sessions)) == 2
-    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - branches.RETENTION))
+    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - RETENTION))
     _age(sessions, lambda row: setattr(row, "finished_at", row.created_at))
     request_branches(client, "https://git.example.org/other.git")
     assert [row.url for row in lookups(sessions)] == ["https://git.example.org/other.git"], "old lookups are deleted"
@@ -122,7 +123,7 @@ def test_old_result_is_looked_up_again(client: httpx.Client, sessions: SessionFa
 
 def test_lookup_without_worker_fails(client: httpx.Client, sessions: SessionFactory) -> None:
     request_branches(client)
-    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - branches.WORKER_TIMEOUT))
+    _age(sessions, lambda row: setattr(row, "created_at", row.created_at - WORKER_TIMEOUT))
     found = request_branches(client)
     assert (found.state, found.outcome) == (JobState.FINISHED, Outcome.FAILED)
     assert found.failure is not None
@@ -160,7 +161,7 @@ def test_refused_urls_are_not_looked_up(client: httpx.Client, sessions: SessionF
 
 
 def test_unfinished_lookups_of_a_user_are_limited(client: httpx.Client, live: Live) -> None:
-    for number in range(branches.MAX_UNFINISHED):
+    for number in range(MAX_UNFINISHED):
         request_branches(client, f"https://git.example.org/{number}.git")
     more = client.get(BRANCHES, params={"url": "https://git.example.org/more.git", "wait_s": 0})
     assert more.status_code == 429

@@ -117,7 +117,7 @@ def test_valid_request_has_no_mistakes(series: Any) -> None:
         ({"parameters": {"block": 4}}, "/targets/0/parameters/block", "takes text, such as '32k', not 4"),
         ({"parameters": {"size": 4}}, "/targets/0/parameters/size", "set by scenario high"),
         ({"parameters": {"block": "4k\n"}}, "/targets/0/parameters/block", "printable"),
-        ({"series": {}}, "/series", "either git"),
+        ({"series": {}}, "/series", "one of git"),
         ({"series": {"mbox": {"text": " "}}}, "/series/mbox/text", "empty"),
         ({"series": {"mbox": {"text": "hello"}}}, "/series/mbox/text", "git format-patch"),
         ({"series": {"mbox": {"text": "Subject: cover\n\nhi"}}}, "/series/mbox/text", "no patch"),

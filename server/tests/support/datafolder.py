@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+ARCHIVES = """\
+archives:
+  - name: lore
+    summary: all lists
+    url: https://lore.example.org/all/{message_id}/
+    search: https://lore.example.org/all/?x=m&t=1&q={query}
+"""
 FILES = {
+    "intake/archives.yaml": ARCHIVES,
     "kernels/trees.yaml": """\
 default: lab-tree
 trees:

@@ -57,6 +57,7 @@ from wqlab_server.storage.events import RUN_CHANNEL, emit, notify
 from wqlab_server.storage.live_data import LiveData
 from wqlab_server.submissions import service
 
+from .datafolder import ARCHIVES
 from .lab import fill_pool
 
 TINY = """\
@@ -84,6 +85,7 @@ metrics:
      class: performance, taken_from: untraced, role_hardware: primary, delta: 1}
 """
 FILES = {
+    "intake/archives.yaml": ARCHIVES,
     "device-types/tiny.yaml": TINY,
     "kernels/trees.yaml": "default: t\ntrees: [{name: t, summary: s, url: https://example.org/t.git}]\n",
     "kernels/recipes/measure.yaml": "name: measure\nsummary: s\nfragments: [base]\n",

@@ -21,6 +21,7 @@ from wqlab_contracts.messages import (
     Failure,
     Progress,
     Source,
+    ThreadSource,
 )
 from wqlab_contracts.specs import CpuArch, KernelRecipe
 
@@ -158,9 +159,17 @@ def claim_apply(
         submission_id=apply.submission_id or 0,
         tree=apply.tree,
         series=submission.request.series if submission else None,
+        thread=_thread_source(apply),
         toolchain=apply.toolchain,
     )
     return job, apply.fence or 0
+
+
+def _thread_source(apply: Apply) -> ThreadSource | None:
+    """Return where the series comes from; an earlier attempt may have taken the mails already."""
+    if apply.thread is None or apply.result is None or apply.result.thread is None:
+        return apply.thread
+    return apply.thread.model_copy(update={"taken": apply.result.thread})
 
 
 def claim_build(
@@ -336,6 +345,9 @@ def _judge(job: Apply | Build, outcome: Outcome, failure: Failure | None, settin
 
 
 def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
+    uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.apply_id == apply.id))}
+    if result.thread is not None:
+        _check_uploaded([result.thread.mbox], uploaded)
     if result.outcome is not Outcome.PASSED:
         return
     if result.baseline is None or not result.toolchain:
@@ -343,7 +355,6 @@ def _check_apply(session: Session, apply: Apply, result: ApplyResult) -> None:
     needs_candidate = apply.submission_id is not None and _has_series(session, apply.submission_id)
     if needs_candidate and result.candidate is None:
         raise ApiProblem(422, "the result of a passed apply of a series needs a candidate source")
-    uploaded = {link.sha256 for link in session.scalars(select(ArtifactLink).where(ArtifactLink.apply_id == apply.id))}
     sources = [source for source in (result.baseline, result.candidate) if source is not None]
     _check_uploaded([source.bundle for source in sources if source.bundle is not None], uploaded)
 

@@ -11,7 +11,7 @@ from .builds import Build, SubmissionBuild
 from .job import Job
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
-from .lookups import Lookup
+from .lookups import Lookup, ThreadLookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
@@ -56,6 +56,7 @@ __all__ = [
     "StorageReport",
     "Submission",
     "SubmissionBuild",
+    "ThreadLookup",
     "TickError",
     "Token",
     "Typed",

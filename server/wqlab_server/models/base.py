@@ -25,10 +25,12 @@ from wqlab_contracts.messages import (
     MeasuredTopology,
     Source,
     StackFrame,
+    ThreadSource,
 )
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.storage import StorageArea
+from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
 
 
@@ -113,6 +115,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Source,
             SubmissionRequest,
             TestPlan,
+            ThreadLookupResult,
+            ThreadSource,
             Tree,
             dict[str, str],
             dict[str, dict[str, str]],

@@ -1,17 +1,20 @@
-"""Table of repository lookups for the submission form."""
+"""Tables of the lookups for the submission form. Rows are kept for a day."""
 
 from __future__ import annotations
 
+from sqlalchemy import Index
 from sqlalchemy.orm import Mapped, mapped_column
 
+from wqlab_contracts.messages import ThreadSource
 from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 
 from .base import Base
 from .job import Job
 
 
 class Lookup(Job, Base):
-    """A request for the branches of a repository, answered by a worker. Kept for a day."""
+    """A request for the branches of a repository, answered by a worker."""
 
     __tablename__ = "lookups"
 
@@ -19,3 +22,18 @@ class Lookup(Job, Base):
     owner: Mapped[str]
     """The user who requested the lookup first."""
     result: Mapped[LookupResult | None]
+
+
+class ThreadLookup(Job, Base):
+    """A request to find a series in the mail archives, answered by a worker."""
+
+    __tablename__ = "thread_lookups"
+    __table_args__ = (Index("ix_thread_lookups_message_id", "message_id", "revision"),)
+
+    message_id: Mapped[str]
+    revision: Mapped[int | None]
+    """The revision that was asked for; None: the latest."""
+    source: Mapped[ThreadSource]
+    owner: Mapped[str]
+    """The user who requested the lookup first."""
+    result: Mapped[ThreadLookupResult | None]

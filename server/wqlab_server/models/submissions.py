@@ -11,7 +11,7 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.enums import EventKind, Outcome, SubmissionState
-from wqlab_contracts.messages import ApplyResult, Failure
+from wqlab_contracts.messages import ApplyResult, Failure, ThreadSource
 from wqlab_contracts.specs import Tree
 
 from .artifacts import KeepsFiles
@@ -97,6 +97,8 @@ class Apply(Job, KeepsFiles, Base):
     submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), unique=True)
     tree: Mapped[Tree]
     toolchain: Mapped[str]
+    thread: Mapped[ThreadSource | None]
+    """Where to get a series from that is given by a Message-ID."""
     result: Mapped[ApplyResult | None]
 
     submission: Mapped[Submission | None] = relationship(back_populates="apply", lazy="raise")

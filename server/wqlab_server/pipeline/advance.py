@@ -16,7 +16,7 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import report as api_report
 from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, Outcome, SubmissionState
-from wqlab_contracts.messages import ApplyResult, Failure
+from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
 from ..builds import service as builds
 from ..comparisons import service as comparisons
@@ -85,6 +85,8 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
     if apply.state is not JobState.FINISHED:
         return
     if apply.outcome is not Outcome.PASSED or apply.result is None:
+        if apply.result is not None and apply.result.thread is not None:
+            _copy_thread_facts(submission, apply.result.thread)
         failure = apply.failure or infrastructure_failure("the series was not applied")
         for run in runs:
             lease.finish_unclaimed(session, run, Outcome.FAILED, failure)
@@ -115,8 +117,18 @@ def _enter_next_state(session: Session, submission: Submission, runs: Sequence[R
         submissions.enter(session, submission, SubmissionState.RUNNING)
 
 
+def _copy_thread_facts(submission: Submission, thread: TakenThread) -> None:
+    """Copy title, series key, author and version of a series that was found by Message-ID."""
+    submission.title = submissions.truncate(thread.subject) or submission.title
+    submission.series_key = submissions.truncate(thread.series_key) or submission.series_key
+    submission.author = submissions.truncate(thread.author)
+    submission.version = thread.revision
+
+
 def _copy_series_facts(submission: Submission, result: ApplyResult) -> None:
-    """Copy title, series key and author from the apply's result."""
+    """Copy title, series key, author, and the version of a series that was found by Message-ID."""
+    if result.thread is not None:
+        submission.version = result.thread.revision
     submission.title = submissions.truncate(result.title) or submission.title
     submission.series_key = submissions.truncate(result.series_key) or submission.series_key
     if result.candidate is not None and result.patches:

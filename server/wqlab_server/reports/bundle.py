@@ -131,6 +131,8 @@ class BundleWriter:
         yield from self._text(names.REPORT_TEXT, render_text(report))
         if apply is not None and apply.result is not None and apply.result.series_mbox is not None:
             yield from self._artifact(names.SERIES, apply.result.series_mbox)
+        if apply is not None and apply.result is not None and apply.result.thread is not None:
+            yield from self._artifact(names.THREAD, apply.result.thread.mbox)
 
     def _build(self, part: SubmissionBuild, build: Build) -> Iterator[bytes]:
         words = [part.arm.value, part.recipe, part.arch, *(["emulated"] if part.emulated else [])]

@@ -15,7 +15,7 @@ import structlog
 
 from wqlab_contracts.loading import DataError, DataFolder, load_data
 
-FOLDERS = ("device-types", "kernels", "testplans")
+FOLDERS = ("device-types", "kernels", "testplans", "intake")
 CHECK_EVERY_S = 1.0
 
 log = structlog.get_logger(__name__)

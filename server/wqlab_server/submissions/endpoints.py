@@ -175,11 +175,14 @@ def get_submission_series(submission_id: Id, session: Db, store: Store, _: Reade
     return send(store, mbox, deleted_at)
 
 
-@router.get("/{submission_id}/mbox", response_class=PlainTextResponse, responses={**_MBOX, **documented(404)})
-def get_submission_mbox(submission_id: Id, session: Db, _: Reader) -> Response:
-    """The mbox as it was submitted, whether or not it applied."""
+@router.get("/{submission_id}/mbox", response_class=PlainTextResponse, responses={**_MBOX, **documented(404, 410)})
+def get_submission_mbox(submission_id: Id, session: Db, store: Store, _: Reader) -> Response:
+    """The mbox as it was submitted, or the mails as they were taken from an archive, whether or not they applied."""
+    submission = queries.get(session, submission_id)
+    if (taken := queries.thread_of(session, submission)) is not None:
+        return send(store, *taken)
     return PlainTextResponse(
-        queries.submitted_mbox(session, queries.get(session, submission_id)),
+        queries.submitted_mbox(session, submission),
         headers={
             "Content-Disposition": f'attachment; filename="submission-{submission_id}.mbox"',
             "X-Content-Type-Options": "nosniff",

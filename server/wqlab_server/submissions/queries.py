@@ -16,6 +16,7 @@ from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 
 from ..http.problems import not_found
 from ..models import Apply, Event, Submission
+from ..views.build import taken_thread
 
 EVENT_BATCH = 500
 """Number of events read at once; a stream reads further batches until one has fewer."""
@@ -195,6 +196,20 @@ def submitted_mbox(session: Session, submission: Submission) -> str:
         reason = "it has no series" if series is None else "its series is a branch"
         raise not_found("mbox of submission", submission.id, reason)
     return series.mbox.text
+
+
+def thread_of(session: Session, submission: Submission) -> tuple[messages.Artifact, datetime | None] | None:
+    """Return the mails of a series that is given by a Message-ID, and when retention deleted them.
+
+    None for another series. Raises ApiProblem 404 if the mails were not found (yet).
+    """
+    if submission.request.series is None or submission.request.series.thread is None:
+        return None
+    apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
+    thread = taken_thread(apply)
+    if thread is None:
+        raise not_found("mbox of submission", submission.id, "its mails have not been taken from an archive")
+    return thread.mbox, apply.files_deleted_at
 
 
 def is_finished(session: Session, submission_id: int) -> bool:

@@ -12,16 +12,16 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import Arm, EventKind, RunPurpose, SubmissionState, Verdict
+from wqlab_contracts.enums import Arm, EventKind, Outcome, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
-from wqlab_contracts.messages import Target, normalised_subject
+from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
 from ..estimates.noise_floors import planned_seeds
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
-from ..models import Apply, Run, Submission
+from ..models import Apply, Artifact, ArtifactLink, Run, Submission
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from ..storage.events import emit
@@ -47,13 +47,15 @@ def create(
     *,
     idempotency_key: str | None = None,
     retry_of: int | None = None,
+    taken: TakenThread | None = None,
     limited: bool = False,
 ) -> Submission:
     """Create a submission with its apply queued and its runs waiting.
 
     If the owner has used the same `idempotency_key` before, returns the submission created then. Raises ApiProblem 422
     with every mistake of the request, or if the key was used for another request; with `limited`, 429 if a quota of the
-    owner is used up. The submission keeps the request with a target for each point of its sweep.
+    owner is used up. The submission keeps the request with a target for each point of its sweep. `taken` are the mails
+    of a series that is given by a Message-ID, if an earlier submission has taken them.
     """
     requested, request = request, request.expanded()
     if idempotency_key is not None:
@@ -87,9 +89,18 @@ def create(
     session.flush()
     for index, target in enumerate(request.targets):
         session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
-    apply = Apply(submission_id=submission.id, tree=data.trees[request.tree], toolchain=toolchain)
+    by_id = request.series is not None and request.series.thread is not None
+    apply = Apply(
+        submission_id=submission.id,
+        tree=data.trees[request.tree],
+        toolchain=toolchain,
+        thread=ThreadSource(archives=list(data.archives), taken=taken) if by_id else None,
+    )
     session.add(apply)
     session.flush()
+    if taken is not None:
+        link = ArtifactLink(sha256=taken.mbox.sha256, apply_id=apply.id, kind=taken.mbox.kind, name=taken.mbox.name)
+        session.add(link)
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
     claims.queue_apply(session, apply)
     return submission
@@ -229,13 +240,32 @@ def retry(
 ) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
-    The finished submission is not changed, so that its report stays valid. Raises ApiProblem 404 if there is none of
+    The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
+    taken from its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of
     this id, 409 if it is not finished, and with `limited` 429 if a quota of the owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
-    return create(session, data, settings, old.request, owner, retry_of=old.id, limited=limited)
+    taken = _stored_thread(session, old)
+    return create(session, data, settings, old.request, owner, retry_of=old.id, taken=taken, limited=limited)
+
+
+def _stored_thread(session: Session, submission: Submission) -> TakenThread | None:
+    """Return the mails that a submission by Message-ID took, if they are still stored, and keep them from retention.
+
+    A series that could not be taken or applied is looked for again: its author may have sent what was missing.
+    """
+    apply = session.scalars(select(Apply).where(Apply.submission_id == submission.id)).one()
+    taken = apply.result.thread if apply.result is not None and apply.outcome is Outcome.PASSED else None
+    if taken is None:
+        return None
+    stored = session.scalar(
+        select(Artifact.sha256)
+        .where(Artifact.sha256 == taken.mbox.sha256, Artifact.deleted_at.is_(None), Artifact.stored)
+        .with_for_update()
+    )
+    return None if stored is None else taken
 
 
 def pin(session: Session, submission_id: int, by: str) -> Submission:
@@ -296,7 +326,10 @@ def _names(request: SubmissionRequest) -> dict[str, object]:
             "author": "",
             "version": None,
         }
-    assert request.series.mbox is not None  # noqa: S101 - validated: one of the two
+    if request.series.thread is not None:
+        title = f"<{request.series.thread.message_id}>"
+        return {"title": truncate(title), "series_key": truncate(title), "author": "", "version": None}
+    assert request.series.mbox is not None  # noqa: S101 - validated: one of the three
     first = mbox.parse_first_headers(request.series.mbox.text)
     subject = " ".join((first.subject if first else "").split()) or "mailbox"
     return {

@@ -36,6 +36,7 @@ from ..views.build import (
     is_reused,
     new_warnings,
     submission_summary,
+    taken_thread,
     target_summary,
 )
 from ..views.load import submission_rows
@@ -106,6 +107,7 @@ def _apply(apply: Apply) -> ApplyStep:
         checkpatch_errors=found["error"],
         checkpatch_warnings=found["warning"],
         checkpatch_skipped=checkpatch_skipped(apply),
+        thread=taken_thread(apply),
     )
 
 

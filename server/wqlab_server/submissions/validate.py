@@ -13,6 +13,7 @@ from wqlab_contracts.messages import GitSeries, MboxSeries, Series, Target
 from wqlab_contracts.specs import TestPlan, format_setting, parse_setting
 from wqlab_contracts.yamlfile import suggest_name
 
+from ..http.archives import archive_problem
 from ..http.git_urls import url_problem
 from .validate_sweep import sweep_mistakes, type_of_target
 
@@ -38,7 +39,7 @@ def mistakes(request: SubmissionRequest, data: DataFolder, local_git_paths: Sequ
         hint = suggest_name(request.recipe, set(data.recipes))
         found.append(_mistake("/recipe", f"no kernel recipe {request.recipe!r}; {hint}"))
     if request.series is not None:
-        found += _check_series(request.series, local_git_paths)
+        found += _check_series(request.series, data, local_git_paths)
     found += [_mistake(pointer, detail) for pointer, detail in sweep_mistakes(request, data)]
     seen: dict[tuple[str, str], int] = {}
     for index, target in enumerate(request.targets):
@@ -93,9 +94,13 @@ def _mistake(pointer: str, detail: str) -> Mistake:
 # --- the series -------------------------------------------------------------------------------------------------
 
 
-def _check_series(series: Series, local_git_paths: Sequence[str]) -> list[Mistake]:
-    if (series.git is None) == (series.mbox is None):
-        return [_mistake("/series", "give either git {url, ref} or mbox {text}; give null for a settings study")]
+def _check_series(series: Series, data: DataFolder, local_git_paths: Sequence[str]) -> list[Mistake]:
+    if sum(each is not None for each in (series.git, series.mbox, series.thread)) != 1:
+        detail = "give one of git {url, ref}, mbox {text} and thread {message_id}; give null for a settings study"
+        return [_mistake("/series", detail)]
+    if series.thread is not None:
+        problem = archive_problem(data)
+        return [] if problem is None else [_mistake("/series/thread/message_id", problem)]
     if series.git is not None:
         return _check_git(series.git, local_git_paths)
     return _check_mbox(series.mbox) if series.mbox is not None else []

@@ -19,7 +19,7 @@ from wqlab_contracts.api.submissions import (
     TargetSummary,
 )
 from wqlab_contracts.enums import Arm, JobState, Outcome, Verdict
-from wqlab_contracts.messages import CompilerWarning
+from wqlab_contracts.messages import CompilerWarning, TakenThread
 
 from .. import models
 from ..estimates.eta import Estimate
@@ -124,6 +124,13 @@ def checkpatch_skipped(apply: models.Apply) -> str:
     return apply.result.checkpatch_skipped
 
 
+def taken_thread(apply: models.Apply) -> TakenThread | None:
+    """Return the mails of a series that is given by a Message-ID; None until they are found."""
+    if apply.result is not None and apply.result.thread is not None:
+        return apply.result.thread
+    return apply.thread.taken if apply.thread is not None else None
+
+
 def apply_view(row: models.Apply | None) -> ApplyView:
     if row is None:
         raise ValueError("this submission has no apply row")
@@ -139,6 +146,7 @@ def apply_view(row: models.Apply | None) -> ApplyView:
         checkpatch=result.checkpatch if result else [],
         checkpatch_skipped=checkpatch_skipped(row),
         series_mbox=result.series_mbox if result else None,
+        thread=taken_thread(row),
         files_deleted_at=row.files_deleted_at,
     )
 

@@ -22,10 +22,12 @@ from wqlab_contracts.messages import (
     RunEvents,
 )
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
+from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim
 
 from ..builds import service as builds
 from ..http.auth import BuildWorker, Worker
 from ..http.deps import AppSettings, Db
+from ..intake import threads
 from ..jobs import claims
 from ..lab import lease
 from ..pipeline import device_sessions
@@ -150,6 +152,19 @@ def claim_lookup(lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettin
 @router.post("/lookups/{lookup_id}/finish", status_code=204)
 def finish_lookup(lookup_id: int, body: FinishLookup, db: Db, _: BuildWorker) -> None:
     branches.finish(db, lookup_id, body.fence, body.result)
+
+
+@router.post("/thread_lookups/{lookup_id}/claim", dependencies=[Depends(check_protocol)])
+def claim_thread_lookup(
+    lookup_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker
+) -> ThreadLookupClaim:
+    job, fence = threads.claim(db, lookup_id, body.worker, settings, body.nonce)
+    return ThreadLookupClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/thread_lookups/{lookup_id}/finish", status_code=204)
+def finish_thread_lookup(lookup_id: int, body: FinishThreadLookup, db: Db, _: BuildWorker) -> None:
+    threads.finish(db, lookup_id, body.fence, body.result)
 
 
 def _wake_pipeline(db: Session, submission_ids: list[int]) -> None:

@@ -6,7 +6,7 @@ import { keepPreviousData, QueryClient, queryOptions } from "@tanstack/react-que
 import { api, dataOf } from "./client";
 import type { paths } from "./gen/schema";
 import { ApiError } from "./problem";
-import type { GitBranches, Report, SubmissionComparison, SubmissionRequest } from "./types";
+import type { GitBranches, Report, SubmissionComparison, SubmissionRequest, ThreadPreview } from "./types";
 
 /** For resources that change only when an operator edits a file. */
 const RARELY_CHANGES = { staleTime: 5 * 60_000 } as const;
@@ -237,6 +237,31 @@ export const branchesQuery = (url: string) =>
     staleTime: 60_000,
     refetchOnWindowFocus: false,
   });
+
+/** What a submission of this Message-ID would take, as found by a worker; an empty revision is the latest. */
+export const threadQuery = (message: string, revision: string) =>
+  queryOptions({
+    queryKey: ["thread", message, revision],
+    queryFn: async ({ signal }) => {
+      const query = { message_id: message, ...(revision ? { revision: Number(revision) } : {}) };
+      for (;;) {
+        // Long polling: the server answers when the worker has, or after some seconds.
+        const found: ThreadPreview = await dataOf(
+          api.GET("/api/v1/archives/thread", { params: { query }, signal }),
+        );
+        if (found.state === "finished") return found;
+      }
+    },
+    staleTime: 60_000,
+    refetchOnWindowFocus: false,
+  });
+
+/** The lab's mail archives. */
+export const archivesQuery = queryOptions({
+  queryKey: ["archives"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/archives", { signal })),
+  staleTime: 60_000,
+});
 
 export const usersQuery = (filters: { q?: string; cursor?: string; limit?: number }) =>
   queryOptions({

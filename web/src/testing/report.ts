@@ -90,7 +90,7 @@ export function makeReport({
       created_at: "2026-03-14T15:00:00Z",
       finished_at: "2026-03-14T15:09:00Z",
       request: {
-        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" }, mbox: null },
+        series: { git: { url: "https://git.example.org/linux.git", ref: "wq" }, mbox: null, thread: null },
         tree: "linux-6.12",
         targets: [],
         blocks: null,
@@ -110,6 +110,7 @@ export function makeReport({
         checkpatch: [],
         checkpatch_skipped: "",
         series_mbox: null,
+        thread: null,
         files_deleted_at: null,
       },
       builds: [],

@@ -8,8 +8,8 @@ import pytest
 
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.specs import Tree
-from wqlab_worker.apply.apply_series import find_hunk
 from wqlab_worker.apply.checkout import checked_out
+from wqlab_worker.apply.mailed_series import find_hunk
 from wqlab_worker.workspace import Workspace
 
 from .submissions import mbox, passed, refused, submit

@@ -7,9 +7,7 @@ only to the checked address, follows no redirects and prompts for nothing.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
-import socket
 import ssl
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,9 @@ from urllib.parse import SplitResult, urljoin, urlsplit
 
 import httpx
 
+from ..addresses import Resolve, is_address, private_address, resolve_host
 from ..failures import InfrastructureError, JobError, UserError
+from ..tls import ssl_context
 from ..workspace import Workspace
 from .git import Git, GitError, GitTimeout
 
@@ -121,21 +121,13 @@ class Remote:
     environment: Mapping[str, str]
 
 
-Resolve = Callable[[str, int], list[str]]
-"""Return the IP addresses of a host and port. Raises OSError or UnicodeError."""
-
-
-def _addresses(host: str, port: int) -> list[str]:
-    return [str(found[4][0]) for found in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-
-
 def resolve_remote(
     url: str,
     workspace: Workspace,
     *,
     private_network: bool,
     check_s: float = Limits().check_s,
-    resolve: Resolve = _addresses,
+    resolve: Resolve = resolve_host,
     transport: httpx.AsyncBaseTransport | None = None,
 ) -> Remote:
     """Check whether `url` may be fetched and return how. Raises UserError if it may not be fetched.
@@ -174,7 +166,7 @@ async def _follow_redirects(
     url = parts.geturl()
     client = httpx.AsyncClient(
         timeout=None,  # noqa: S113 - asyncio.timeout bounds the whole exchange; a timeout of each read would not
-        verify=_ssl_context(workspace),
+        verify=ssl_context(workspace),
         trust_env=private_network,
         follow_redirects=False,
         transport=transport,
@@ -202,7 +194,7 @@ def _https_remote(parts: SplitResult, address: str | None, workspace: Workspace)
     host = httpx.URL(parts.geturl()).raw_host.decode(
         "ascii"
     )  # must be spelled as curl spells it, or the setting has no effect
-    if not _is_address(host):
+    if not is_address(host):
         settings += ["-c", f"http.curloptResolve={host}:{_port(parts)}:{address}"]
     return Remote(parts.geturl(), tuple(settings), {})
 
@@ -245,14 +237,6 @@ def _port(parts: SplitResult) -> int:
     return parts.port or _DEFAULT_PORTS[parts.scheme]
 
 
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def _allowed_address(parts: SplitResult, workspace: Workspace, private_network: bool, resolve: Resolve) -> str:
     """Return an address of the host. Raises UserError if the host may not be fetched from.
 
@@ -267,11 +251,10 @@ def _allowed_address(parts: SplitResult, workspace: Workspace, private_network: 
         raise UserError(f"cannot fetch {parts.geturl()}: no address for {host}", excerpt=str(error)) from error
     if private_network or _is_listed(parts, workspace):
         return addresses[0]
-    for address in addresses:
-        if not ipaddress.ip_address(address.partition("%")[0]).is_global:
-            raise UserError(
-                f"cannot fetch {parts.geturl()}: {host} is the private address {address}", advice=_PRIVATE_HOST_ADVICE
-            )
+    if (private := private_address(addresses)) is not None:
+        raise UserError(
+            f"cannot fetch {parts.geturl()}: {host} is the private address {private}", advice=_PRIVATE_HOST_ADVICE
+        )
     return addresses[0]
 
 
@@ -288,16 +271,6 @@ def _is_listed(parts: SplitResult, workspace: Workspace) -> bool:
 
 
 # --- checking an https server -----------------------------------------------------------------------------------
-
-
-def _ssl_context(workspace: Workspace) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cafile=workspace.ca_file)
-    except OSError as error:
-        raise InfrastructureError(
-            f"cannot read the CA certificates in {workspace.ca_file}: {error}",
-            advice="Set SSL_CERT_FILE to a file in PEM format, or unset it to use the system's own (ca-certificates).",
-        ) from error
 
 
 async def _redirect_target(client: httpx.AsyncClient, parts: SplitResult, address: str | None) -> str | None:

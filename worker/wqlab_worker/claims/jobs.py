@@ -34,6 +34,7 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.messages.lookups import LookupResult
+from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import CpuArch
 
 from ..backends.instrumented import InstrumentedBackend
@@ -51,11 +52,13 @@ from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 
 log = structlog.get_logger()
 
-ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, RunResult)
+ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, RunResult)
 
 DELIVERY_S = 120.0
 """Time for delivering the last events of a run."""
 PROGRESS_INTERVAL_S = 1.0
+DOWNLOAD_SHARE = 0.6
+"""Share of a thread lookup's claim for downloads; the rest is for reading the mails."""
 
 
 class Stopped(Exception):
@@ -89,9 +92,13 @@ def apply(id_: int, settings: Settings) -> None:
         return
 
     def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ApplyResult, list[Artifact]]:
+        if claim.job.thread is not None and (taken := claim.job.thread.taken) is not None:
+            workspace.use(workspace.path_of(taken.mbox))
+            server.fetch(taken.mbox, workspace.fetched)
         result = apply_series(claim.job, workspace, progress)
         bundle = result.candidate.bundle if result.candidate else None
-        return result, [artifact for artifact in (bundle, result.series_mbox) if artifact]
+        mails = result.thread.mbox if result.thread else None
+        return result, [artifact for artifact in (bundle, result.series_mbox, mails) if artifact]
 
     ref, stop = JobRef("applies", id_, claim.fence), Stop()
     with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
@@ -151,6 +158,27 @@ def lookup(id_: int, settings: Settings) -> None:
         failure = failure_of(error)
         result = LookupResult(outcome=_outcome(failure), failure=failure)
     finish(server.finish_lookup, JobRef("lookups", id_, claim.fence), result)
+
+
+def thread_lookup(id_: int, settings: Settings) -> None:
+    """Process a thread lookup, within the time of its claim."""
+    from ..intake.archive import ArchiveClient, Limits
+    from ..intake.fetch_thread import fetch_thread
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_thread_lookup(id_)
+    if claim is None:
+        return
+    left_s = max(1.0, (claim.expires_in_s - (time.monotonic() - claimed_at)) * DOWNLOAD_SHARE)
+    try:
+        with Workspace.from_environment().session() as workspace:
+            client = ArchiveClient(workspace, limits=Limits(answer_s=left_s, total_s=left_s))
+            found = fetch_thread(claim.job.series, claim.job.archives, workspace, client, inspected=True)
+        result = ThreadLookupResult(outcome=Outcome.PASSED, thread=found.taken, inspection=found.inspection)
+    except Exception as error:
+        failure = failure_of(error)
+        result = ThreadLookupResult(outcome=_outcome(failure), failure=failure)
+    finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
 
 
 class ProgressReporter:

@@ -60,6 +60,7 @@ from wqlab_contracts.messages.shared_boots import (
     SharedBootResult,
 )
 from wqlab_contracts.messages.storage import StorageUse
+from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim, ThreadLookupResult
 from wqlab_contracts.specs import CpuArch, ExternalPower
 
 from .downloads import CHUNK, ArtifactCorrupt, Download, Interrupted, sha256_of
@@ -68,8 +69,8 @@ log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups", "boots"]
-ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim)
+JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "boots"]
+ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim)
 
 
 class StaleFence(Exception):
@@ -151,6 +152,9 @@ class Server:
     def claim_lookup(self, id_: int) -> LookupClaim | None:
         return self._claim("lookups", id_, LookupClaim)
 
+    def claim_thread_lookup(self, id_: int) -> ThreadLookupClaim | None:
+        return self._claim("thread_lookups", id_, ThreadLookupClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
@@ -181,6 +185,9 @@ class Server:
 
     def finish_lookup(self, job: JobRef, result: LookupResult) -> None:
         self._post(f"lookups/{job.id}/finish", FinishLookup(fence=job.fence, result=result))
+
+    def finish_thread_lookup(self, job: JobRef, result: ThreadLookupResult) -> None:
+        self._post(f"thread_lookups/{job.id}/finish", FinishThreadLookup(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 

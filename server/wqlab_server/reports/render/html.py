@@ -13,7 +13,7 @@ from wqlab_comparison.reasons import reasons
 from wqlab_contracts.api.report import Comparison, Report
 from wqlab_contracts.enums import Question, Role
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
 from .figures import figures
 from .instrument_figures import instrument_figures
 from .shell import shell_lines
@@ -41,6 +41,7 @@ def _template(name: str) -> Template:
     environment.globals.update(
         failures=failures,
         shared_text=shared_text,
+        thread_text=thread_text,
         figures=figures,
         workqueue_figures=workqueue_figures,
         curve_tables=curve_tables,

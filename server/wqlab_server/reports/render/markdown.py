@@ -11,7 +11,7 @@ from wqlab_contracts.api.report import ArmSummary, Comparison, Report, TargetRep
 from wqlab_contracts.enums import Question, Role, SubmissionState
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 20
@@ -187,6 +187,10 @@ def _kernels(report: Report) -> list[str]:
     apply = report.submission.apply
     if apply.base_commit:
         lines.append(f"- base {_safe(report.submission.tree)} `{_code(apply.base_commit)}`")
+    if apply.thread is not None:
+        lines.append(f"- series {_safe(thread_text.origin(apply.thread))}: {_safe(thread_text.mails(apply.thread))}")
+        lines += [f"  - {mail.role} <{mail.url}>" for mail in apply.thread.mails]
+        lines += [f"  - {_safe(text)}" for text in (*thread_text.trailers(apply.thread), *apply.thread.notes)]
     builds = shared_text.kernels(report)
     for build in builds:
         repeated = (

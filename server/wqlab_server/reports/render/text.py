@@ -8,7 +8,7 @@ from wqlab_contracts.api.report import Report, TargetReport
 from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
 from wqlab_contracts.excerpts import shorten_lines
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables
+from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
 from .shell import shell_lines
 
 EXCERPT_LINES = 24
@@ -220,6 +220,12 @@ def _kernels(report: Report) -> list[str]:
     if apply.base_commit:
         release = f" ({apply.release})" if apply.release else ""
         lines += _field("base", f"{report.submission.tree} {apply.base_commit[:12]}{release}")
+    if apply.thread is not None:
+        lines += _field("series", thread_text.origin(apply.thread))
+        lines.append(f"{INDENT}{tables.printable(apply.thread.url)}")
+        lines += _field("mails", thread_text.mails(apply.thread))
+        for text in (*thread_text.trailers(apply.thread), *apply.thread.notes):
+            lines += _field("", text)
     for patch in apply.patches:
         lines += _field("patch", f"{patch.subject} [{patch.author}] +{patch.insertions} -{patch.deletions}")
     for build in builds:

@@ -10,6 +10,7 @@ import { type Column, DataTable } from "@/parts/DataTable";
 import { FailureCard } from "@/parts/FailureCard";
 import { Section } from "@/parts/Page";
 import { Scroll } from "@/parts/Scroll";
+import { TakenMails } from "@/parts/TakenMails";
 import { appliesRebuilding } from "./failures";
 import classes from "./Kernels.module.css";
 
@@ -30,6 +31,7 @@ export const Kernels = memo(function Kernels({ report }: { report: Report }) {
           {apply.release && ` (${apply.release})`}
         </p>
       )}
+      {apply.thread && <TakenMails of={apply.thread} />}
       {apply.patches.length > 0 && (
         <ol className={classes.patches}>
           {apply.patches.map(patch => (

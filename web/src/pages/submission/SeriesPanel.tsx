@@ -19,6 +19,7 @@ import { FailureCard } from "@/parts/FailureCard";
 import { Scroll } from "@/parts/Scroll";
 import { Skeleton } from "@/parts/Skeleton";
 import { StateBadge } from "@/parts/StateBadge";
+import { TakenMails } from "@/parts/TakenMails";
 import classes from "./panels.module.css";
 import { diffRuns, splitMbox } from "./patch";
 
@@ -87,6 +88,25 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
             </dd>
           </>
         )}
+        {request.series?.thread && (
+          <>
+            <dt>Message-ID</dt>
+            <dd>
+              <code className={classes.long}>{clean(request.series.thread.message_id)}</code>
+              {request.series.thread.revision ? `, v${request.series.thread.revision}` : ", latest revision"}
+            </dd>
+          </>
+        )}
+        {apply.thread && (
+          <>
+            <dt>Mails</dt>
+            <dd>
+              <a href={`/api/v1/submissions/${id}/mbox`} download>
+                as taken
+              </a>
+            </dd>
+          </>
+        )}
         {request.series?.mbox && (
           <>
             <dt>Mails</dt>
@@ -113,6 +133,7 @@ function SeriesDetails({ id, request, apply, series }: SeriesDetailsProps) {
           )}
         </dd>
       </dl>
+      {apply.thread && <TakenMails of={apply.thread} />}
       {!series && <p className="muted">Settings study: the tree's kernel under several settings.</p>}
       {series && apply.state === "finished" && apply.outcome === "passed" && (
         <Checkpatch findings={apply.checkpatch} skipped={apply.checkpatch_skipped} />

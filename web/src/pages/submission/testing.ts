@@ -114,6 +114,7 @@ export function stepsOf(rest: Partial<SubmissionSteps> = {}): SubmissionSteps {
       patches: 2,
       checkpatch_errors: 0,
       checkpatch_warnings: 0,
+      thread: null,
       checkpatch_skipped: "",
     },
     builds: [buildOf(11, "baseline"), buildOf(12, "candidate")],

@@ -1,7 +1,7 @@
 /** Search parameters of the submit page. */
 import { oneOf, searchParams, text, texts } from "@/lib/search";
 
-export const SOURCES = ["git", "mbox", "settings"] as const;
+export const SOURCES = ["git", "thread", "mbox", "settings"] as const;
 
 /** All form fields except the text of an mbox, so that a form can be linked and survives sign-in and reload. */
 export const submitSearch = searchParams({
@@ -9,6 +9,10 @@ export const submitSearch = searchParams({
   git: text(2000),
   ref: text(300),
   base: text(300),
+  /** Message-ID or URL of a mail. */
+  message: text(2000),
+  /** Revision of the mailed series; empty: the latest. */
+  revision: text(10),
   tree: text(64),
   plan: texts(64),
   type: texts(64),

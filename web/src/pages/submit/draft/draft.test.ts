@@ -105,3 +105,11 @@ test("a plan's options apply to its targets in a sweep", () => {
   const swept = withChosen({ ...both, vary: "cpus", values: "8,16" }, "scenario", "crypt", ["HIGH"]);
   expect(requestOf(swept, null, "linux").targets.map(each => each.scenarios)).toEqual([["HIGH"], undefined]);
 });
+
+test("a mailed series is sent with its id, and a revision only if one is entered", () => {
+  const mailed = draft({ source: "thread", message: " <a@b.example> ", revision: "" });
+  expect(requestOf(mailed, null, "linux").series).toEqual({ thread: { message_id: "<a@b.example>" } });
+  expect(requestOf({ ...mailed, revision: "2" }, null, "linux").series).toEqual({
+    thread: { message_id: "<a@b.example>", revision: 2 },
+  });
+});

@@ -124,6 +124,12 @@ function numbersOf(text: string): number[] {
 function seriesOf(draft: Draft, mbox: Mbox | null): SubmissionRequest["series"] {
   if (draft.source === "settings") return null;
   if (draft.source === "mbox") return { mbox: { text: mbox?.text ?? "" } };
+  if (draft.source === "thread") {
+    const revision = draft.revision.trim();
+    return {
+      thread: { message_id: draft.message.trim(), ...(revision ? { revision: asTyped(revision) } : {}) },
+    };
+  }
   const base = draft.base.trim();
   return { git: { url: draft.git.trim(), ref: draft.ref.trim(), ...(base ? { base } : {}) } };
 }

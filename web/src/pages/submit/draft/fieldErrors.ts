@@ -20,6 +20,9 @@ const FIELD_OF_POINTER: Record<string, string> = {
   "/series/git/url": "git",
   "/series/git/ref": "ref",
   "/series/git/base": "base",
+  "/series/thread": "message",
+  "/series/thread/message_id": "message",
+  "/series/thread/revision": "revision",
   "/series/mbox": "mbox",
   "/series/mbox/text": "mbox",
   "/targets": "targets",
@@ -78,6 +81,11 @@ export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
     found.push({ pointer: "/series/git/url", detail: "Enter the repository URL." });
   if (draft.source === "git" && !draft.ref.trim())
     found.push({ pointer: "/series/git/ref", detail: "Enter the branch or tag of the series." });
+  if (draft.source === "thread" && !draft.message.trim())
+    found.push({
+      pointer: "/series/thread/message_id",
+      detail: "Enter the Message-ID of a mail of the series, or the mail's URL.",
+    });
   if (draft.source === "mbox" && !hasMbox)
     found.push({ pointer: "/series/mbox/text", detail: "Select an mbox file or paste its contents." });
   if (draft.plan.length === 0) found.push({ pointer: "/targets", detail: "Select at least one plan." });
@@ -94,7 +102,7 @@ export function missingInput(draft: Draft, hasMbox: boolean): RequestError[] {
 /** Remove the errors of empty fields, for a form that is still being filled in. */
 export function withoutEmptyFields(errors: FieldErrors, draft: Draft, hasMbox: boolean): FieldErrors {
   const empty = new Set<string>(
-    ["git", "ref", "base", "values"].filter(field => draft[field as "git"].trim() === ""),
+    ["git", "ref", "base", "message", "values"].filter(field => draft[field as "git"].trim() === ""),
   );
   if (!hasMbox) empty.add("mbox");
   return new Map([...errors].filter(([field]) => !empty.has(field)));

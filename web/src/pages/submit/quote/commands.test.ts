@@ -54,6 +54,12 @@ test("curl receives the exact request", () => {
   expect(JSON.parse(run(command("curl"), "curl() { cat; }"))).toEqual(request);
 });
 
+test("a mailed series is named by its id", () => {
+  const thread = { message_id: "it's@kernel.example", revision: 2 };
+  const found = run(command("wqlab", { ...request, series: { thread } }), `wqlab${WORDS}`);
+  expect(found).toContain("--message-id\nit's@kernel.example\n--revision\n2\n");
+});
+
 test("both commands read an mbox from its file", () => {
   const text = 'From a\nSubject: it\'s $HOME \\n "quoted"\n\ndiff --git a/x b/x\n';
   const mailed = { ...request, series: { mbox: { text } } };

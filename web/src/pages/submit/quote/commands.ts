@@ -24,11 +24,20 @@ const TARGET_OPTIONS = new Set(["--scenario", "--setting", "--param"]);
 /** The `wqlab submit` command; `--wait` makes its exit status the verdict. */
 function wqlab(request: SubmissionRequest, lab: string, file: string): string {
   const git = request.series?.git;
+  const thread = request.series?.thread;
   const series = git
     ? [["--git", git.url], ["--ref", git.ref], ...(git.base ? [["--base", git.base]] : [])]
-    : request.series
-      ? [["--mbox", file]]
-      : [["--settings-only"]];
+    : thread
+      ? [
+          [
+            "--message-id",
+            thread.message_id,
+            ...(thread.revision ? ["--revision", String(thread.revision)] : []),
+          ],
+        ]
+      : request.series
+        ? [["--mbox", file]]
+        : [["--settings-only"]];
   const lines = [
     ["wqlab", "--url", lab, "submit"],
     ...series,

@@ -1,5 +1,4 @@
 import { useQuery } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
 import { ApiError } from "@/api/problem";
 import { branchesQuery } from "@/api/queries";
 import { useSession } from "@/api/session";
@@ -7,13 +6,13 @@ import type { GitBranches } from "@/api/types";
 import { Autocomplete, TextInput } from "@/kit";
 import { count } from "@/lib/numbers";
 import { oneLine } from "@/lib/words";
+import { useDebounced } from "@/parts/useDebounced";
 import type { Draft } from "../draft/draft";
 import { fieldId, useFieldError } from "../draft/FieldError";
 import type { ChangeDraft } from "../draft/useDraft";
 import classes from "./GitFields.module.css";
 
 /** Each lookup starts a worker job, so look up only complete URLs, after a pause in typing. */
-const PAUSE_MS = 700;
 const COMPLETE_URL = /^((https|git):\/\/[^/\s]+\/[^/\s]|\/[^/\s])\S*$/;
 const OFFERED = 200;
 
@@ -99,13 +98,4 @@ function branchStatus(
   if (error && !(error instanceof ApiError && error.status === 422))
     return `The branches could not be listed: ${error.message}`;
   return "";
-}
-
-function useDebounced(value: string): string {
-  const [settled, setSettled] = useState(value);
-  useEffect(() => {
-    const timer = setTimeout(() => setSettled(value), PAUSE_MS);
-    return () => clearTimeout(timer);
-  }, [value]);
-  return settled;
 }

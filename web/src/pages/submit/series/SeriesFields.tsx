@@ -6,9 +6,11 @@ import { SOURCES } from "../search";
 import { GitFields } from "./GitFields";
 import { MboxField } from "./MboxField";
 import classes from "./SeriesFields.module.css";
+import { ThreadFields } from "./ThreadFields";
 
 const NAMES: Record<Draft["source"], { name: string; description: string }> = {
   git: { name: "Branch", description: "in a public git repository" },
+  thread: { name: "Message-ID", description: "of a mailed series, found in an archive" },
   mbox: { name: "Mbox", description: "from git format-patch or b4" },
   settings: { name: "Settings only", description: "no series; compares settings on the tree's kernel" },
 };
@@ -42,6 +44,7 @@ export function SeriesFields({ draft, change, mbox, mboxKey }: SeriesFieldsProps
       </Radio.Group>
       <FieldError field="source" />
       {draft.source === "git" && <GitFields draft={draft} change={change} />}
+      {draft.source === "thread" && <ThreadFields draft={draft} change={change} />}
       {draft.source === "mbox" && <MboxField mbox={mbox} mboxKey={mboxKey} />}
       {draft.source === "settings" && (
         <p className="muted">

@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Literal
 
-from wqlab_contracts import mbox
-from wqlab_contracts.api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
-from wqlab_contracts.mbox import Mail
-from wqlab_contracts.messages import normalised_subject
-
-from .diff import changed_files
+from . import mbox
+from .api.series import CoverLetter, SeriesDefect, SeriesInspection, SeriesPatch, SeriesProblem
+from .diffstat import changed_files
+from .mbox import Mail
+from .messages import normalised_subject
 
 MESSAGE_LIMIT = 10_000
 COVER_LIMIT = 20_000

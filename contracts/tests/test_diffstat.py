@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wqlab_server.series.diff import changed_files
+from wqlab_contracts.diffstat import changed_files
 
 
 def git(folder: Path, *arguments: str) -> str:

@@ -1,0 +1,78 @@
+"""A Message-ID is found in whatever a person pastes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wqlab_contracts.message_ids import LENGTH_LIMIT, find_message_id
+from wqlab_contracts.specs import Archive
+
+ID = "20240130-wq-v2-1-abc@kernel.org"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        ID,
+        f"<{ID}>",
+        f"  <{ID}>\n",
+        f"mid:{ID}",
+        "mid:20240130-wq-v2-1-abc%40kernel.org",
+        f"id:{ID}",
+        f"Message-ID: <{ID}>",
+        f"https://lore.kernel.org/r/{ID}",
+        f"https://lore.kernel.org/all/{ID}/",
+        f"https://lore.kernel.org/all/{ID}/T/#t",
+        f"https://lore.kernel.org/lkml/{ID}/raw",
+        f"https://lore.kernel.org/linux-fsdevel/{ID}/t.mbox.gz",
+        "https://lore.kernel.org/all/20240130-wq-v2-1-abc%40kernel.org/",
+        f"lore.kernel.org/all/{ID}/",
+        f"http://lkml.kernel.org/r/{ID}",
+        f"https://patch.msgid.link/{ID}",
+        f"https://patchwork.kernel.org/project/linux-block/patch/{ID}/",
+        f"http://127.0.0.1:8080/wq/{ID}/#r",
+    ],
+)
+def test_message_id_is_found(pasted: str) -> None:
+    assert find_message_id(pasted) == ID
+
+
+def test_quoted_slash_belongs_to_the_id() -> None:
+    assert find_message_id("https://lore.kernel.org/all/a%2Fb%3D1@mail.example/T/") == "a/b=1@mail.example"
+    assert find_message_id("a/b=1@mail.example") == "a/b=1@mail.example"
+
+
+def test_id_is_not_unquoted_twice() -> None:
+    assert find_message_id("https://lore.kernel.org/all/a%2540b@c.example/") == "a%40b@c.example"
+    assert find_message_id("a%2Fb@c.example") == "a%2Fb@c.example"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "",
+        "not an id",
+        "https://lore.kernel.org/all/",
+        "https://lore.kernel.org/all/?q=a@b",
+        "https://lore.kernel.org/all/?q=a@b",
+        "two@ids@here",
+        "a@b c@d",
+        "\x1b[31m@host",
+        "x" * LENGTH_LIMIT + "@host",
+        "https://[broken/a@b",
+        "/a@b",
+    ],
+)
+def test_other_text_has_no_id(pasted: str) -> None:
+    assert find_message_id(pasted) is None
+
+
+_PARTS = st.text(st.characters(codec="ascii", categories=("L", "N", "P", "S"), exclude_characters="<>@"), min_size=1)
+
+
+@given(_PARTS.filter(lambda part: not part.startswith("/") and ":" not in part), _PARTS)
+def test_every_id_is_found_in_the_page_that_an_archive_gives_it(left: str, right: str) -> None:
+    message_id = f"{left}@{right}"
+    archive = Archive(name="lore", summary="", url="https://lore.kernel.org/all/{message_id}/")
+    assert find_message_id(archive.page(message_id)) == message_id
+    assert find_message_id(f"<{message_id}>") == message_id or "://" in message_id or "/" in left

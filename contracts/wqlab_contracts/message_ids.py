@@ -1,0 +1,49 @@
+"""Find the Message-ID in what people paste: an id, a mail header, or the URL of a message in any archive."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from .text import control_character
+
+LENGTH_LIMIT = 500
+"""Maximum number of characters of a Message-ID."""
+_ID = re.compile(r"[^<>\s@/][^<>\s@]*@[^<>\s@]+")
+_BRACKETED = re.compile(r"<([^<>\s]+)>")
+_HEADER = re.compile(r"(?:message-id|in-reply-to|mid|id):\s*", re.IGNORECASE)
+_HOST_AND_PATH = re.compile(r"[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d{1,5})?/", re.IGNORECASE)
+
+
+def find_message_id(text: str) -> str | None:
+    """Return the Message-ID in `text` without angle brackets, or None.
+
+    A URL may be that of any archive or patch tracker: the id is the first part of its path that is one when it is
+    unquoted.
+    """
+    text = text.strip()
+    if bracketed := _BRACKETED.search(text):
+        text = bracketed[1]
+    elif header := _HEADER.match(text):
+        text = text[header.end() :].strip()
+        return _checked(unquote(text)) if header[0].lower() == "mid:" else find_message_id(text)
+    if "://" in text:
+        return _in_url(text)
+    if _HOST_AND_PATH.match(text):
+        return _in_url(f"https://{text}")
+    return _checked(text) or _checked(unquote(text))
+
+
+def _in_url(url: str) -> str | None:
+    try:
+        path = urlsplit(url).path
+    except ValueError:
+        return None
+    return next((found for part in path.split("/") if (found := _checked(unquote(part)))), None)
+
+
+def _checked(text: str) -> str | None:
+    """Return `text` if it is a Message-ID."""
+    if len(text) > LENGTH_LIMIT or control_character(text) is not None:
+        return None
+    return text if _ID.fullmatch(text) else None

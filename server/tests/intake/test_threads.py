@@ -1,0 +1,162 @@
+"""A look at what a submission by Message-ID would take, from the request to a worker's result."""
+
+from __future__ import annotations
+
+import threading
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
+from wqlab_contracts.celery_names import LOOKUP_QUEUE, THREAD_LOOKUP
+from wqlab_contracts.enums import ArtifactKind, JobState, Outcome, Scope
+from wqlab_contracts.inspection import inspect
+from wqlab_contracts.messages import Artifact, protocol
+from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim, ThreadLookupResult
+from wqlab_server.intake import threads
+from wqlab_server.models import ThreadLookup
+from wqlab_server.storage.db import Message, SessionFactory, make_factory, transaction
+
+from ..support.live_server import Live
+from ..support.scene import MBOX
+from ..support.threads import taken_thread
+
+pytestmark = pytest.mark.integration
+THREAD = "/api/v1/archives/thread"
+MAILS = Artifact(sha256="a" * 64, size=9, kind=ArtifactKind.SERIES, name="thread.mbox")
+
+
+def preview(client: httpx.Client, message_id: str = "less-v1-1@x", wait_s: float = 0, **more: int) -> ThreadPreview:
+    answer = client.get(THREAD, params={"message_id": message_id, "wait_s": wait_s, **more})
+    assert answer.status_code == 200, answer.text
+    return ThreadPreview.model_validate_json(answer.content)
+
+
+def lookups(sessions: SessionFactory) -> list[ThreadLookup]:
+    with sessions() as session:
+        return list(session.scalars(select(ThreadLookup).order_by(ThreadLookup.id)))
+
+
+class Worker:
+    def __init__(self, live: Live) -> None:
+        self.http = live.client(Scope.WORKER)
+        self.http.headers.update(protocol.headers())
+
+    def claim(self, number: int) -> ThreadLookupClaim:
+        answer = self.http.post(f"/api/worker/v1/thread_lookups/{number}/claim", json={"worker": "w/1"})
+        assert answer.status_code == 200, answer.text
+        return ThreadLookupClaim.model_validate_json(answer.content)
+
+    def finish(self, number: int, fence: int, result: ThreadLookupResult) -> int:
+        body = FinishThreadLookup(fence=fence, result=result).model_dump_json()
+        headers = {"Content-Type": "application/json"}
+        url = f"/api/worker/v1/thread_lookups/{number}/finish"
+        return self.http.post(url, content=body, headers=headers).status_code
+
+    def answer(self, number: int) -> ThreadLookupResult:
+        claim = self.claim(number)
+        result = ThreadLookupResult(outcome=Outcome.PASSED, thread=taken_thread(MAILS), inspection=inspect(MBOX))
+        assert self.finish(number, claim.fence, result) == 204
+        return result
+
+
+@pytest.fixture
+def worker(live: Live) -> Worker:
+    return Worker(live)
+
+
+def test_archives_are_listed_in_their_order(client: httpx.Client) -> None:
+    answer = client.get("/api/v1/archives")
+    assert [ArchiveView.model_validate(each) for each in answer.json()] == [
+        ArchiveView(
+            name="lore", summary="all lists", url="https://lore.example.org/all/{message_id}/", list=None, searched=True
+        )
+    ]
+
+
+def test_request_waits_for_the_worker(live: Live, sessions: SessionFactory, worker: Worker) -> None:
+    sent: list[Message] = []
+    live.app.state.sessions = make_factory(sessions.kw["bind"], sent.append)
+    with live.client(Scope.SUBMIT) as client:
+        first = preview(client, "https://lore.kernel.org/all/less-v1-1@x/T/#t")
+        assert (first.message_id, first.revision, first.state) == ("less-v1-1@x", None, JobState.QUEUED)
+        assert (first.thread, first.inspection) == (None, None)
+        assert sent == [Message(THREAD_LOOKUP, 1, LOOKUP_QUEUE)]
+        answering = threading.Thread(target=worker.answer, args=[1])
+        found: list[ThreadPreview] = []
+        waiting = threading.Thread(target=lambda: found.append(preview(client, "<less-v1-1@x>", wait_s=20)))
+        waiting.start()
+        answering.start()
+        answering.join()
+        waiting.join()
+    assert [(each.state, each.outcome) for each in found] == [(JobState.FINISHED, Outcome.PASSED)]
+    assert found[0].thread == taken_thread(MAILS)
+    assert found[0].inspection == inspect(MBOX)
+    assert len(lookups(sessions)) == 1
+
+
+def test_job_has_the_archives_and_the_revision(client: httpx.Client, worker: Worker) -> None:
+    preview(client, revision=3)
+    job = worker.claim(1).job
+    assert (job.series.message_id, job.series.revision) == ("less-v1-1@x", 3)
+    assert [archive.name for archive in job.archives] == ["lore"]
+
+
+def test_other_revisions_and_changed_archives_are_looked_up_anew(
+    client: httpx.Client, sessions: SessionFactory, worker: Worker, live: Live
+) -> None:
+    preview(client)
+    worker.answer(1)
+    assert preview(client).state is JobState.FINISHED
+    assert preview(client, revision=1).state is JobState.QUEUED
+    archives = live.app.state.data.path / "intake/archives.yaml"
+    archives.write_text(archives.read_text().replace("lore.example.org", "other.example.org"))
+    live.app.state.data._checked_at = float("-inf")
+    assert preview(client).state is JobState.QUEUED
+    assert len(lookups(sessions)) == 3
+
+
+def test_finish_can_be_repeated_but_not_changed(client: httpx.Client, worker: Worker, sessions: SessionFactory) -> None:
+    preview(client)
+    result = worker.answer(1)
+    fence = lookups(sessions)[0].fence or 0
+    assert worker.finish(1, fence, result) == 204
+    assert worker.finish(1, fence, ThreadLookupResult(outcome=Outcome.FAILED)) == 409
+    assert worker.finish(1, fence + 1, result) == 409
+
+
+def test_expired_claim_is_reported(client: httpx.Client, worker: Worker, sessions: SessionFactory) -> None:
+    preview(client)
+    worker.claim(1)
+    with transaction(sessions) as session:
+        row = session.get_one(ThreadLookup, 1)
+        assert row.expires_at and row.started_at
+        row.expires_at = row.started_at
+    found = preview(client)
+    assert found.failure is not None and found.failure.summary == "worker w/1 stopped responding"
+    assert threads.THREAD_LOOKUP == "wqlab.thread_lookup"
+
+
+@pytest.mark.parametrize(
+    ("text", "detail"),
+    [("nothing", "there is no Message-ID in 'nothing'"), ("https://lore.kernel.org/all/", "there is no Message-ID")],
+)
+def test_text_without_message_id_is_refused(client: httpx.Client, text: str, detail: str) -> None:
+    answer = client.get(THREAD, params={"message_id": text})
+    assert answer.status_code == 422 and detail in answer.json()["detail"]
+    assert answer.json()["errors"][0]["parameter"] == "message_id"
+
+
+def test_lab_without_archive_says_what_to_do(client: httpx.Client, live: Live) -> None:
+    (live.app.state.data.path / "intake/archives.yaml").unlink()
+    live.app.state.data._checked_at = float("-inf")
+    answer = client.get(THREAD, params={"message_id": "a@b"})
+    assert answer.status_code == 422 and "intake/archives.yaml" in answer.json()["detail"]
+    assert client.get("/api/v1/archives").json() == []
+
+
+def test_only_submitters_and_build_workers_have_access(live: Live) -> None:
+    with live.client(Scope.READ) as reader:
+        assert reader.get(THREAD, params={"message_id": "a@b"}).status_code == 403
+        assert reader.post("/api/worker/v1/thread_lookups/1/claim", json={"worker": "w"}).status_code == 403

@@ -1,0 +1,101 @@
+"""Endpoints of series in mail archives: the lab's archives, and a look at what a submission would take."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
+
+from wqlab_contracts.api.threads import ArchiveView, ThreadPreview
+from wqlab_contracts.enums import JobState
+from wqlab_contracts.messages import ThreadSeries
+from wqlab_contracts.messages.threads import REVISION_LIMIT
+
+from ..http.auth import Reader, Submitter
+from ..http.deps import AppSettings, Data
+from ..http.limits import slow_responses
+from ..http.paging import plain_text
+from ..http.problems import ApiProblem, documented
+from ..http.sse import notifications_of
+from ..storage.db import SessionFactory, transaction
+from ..storage.events import THREAD_LOOKUP_CHANNEL
+from . import threads
+
+router = APIRouter(prefix="/archives", tags=["series"], responses=documented(401, 403, 422, 429))
+
+WAIT_DEFAULT_S = 10.0
+WAIT_MAX_S = 20.0
+
+
+@router.get("")
+def list_archives(data: Data, _: Reader) -> list[ArchiveView]:
+    """List the mail archives of the lab, in the order in which a message is looked for."""
+    return [
+        ArchiveView(
+            name=archive.name,
+            summary=archive.summary,
+            url=archive.url,
+            list=archive.list,
+            searched=archive.search is not None,
+        )
+        for archive in data.current().archives
+    ]
+
+
+@router.get(
+    "/thread", responses=documented(503, rules="there is no Message-ID in `message_id`, or the lab has no archive")
+)
+async def preview_thread(
+    *,
+    request: Request,
+    data: Data,
+    settings: AppSettings,
+    principal: Submitter,
+    message_id: Annotated[
+        str,
+        Query(min_length=1, max_length=2000, description="Message-ID of a mail of the thread, or a URL of the mail"),
+    ],
+    revision: Annotated[
+        int | None, Query(ge=1, le=REVISION_LIMIT, description="Revision to take; by default the latest")
+    ] = None,
+    wait_s: Annotated[
+        float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait for the result")
+    ] = WAIT_DEFAULT_S,
+) -> ThreadPreview:
+    """Show which mails a submission of this Message-ID would take, found by a worker of the lab. If this takes longer
+    than `wait_s`, the response's `state` is not `finished` yet: repeat the request."""
+    plain_text("message_id", message_id)
+    series = _series(message_id, revision)
+    factory: SessionFactory = request.app.state.sessions
+
+    def request_lookup() -> int:
+        with transaction(factory) as session:
+            return threads.request(session, series, data.current(), principal.owner, settings)
+
+    def read() -> ThreadPreview:
+        with transaction(factory) as session:
+            return threads.read(session, lookup_id)
+
+    lookup_id = await run_in_threadpool(request_lookup)
+    deadline = time.monotonic() + wait_s
+    with (
+        slow_responses(request).streams.use(request),
+        notifications_of(request).subscribe((THREAD_LOOKUP_CHANNEL, str(lookup_id))) as subscription,
+    ):
+        while True:
+            found = await run_in_threadpool(read)
+            left_s = deadline - time.monotonic()
+            if found.state is JobState.FINISHED or left_s <= 0:
+                return found
+            await subscription.wait(left_s)
+
+
+def _series(message_id: str, revision: int | None) -> ThreadSeries:
+    try:
+        return ThreadSeries(message_id=message_id, revision=revision)
+    except ValidationError as error:
+        detail = str(error.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise ApiProblem(422, detail, errors=[{"parameter": "message_id", "in": "query", "detail": detail}]) from None

@@ -1,0 +1,99 @@
+import { useQuery } from "@tanstack/react-query";
+import { ApiError } from "@/api/problem";
+import { archivesQuery, threadQuery } from "@/api/queries";
+import { useSession } from "@/api/session";
+import type { ThreadPreview } from "@/api/types";
+import { TextInput } from "@/kit";
+import { oneLine } from "@/lib/words";
+import { Skeleton } from "@/parts/Skeleton";
+import { TakenMails } from "@/parts/TakenMails";
+import { useDebounced } from "@/parts/useDebounced";
+import type { Draft } from "../draft/draft";
+import { fieldId, useFieldError } from "../draft/FieldError";
+import type { ChangeDraft } from "../draft/useDraft";
+import { Inspection } from "./Inspection";
+import classes from "./ThreadFields.module.css";
+
+/** Each lookup starts a worker job, so look up only what can contain a Message-ID, after a pause in typing. */
+const WITH_ID = /[^\s/]@|%40/;
+const REVISION = /^([1-9]\d{0,3})?$/;
+
+/** Input for a series that was mailed, and what would be taken of it. */
+export function ThreadFields({ draft, change }: { draft: Draft; change: ChangeDraft }) {
+  const session = useSession();
+  const canLookUp = session === null || (session.user?.scopes.includes("submit") ?? false);
+  const typed = draft.message.trim();
+  const revision = draft.revision.trim();
+  const message = useDebounced(typed);
+  const settledRevision = useDebounced(revision);
+  const settled = message === typed && settledRevision === revision;
+  const archives = useQuery({ ...archivesQuery, enabled: canLookUp });
+  const preview = useQuery({
+    ...threadQuery(message, settledRevision),
+    enabled: canLookUp && settled && WITH_ID.test(message) && REVISION.test(settledRevision),
+    retry: false,
+  });
+  const found = settled ? preview.data : undefined;
+  const names = (archives.data ?? []).map(archive => oneLine(archive.name)).join(", ");
+
+  return (
+    <div className="stack">
+      <div className={classes.fields}>
+        <TextInput
+          id={fieldId("message")}
+          label="Message-ID or URL"
+          description={
+            names ? `of any mail of the series; looked for in: ${names}` : "of any mail of the series"
+          }
+          placeholder="https://lore.kernel.org/r/20260105-my-series-v1-0-abc@kernel.org"
+          spellCheck={false}
+          autoCapitalize="none"
+          value={draft.message}
+          onChange={event => change({ message: event.currentTarget.value })}
+          error={useFieldError("message")}
+          required
+          withAsterisk={false}
+        />
+        <TextInput
+          id={fieldId("revision")}
+          label="Revision (optional)"
+          description="2 for [PATCH v2]"
+          placeholder="Latest"
+          inputMode="numeric"
+          value={draft.revision}
+          onChange={event => change({ revision: event.currentTarget.value })}
+          error={useFieldError("revision")}
+        />
+      </div>
+      <p className={classes.status} role="status">
+        {canLookUp
+          ? status(message, settled && preview.isFetching, found, preview.error)
+          : "Sign in to see the mails that would be taken."}
+      </p>
+      {found?.thread && <TakenMails of={found.thread} />}
+      {found?.inspection && <Inspection of={found.inspection} />}
+      {!found && preview.isFetching && <Skeleton lines={4} />}
+    </div>
+  );
+}
+
+/** Status line of the lookup. It is always shown, to avoid layout shifts. */
+function status(
+  message: string,
+  loading: boolean,
+  found: ThreadPreview | undefined,
+  error: Error | null,
+): string {
+  if (!WITH_ID.test(message)) return "Enter a Message-ID to see the mails that would be taken.";
+  if (found?.failure) {
+    const { summary, advice } = found.failure;
+    return oneLine(`The series could not be taken: ${summary}${advice ? `. ${advice}` : ""}`);
+  }
+  if (found) return "This is what would be taken now.";
+  if (loading) return "Looking for the mail…";
+  if (error) {
+    if (error instanceof ApiError && error.status === 422) return oneLine(error.message);
+    return `The mail could not be looked for: ${error.message}`;
+  }
+  return "";
+}

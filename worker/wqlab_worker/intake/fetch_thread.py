@@ -1,0 +1,206 @@
+"""Find a series by Message-ID in the configured archives, and keep the mails of one revision.
+
+The mails are downloaded outside the sandbox (`archive`) and read inside it (`parse_thread`).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import ValidationError
+
+import wqlab_contracts
+import wqlab_worker
+from wqlab_contracts.api.series import SeriesInspection
+from wqlab_contracts.enums import ArtifactKind
+from wqlab_contracts.messages import ThreadSeries
+from wqlab_contracts.messages.threads import TakenThread, ThreadSelection
+from wqlab_contracts.specs import Archive
+
+from ..failures import InfrastructureError, UserError
+from ..limits import GIB, MIB, Limits
+from ..sandbox import TOOLS, Sandbox, interpreter, limit_error
+from ..workspace import Progress, Workspace, collect, no_progress
+from .archive import ArchiveClient, ArchiveUnavailable, TooLarge
+
+THREAD_MBOX = "thread.mbox"
+"""Name of the artifact with the mails as taken."""
+_LIMITS = Limits(
+    wall_s=60.0, disk_bytes=192 * MIB, file_bytes=128 * MIB, memory_bytes=2 * GIB, log_bytes=MIB, processes=32
+)
+_TEXT_LIMIT = 16 * MIB
+_CODE = "/code"
+_PARSER = "wqlab_worker.intake.parse_thread"
+_MBOX_ADVICE = "Save the mails of the series with `b4 am`, and submit them as an mbox."
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """A job's folder with the mails of a thread, found in an archive."""
+
+    folder: Path
+    archive: Archive
+    series: ThreadSeries
+    progress: Progress
+
+    def query(self) -> str:
+        self._parse("query", self.series.message_id)
+        return self._text("query")
+
+    def select(self) -> ThreadSelection:
+        """Choose the mails of the revision. Raises UserError if that is not possible."""
+        revision = [] if self.series.revision is None else [f"{self.series.revision}"]
+        self._parse("select", self.series.message_id, *revision)
+        return ThreadSelection.model_validate_json(self._text("selection.json"))
+
+    def inspect(self) -> SeriesInspection:
+        self._parse("inspect")
+        return SeriesInspection.model_validate_json(self._text("inspection.json"))
+
+    def series_mbox(self) -> Path:
+        target = self.folder / THREAD_MBOX
+        target.unlink(missing_ok=True)
+        collect(self.folder / "out", "series.mbox", target, _LIMITS.disk_bytes)
+        return target
+
+    def _parse(self, *arguments: str) -> None:
+        """Run the parser in the sandbox. Raises UserError with what the mails are to blame for."""
+        packages = {module.__name__: Path(module.__file__ or "").parent for module in (wqlab_contracts, wqlab_worker)}
+        log = io.BytesIO()
+        sandbox = Sandbox(
+            read_only={
+                "/in": self.folder / "in",
+                **{f"{_CODE}/{name}": path for name, path in packages.items()},
+                **interpreter(),
+            },
+            writable={"/out": self.folder / "out"},
+            environment={"PYTHONPATH": _CODE, "PYTHONDONTWRITEBYTECODE": "1"},
+            limits=_LIMITS,
+        )
+        (self.folder / "out" / "problem.json").unlink(missing_ok=True)
+        finished = sandbox.run(
+            [f"{TOOLS}/bin/python", "-m", _PARSER, *arguments],
+            log=log,
+            on_tick=lambda: self.progress("reading the thread", 0, 0),
+        )
+        output = log.getvalue().decode(errors="replace")
+        if finished.stopped is not None:
+            raise limit_error(finished.stopped, "reading the thread", output)
+        if finished.exit_code != 0:
+            raise InfrastructureError("the thread cannot be read", excerpt=output, advice=_MBOX_ADVICE)
+        if (self.folder / "out" / "problem.json").exists():
+            problem = json.loads(self._text("problem.json"))
+            raise UserError(str(problem["summary"]), advice=str(problem["advice"]))
+
+    def _text(self, name: str) -> str:
+        target = self.folder / name
+        target.unlink(missing_ok=True)
+        try:
+            collect(self.folder / "out", name, target, _TEXT_LIMIT)
+            return target.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InfrastructureError("the thread cannot be read", excerpt=str(error)) from error
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A revision of a series, with its mails in the workspace."""
+
+    taken: TakenThread
+    inspection: SeriesInspection | None
+    """None unless it was asked for."""
+
+
+def fetch_thread(
+    series: ThreadSeries,
+    archives: Sequence[Archive],
+    workspace: Workspace,
+    client: ArchiveClient,
+    progress: Progress = no_progress,
+    *,
+    inspected: bool = False,
+) -> Fetched:
+    """Find the series and keep the mails of its revision in the workspace.
+
+    The archives are asked in order. Raises UserError if none has the message, or the series cannot be taken, and
+    InfrastructureError if an archive does not answer.
+    """
+    with workspace.temporary("thread") as folder:
+        for name in ("in", "out"):
+            (folder / name).mkdir()
+        try:
+            archive = _find(series.message_id, archives, client, folder / "in" / "thread.mbox", progress)
+            found = _Thread(folder, archive, series, progress)
+            selection = _choose_revision(found, client)
+            taken = TakenThread(
+                **{
+                    **{name: getattr(selection, name) for name in ThreadSelection.model_fields},
+                    "mails": [
+                        mail.model_copy(update={"url": archive.page(mail.message_id)}) for mail in selection.mails
+                    ],
+                },
+                message_id=series.message_id,
+                archive=archive.name,
+                url=archive.page(selection.mails[0].message_id),
+                taken_at=datetime.now(UTC),
+                mbox=workspace.keep(found.series_mbox(), ArtifactKind.SERIES, THREAD_MBOX),
+            )
+            return Fetched(taken, found.inspect() if inspected else None)
+        except ValidationError as error:
+            raise InfrastructureError("the thread cannot be read", excerpt=str(error)) from error
+
+
+def _find(
+    message_id: str, archives: Sequence[Archive], client: ArchiveClient, path: Path, progress: Progress
+) -> Archive:
+    """Return the first archive that has the message, after writing its thread to `path`."""
+    unavailable: ArchiveUnavailable | None = None
+    for archive in archives:
+        progress(f"looking for {message_id} in {archive.name}", 0, 0)
+        try:
+            if client.thread(archive, message_id, path):
+                return archive
+        except ArchiveUnavailable as error:
+            unavailable = unavailable or error
+        except TooLarge as error:
+            raise UserError(f"the thread of {message_id} has more than {error}", advice=_MBOX_ADVICE) from error
+    if unavailable is not None:
+        raise unavailable
+    names = ", ".join(archive.name for archive in archives) or "none is configured"
+    raise UserError(
+        f"no archive has a message {message_id} (asked: {names})",
+        advice="Check the Message-ID. An archive may need some minutes until it has a mail that was just sent.",
+    )
+
+
+def _choose_revision(thread: _Thread, client: ArchiveClient) -> ThreadSelection:
+    """Choose the revision, after a search for revisions in other threads unless the named one is in this thread."""
+    if thread.series.revision is not None:
+        try:
+            return thread.select()
+        except UserError as error:
+            first_reason = error
+    else:
+        first_reason = None
+    if thread.archive.search is None:
+        if first_reason is not None:
+            raise first_reason
+        chosen = thread.select()
+        note = f"archive {thread.archive.name} has no search, so later revisions in other threads are not known"
+        return chosen.model_copy(update={"notes": [*chosen.notes, note]})
+    thread.progress(f"looking for other revisions in {thread.archive.name}", 0, 0)
+    query = thread.query()
+    try:
+        if query:
+            client.search(thread.archive, query, thread.folder / "in" / "results.mbox")
+    except TooLarge as error:
+        raise UserError(
+            f"the search for other revisions gives more than {error}",
+            advice="Name the revision of the thread itself, or submit the series as an mbox.",
+        ) from error
+    return thread.select()

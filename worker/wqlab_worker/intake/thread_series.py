@@ -1,0 +1,402 @@
+"""Find the revisions of a series in the mails of a thread, and choose the mails of one revision.
+
+Pure. The mails are hostile, so this runs in the sandbox only (`parse_thread`); the worker itself never parses a mail of
+an archive.
+
+A revision is a group of mails: a cover letter and patches of one version and one total, in one part of the thread. What
+makes two groups revisions of one series is their change-id, or else title and author, or a reply of one to the other by
+the same author. A thread may also hold other series, alternatives in replies, and patches that were sent again.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+
+from wqlab_contracts import mbox
+from wqlab_contracts.mbox import Mail
+from wqlab_contracts.messages import normalised_subject
+
+MAIL_LIMIT = 10_000
+"""Maximum number of mails that are read of a thread and of the search for revisions together."""
+REPLY_LIMIT = 1_000
+"""Maximum number of replies that are taken."""
+_CLOCK_ERROR = timedelta(days=7)
+"""How much earlier than a lower revision a higher one may have been sent, by the clocks of the senders."""
+_FIRST_YEAR, _LAST_YEAR = 1970, 2200
+_NO_DATE = datetime(_FIRST_YEAR - 1, 1, 1, tzinfo=UTC)
+_QUERY_DAYS = 400
+"""Days before and after the mail in which revisions of a series without change-id are searched."""
+_QUERY_TEXT = re.compile(r"[^\w .:/_+-]+")
+_QUERY_ADDRESS = re.compile(r"[A-Za-z0-9._+-]{1,64}@[A-Za-z0-9.-]{1,200}")
+_TRAILER = re.compile(
+    r"^[ \t]*([A-Za-z][A-Za-z-]{1,40}-by:[ \t]*[^\n]{0,200}[^\s@<>]@[^\s@<>][^\n]{0,200})$",
+    re.MULTILINE | re.IGNORECASE,
+)
+_ADVICE_MBOX = "Save the mails of the series you mean with `b4 am` or `b4 mbox`, and submit them as an mbox."
+
+
+class ThreadProblem(Exception):
+    """The thread has no series to take. The text says why; `advice` says what to do."""
+
+    def __init__(self, summary: str, advice: str = "") -> None:
+        super().__init__(summary)
+        self.advice = advice
+
+
+@dataclass(eq=False)
+class Group:
+    """Cover letter and patches that were sent together."""
+
+    root: Mail
+    version: int
+    total: int | None
+    """The N of [PATCH 1/N]; None for a single patch without a number."""
+    covers: list[Mail] = field(default_factory=list)
+    patches: list[Mail] = field(default_factory=list)
+    superseded: list[Mail] = field(default_factory=list)
+    """Patches of the version before that were sent again; b4 needs them to complete a partial version."""
+
+    @property
+    def heads(self) -> list[Mail]:
+        return [*self.covers[:1], *self.patches]
+
+    @cached_property
+    def first(self) -> Mail:
+        """The cover letter, else the patch with the lowest number."""
+        return self.covers[0] if self.covers else min(self.patches, key=position)
+
+    @cached_property
+    def change_id(self) -> str | None:
+        return mbox.change_id([mail.body for mail in self.heads])
+
+    @property
+    def title(self) -> str:
+        return normalised_subject(self.first.title)
+
+    @property
+    def address(self) -> str:
+        return address_of(self.first)
+
+    @property
+    def sent_at(self) -> datetime:
+        return date_of(self.first) or _NO_DATE
+
+    @property
+    def missing(self) -> list[str]:
+        """`2/3` for each missing patch; for a cover letter alone, all of them."""
+        if self.total is None:
+            return []
+        known = {position(mail) for mail in self.patches}
+        return [f"{number}/{self.total}" for number in range(1, self.total + 1) if number not in known]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The mails of one revision of a series."""
+
+    revision: int
+    revisions: list[int]
+    subject: str
+    author: str
+    series_key: str
+    covers: list[Mail]
+    """The cover letter; empty if there is none."""
+    patches: list[Mail]
+    """In order."""
+    superseded: list[Mail]
+    """Patches of the version before that were sent again."""
+    replies: list[Mail]
+    notes: list[str]
+
+    @property
+    def mails(self) -> list[Mail]:
+        return [*self.covers, *self.superseded, *self.patches, *self.replies]
+
+
+def position(mail: Mail) -> int:
+    """Return 2 for [PATCH 2/3], 1 for a patch without a number."""
+    return mail.counter[0] if mail.counter else 1
+
+
+def address_of(mail: Mail) -> str:
+    return email.utils.parseaddr(mail.author)[1].casefold()
+
+
+def date_of(mail: Mail) -> datetime | None:
+    """Return the time in the mail's Date header, in UTC; None if it is missing or impossible."""
+    try:
+        found = email.utils.parsedate_to_datetime(mail.date)
+        found = found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else None
+
+
+def trailers_of(mail: Mail) -> list[str]:
+    """Return the trailers in a mail that name a person, at most 50."""
+    return [" ".join(found[1].split()) for found in list(_TRAILER.finditer(mail.body))[:50]]
+
+
+class Thread:
+    """Mails by id and by parent; the mails of a search may belong to several threads."""
+
+    def __init__(self, mails: Iterable[Mail]) -> None:
+        unique: dict[str, Mail] = {}
+        for mail in mails:
+            unique.setdefault(mail.effective_message_id, mail)
+        self.mails = unique
+        self.groups = self._groups()
+
+    def parent(self, mail: Mail) -> Mail | None:
+        for message_id in (mail.in_reply_to, *reversed(mail.references)):
+            if message_id is not None and message_id in self.mails and message_id != mail.message_id:
+                return self.mails[message_id]
+        return None
+
+    def ancestors(self, mail: Mail) -> Iterator[Mail]:
+        """Yield parent, grandparent and so on; ends at a loop."""
+        seen = {mail.effective_message_id}
+        found = self.parent(mail)
+        while found is not None and found.effective_message_id not in seen:
+            yield found
+            seen.add(found.effective_message_id)
+            found = self.parent(found)
+
+    def _groups(self) -> list[Group]:
+        groups: dict[tuple[str, int, int | None], Group] = {}
+        for mail in self.mails.values():
+            if not is_head(mail):
+                continue
+            root = mail
+            for ancestor in self.ancestors(mail):
+                if not is_head(ancestor) or ancestor.version != mail.version or mail.counter is None:
+                    break
+                root = ancestor
+            total = mail.counter[1] if mail.counter else None
+            key = (root.effective_message_id, mail.version, total)
+            group = groups.setdefault(key, Group(root, mail.version, total))
+            (group.covers if is_cover(mail) else group.patches).append(mail)
+        return list(groups.values())
+
+    def group_of(self, message_id: str) -> Group:
+        """Return the group of a mail or, for a reply, of the patch that it answers. Raises ThreadProblem."""
+        mail = self.mails.get(message_id)
+        if mail is None:
+            raise ThreadProblem(f"the archive's answer does not contain {message_id}")
+        for each in (mail, *self.ancestors(mail)):
+            for group in self.groups:
+                if each in group.covers or each in group.patches:
+                    return group
+        raise ThreadProblem(
+            f"neither {message_id} nor a mail that it answers has a patch",
+            "Give the Message-ID of a patch, of a cover letter, or of a reply to one.",
+        )
+
+    def series_of(self, target: Group) -> list[Group]:
+        """Return all groups that are revisions of the target's series, the target included."""
+        found, left = [target], [group for group in self.groups if group is not target]
+        for known in found:  # grows while it is read
+            same = [group for group in left if self._same_series(known, group)]
+            left = [group for group in left if group not in same]
+            found += same
+        return [
+            group
+            for group in found
+            if group.version <= target.version or group.sent_at >= target.sent_at - _CLOCK_ERROR
+        ]
+
+    def _same_series(self, one: Group, other: Group) -> bool:
+        if one.change_id is not None and other.change_id is not None:
+            return one.change_id == other.change_id
+        if one.address != other.address:
+            return False
+        if one.title == other.title:
+            return True
+        return one.version != other.version and (self._answers(one, other) or self._answers(other, one))
+
+    def _answers(self, one: Group, other: Group) -> bool:
+        """Return True if the root of `one` is a reply, direct or not, to a mail of `other`."""
+        heads = {mail.effective_message_id for mail in (*other.covers, *other.patches)}
+        return any(ancestor.effective_message_id in heads for ancestor in self.ancestors(one.root))
+
+    def replies_to(self, heads: Sequence[Mail]) -> list[Mail]:
+        """Return the replies with trailers to the given mails, and the replies between them and these mails."""
+        ids = {mail.effective_message_id for mail in heads}
+        found: dict[str, Mail] = {}
+        for mail in self.mails.values():
+            if is_head(mail) or not mail.is_reply or not trailers_of(mail):
+                continue
+            chain = [mail]
+            for ancestor in self.ancestors(mail):
+                if ancestor.effective_message_id in ids:
+                    found.update({each.effective_message_id: each for each in reversed(chain)})
+                    break
+                if is_head(ancestor):
+                    break
+                chain.append(ancestor)
+        return list(found.values())
+
+
+def is_cover(mail: Mail) -> bool:
+    return mail.counter is not None and mail.counter[0] == 0 and not mail.has_patch
+
+
+def is_head(mail: Mail) -> bool:
+    """Return True for a cover letter or a patch that is not a reply."""
+    return not mail.is_reply and (is_cover(mail) or mail.has_patch)
+
+
+# --- the query for other revisions ------------------------------------------------------------------------------
+
+
+def revision_query(thread: Thread, message_id: str) -> str:
+    """Return the search query (public-inbox) for all revisions of the series of a mail. Raises ThreadProblem."""
+    target = thread.group_of(message_id)
+    title = " ".join(_QUERY_TEXT.sub(" ", target.first.title).split())[:200]
+    parts = [f'nq:"change-id: {target.change_id}"'] if target.change_id else []
+    if title and _QUERY_ADDRESS.fullmatch(target.address):
+        query = f's:"{title}" AND f:{target.address}'
+        if target.sent_at != _NO_DATE:
+            days = timedelta(days=_QUERY_DAYS)
+            query += f" AND d:{target.sent_at - days:%Y%m%d}..{target.sent_at + days:%Y%m%d}"
+        parts.append(f"({query})")
+    return " OR ".join(parts)
+
+
+# --- the choice of one revision ---------------------------------------------------------------------------------
+
+
+def select(thread: Thread, message_id: str, revision: int | None) -> Selection:
+    """Choose the mails of a revision of the series of a mail; of the highest one if `revision` is None.
+
+    Raises ThreadProblem if there is no such revision, if it is incomplete, or if two series cannot be told apart.
+    """
+    target = thread.group_of(message_id)
+    series = thread.series_of(target)
+    revisions = sorted({group.version for group in series})
+    wanted = revisions[-1] if revision is None else revision
+    if wanted not in revisions:
+        raise ThreadProblem(
+            f"the series has no revision {wanted}; the archive has {_names(revisions)}",
+            "Choose one of these revisions, or leave the revision out to take the latest.",
+        )
+    notes: list[str] = []
+    group = _choose(thread, target, series, wanted, notes, explicit=revision is not None)
+    for mail in group.heads:
+        if not mail.readable:
+            raise ThreadProblem(f"{mail.subject[:100]!r} has more than {mbox.PART_LIMIT} MIME parts", _ADVICE_MBOX)
+    if len(group.patches) > mbox.PATCH_LIMIT:
+        raise ThreadProblem(f"the series has {len(group.patches)} patches; at most {mbox.PATCH_LIMIT} are allowed")
+    replies = [mail for mail in thread.replies_to(group.heads) if mail.readable and _is_plain(mail)]
+    if len(replies) > REPLY_LIMIT:
+        notes.append(f"of {len(replies)} replies with trailers, the first {REPLY_LIMIT} are taken")
+    return Selection(
+        revision=wanted,
+        revisions=revisions,
+        subject=group.first.title,
+        author=group.first.author,
+        series_key=group.change_id or normalised_subject(group.first.title),
+        covers=group.covers[:1],
+        patches=sorted(group.patches, key=position),
+        superseded=group.superseded,
+        replies=replies[:REPLY_LIMIT],
+        notes=notes,
+    )
+
+
+def _choose(
+    thread: Thread, target: Group, series: Sequence[Group], version: int, notes: list[str], *, explicit: bool
+) -> Group:
+    """Return the complete group of a version; the target itself if the user named both it and its version."""
+    groups = [group for group in series if group.version == version]
+    complete = sorted((group for group in groups if not group.missing and group.patches), key=lambda each: each.sent_at)
+    if complete:
+        chosen = target if explicit and target in complete else complete[-1]
+        if len(complete) > 1:
+            notes.append(f"v{version} was sent {len(complete)} times; {_when(chosen)} is taken")
+        return _without_duplicates(chosen, notes)
+    completed = _complete_from_previous(thread, target, series, version, notes)
+    if completed is not None:
+        return completed
+    best = max(groups, key=lambda each: len(each.patches))
+    others = sorted({group.version for group in series if not group.missing and group.patches})
+    advice = "Submit it again when the archive has the whole series"
+    advice += f", or choose a revision that is complete: {_names(others)}." if others else "."
+    shown = ", ".join(best.missing[:10]) + (f" and {len(best.missing) - 10} more" if len(best.missing) > 10 else "")
+    verb = "is" if len(best.missing) == 1 else "are"
+    raise ThreadProblem(f"v{version} of the series is incomplete: patch {shown} {verb} missing", advice)
+
+
+def _complete_from_previous(
+    thread: Thread, target: Group, series: Sequence[Group], version: int, notes: list[str]
+) -> Group | None:
+    """Return patches that were sent again as replies to their predecessors, completed by the version before.
+
+    None if they are not of this kind.
+    """
+    groups = [group for group in series if group.version == version]
+    patches = [mail for group in groups for mail in group.patches]
+    before = max((group.version for group in series if group.version < version), default=None)
+    if before is None or not patches or any(group.covers for group in groups):
+        return None
+    for mail in patches:
+        if not any(
+            is_head(ancestor) and ancestor.version < version and ancestor.counter == mail.counter
+            for ancestor in thread.ancestors(mail)
+        ):
+            return None
+    earlier = _choose(thread, target, series, before, notes, explicit=False)
+    sent_again = {position(mail): mail for mail in sorted(patches, key=lambda mail: date_of(mail) or _NO_DATE)}
+    notes.append(f"v{version} re-sends only some patches; the other patches are taken from v{before}")
+    kept = [mail for mail in earlier.patches if position(mail) not in sent_again]
+    replaced = [mail for mail in earlier.patches if position(mail) in sent_again]
+    return Group(
+        earlier.root,
+        version,
+        earlier.total,
+        earlier.covers,
+        [*kept, *sent_again.values()],
+        earlier.superseded + replaced,
+    )
+
+
+def _without_duplicates(group: Group, notes: list[str]) -> Group:
+    """Return the group with one patch for each number. Raises ThreadProblem if two series share a cover letter."""
+    by_position: dict[int, list[Mail]] = {}
+    for mail in group.patches:
+        by_position.setdefault(position(mail), []).append(mail)
+    if all(len(mails) == 1 for mails in by_position.values()):
+        return group
+    sender = address_of(group.covers[0]) if group.covers else address_of(group.root)
+    kept = []
+    for number, mails in sorted(by_position.items()):
+        own = [mail for mail in mails if address_of(mail) == sender]
+        chosen = mails if len(mails) == 1 else own
+        if len(chosen) != 1:
+            names = " and ".join(repr(mail.title[:80]) for mail in mails[:3])
+            raise ThreadProblem(
+                f"the thread has more than one series under one cover letter: patch {number}/{group.total} is {names}",
+                _ADVICE_MBOX,
+            )
+        kept += chosen
+    notes.append("patches of other senders with the same numbers are left out")
+    return Group(group.root, group.version, group.total, group.covers, kept)
+
+
+def _is_plain(mail: Mail) -> bool:
+    """Return True if an mbox with this mail would be accepted; another reply is not worth losing the series."""
+    return mbox.header_problem(mail.text) is None
+
+
+def _names(versions: Sequence[int]) -> str:
+    shown = [f"v{version}" for version in versions[:20]]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _when(group: Group) -> str:
+    return f"that of {group.sent_at:%Y-%m-%d %H:%M}" if group.sent_at != _NO_DATE else "one of them"
