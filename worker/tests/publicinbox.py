@@ -55,9 +55,17 @@ class PublicInbox:
         _, _, text = mail.partition("\n") if mail.startswith("From ") else ("", "", mail)
         self.run("public-inbox-mda", "--no-precheck", text=text.encode())
 
-    def import_mails(self, mails: Sequence[str]) -> None:
+    def remove(self, mail: str, epoch: int = 0) -> None:
+        """Remove a mail: a commit in which it is named `d`."""
+        repository = self.folder / "wq" / "git" / f"{epoch}.git"
+        text = (mail.partition("\n")[2] if mail.startswith("From ") else mail).encode()
+        head = "commit refs/heads/master\ncommitter A <a@example.org> 1767700000 +0000\ndata 2\nrm\n"
+        stream = f"{head}from refs/heads/master^0\nD m\nM 100644 inline d\ndata {len(text)}\n".encode() + text + b"\n"
+        self.run("git", f"--git-dir={repository}", "fast-import", "--quiet", text=stream)
+
+    def import_mails(self, mails: Sequence[str], epoch: int = 0) -> None:
         """Add many mails at once: they become commits of the archive, which is then indexed."""
-        repository = self.folder / "wq" / "git" / "0.git"
+        repository = self.folder / "wq" / "git" / f"{epoch}.git"
         head = subprocess.run(
             ["git", f"--git-dir={repository}", "rev-parse", "--verify", "--quiet", "refs/heads/master"],
             check=False,

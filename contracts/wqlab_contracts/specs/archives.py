@@ -11,6 +11,7 @@ from .base import Name, Strict
 
 MESSAGE_ID = "{message_id}"
 QUERY = "{query}"
+EPOCH = "{epoch}"
 
 
 class Archive(Strict):
@@ -25,6 +26,9 @@ class Archive(Strict):
     the message are found."""
     list: str | None = Field(default=None, max_length=200, pattern=r"^[^<>\s@]+@[^<>\s@]+$")
     """Address of the mailing list that is archived; null for an archive of several lists."""
+    epochs: str | None = Field(default=None, max_length=500)
+    """Git repositories of the list's mails, with `{epoch}` in the place of their number from 0; needed to watch the
+    list."""
     private: bool = False
     """True for an archive in the lab's own network: its addresses may be private, and its URLs may be http."""
 
@@ -37,6 +41,10 @@ class Archive(Strict):
             found = self._check_template("search", self.search, QUERY)
             if found[:2] != parts[:2]:
                 raise ValueError("search must have the same scheme, host and port as url")
+        if self.epochs is not None:
+            self._check_template("epochs", self.epochs, EPOCH)
+            if self.list is None:
+                raise ValueError("epochs are of one list: name its address in list")
         return self
 
     def _check_template(self, field: str, template: str, place: str) -> SplitResult:
@@ -63,6 +71,12 @@ class Archive(Strict):
     def thread(self, message_id: str) -> str:
         """Return the URL of the compressed mbox of a message's thread."""
         return f"{self.page(message_id)}t.mbox.gz"
+
+    def epoch(self, number: int) -> str:
+        """Return the URL of the git repository of an epoch. Raises ValueError if the archive names none."""
+        if self.epochs is None:
+            raise ValueError(f"archive {self.name} has no epochs")
+        return self.epochs.replace(EPOCH, f"{number}")
 
     def results(self, query: str) -> str | None:
         """Return the URL that answers a POST with the threads that match; None if the archive has no search."""

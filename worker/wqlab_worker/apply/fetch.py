@@ -23,7 +23,7 @@ from ..workspace import Workspace
 from .git import Git, GitError, GitTimeout
 
 _REDIRECTS = 5
-_DEFAULT_PORTS = {"https": 443, "git": 9418}
+_DEFAULT_PORTS = {"https": 443, "http": 80, "git": 9418}
 _REFERENCES = "/info/refs?service=git-upload-pack"
 _ADVICE = "Check the URL and the branch with: git ls-remote URL"
 _PRIVATE_REPOSITORY_ADVICE = (
@@ -68,8 +68,12 @@ def fetch(
     private_network: bool,
     limits: Limits = Limits(),
     on_tick: Callable[[], None] = lambda: None,
+    http: bool = False,
+    options: Sequence[str] = (),
 ) -> None:
-    """Fetch `refspecs` over https or git, or from a local path that the operator lists.
+    """Fetch `refspecs` over https or git, or from a local path that the operator lists; `http` also allows http.
+
+    `options` are further options of git-fetch(1).
 
     Unless `private_network` is True, every address of the URL and its redirects must be public or belong to a host that
     the operator lists (`Workspace.private_git_hosts`). `on_tick` is called at once and then about every second; an
@@ -77,7 +81,7 @@ def fetch(
     its server cannot be reached.
     """
     on_tick()
-    remote = resolve_remote(url, git.workspace, private_network=private_network, check_s=limits.check_s)
+    remote = resolve_remote(url, git.workspace, private_network=private_network, check_s=limits.check_s, http=http)
     try:
         git.run(
             *remote.settings,
@@ -86,6 +90,7 @@ def fetch(
             "--no-tags",
             "--no-write-fetch-head",
             "--no-auto-maintenance",
+            *options,
             remote.url,
             *refspecs,
             environment=remote.environment,
@@ -129,14 +134,16 @@ def resolve_remote(
     check_s: float = Limits().check_s,
     resolve: Resolve = resolve_host,
     transport: httpx.AsyncBaseTransport | None = None,
+    http: bool = False,
 ) -> Remote:
     """Check whether `url` may be fetched and return how. Raises UserError if it may not be fetched.
 
-    `check_s` bounds the check, in seconds. Raises InfrastructureError if the server does not answer.
+    `check_s` bounds the check, in seconds. `http` allows http URLs, for servers of the lab's own network. Raises
+    InfrastructureError if the server does not answer.
     """
     if url.startswith("/") or url.startswith("file://"):
         return _local_remote(Path(url.removeprefix("file://")), workspace)
-    parts = _split_url(url)
+    parts = _split_url(url, http=http)
     if parts.scheme == "git":
         address = _allowed_address(parts, workspace, private_network, resolve)
         host = f"[{address}]" if ":" in address else address
@@ -148,7 +155,13 @@ def resolve_remote(
         )
     return asyncio.run(
         _follow_redirects(
-            parts, workspace, private_network=private_network, check_s=check_s, resolve=resolve, transport=transport
+            parts,
+            workspace,
+            private_network=private_network,
+            check_s=check_s,
+            resolve=resolve,
+            transport=transport,
+            http=http,
         )
     )
 
@@ -161,8 +174,9 @@ async def _follow_redirects(
     check_s: float,
     resolve: Resolve,
     transport: httpx.AsyncBaseTransport | None,
+    http: bool,
 ) -> Remote:
-    """Return the https repository at the end of all redirects, each of which must be allowed."""
+    """Return the repository at the end of all redirects, each of which must be allowed."""
     url = parts.geturl()
     client = httpx.AsyncClient(
         timeout=None,  # noqa: S113 - asyncio.timeout bounds the whole exchange; a timeout of each read would not
@@ -177,18 +191,21 @@ async def _follow_redirects(
                 address = _allowed_address(parts, workspace, private_network, resolve)
                 target = await _redirect_target(client, parts, None if private_network else address)
                 if target is None:
-                    return _https_remote(parts, None if private_network else address, workspace)
-                parts = _split_url(target)
-                if parts.scheme != "https":
+                    return _web_remote(parts, None if private_network else address, workspace)
+                parts = _split_url(target, http=http)
+                if parts.scheme == "git":
                     raise UserError(f"{url} redirects to {target}, which is not https")
     except TimeoutError as error:
         raise InfrastructureError(f"{url} did not answer within {check_s:.0f} s", advice=_ADVICE) from error
     raise UserError(f"{url} redirects more than {_REDIRECTS} times")
 
 
-def _https_remote(parts: SplitResult, address: str | None, workspace: Workspace) -> Remote:
-    """Return an https Remote. git connects only to `address`, or if it is None through the operator's proxy, if any."""
-    settings = ["-c", "protocol.https.allow=always", "-c", f"http.sslCAInfo={workspace.ca_file}"]
+def _web_remote(parts: SplitResult, address: str | None, workspace: Workspace) -> Remote:
+    """Return an https or http Remote.
+
+    git connects only to `address`, or if it is None through the operator's proxy, if any.
+    """
+    settings = ["-c", f"protocol.{parts.scheme}.allow=always", "-c", f"http.sslCAInfo={workspace.ca_file}"]
     if address is None:
         return Remote(parts.geturl(), tuple(settings), _proxy_environment())
     host = httpx.URL(parts.geturl()).raw_host.decode(
@@ -219,14 +236,17 @@ def _local_remote(path: Path, workspace: Workspace) -> Remote:
 # --- URLs and addresses -----------------------------------------------------------------------------------------
 
 
-def _split_url(url: str) -> SplitResult:
-    """Split a URL. Raises UserError if it is not an https or git URL or has a user name or password."""
+def _split_url(url: str, *, http: bool = False) -> SplitResult:
+    """Split a URL. Raises UserError if it is not an https or git URL or has a user name or password.
+
+    `http` also allows http URLs.
+    """
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
         raise UserError(f"cannot fetch {url}: {error}") from error
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname or (parts.scheme == "http" and not http):
         raise UserError(f"cannot fetch {url}: only https:// and git:// URLs are allowed")
     if parts.username is not None or parts.password is not None:
         raise UserError("a git URL must not contain a user name or password")

@@ -1,0 +1,75 @@
+"""Messages about mails that a worker reads from a watched mailing list."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+from ..specs import Archive
+from .base import Message, ShortText, Title
+
+MAILS_A_READ = 1_000
+"""Maximum number of mails that one read returns; the next read goes on behind them."""
+PATH_LIMIT = 300
+REQUEST_LIMIT = 10
+_MessageId = Annotated[str, StringConstraints(max_length=1000)]
+_Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+
+
+class ListPosition(Message):
+    """The last mail of a list that was read. public-inbox keeps mails as commits, in repositories that it numbers."""
+
+    epoch: int = Field(ge=0, le=10_000)
+    commit: _Commit | None = None
+    """Null before the first mail of the epoch."""
+
+
+class ListMail(Message):
+    """A mail of a list, as far as rules look at it."""
+
+    message_id: _MessageId
+    in_reply_to: _MessageId | None = None
+    references: list[_MessageId] = Field(default_factory=list, max_length=50)
+    subject: Title
+    author: Title
+    date: datetime | None = None
+    """By the sender's clock."""
+    archived_at: datetime
+    """By the archive's clock."""
+    is_reply: bool = False
+    has_patch: bool = False
+    version: int = Field(default=1, ge=0, le=9999)
+    number: int | None = Field(default=None, ge=0, le=9999)
+    """M of [PATCH M/N]."""
+    total: int | None = Field(default=None, ge=0, le=9999)
+    paths: list[Annotated[str, StringConstraints(max_length=300)]] = Field(default_factory=list, max_length=PATH_LIMIT)
+    """Files that the patch changes."""
+    requests: list[ShortText] = Field(default_factory=list, max_length=REQUEST_LIMIT)
+    """What lines `wqlab: ...` of the mail ask for; quoted lines are left out."""
+
+
+class ListSource(Message):
+    """What a worker reads of a watched list."""
+
+    archive: Archive
+    position: ListPosition | None = None
+    """Null for a list that was never read."""
+    since: datetime
+    """With no position: the first mails are those that the archive has received since then."""
+
+
+class ListMails(Message):
+    """Mails behind a position of a list, in the order in which the archive received them."""
+
+    position: ListPosition | None
+    """Position behind these mails; null if the list has none yet."""
+    mails: list[ListMail] = Field(default_factory=list, max_length=MAILS_A_READ)
+    removed: list[_MessageId] = Field(default_factory=list, max_length=MAILS_A_READ)
+    """Mails that the archive removed."""
+    unread: int = Field(default=0, ge=0)
+    """Number of mails that were too large, or no mails."""
+    is_complete: bool = True
+    """False if the list has more mails already."""
+    notes: list[ShortText] = Field(default_factory=list, max_length=10)

@@ -1,0 +1,81 @@
+"""Rules by which series on a mailing list are measured."""
+
+from __future__ import annotations
+
+from datetime import datetime, time
+from typing import Annotated, Self
+
+from pydantic import Field, StringConstraints, model_validator
+
+from .base import Name, Strict
+
+_Prefix = Annotated[str, StringConstraints(pattern=r"^[^\s/][^\s]*$", max_length=300)]
+_Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=2, max_length=200)]
+_Address = Annotated[str, StringConstraints(pattern=r"^[^<>\s@]*@[^<>\s@]+$", max_length=200)]
+_Target = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")
+]
+
+
+class QuietHours(Strict):
+    """Time of each day in which a rule starts nothing, in UTC; it may reach over midnight."""
+
+    begins: time
+    ends: time
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.begins == self.ends:
+            raise ValueError("quiet hours that end when they begin are no time at all; to stop a rule, disable it")
+        return self
+
+    def contains(self, at: datetime) -> bool:
+        """Return True if a time, in UTC, is within the quiet hours."""
+        now = at.time()
+        if self.begins < self.ends:
+            return self.begins <= now < self.ends
+        return now >= self.begins or now < self.ends
+
+
+class ListRule(Strict):
+    """Which series on a list are measured, and what is measured of them.
+
+    Each of `paths`, `subjects` and `authors` that is not empty has to match; only complete series are taken.
+    """
+
+    name: Name
+    summary: str = Field(default="", max_length=300)
+    archive: Name
+    """Archive of the list, which has `epochs`."""
+    enabled: bool = False
+    paths: list[_Prefix] = Field(default_factory=list, max_length=50)
+    """Files (`kernel/workqueue.c`) and folders (`fs/xfs/`), of which a patch has to change one."""
+    subjects: list[_Words] = Field(default_factory=list, max_length=50)
+    """Texts, of which the title of the cover letter or of a patch has to contain one, in upper or lower case."""
+    authors: list[_Address] = Field(default_factory=list, max_length=200)
+    """Senders, by address (`ada@example.org`) or domain (`@example.org`)."""
+    only_if_asked: bool = True
+    """Take only series whose cover letter asks, by a line `wqlab: xfs-fsync@xeon-2s`."""
+    targets: list[_Target] = Field(default_factory=list, max_length=16)
+    """What is measured: `plan@device-type`. With `only_if_asked`, what may be asked for; empty: everything."""
+    tree: Name
+    """Kernel tree of the lab to which series are applied."""
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    """Account whose quota the rule's submissions use."""
+    minutes_a_day: int = Field(default=240, ge=1, le=100_000)
+    """Device time, by the quotes of its submissions, that the rule may start within 24 hours."""
+    quiet_hours: list[QuietHours] = Field(default_factory=list, max_length=5)
+
+    @model_validator(mode="after")
+    def _check_targets(self) -> Self:
+        if not self.only_if_asked and not self.targets:
+            raise ValueError("targets is empty: without only_if_asked, the rule has to say what is measured")
+        if not self.only_if_asked and not (self.paths or self.subjects or self.authors):
+            raise ValueError(
+                "the rule would take every series of the list: name paths, subjects or authors, or set only_if_asked"
+            )
+        return self
+
+    def is_quiet(self, at: datetime) -> bool:
+        """Return True if the rule starts nothing at a time, in UTC."""
+        return any(hours.contains(at) for hours in self.quiet_hours)

@@ -1,0 +1,157 @@
+"""Mails of a list become series, and rules take some of them."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from wqlab_contracts.messages.list_mails import ListMail
+from wqlab_contracts.specs.rules import ListRule, QuietHours
+from wqlab_server.intake.listed_series import ListedSeries, collect
+from wqlab_server.intake.match_rules import Refused, Taken, match
+
+NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
+
+
+def patch(message_id: str, number: int | None = None, total: int | None = None, **changes: Any) -> ListMail:
+    counter = f" {number}/{total}" if number is not None else ""
+    fields: dict[str, Any] = {
+        "message_id": message_id,
+        "subject": f"[PATCH{counter}] workqueue: lock less",
+        "author": "Ada <ada@example.org>",
+        "archived_at": NOON,
+        "has_patch": number != 0,
+        "number": number,
+        "total": total,
+        "paths": [] if number == 0 else ["kernel/workqueue.c"],
+    }
+    return ListMail(**{**fields, **changes})
+
+
+def series(*, requests: list[str] | None = None, chained: bool = False, version: int = 1) -> list[ListMail]:
+    """Return a cover letter `c` and two patches `p1` and `p2`."""
+    second = "p1" if chained else "c"
+    return [
+        patch("c", 0, 2, requests=requests or [], version=version),
+        patch("p1", 1, 2, in_reply_to="c", version=version),
+        patch("p2", 2, 2, in_reply_to=second, references=["c", second], version=version),
+    ]
+
+
+def rule(**changes: Any) -> ListRule:
+    fields: dict[str, Any] = {"name": "wq", "archive": "lkml", "tree": "linus", "owner": "list"}
+    return ListRule(**{**fields, **changes})
+
+
+def one(mails: list[ListMail]) -> ListedSeries:
+    (found,) = collect(mails)
+    return found
+
+
+@pytest.mark.parametrize("chained", [False, True])
+def test_series_is_complete_in_whatever_order_its_mails_come(chained: bool) -> None:
+    mails = series(chained=chained)
+    for seed in range(10):
+        random.Random(seed).shuffle(mails)
+        found = one(mails)
+        assert found.is_complete and [mail.message_id for mail in found.mails] == ["c", "p1", "p2"]
+    assert one(mails[:1] if mails[0].number else mails[1:2]).is_complete is False
+
+
+def test_missing_patch_is_named() -> None:
+    found = one([mail for mail in series() if mail.message_id != "p2"])
+    assert found.missing == [2] and not found.is_complete
+
+
+def test_replies_and_other_mails_belong_to_no_series() -> None:
+    reply = patch("r", 1, 2, in_reply_to="p1", is_reply=True, subject="Re: [PATCH 1/2] workqueue: lock less")
+    assert one([*series(), reply, patch("t", has_patch=False)]).is_complete
+
+
+def test_single_patch_is_a_series_and_asks_itself() -> None:
+    found = one([patch("s", requests=["xfs-fsync@xeon-2s"])])
+    assert found.is_complete and found.requests == ["xfs-fsync@xeon-2s"]
+
+
+def test_revision_in_the_thread_of_the_first_is_a_series_of_its_own() -> None:
+    second = [
+        patch("v2c", 0, 2, version=2, in_reply_to="c"),
+        patch("v2p1", 1, 2, version=2, in_reply_to="v2c", references=["c", "v2c"]),
+        patch("v2p2", 2, 2, version=2, in_reply_to="v2c", references=["c", "v2c"]),
+    ]
+    first, later = collect([*series(), *second])
+    assert (first.version, later.version) == (1, 2) and first.is_complete and later.is_complete
+
+
+def test_series_without_cover_letter_in_the_old_thread_is_found() -> None:
+    second = [
+        patch("v2p1", 1, 2, version=2, in_reply_to="c"),
+        patch("v2p2", 2, 2, version=2, in_reply_to="v2p1", references=["c", "v2p1"]),
+    ]
+    assert [found.is_complete for found in collect([*series(), *second])] == [True, True]
+
+
+def test_only_series_that_ask_are_taken_by_default() -> None:
+    assert match([rule()], one(series())) is None
+    taken = match([rule()], one(series(requests=["xfs-fsync@xeon-2s, smoke@tiny"])))
+    assert isinstance(taken, Taken) and taken.targets == ("xfs-fsync@xeon-2s", "smoke@tiny")
+
+
+def test_rule_bounds_what_may_be_asked_for() -> None:
+    bounded = rule(targets=["smoke@tiny"])
+    asked = match([bounded], one(series(requests=["xfs-fsync@xeon-2s"])))
+    assert isinstance(asked, Refused) and "it allows smoke@tiny" in asked.reason
+    everything = match([bounded], one(series(requests=["test"])))
+    assert isinstance(everything, Taken) and everything.targets == ("smoke@tiny",)
+    odd = match([rule()], one(series(requests=["please measure this"])))
+    assert isinstance(odd, Refused) and "`please` is not understood" in odd.reason
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_taken"),
+    [
+        ({"paths": ["kernel/workqueue.c"]}, True),
+        ({"paths": ["kernel/"]}, True),
+        ({"paths": ["kernel"]}, False),
+        ({"paths": ["fs/xfs/"]}, False),
+        ({"subjects": ["WORKQUEUE"]}, True),
+        ({"subjects": ["xfs"]}, False),
+        ({"authors": ["Ada@example.org"]}, True),
+        ({"authors": ["@example.org"]}, True),
+        ({"authors": ["@le.org"]}, False),
+        ({"paths": ["kernel/"], "authors": ["bo@example.org"]}, False),
+    ],
+)
+def test_each_condition_has_to_match(changes: dict[str, Any], is_taken: bool) -> None:
+    unasked = rule(only_if_asked=False, targets=["smoke@tiny"], **changes)
+    assert (match([unasked], one(series())) is not None) == is_taken
+
+
+def test_first_rule_that_takes_a_series_counts() -> None:
+    asked = one(series(requests=["xfs-fsync@xeon-2s"]))
+    taken = match([rule(name="narrow", targets=["smoke@tiny"]), rule(name="wide")], asked)
+    assert isinstance(taken, Taken) and taken.rule.name == "wide"
+
+
+def test_quiet_hours_reach_over_midnight() -> None:
+    night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00"})])
+    quiet = [hour for hour in range(24) if night.is_quiet(NOON.replace(hour=hour))]
+    assert quiet == [0, 1, 2, 3, 4, 5, 22, 23]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"only_if_asked": False, "paths": ["kernel/"]}, "has to say what is measured"),
+        ({"only_if_asked": False, "targets": ["smoke@tiny"]}, "every series of the list"),
+        ({"quiet_hours": [{"begins": "06:00", "ends": "06:00"}]}, "no time at all"),
+        ({"targets": ["smoke"]}, "targets"),
+    ],
+)
+def test_rule_that_cannot_be_meant_is_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        rule(**changes)

@@ -1,0 +1,111 @@
+"""Put the mails of a list together to series. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from wqlab_contracts.messages.list_mails import ListMail
+
+
+@dataclass
+class ListedSeries:
+    """Cover letter and patches of one revision, as far as they have arrived."""
+
+    root: str
+    """Message-ID of the cover letter, or of a patch without one; it identifies the revision."""
+    version: int
+    total: int
+    cover: ListMail | None = None
+    patches: dict[int, ListMail] = field(default_factory=dict)
+    """Number -> patch."""
+
+    @property
+    def mails(self) -> list[ListMail]:
+        """Return the cover letter, if any, and the patches that have arrived, in order."""
+        ordered = [self.patches[number] for number in sorted(self.patches)]
+        return [self.cover, *ordered] if self.cover else ordered
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if all patches have arrived."""
+        return self.total > 0 and all(number in self.patches for number in range(1, self.total + 1))
+
+    @property
+    def missing(self) -> list[int]:
+        return [number for number in range(1, self.total + 1) if number not in self.patches]
+
+    @property
+    def subject(self) -> str:
+        return self.mails[0].subject
+
+    @property
+    def author(self) -> str:
+        return self.mails[0].author
+
+    @property
+    def paths(self) -> list[str]:
+        return list(dict.fromkeys(path for patch in self.patches.values() for path in patch.paths))
+
+    @property
+    def requests(self) -> list[str]:
+        """Return what the cover letter asks for; a single patch is its own cover letter."""
+        asking = self.cover or (self.patches.get(1) if self.total == 1 else None)
+        return list(asking.requests) if asking else []
+
+    @property
+    def archived_at(self) -> datetime:
+        """Return the time at which the archive received the last mail that has arrived."""
+        return max(mail.archived_at for mail in self.mails)
+
+    def add(self, mail: ListMail) -> None:
+        """Add a cover letter or patch. Of two patches with one number the first one stays."""
+        if mail.number == 0:
+            self.cover = self.cover or mail
+        else:
+            self.patches.setdefault(mail.number or 1, mail)
+
+
+def root_of(mail: ListMail, parents: Mapping[str, str]) -> str:
+    """Return the Message-ID that identifies the revision to which a cover letter or patch belongs.
+
+    `parents` has, for known cover letters and patches, their root. git-send-email makes patches reply to the cover
+    letter, or each to the one before (`--chain-reply-to`); a mail's own revision may reply to an earlier one, which is
+    why a cover letter and a patch without a number are always roots.
+    """
+    if mail.number == 0 or mail.total is None:
+        return mail.message_id
+    for parent in (mail.in_reply_to, *reversed(mail.references)):
+        if parent is not None and parent in parents:
+            return parents[parent]
+    return mail.in_reply_to or mail.message_id
+
+
+def is_head(mail: ListMail) -> bool:
+    """Return True for a cover letter or a patch that is not a reply."""
+    return not mail.is_reply and (mail.has_patch or mail.number == 0)
+
+
+def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
+    """Return the series whose mails are given, in the order in which they began. Mails may come in any order."""
+    heads = {mail.message_id: mail for mail in mails if is_head(mail)}
+    parents: dict[str, str] = {}
+    found: dict[tuple[str, int, int], ListedSeries] = {}
+    # Cover letters first: a patch can arrive before its cover letter.
+    for mail in sorted(heads.values(), key=lambda mail: mail.number or 0):
+        root = _same_series(root_of(mail, parents), mail, heads)
+        parents[mail.message_id] = root
+        total = mail.total if mail.total is not None else 1
+        series = found.setdefault((root, mail.version, total), ListedSeries(root, mail.version, total))
+        series.add(mail)
+    order = {message_id: place for place, message_id in enumerate(heads)}
+    return sorted(found.values(), key=lambda series: min(order[mail.message_id] for mail in series.mails))
+
+
+def _same_series(root: str, mail: ListMail, heads: Mapping[str, ListMail]) -> str:
+    """Return the root, or the mail itself if the root is of another version: a new revision in the old thread."""
+    known = heads.get(root)
+    if known is None or known.version == mail.version or mail.number != 1:
+        return root
+    return mail.message_id

@@ -1,0 +1,140 @@
+"""Read the mails of an epoch's commits. A program for the sandbox; `read_list` runs it.
+
+    python -m wqlab_worker.intake.read_commits REPOSITORY BEHIND SINCE LIMIT
+
+REPOSITORY is the bare clone of an epoch. BEHIND is the last commit that was read, or `-`; SINCE, a Unix time, is then
+the first time of interest. Writes the mails of the next LIMIT commits to /out/mails.json (`ListMails` without
+position), and the last of these commits to /out/commit.
+
+A commit adds a mail as the file `m`, or removes one, which is then the file `d`
+(https://public-inbox.org/public-inbox-v2-format.html).
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+from wqlab_contracts import mbox
+from wqlab_contracts.mbox import Mail
+from wqlab_contracts.messages.list_mails import PATH_LIMIT, REQUEST_LIMIT, ListMail, ListMails
+
+from .parse_thread import printable
+from .thread_series import date_of
+
+BRANCH = "refs/heads/master"
+MAIL_BYTES = 2 << 20
+"""Size of the largest mail that is read; a patch of a series is smaller."""
+_ADDED, _REMOVED = "m", "d"
+_FIRST_LINE = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
+_FROM = re.compile(r"^(>*From )", re.MULTILINE)
+_REQUEST = re.compile(r"^wqlab:[ \t]*(\S[^\n]{0,300})$", re.MULTILINE)
+_CHANGED = re.compile(r"^diff --git a/(\S{1,300}) b/(\S{1,300})$", re.MULTILINE)
+
+
+def main(out: Path = Path("/out")) -> None:
+    repository, behind, since, limit = sys.argv[1:]
+    commits = _commits(repository, None if behind == "-" else behind, int(since))
+    is_complete = len(commits) <= int(limit)
+    commits = commits[: int(limit)]
+    mails: list[ListMail] = []
+    removed: list[str] = []
+    unread = 0
+    with _Contents(repository) as contents:
+        for commit, archived_at in commits:
+            mail = _parse(contents.read(f"{commit}:{_ADDED}"))
+            gone = None if mail else _parse(contents.read(f"{commit}:{_REMOVED}"))
+            if mail is not None:
+                mails.append(describe(mail, archived_at))
+            elif gone is not None:
+                removed.append(gone.effective_message_id[:1000])
+            else:
+                unread += 1
+    found = ListMails(position=None, mails=mails, removed=removed, unread=unread, is_complete=is_complete)
+    (out / "mails.json").write_text(found.model_dump_json())
+    (out / "commit").write_text(commits[-1][0] if commits else "")
+
+
+def describe(mail: Mail, archived_at: datetime) -> ListMail:
+    """Return what rules look at. Bytes that are no UTF-8 are replaced."""
+    number, total = mail.counter or (None, None)
+    paths = dict.fromkeys(path for match in _CHANGED.finditer(mail.body) for path in match.groups())
+    requests = [match[1].strip() for match in _REQUEST.finditer(mail.body)]
+    return ListMail(
+        message_id=printable(mail.effective_message_id)[:1000],
+        in_reply_to=None if mail.in_reply_to is None else printable(mail.in_reply_to)[:1000],
+        references=[printable(each)[:1000] for each in mail.references[-50:]],
+        subject=printable(mail.subject),
+        author=printable(mail.author),
+        date=date_of(mail),
+        archived_at=archived_at,
+        is_reply=mail.is_reply,
+        has_patch=mail.has_patch,
+        version=min(mail.version, 9999),
+        number=number,
+        total=total,
+        paths=[printable(path) for path in list(paths)[:PATH_LIMIT]],
+        requests=[printable(each) for each in requests[:REQUEST_LIMIT]],
+    )
+
+
+def _commits(repository: str, behind: str | None, since: int) -> list[tuple[str, datetime]]:
+    """Return commits and the times at which the archive received them, oldest first."""
+    chosen = [f"{behind}..{BRANCH}"] if behind else [f"--since={since}", BRANCH]
+    command = ["git", f"--git-dir={repository}", "log", "--reverse", "--first-parent", "--format=%H %ct", *chosen]
+    listed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split("\n")
+    pairs = [line.split() for line in listed if line]
+    return [(commit, datetime.fromtimestamp(int(seconds), UTC)) for commit, seconds in pairs]
+
+
+def _parse(data: bytes | None) -> Mail | None:
+    if data is None:
+        return None
+    # An archive keeps mails as they came: a line of the text may look like the beginning of another mail.
+    text = _FROM.sub(r">\1", data.decode("utf-8", errors="surrogateescape"))
+    mails = mbox.parse_mails(f"{_FIRST_LINE}{text}", escaped=True)
+    return mails[0] if len(mails) == 1 and mails[0].readable else None
+
+
+class _Contents:
+    """The files of a repository, read by one git process."""
+
+    def __init__(self, repository: str) -> None:
+        command = ["git", f"--git-dir={repository}", "cat-file", "--batch-command"]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __enter__(self) -> _Contents:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def read(self, name: str) -> bytes | None:
+        """Return a file; None if there is none, or if it is larger than MAIL_BYTES."""
+        answer = self._ask("info", name)
+        if len(answer) != 3 or answer[1] != "blob" or int(answer[2]) > MAIL_BYTES:
+            return None
+        size = int(self._ask("contents", name)[2])
+        return _pipe(self._process.stdout).read(size + 1)[:size]
+
+    def _ask(self, command: str, name: str) -> list[str]:
+        """Return the words of the answer's first line: object, type and size, or `NAME missing`."""
+        stdin = _pipe(self._process.stdin)
+        stdin.write(f"{command} {name}\n".encode())
+        stdin.flush()
+        return _pipe(self._process.stdout).readline().decode().split()
+
+
+def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise ValueError("not a pipe")
+    return stream
+
+
+if __name__ == "__main__":
+    main()
