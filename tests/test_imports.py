@@ -21,7 +21,10 @@ ALLOWED: dict[str, set[str]] = {
     "lab/wqlab_lab": set(),
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
-DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"}
+DOMAINS = {
+    *("submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"),
+    "outbox",
+}
 
 
 def imports(path: Path, package: Path) -> set[str]:
@@ -184,6 +187,8 @@ def test_shared_server_folders_do_not_import_domains() -> None:
         "server/wqlab_server/jobs/state.py",
         "server/wqlab_server/lab/allocate.py",
         "server/wqlab_server/lab/health.py",
+        "server/wqlab_server/outbox/schedule.py",
+        "server/wqlab_server/outbox/state.py",
         "server/wqlab_server/runs/state.py",
         "server/wqlab_server/submissions/state.py",
         "comparison/wqlab_comparison",
