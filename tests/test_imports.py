@@ -22,17 +22,8 @@ ALLOWED: dict[str, set[str]] = {
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
 DOMAINS = {
-    "submissions",
-    "builds",
-    "lab",
-    "runs",
-    "comparisons",
-    "reports",
-    "plans",
-    "series",
-    "accounts",
-    "retention",
-    "intake",
+    *("submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"),
+    *("intake", "outbox"),
 }
 
 
@@ -196,6 +187,8 @@ def test_shared_server_folders_do_not_import_domains() -> None:
         "server/wqlab_server/jobs/state.py",
         "server/wqlab_server/lab/allocate.py",
         "server/wqlab_server/lab/health.py",
+        "server/wqlab_server/outbox/schedule.py",
+        "server/wqlab_server/outbox/state.py",
         "server/wqlab_server/runs/state.py",
         "server/wqlab_server/submissions/state.py",
         "comparison/wqlab_comparison",

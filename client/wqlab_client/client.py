@@ -5,12 +5,13 @@ from __future__ import annotations
 from .calls.builds import BuildCalls, RunCalls
 from .calls.events import EventCalls
 from .calls.lab import LabCalls
+from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
 
 __all__ = ["Client", "ReportFormat"]
 
 
-class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls):
+class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls):
     """A connection to one lab; safe to use from several threads.
 
     >>> with Client("https://lab.example.org", token) as lab:

@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from wqlab_contracts import bundle, cpu_layout, enums, instrument, messages, specs
+from wqlab_contracts import bundle, cpu_layout, enums, instrument, mail, messages, specs
 from wqlab_contracts.api import (
     accounts,
     audit,
     base,
     builds,
     curves,
+    deliveries,
     devices,
     plans,
     queue,
@@ -31,6 +32,7 @@ from wqlab_contracts.api import (
     storage,
     submissions,
     sweeps,
+    webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
 from wqlab_contracts.messages import lookups, shared_boots
@@ -45,6 +47,7 @@ MODULES = (
     base,
     builds,
     curves,
+    deliveries,
     devices,
     plans,
     queue,
@@ -57,9 +60,11 @@ MODULES = (
     storage_messages,
     submissions,
     sweeps,
+    webhooks,
     bundle,
     cpu_layout,
     instrument,
+    mail,
     api_instrument,
     specs,
 )

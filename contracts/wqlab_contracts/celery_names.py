@@ -9,6 +9,8 @@ APPLY_QUEUE = "apply"
 """Separate from builds: the first health check of a device must not wait minutes for another kernel to compile."""
 LOOKUP_QUEUE = "lookup"
 """For branches and threads. Separate from builds, because a user waits for a lookup and a build takes minutes."""
+OUTBOX_QUEUE = "outbox"
+"""Separate from the server's pipeline, which must not wait for a receiver that does not answer."""
 
 TICK = "wqlab.tick"
 ADVANCE = "wqlab.advance"
@@ -17,6 +19,7 @@ BUILD = "wqlab.build"
 RUN = "wqlab.run"
 LOOKUP = "wqlab.lookup"
 THREAD_LOOKUP = "wqlab.thread_lookup"
+DELIVER = "wqlab.deliver"
 
 
 def lab_queue(lab: str) -> str:

@@ -267,6 +267,53 @@ class EventKind(StrEnum):
     REPORT_READY = "report_ready"
 
 
+class OutboxEvent(StrEnum):
+    """Kind of an event that the lab tells others about."""
+
+    SUBMISSION_ACCEPTED = "submission.accepted"
+    """A submission was created: its request is valid and its jobs are queued."""
+    SUBMISSION_FINISHED = "submission.finished"
+    REGRESSION_FOUND = "regression.found"
+    """A finished submission has a target whose verdict is a regression."""
+    DEVICE_QUARANTINED = "device.quarantined"
+    LAB_LOST = "lab.lost"
+    """The worker of a lab has not reported for a while."""
+
+
+class DeliveryKind(StrEnum):
+    """Way in which a delivery leaves the lab."""
+
+    WEBHOOK = "webhook"
+    MAIL = "mail"
+
+
+class DeliveryState(StrEnum):
+    """State of a delivery."""
+
+    WAITING_FOR_REVIEW = "waiting_for_review"
+    """A maintainer has to approve the mail."""
+    WAITING = "waiting"
+    """To be sent when it is due, now or again."""
+    DELIVERED = "delivered"
+    """The receiver has accepted it."""
+    GIVEN_UP = "given_up"
+    """The receiver has refused it for good, or all attempts have failed."""
+    DROPPED = "dropped"
+    """A maintainer has decided that it is not sent, or its webhook was removed."""
+
+
+class AttemptOutcome(StrEnum):
+    """Outcome of one attempt at a delivery."""
+
+    ACCEPTED = "accepted"
+    FAILED = "failed"
+    """The receiver did not get it, or asked to be tried again later."""
+    UNKNOWN = "unknown"
+    """The receiver may have got it, but has not said so."""
+    REFUSED = "refused"
+    """The receiver has refused it for good."""
+
+
 class ArtifactKind(StrEnum):
     """Kind of an artifact."""
 
@@ -348,6 +395,13 @@ class AuditAction(StrEnum):
     CHANGE_SETTINGS = "settings.change"
     """The server was started with other settings."""
     PRUNE_AUDIT_LOG = "audit.prune"
+    CREATE_WEBHOOK = "webhook.create"
+    ROTATE_WEBHOOK = "webhook.rotate"
+    REMOVE_WEBHOOK = "webhook.remove"
+    REPLAY_DELIVERY = "delivery.replay"
+    APPROVE_MAIL = "mail.approve"
+    EDIT_MAIL = "mail.edit"
+    DROP_MAIL = "mail.drop"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

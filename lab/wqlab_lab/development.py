@@ -15,6 +15,7 @@ from .services import Service
 _CODE = {
     "api": ("contracts", "comparison", "server"),
     "server": ("contracts", "comparison", "server"),
+    "outbox": ("contracts", "comparison", "server"),
     "apply": ("contracts", "worker"),
     "build": ("contracts", "worker"),
     "lookups": ("contracts", "worker"),

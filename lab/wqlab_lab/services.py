@@ -11,7 +11,7 @@ from .paths import LAB, LAVA_LAB, LabPaths
 
 LAVA_CAPACITY = 4
 """LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
-STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "server", "beat"}
+STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "server", "outbox", "beat"}
 """Programs that are stopped first, because they report their progress to the others."""
 START_RETRIES = 1_000_000
 """Failed starts in a row before supervisord gives a program up. It waits a second longer after each of them. A program
@@ -77,6 +77,14 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
             server,
             state,
             summary="tick",
+        ),
+        # One process with threads saves memory; a delivery mostly waits for its receiver.
+        Service(
+            "outbox",
+            celery("wqlab_server.tasks", "outbox", 4, "--pool=threads"),
+            server,
+            state,
+            summary="webhooks and mail",
         ),
         Service("build", celery("wqlab_worker.tasks", "build", 1), worker, state, summary="build worker"),
         Service("apply", celery("wqlab_worker.tasks", "apply", 1), worker, state, summary="series and base kernels"),

@@ -62,6 +62,10 @@ AUDITED = {
     "invite_lab": AuditAction.INVITE_LAB,
     "join_lab": AuditAction.JOIN_LAB,
     "remove_lab": AuditAction.REMOVE_LAB,
+    "create_webhook": AuditAction.CREATE_WEBHOOK,
+    "rotate_webhook": AuditAction.ROTATE_WEBHOOK,
+    "remove_webhook": AuditAction.REMOVE_WEBHOOK,
+    "replay_delivery": AuditAction.REPLAY_DELIVERY,
 }
 """Operation -> the action that it adds to the audit log."""
 

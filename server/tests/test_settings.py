@@ -31,3 +31,15 @@ def test_https_follows_from_the_public_url() -> None:
 
 def test_local_git_paths_are_split_at_colons() -> None:
     assert make(local_git_paths="/srv/a.git::/srv/b.git").local_git_path_list == ["/srv/a.git", "/srv/b.git"]
+
+
+def test_private_webhook_hosts_are_split_at_commas() -> None:
+    found = make(private_webhook_hosts="Hook.Lab.example, 127.0.0.1:9000,[::1]:80,,").private_webhook_host_set
+    assert found == {"hook.lab.example", "127.0.0.1:9000", "[::1]:80"}
+    assert make().private_webhook_host_set == frozenset()
+
+
+@pytest.mark.parametrize("wrong", ["http://hook.example", "a b", "host:0", "host:port", "::1"])
+def test_an_entry_that_is_no_host_is_named(wrong: str) -> None:
+    with pytest.raises(ValidationError, match="is not a host"):
+        make(private_webhook_hosts=f"good.example,{wrong}")

@@ -5,6 +5,7 @@ WQLAB_SECRETS_DIR names.
 """
 
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
+_HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 
 
 class Settings(BaseSettings):
@@ -78,6 +80,12 @@ class Settings(BaseSettings):
     health_checks: int = Field(default=3, ge=1)
     """Number of such health checks in a row after which the device is quarantined."""
 
+    private_webhook_hosts: str = ""
+    """Hosts, separated by commas, that webhooks may be posted to although their addresses are private or their URLs are
+    plain http; each with its port unless that is the scheme's default."""
+    lab_lost_s: float = Field(default=300.0, gt=0)
+    """Time without a report of a lab's worker after which the lab counts as lost."""
+
     quota_waiting: int = Field(default=20, ge=0)
     """Most unfinished submissions of a submitter; 0: no limit. Maintainers and administrators have no quotas."""
     quota_device_minutes: float = Field(default=1440.0, ge=0)
@@ -118,6 +126,17 @@ class Settings(BaseSettings):
             )
         return url
 
+    @field_validator("private_webhook_hosts")
+    @classmethod
+    def _lists_hosts(cls, hosts: str) -> str:
+        _hosts(hosts)
+        return hosts
+
+    @property
+    def private_webhook_host_set(self) -> frozenset[str]:
+        """Return the hosts in lower case."""
+        return _hosts(self.private_webhook_hosts)
+
     @property
     def https(self) -> bool:
         """True if users reach the lab by https; cookies are then sent only by https."""
@@ -126,6 +145,15 @@ class Settings(BaseSettings):
     @property
     def local_git_path_list(self) -> list[str]:
         return [path for path in self.local_git_paths.split(":") if path]
+
+
+def _hosts(text: str) -> frozenset[str]:
+    """Return the hosts in a list separated by commas. Raises ValueError that names an entry which is no host."""
+    hosts = frozenset(filter(None, (entry.strip().lower() for entry in text.split(","))))
+    for host in sorted(hosts):
+        if not _HOST.fullmatch(host):
+            raise ValueError(f"{host!r} is not a host: write names or addresses, with a port unless it is the default")
+    return hosts
 
 
 @lru_cache(maxsize=1)

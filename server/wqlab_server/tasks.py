@@ -1,6 +1,7 @@
 """The Celery application of the server. A task only wakes the pipeline, which reads from the rows what there is to do.
 
 celery -A wqlab_server.tasks worker -Q server
+celery -A wqlab_server.tasks worker -Q outbox
 celery -A wqlab_server.tasks beat
 """
 
@@ -12,8 +13,9 @@ from typing import Any
 from celery.signals import after_setup_logger, beat_init
 
 from wqlab_contracts import logs
-from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, DELIVER, SERVER_QUEUE, TICK
 
+from .outbox import send as outbox
 from .pipeline import advance as pipeline
 from .pipeline import assign_devices
 from .pipeline import tick as pipeline_tick
@@ -72,3 +74,8 @@ def advance(submission_id: int) -> None:
 @app.task(name=TICK)  # type: ignore[untyped-decorator]
 def tick(*_: Any) -> None:
     pipeline_tick.tick(process.sessions, process.settings, process.data)
+
+
+@app.task(name=DELIVER)  # type: ignore[untyped-decorator]
+def deliver(delivery_id: int) -> None:
+    outbox.deliver(process.sessions, process.settings, delivery_id)

@@ -99,6 +99,7 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "coordinator",
         "exporter",
         "server",
+        "outbox",
         "beat",
         "apply",
         "build",
@@ -120,7 +121,7 @@ def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "name", ["api", "server", "beat", "apply", "build", "lookups", "bench", "devices", "lava-devices"]
+    "name", ["api", "server", "outbox", "beat", "apply", "build", "lookups", "bench", "devices", "lava-devices"]
 )
 def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
     image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
@@ -200,7 +201,7 @@ def test_only_the_server_reaches_the_database(compose: dict[str, Any]) -> None:
         }
 
     assert holders("postgres") == {"database", "postgres"}
-    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "beat"}
+    assert holders("postgres-socket") == {"postgres", "schema", "api", "server", "outbox", "beat"}
     for store in ("postgres", "redis"):
         assert compose["services"][store]["network_mode"] == "none"
     published = {name: service["ports"] for name, service in compose["services"].items() if "ports" in service}

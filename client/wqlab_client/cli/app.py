@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import account, audit, device_check, devices, doctor, labs, plans, replay, results, submissions, submit, watch
+from . import (
+    account,
+    audit,
+    device_check,
+    devices,
+    doctor,
+    labs,
+    plans,
+    replay,
+    results,
+    submissions,
+    submit,
+    watch,
+    webhooks,
+)
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
@@ -31,6 +45,7 @@ for _commands in (
     devices,
     plans,
     labs,
+    webhooks,
     device_check,
     account,
     audit,

@@ -44,15 +44,11 @@ def fan_out():
     return report.model_copy(update={"targets": [drawn]})
 
 
-def test_text_has_the_curve_as_a_table_and_its_crossing(fan_out):
-    text = render_text(fan_out)
-    assert "l3_share (%) over issuers; columns are scope,strict:" in text
-    (row,) = re.findall(r"^8 EIGHT .*$", text, re.MULTILINE)
-    assert re.findall(r"[\d.]+ ±", row) == ["25.31 ±", "82.31 ±"]
-    words = " ".join(text.split())
+def test_text_has_the_crossing_and_leaves_the_table_to_the_page(fan_out):
+    words = " ".join(render_text(fan_out).split())
     assert "* scope=system,strict=0 overtakes scope=cache,strict=0 between 8 and 24 issuers" in words
-    assert "bandwidth over issuers: no evidence on an emulated device, so no curve is drawn" in words
-    assert all(len(line) <= 78 or line.startswith("| ") for line in text.splitlines())
+    assert "1 curve" in words
+    assert "8 EIGHT" not in words
 
 
 def test_markdown_has_the_curve_as_a_table(fan_out):

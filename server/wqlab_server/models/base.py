@@ -15,6 +15,8 @@ from sqlalchemy.types import TypeDecorator
 from wqlab_contracts import enums
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.api.webhooks import WebhookFilter
+from wqlab_contracts.mail import OutgoingMail, SourceMail
 from wqlab_contracts.messages import (
     ApplyResult,
     BuildResult,
@@ -80,14 +82,18 @@ _COLUMN_TYPES: dict[Any, Any] = {
         for enum in (
             enums.Arm,
             enums.ArtifactKind,
+            enums.AttemptOutcome,
             enums.AuditAction,
             enums.AuditOutcome,
             enums.BootState,
+            enums.DeliveryKind,
+            enums.DeliveryState,
             enums.DeviceHealth,
             enums.EventKind,
             enums.FindingKind,
             enums.JobState,
             enums.NotMeasuredCause,
+            enums.OutboxEvent,
             enums.Outcome,
             enums.Question,
             enums.Role,
@@ -111,13 +117,16 @@ _COLUMN_TYPES: dict[Any, Any] = {
             LookupResult,
             LavaPool,
             MeasuredTopology,
+            OutgoingMail,
             Profile,
             Source,
+            SourceMail,
             SubmissionRequest,
             TestPlan,
             ThreadLookupResult,
             ThreadSource,
             Tree,
+            WebhookFilter,
             dict[str, str],
             dict[str, dict[str, str]],
             dict[str, Any],

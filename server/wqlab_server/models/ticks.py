@@ -20,3 +20,5 @@ class LastTick(Base):
     finished_at: Mapped[datetime] = mapped_column(server_default=func.now())
     seconds: Mapped[float]
     """Duration of the tick."""
+    running_since: Mapped[datetime] = mapped_column(server_default=func.now())
+    """When ticks began to follow each other without a gap."""

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, Outcome, SubmissionState
+from wqlab_contracts.enums import Arm, ErrorKind, EventKind, JobState, OutboxEvent, Outcome, SubmissionState, Verdict
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
 from ..builds import service as builds
@@ -28,6 +28,7 @@ from ..lab import service as lab_service
 from ..models import Apply, Build, Comparison, Run, Submission, SubmissionBuild
 from ..reports.stored_report import store_report
 from ..settings import Settings
+from ..storage.announcements import announce
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.events import emit, emit_run_state
@@ -297,7 +298,7 @@ def _record_verdicts(session: Session, submission: Submission, compared: Sequenc
 def _finish_submission(
     session: Session, submission: Submission, settings: Settings, failures: Sequence[Failure] = ()
 ) -> None:
-    """Finish the submission: set outcome and exit code, store the report and emit the events."""
+    """Finish the submission: set outcome and exit code, store the report, emit and announce the events."""
     session.flush()
     run_failures = session.scalars(
         select(Run.failure)
@@ -316,6 +317,10 @@ def _finish_submission(
     submission.outcome, submission.failure, submission.exit_code = result.outcome, result.failure, int(result.exit_code)
     submission.finished_at = clock(session)
     store_report(session, submission, ArtifactStore.of(settings), settings.public_url)
+    announce(session, OutboxEvent.SUBMISSION_FINISHED, submission.id, submission_id=submission.id)
+    found = select(Run.id).where(Run.submission_id == submission.id, Run.verdict == Verdict.REGRESSION)
+    if session.scalar(found.limit(1)) is not None:
+        announce(session, OutboxEvent.REGRESSION_FOUND, submission.id, submission_id=submission.id)
     emit(session, submission.id, EventKind.REPORT_READY)
     emit(
         session,

@@ -1,17 +1,18 @@
 """Run one tick over the whole lab.
 
 A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, repeats unanswered
-messages, and runs retention when it is due. An error in one item does not affect the others.
+messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
+others.
 """
 
 from __future__ import annotations
 
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 import structlog
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import Table, case, func, select, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import load_only
 
@@ -34,6 +35,7 @@ from ..storage.live_data import LiveData
 from ..storage.sequences import close_gaps
 from . import assign_devices, device_check, device_sessions, health_checks
 from .advance import advance
+from .announcements import send_announcements
 from .clock_steps import shorten_claims
 from .due import due_submissions
 from .operator_changes import record_changes
@@ -43,6 +45,8 @@ log = structlog.get_logger(__name__)
 
 _TICK_LOCK = 0x77716C62
 """Key of the advisory lock that prevents two ticks at the same time."""
+_TICK_GAP = timedelta(minutes=1)
+"""Time between two ticks after which the server was away."""
 
 
 def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
@@ -61,6 +65,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
             record_changes(session, settings, data)
         assign_devices.assign_devices(factory, settings)
         _repeat_nudges(factory, settings)
+        send_announcements(factory, settings)
         _sync_broker_users(factory, settings)
         with isolate_errors(factory, "retention", "server"):
             retention.try_to_run(factory, settings)
@@ -71,10 +76,14 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
 
 def _record_end(factory: SessionFactory, seconds: float) -> None:
     """Write when this tick ended, for monitoring."""
-    values = {"finished_at": func.clock_timestamp(), "seconds": seconds}
+    now = func.clock_timestamp()
+    values = {"finished_at": now, "seconds": seconds}
+    since = case((LastTick.finished_at < now - _TICK_GAP, now), else_=LastTick.running_since)
     with transaction(factory) as session:
-        written = insert(LastTick).values(id=1, **values)
-        session.execute(written.on_conflict_do_update(index_elements=[LastTick.id], set_=values))
+        written = insert(LastTick).values(id=1, running_since=now, **values)
+        session.execute(
+            written.on_conflict_do_update(index_elements=[LastTick.id], set_={**values, "running_since": since})
+        )
 
 
 def _table(model: type[Base]) -> Table:

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from wqlab_contracts import mbox
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
-from wqlab_contracts.enums import Arm, EventKind, Outcome, RunPurpose, SubmissionState, Verdict
+from wqlab_contracts.enums import Arm, EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
@@ -23,6 +23,7 @@ from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims
 from ..models import Apply, Artifact, ArtifactLink, Run, Submission
 from ..settings import Settings
+from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
 from ..storage.events import emit
 from . import quotas
@@ -102,6 +103,7 @@ def create(
         link = ArtifactLink(sha256=taken.mbox.sha256, apply_id=apply.id, kind=taken.mbox.kind, name=taken.mbox.name)
         session.add(link)
     emit(session, submission.id, EventKind.SUBMISSION_STATE, state=submission.state)
+    announce(session, OutboxEvent.SUBMISSION_ACCEPTED, submission.id, submission_id=submission.id)
     claims.queue_apply(session, apply)
     return submission
 

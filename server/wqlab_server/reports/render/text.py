@@ -1,305 +1,293 @@
-"""Render the report as plain text for a mailing list: at most 78 columns, verdicts first."""
+"""Render the report as plain text for a mailing list: at most 60 lines of 78 columns, the verdict first.
+
+A mail is read on a terminal among a hundred others. It has the verdicts, one table for each topology, what differs
+between the kernels' environments, the failure, and how to reproduce; everything else is behind the link.
+"""
 
 from __future__ import annotations
 
-from wqlab_comparison import tables, words
-from wqlab_contracts.api.builds import BuildView
-from wqlab_contracts.api.report import Report, TargetReport
-from wqlab_contracts.enums import Outcome, SubmissionState, Verdict
-from wqlab_contracts.excerpts import shorten_lines
+from collections import Counter
+from collections.abc import Sequence
 
-from . import curve_tables, failures, instrument_tables, shared_text, sweep_tables, thread_text
+from wqlab_comparison import tables, words
+from wqlab_contracts.api.report import EnvironmentDifference, Report, TargetReport
+from wqlab_contracts.enums import VERDICT_ORDER, Outcome, SubmissionState, Verdict
+from wqlab_contracts.excerpts import shorten_lines
+from wqlab_contracts.messages import TakenThread
+
+from . import failures, instrument_tables, shared_text, sweep_tables, text_table, thread_text
+from .fitting import Part, fit, listed, part, wrapped
 from .shell import shell_lines
 
-EXCERPT_LINES = 24
-MAIN_EXCERPT_LINES = 60
-"""Lines of the excerpt of the submission's failure: a whole oops."""
-CHECKPATCH_LINES = 10
+LINES = 60
+"""Most lines of the text."""
+VERDICT_LINES = 12
+"""Most lines of the verdicts above everything else."""
+TABLE_LINES = (36, 24, 18, 14, 11, 9, 7, 5)
+"""Lines of each target's table that are tried until everything fits."""
+EXCERPT_LINES = (30, 20, 12, 6)
+SHORT_EXCERPT_LINES = (12, 6)
+CAVEAT = "Counts are evidence here; the emulated clock is none, so speed has no verdict."
+COUNTS_CAVEAT = "The counts do not show contention, prefetch or bandwidth."
+SYSTEM_FACTS = {"kernel", "CPU model", "preemption", "HZ", "clock", "mitigations", "governor", "SMT", "wq scope"}
+"""Facts that decide whether a reader's own system is comparable; the page has all."""
 INDENT = "    "
-_NAME_WIDTH = 12
-"""Columns of the names in lists of facts."""
+_ROOM_FOR_MORE = 1
 
 
-def render_text(report: Report) -> str:
-    """Render at most 78 columns, except for text that must not be broken: console lines, URLs, long command words."""
-    lines = [
-        *_summary(report),
-        *_sweep(report),
-        *(
-            line
-            for index, target in enumerate(report.targets, 1)
-            if failures.is_shown(report, target)
-            for line in _target(index, target, report)
-        ),
-        *_attempts(report),
-        *_kernels(report),
-        *_checkpatch(report),
-        *_closing(report),
-    ]
+def render_text(report: Report, most: int = LINES) -> str:
+    """Render at most `most` lines of 78 columns, except for console lines, URLs and long command words."""
+    top, end = [*_verdicts(report), "", *_head(report)], _reproduce(report)
+    more = f"More, and what was left out here: {shared_text.address(report)}"
+    room = most - len(top) - len(end) - _ROOM_FOR_MORE
+    for table_lines in TABLE_LINES:
+        middle, whole = fit(_parts(report, table_lines), room)
+        if whole:
+            break
+    lines = [*top, *middle, *end, *([] if whole else [more])]
     return "\n".join(tables.printable(line.rstrip()) for line in lines) + "\n"
 
 
-# --- parts --------------------------------------------------------------------------------------------------------
+# --- verdicts and head --------------------------------------------------------------------------------------------
 
 
-def _summary(report: Report) -> list[str]:
+def _verdicts(report: Report) -> list[str]:
+    """Return the submission's failure and the targets' verdicts, the most severe first."""
+    main, items = failures.main_failure(report), []
+    if main is not None:
+        label = f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})"
+        items.append(wrapped(f"{label}: {main.summary}", 5, indent="  "))
+    others = sorted(failures.others(report), key=lambda target: VERDICT_ORDER.index(target.verdict))
+    items += [_verdict(target) for target in others]
+    if not items:
+        items.append(["No target was measured."])
+    if report.submission.state is not SubmissionState.FINISHED:
+        state = report.submission.state.value
+        items.insert(0, [f"NOT FINISHED ({state}): this report shows the results so far."])
+    counted = Counter(words.VERDICT[target.verdict] for target in others)
+    summary = ", ".join(f"{name} {number}" for name, number in counted.items())
+    return listed(items, VERDICT_LINES, f"... {{n}} more; of all {len(others)} targets: {summary}"[:78])
+
+
+def _verdict(target: TargetReport) -> list[str]:
+    name = f"{failures.name(target)}: {words.VERDICT[target.verdict].upper()}"
+    return [*wrapped(name, 2, indent="  "), *wrapped(instrument_tables.headline(target), 3, "  ")]
+
+
+def _head(report: Report) -> list[str]:
     submission = report.submission
     title = submission.title or ("settings study" if shared_text.is_study(report) else "submission")
-    lines = [
-        *_heading(title, "=")[:-1],
-        *tables.wrapped(shared_text.head(report), indent="  "),
-        shared_text.address(report),
-        "",
-    ]
-    if submission.state is not SubmissionState.FINISHED:
-        lines += [f"NOT FINISHED ({submission.state.value}): this report shows the results so far.", ""]
-    main = failures.main_failure(report)
-    lines += _main_failure(main) if main else []
-    others = failures.others(report)
-    for target in others:
-        lines += tables.verdict_lines(failures.name(target), target.verdict, instrument_tables.headline(target))
-    return [*lines, ""] if others else lines
-
-
-def _main_failure(main: failures.MainFailure) -> list[str]:
-    label = f"{words.VERDICT[Verdict.FAILED]} ({main.kind.value})"
-    lines = [*tables.wrapped(f"{label}: {main.summary}", indent="  "), ""]
-    for number, place in enumerate(main.places):
-        lines += _field("" if number else "where", place)
-    lines += _quoted(main.excerpt, MAIN_EXCERPT_LINES)
+    apply = submission.apply
+    release = f" ({apply.release})" if apply.release else ""
+    base = f"base {apply.base_commit[:12]}{release}" if apply.base_commit else ""
+    checked = shared_text.checkpatch_summary(apply) if failures.applies_checkpatch(report) else ""
     return [
-        *lines,
-        *([""] if main.places or main.excerpt else []),
-        *tables.wrapped(f"What to do: {main.advice}", indent="  "),
-        "",
+        *wrapped(title, 2, indent="  "),
+        *wrapped(shared_text.joined([shared_text.head(report), base]), 3, indent="  "),
+        *(wrapped(f"checkpatch of the base tree: {checked}", 2, indent="  ") if checked else []),
+        *(_thread(apply.thread) if apply.thread is not None else []),
+        shared_text.address(report),
     ]
 
 
-def _sweep(report: Report) -> list[str]:
+def _thread(thread: TakenThread) -> list[str]:
+    """Return which mails of an archive were taken, and the page of the first one."""
+    taken = f"series: {thread_text.origin(thread)}: {thread_text.mails(thread)}"
+    return [*wrapped(taken, 2, indent="  "), f"  {thread.url}"]
+
+
+# --- middle -------------------------------------------------------------------------------------------------------
+
+
+def _parts(report: Report, table_lines: int) -> list[Part]:
+    parts = [*_main_failure(report), *_configuration(report), *_sweep(report)]
+    shown = [target for target in report.targets if failures.is_shown(report, target)]
+    by_severity = sorted(shown, key=lambda target: VERDICT_ORDER.index(target.verdict))
+    for target in shown:
+        rank = 10 * (by_severity.index(target) + 1)
+        if report.sweep is None:
+            parts += _target(target, report, rank, table_lines)
+        elif _named(target) or failures.other_findings(report, target):  # the sweep has the figures
+            parts += _environment(target, rank)
+            parts += _findings(failures.other_findings(report, target), rank + 2)
+    return [*parts, *_builds(report), *_attempts(report)]
+
+
+def _main_failure(report: Report) -> list[Part]:
+    main = failures.main_failure(report)
+    if main is None:
+        return []
+    places = listed([wrapped(place, 2, "* ") for place in main.places], 4, "* and {n} more places")
+    excerpts = _excerpts(main.excerpt, EXCERPT_LINES)
+    return [
+        part(0, ["", *(["Where:"] if places else []), *places, *wrapped(f"What to do: {main.advice}", 3, indent="  ")]),
+        part(1, *(["", *lines] for lines in excerpts)),
+    ]
+
+
+def _configuration(report: Report) -> list[Part]:
+    """Return the options that differ between the kernels, or that they are the same or unknown."""
+    if report.config_diff:
+        options = "; ".join(report.config_diff)
+        text = f"Configuration DIFFERS, baseline -> candidate: {options}"
+        return [part(2, *(["", *wrapped(text, limit, indent="  ")] for limit in (6, 3, 2)))]
+    if len({build.arm for build in report.submission.builds if build.outcome is Outcome.PASSED}) < 2:
+        return []
+    return [part(8, ["", *wrapped(f"Configuration: {shared_text.configuration_note(report)}", 2, indent="  ")])]
+
+
+def _sweep(report: Report) -> list[Part]:
     """Return where the verdicts change over the topologies of a sweep, with the points of the first curves."""
     sweep = report.sweep
     if sweep is None:
         return []
-    lines = _heading(sweep_tables.title(sweep))
+    parts = [part(2, ["", *wrapped(f"{sweep_tables.title(sweep)}:", 2, indent="  ")])]
     for number, curve in enumerate(sweep.curves):
-        lines += tables.wrapped(sweep_tables.sentence(curve, sweep), "* ")
-        if number < sweep_tables.TABLES:
-            lines += ["", *tables.fitted(sweep_tables.header(sweep), sweep_tables.rows(curve), (4,))]
-            lines += [line for each in sweep_tables.reasons(curve, sweep) for line in tables.wrapped(each, "  ")]
-            lines += [""]
-    return [*lines, *tables.wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES), ""]
-
-
-def _target(index: int, target: TargetReport, report: Report) -> list[str]:
-    platform = shared_text.platform(target)
-    device = target.environment.device if target.environment else "none"
-    lines = [
-        *_heading(f"{index}. {failures.name(target)}"),
-        *_field("device", shared_text.joined([device, target.device_summary])),
-    ]
-    lines += _field("topology", platform.topology)
-    lines += _field("", platform.mismatch) if platform.mismatch else []
-    lines += _field("blocks", shared_text.block_counts(target))
-    lines += [] if target.byte_identical else _field("per boot", shared_text.repetitions(target))
-    lines += _differences(target)
-    lines += [line for name, value in shared_text.system(target) for line in _field(name, value)]
-    scenarios = {scenario.name: scenario.summary for scenario in target.plan.scenarios}
-    comparisons = failures.comparisons(report, target)
-    parts = [tables.kernel_tables(comparisons), tables.setting_tables(comparisons, scenarios)]
-    for part in parts:
-        lines += ["", *part] if part else []
-    main = failures.main_failure(report)
-    lines += [] if any(parts) or (main and main.target is target) else ["", "No figures."]
-    lines += _instrument(target) if comparisons else []
-    lines += _curves(target)
-    if comparisons and shared_text.has_values_only(target):
-        lines += ["", *tables.wrapped(shared_text.NOT_EVIDENCE)]
-    reasons = tables.notes(comparisons)
-    lines += ["", "Reasons:", *reasons] if reasons else []
-    meanings = shared_text.meanings(target) if comparisons else []
-    lines += ["", "Metrics with a verdict:"] if meanings else []
-    lines += [line for name, summary in meanings for line in tables.wrapped(f"{name}: {summary}", "* ")]
-    lines += _findings(failures.other_findings(report, target))
-    lines += _published(target)
-    lines += _commands(target)
-    return [*lines, ""]
-
-
-def _instrument(target: TargetReport) -> list[str]:
-    """Return what an instrumented device counted: noise floor, where the counts come from, what they do not show."""
-    if not target.plan.is_instrumented:
-        return []
-    lines = []
-    for part in (
-        tables.wrapped(instrument_tables.noise_note(target)),
-        instrument_tables.text_lines(target),
-        tables.wrapped(instrument_tables.EVIDENCE),
-    ):
-        lines += ["", *part] if part else []
-    return lines
-
-
-def _differences(target: TargetReport) -> list[str]:
-    """Return the environment's differences between the arms, one field each."""
-    found = shared_text.differences(target)
-    names = ["DIFFERS", *[""] * (len(found) - 1)]
-    lines = [
-        line
-        for name, each in zip(names, found, strict=False)
-        for line in _field(name, f"{each.name}: {shared_text.per_arm(each)}")
-    ]
-    more = shared_text.differences_left_out(target)
-    return [*lines, *(_field("", more) if more else [])]
-
-
-def _curves(target: TargetReport) -> list[str]:
-    lines: list[str] = []
-    for curve in target.curves:
-        knobs = f"; columns are {knobs}" if (knobs := curve_tables.knobs(curve)) else ""
-        lines += ["", *tables.wrapped(f"{curve_tables.title(target, curve)}{knobs}:", indent="  ")]
-        rows = [[f"{x} {scenario}", *figures] for x, scenario, *figures in curve_tables.rows(curve)]
-        lines += tables.fitted([curve.over, *curve_tables.header(curve)[2:]], rows)
-        lines += [line for sentence in curve.says for line in tables.wrapped(sentence, "* ")]
-    note = curve_tables.omission_note(target)
-    return [*lines, "", *tables.wrapped(note)] if note else lines
-
-
-def _findings(groups: list[failures.FindingGroup]) -> list[str]:
-    lines: list[str] = []
-    for group in groups:
-        kind = group.finding.kind.value.replace("_", " ").upper()
-        lines += [
-            "",
-            *tables.wrapped(f"{kind} on {group.place}: {group.finding.title}", indent="  "),
-            *_quoted(group.finding.excerpt),
+        points = tables.fitted(sweep_tables.header(sweep), sweep_tables.rows(curve), (4,))
+        sentence = wrapped(sweep_tables.sentence(curve, sweep), 3, "* ")
+        reasons = [line for each in sweep_tables.reasons(curve, sweep) for line in wrapped(each, 2, "  ")]
+        parts += [
+            part(3, sentence),
+            part(20 + number, ["", *points, *reasons, ""], ["", *points, ""])
+            if number < sweep_tables.TABLES
+            else part(9),
         ]
-    return lines
+    return [*parts, part(4, wrapped(sweep_tables.NOTE if sweep.curves else sweep_tables.NO_FIGURES, 3))]
 
 
-def _published(target: TargetReport) -> list[str]:
-    published = shared_text.published(target)
-    several = len({row.reference.kernel for row in published}) > 1
-    rows = [
-        [f"{row.name} ({row.reference.kernel})" if several else row.name, row.published, row.measured]
-        for row in published
+def _target(target: TargetReport, report: Report, rank: int, table_lines: int) -> list[Part]:
+    compared = failures.comparisons(report, target)
+    main = failures.main_failure(report)
+    found = text_table.lines(target, compared, table_lines)
+    none = [] if found or (main and main.target is target) else ["No figures."]
+    reasons = [tables.wrapped(reason, "* ") for reason in text_table.reasons(compared)]
+    platform = shared_text.platform(target)
+    facts = "; ".join(f"{name} {value}" for name, value in shared_text.system(target) if name in SYSTEM_FACTS)
+    return [
+        *_environment(target, rank),
+        part(rank + 1, wrapped(f"Topology: {platform.mismatch}", 2, indent="  ") if platform.mismatch else []),
+        part(rank + 7, wrapped(f"System: {facts}", 3, indent="  ") if facts else []),
+        part(rank + 1, ["", *(found or none)] if found or none else []),
+        part(rank + 4, wrapped(text_table.left_out(target, compared), 2, indent="  ")),
+        part(rank + 3, *(listed(reasons, limit, "* and {n} more reasons") for limit in (8, 5, 3))),
+        part(rank + 2, _caveat(target) if compared else []),
+        part(rank + 4, [line for curve in target.curves for each in curve.says for line in wrapped(each, 2, "* ")]),
+        part(rank + 5, ["", *counted] if (counted := instrument_tables.text_lines(target) if compared else []) else []),
+        *_findings(failures.other_findings(report, target), rank + 2),
     ]
-    if not rows:
-        return []
-    lines = ["", *tables.wrapped("Published figures, from ANOTHER KERNEL AND MACHINE; never part of a verdict:")]
-    lines += tables.fitted(["", "published", "measured here"], rows)
-    figures = [row.reference for row in published]
-    sources = dict.fromkeys(f"{figure.kernel} on {figure.machine}: {figure.source}" for figure in figures)
-    return [*lines, *(line for source in sources for line in tables.wrapped(source, "  "))]
 
 
-def _commands(target: TargetReport) -> list[str]:
-    lines: list[str] = []
-    for scenario, command in target.environment.commands.items() if target.environment else ():
-        lines += ["", *tables.wrapped(f"Command of {scenario}:", indent="  "), *shell_lines(command, INDENT)]
-    for title, line in shared_text.cmdlines(target).items():
-        lines += ["", f"{title}:", *tables.wrapped(line, INDENT)]
-    return lines
+def _caveat(target: TargetReport) -> list[str]:
+    if target.plan.is_instrumented:
+        return [COUNTS_CAVEAT]
+    return [CAVEAT] if shared_text.has_values_only(target) else []
 
 
-def _attempts(report: Report) -> list[str]:
+def _environment(target: TargetReport, rank: int) -> list[Part]:
+    """Return where the target was measured, and what differs between the kernels' environments there."""
+    differences = [_differences(target, limit) for limit in (8, 4, 2)]
+    return [part(rank, ["", *_place(target)]), part(rank, *differences)]
+
+
+def _place(target: TargetReport) -> list[str]:
+    """Return where the target was measured, on what, how often, and with which loss."""
+    device = f"device {target.environment.device}" if target.environment else "no device"
+    boots = "" if target.byte_identical else shared_text.repetitions(target)
+    parts = [shared_text.platform(target).topology, shared_text.block_counts(target), boots]
+    return wrapped(f"{failures.name(target)}, {device}: {'; '.join(filter(None, parts))}", 5, indent="  ")
+
+
+def _differences(target: TargetReport, limit: int) -> list[str]:
+    """Return the environment's differences between the kernels, configuration options last and together."""
+    lines = shared_text.cmdlines(target)
+    found = [f"{title}: {line}" for title, line in lines.items()] if len(lines) > 1 else []
+    options = [each for each in _named(target) if each.name.startswith("CONFIG_")]
+    found += [f"{each.name}: {shared_text.per_arm(each)}" for each in _named(target) if each not in options]
+    if options:
+        values = "; ".join(f"{each.name} {each.baseline} -> {each.candidate}" for each in options)
+        found.append(f"{words.count(len(options), 'configuration option')}: {values}")
+    shown = [wrapped(f"DIFFERS: {each}", 3, "  ", "    ") for each in found]
+    return listed(shown, limit, "  and {n} more differences behind the link")
+
+
+def _named(target: TargetReport) -> Sequence[EnvironmentDifference]:
+    return target.environment.differences if target.environment else []
+
+
+def _findings(groups: list[failures.FindingGroup], rank: int) -> list[Part]:
+    parts = []
+    for number, group in enumerate(groups):
+        kind = group.finding.kind.value.replace("_", " ").upper()
+        title = wrapped(f"{kind} on {group.place}: {group.finding.title}", 3, indent="  ")
+        forms = [["", *title, *lines] for lines in _excerpts(group.finding.excerpt, SHORT_EXCERPT_LINES)]
+        parts.append(part(rank if number == 0 else rank + 4, *forms, ["", *title]))
+    return parts
+
+
+def _builds(report: Report) -> list[Part]:
+    """Return the builds' failures that are not the submission's, and their new warnings."""
+    main, parts = report.submission.failure, []
+    for build in shared_text.kernels(report):
+        name = f"{build.arm or 'kernel'} ({build.recipe}, {build.arch})"
+        if build.failure and not (main and failures.is_same(build.failure, main)):
+            title = wrapped(f"BUILD FAILED: {name}: {build.failure.kind}: {build.failure.summary}", 3, indent="  ")
+            forms = [["", *title, *lines] for lines in _excerpts(build.failure.excerpt, SHORT_EXCERPT_LINES)]
+            parts.append(part(5, *forms, ["", *title]))
+        if build.new_warnings:
+            number = words.count(len(build.new_warnings), "warning")
+            found = [wrapped(f"{each.where}: {each.text} {each.option}", 2, "* ") for each in build.new_warnings]
+            title = [f"{number} of the {build.arm or 'kernel'} that the baseline does not have:"]
+            forms = [["", *title, *listed(found, limit, "* and {n} more")] for limit in (8, 4, 2)]
+            parts.append(part(6, *forms, ["", *title]))
+    return parts
+
+
+def _attempts(report: Report) -> list[Part]:
     groups = failures.other_attempts(report)
     if not groups:
         return []
-    lines = [*_heading("Other failed attempts" if report.submission.failure else "Failed attempts (all)")]
-    for group in groups:
-        place = "; ".join(group.places)
-        lines += tables.wrapped(f"{place}: {group.failure.kind}: {group.failure.summary}", "* ")
-        if group.failure.advice:
-            lines += tables.wrapped(group.failure.advice, "  ")
-    return [*lines, ""]
+    title = f"{'Other failed' if report.submission.failure else 'Failed'} attempts:"
+    found = [
+        wrapped(f"{'; '.join(group.places)}: {group.failure.kind}: {group.failure.summary}", 3, "* ")
+        for group in groups
+    ]
+    return [part(7, *(["", title, *listed(found, limit, "* and {n} more")] for limit in (9, 5, 3)))]
 
 
-def _kernels(report: Report) -> list[str]:
-    apply, builds = report.submission.apply, shared_text.kernels(report)
-    lines: list[str] = []
-    if apply.base_commit:
-        release = f" ({apply.release})" if apply.release else ""
-        lines += _field("base", f"{report.submission.tree} {apply.base_commit[:12]}{release}")
-    if apply.thread is not None:
-        lines += _field("series", thread_text.origin(apply.thread))
-        lines.append(f"{INDENT}{tables.printable(apply.thread.url)}")
-        lines += _field("mails", thread_text.mails(apply.thread))
-        for text in (*thread_text.trailers(apply.thread), *apply.thread.notes):
-            lines += _field("", text)
-    for patch in apply.patches:
-        lines += _field("patch", f"{patch.subject} [{patch.author}] +{patch.insertions} -{patch.deletions}")
-    for build in builds:
-        lines += _build(build, report)
-    for compiler in shared_text.compilers(builds):
-        lines += _field("compiler", compiler)
-    if report.config_sha256:
-        lines += ["config       sha256", f"{INDENT}{report.config_sha256}"]
-    if report.config_diff:
-        lines += ["  configuration options that differ, baseline -> candidate:"]
-        lines += [line for option in report.config_diff for line in tables.wrapped(option, INDENT)]
-    elif len({build.arm for build in builds if build.outcome is Outcome.PASSED}) > 1:
-        lines += _field("", shared_text.configuration_note(report))
-    for reproducer in shared_text.reproducers(report) if failures.applies_rebuilding(report) else ():
-        lines += ["", *tables.wrapped(reproducer.needs), *shell_lines(reproducer.command, INDENT)]
-    if deleted := shared_text.deleted_files(report):
-        lines += ["", *tables.wrapped(deleted)]
-    return [*_heading("Kernels"), *lines, ""] if lines else []
+# --- end ----------------------------------------------------------------------------------------------------------
 
 
-def _build(build: BuildView, report: Report) -> list[str]:
-    lines = _field(str(build.arm or "kernel"), shared_text.describe_build(build))
-    lines += _field("", f"tree {build.tree_oid}")
-    lines += _field("", f"build-id {build.build_id_gnu}") if build.build_id_gnu else []
-    main = report.submission.failure
-    if build.failure and not (main and failures.is_same(build.failure, main)):
-        lines += [
-            *tables.wrapped(f"{build.failure.kind}: {build.failure.summary}", "  "),
-            *_quoted(build.failure.excerpt),
-        ]
-    if build.new_warnings:
-        lines += [f"  {words.count(len(build.new_warnings), 'warning')} that the baseline does not have:"]
-        for warning in build.new_warnings:
-            lines += tables.wrapped(f"{warning.where}: {warning.text} {warning.option}", INDENT)
-    return lines
-
-
-def _checkpatch(report: Report) -> list[str]:
-    if not failures.applies_checkpatch(report):
+def _reproduce(report: Report) -> list[str]:
+    """Return how to check the verdicts and to measure again."""
+    number = report.submission.id
+    if report.submission.state is not SubmissionState.FINISHED or not failures.applies_rebuilding(report):
         return []
-    found = report.submission.apply.checkpatch
-    summary = shared_text.checkpatch_summary(report.submission.apply)
-    lines = [*_heading("checkpatch (script of the base tree)"), *tables.wrapped(summary)]
-    for one in found[:CHECKPATCH_LINES]:
-        lines += tables.wrapped(f"{one.severity.upper()}: {one.text}" + (f" ({one.where})" if one.where else ""), "* ")
-    if len(found) > CHECKPATCH_LINES:
-        lines += [f"* and {len(found) - CHECKPATCH_LINES} more"]
-    return [*lines, ""]
+    commands = [
+        f"wqlab bundle {number} -o {number}.zip",
+        f"wqlab replay {number}.zip          # the verdicts again, offline",
+    ]
+    commands.append(f"wqlab replay {number}.zip --run    # the measurements again, in another lab")
+    workload = [
+        line
+        for target in report.targets[:1]
+        for command in list(target.environment.commands.values() if target.environment else ())[:1]
+        for line in _short_command(command)
+    ]
+    return [
+        "",
+        "To reproduce (how to build the kernels is behind the link):",
+        *(f"{INDENT}{each}" for each in commands),
+        *workload,
+    ]
 
 
-def _closing(report: Report) -> list[str]:
-    if not failures.applies_method(report):
-        return []
-    lines = [*_heading("Method"), *tables.wrapped(report.method)]
-    commands = shared_text.recompute_commands(report)
-    if commands:
-        lines += ["", "To recompute the verdicts from all samples:"]
-        lines += [line for command in commands for line in shell_lines(command, INDENT)]
-    return lines
+def _short_command(command: str) -> list[str]:
+    lines = shell_lines(command, INDENT)
+    return lines if len(lines) <= 6 else []
 
 
-# --- pieces -------------------------------------------------------------------------------------------------------
-
-
-def _heading(title: str, rule: str = "-") -> list[str]:
-    lines = tables.wrapped(title, indent="  ")
-    return [*lines, rule * max(map(len, lines), default=0), ""]
-
-
-def _field(name: str, text: str) -> list[str]:
-    """Return a name in a column of its own, with its text wrapped beside it."""
-    lines = tables.wrapped(text, width=tables.WIDTH - _NAME_WIDTH - 1) or [""]
-    return [f"{'' if index else name:<{_NAME_WIDTH}} {line}" for index, line in enumerate(lines)]
-
-
-def _quoted(excerpt: str, limit: int = EXCERPT_LINES) -> list[str]:
-    return [f"| {line}" for line in shorten_lines(excerpt.splitlines(), limit)]
+def _excerpts(excerpt: str, limits: Sequence[int]) -> list[list[str]]:
+    """Return an excerpt in forms of at most `limits` lines, without repetitions."""
+    lines = excerpt.splitlines()
+    forms = [[f"| {line}" for line in shorten_lines(lines, limit)] for limit in limits]
+    return [form for index, form in enumerate(forms) if form and form not in forms[:index]]

@@ -1,0 +1,77 @@
+"""Calls on what leaves the lab: webhooks and deliveries."""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView
+from wqlab_contracts.api.webhooks import WebhookFilter, WebhookRequest, WebhookSecret, WebhookView
+from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
+
+from ..errors import UsageError
+from ..transport import Params, decode
+from .connection import API, Connection
+
+
+class OutboxCalls(Connection):
+    """Calls on webhooks and deliveries."""
+
+    def webhooks(self, *, cursor: str | None = None, limit: int = 50) -> Page[WebhookView]:
+        """Return one page of one's own webhooks, for administrators of all, newest first."""
+        params: Params = {"cursor": cursor, "limit": limit}
+        return self._get(Page[WebhookView], f"{API}/webhooks", "list webhooks", params)
+
+    def add_webhook(self, url: str, events: list[OutboxEvent], wanted: WebhookFilter) -> WebhookSecret:
+        """Create a webhook and return it with its secret, which is shown only once.
+
+        Raises UsageError if a value cannot be sent at all.
+        """
+        try:
+            body = WebhookRequest(url=url, events=events, filter=wanted)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise UsageError(f"webhook: {where}: {first['msg']}", "correct it and try again") from None
+        content = body.model_dump_json().encode()
+        return self._post(WebhookSecret, f"{API}/webhooks", f"add webhook {url}", body=content, repeatable=False)
+
+    def rotate_webhook(self, webhook_id: int) -> WebhookSecret:
+        """Give a webhook a new secret and return it; the previous one is valid for another day."""
+        what = f"rotate webhook {webhook_id}"
+        return self._post(WebhookSecret, f"{API}/webhooks/{webhook_id}/rotate", what, repeatable=False)
+
+    def remove_webhook(self, webhook_id: int) -> WebhookView:
+        """Remove a webhook and drop what waits for it."""
+        what = f"remove webhook {webhook_id}"
+        return decode(WebhookView, self._transport.call("DELETE", f"{API}/webhooks/{webhook_id}", what=what), what)
+
+    def deliveries(
+        self,
+        *,
+        kind: DeliveryKind | None = None,
+        state: DeliveryState | None = None,
+        webhook: int | None = None,
+        submission: int | None = None,
+        cursor: str | None = None,
+        limit: int = 50,
+    ) -> Page[DeliveryView]:
+        """Return one page of the deliveries that match every filter, newest first."""
+        params: Params = {
+            "kind": kind,
+            "state": state,
+            "webhook": webhook,
+            "submission": submission,
+            "cursor": cursor,
+            "limit": limit,
+        }
+        return self._get(Page[DeliveryView], f"{API}/deliveries", "list deliveries", params)
+
+    def delivery(self, delivery_id: int) -> DeliveryDetail:
+        """Return a delivery with what it says and its attempts."""
+        return self._get(DeliveryDetail, f"{API}/deliveries/{delivery_id}", f"delivery {delivery_id}")
+
+    def replay_delivery(self, delivery_id: int) -> DeliveryDetail:
+        """Send a delivery that has ended again, with its old id."""
+        path, what = f"{API}/deliveries/{delivery_id}/replay", f"replay delivery {delivery_id}"
+        return self._post(DeliveryDetail, path, what, repeatable=False)

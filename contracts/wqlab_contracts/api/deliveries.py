@@ -1,0 +1,62 @@
+"""REST resources of deliveries: what the lab sends to others, with each attempt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from pydantic import Field
+
+from ..enums import AttemptOutcome, DeliveryKind, DeliveryState
+from ..mail import OutgoingMail
+from ..messages import Message
+
+
+class DeliveryView(Message):
+    """A delivery, without what it says."""
+
+    id: int
+    kind: DeliveryKind
+    event: str
+    """Event of a webhook; of a mail `reply` or `correction`."""
+    destination: str
+    """URL, or the mail's recipients."""
+    message_id: str
+    """Id that all attempts have in common: `webhook-id` or `Message-ID`. Receivers recognise a repetition by it."""
+    webhook_id: int | None
+    submission_id: int | None
+    state: DeliveryState
+    reason: str
+    """Why it is in this state: the last answer, or who decided; empty if there is nothing to say."""
+    tries: int
+    """Attempts since it was created or replayed."""
+    next_at: datetime | None
+    """When it is sent, or sent again; null unless it waits to be sent."""
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class DeliveryAttemptView(Message):
+    """One attempt at a delivery."""
+
+    number: int
+    started_at: datetime
+    finished_at: datetime | None
+    """null while it is being sent."""
+    outcome: AttemptOutcome | None
+    status: int | None
+    """Status of the HTTP or SMTP answer; null without one."""
+    answer: str
+    """Begin of the answer."""
+    problem: str
+    """What went wrong; empty if it was accepted."""
+
+
+class DeliveryDetail(DeliveryView):
+    """A delivery with what it says and its attempts."""
+
+    body: str
+    """The JSON that is posted, or the mail's text."""
+    mail: OutgoingMail | None
+    """null for a webhook."""
+    attempts: list[DeliveryAttemptView] = Field(default_factory=list)
+    """Oldest first."""

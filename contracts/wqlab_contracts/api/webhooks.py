@@ -1,0 +1,156 @@
+"""REST resources of webhooks, and the body that a webhook's receiver gets."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from ..enums import JobState, OutboxEvent, Outcome, Verdict
+from ..jsontypes import JsonBool
+from ..messages import Message
+from ..specs import Name
+
+URL_LIMIT = 2000
+"""Maximum length (characters) of a webhook's URL."""
+FILTER_LIMIT = 50
+"""Maximum number of device types or plans in a filter."""
+
+# --- subscriptions ----------------------------------------------------------------------------------------------
+
+
+class WebhookFilter(Message):
+    """Which events of its kinds a webhook gets. Each filter that is given must match."""
+
+    mine: JsonBool = False
+    """Only submissions of the webhook's owner."""
+    device_types: list[Name] = Field(default_factory=list, max_length=FILTER_LIMIT)
+    """Only these device types: of a submission's targets, of the targets that regressed, or of the device."""
+    plans: list[Name] = Field(default_factory=list, max_length=FILTER_LIMIT)
+    """Only these plans: of a submission's targets, or of the targets that regressed."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if it matches every event."""
+        return not (self.mine or self.device_types or self.plans)
+
+
+class WebhookRequest(Message):
+    """Body of a request to create a webhook."""
+
+    url: Annotated[str, StringConstraints(min_length=1, max_length=URL_LIMIT)]
+    """Where the events are posted: https, without user name, password and fragment. Plain http is for hosts that the
+    operator lists."""
+    events: list[OutboxEvent] = Field(min_length=1, max_length=len(OutboxEvent))
+    filter: WebhookFilter = Field(default_factory=WebhookFilter)
+    """Only administrators may leave it empty."""
+
+
+class WebhookView(Message):
+    """A webhook, without its secrets."""
+
+    id: int
+    owner: str
+    url: str
+    events: list[OutboxEvent]
+    filter: WebhookFilter
+    created_at: datetime
+    removed_at: datetime | None
+    rotating_until: datetime | None
+    """Until when deliveries are signed with the previous secret too; null if there is none."""
+
+
+class WebhookSecret(WebhookView):
+    """A webhook with a new secret."""
+
+    secret: str
+    """`whsec_` and base64, as Standard Webhooks has it; shown once."""
+
+
+# --- bodies -----------------------------------------------------------------------------------------------------
+
+
+class WebhookTarget(Message):
+    """A target of a submission."""
+
+    run_id: int
+    plan: str
+    device_type: str
+    emulated: bool
+    state: JobState
+    outcome: Outcome | None
+    verdict: Verdict | None
+    """null until the figures are compared."""
+    headline: str
+
+
+class WebhookSubmission(Message):
+    """Data of an event about a submission."""
+
+    submission: int
+    url: str
+    """The report."""
+    title: str
+    series_key: str
+    version: int | None
+    author: str
+    owner: str
+    tree: str
+    outcome: Outcome | None
+    """null until the submission is finished."""
+    exit_code: int | None
+    """Exit code of `wqlab submit --wait`."""
+    targets: list[WebhookTarget]
+    """All targets; of regression.found those that regressed."""
+
+
+class WebhookDevice(Message):
+    """Data of an event about a device."""
+
+    device: str
+    device_type: str
+    lab: str
+    reason: str
+    by: str
+    """Author of the change: a user's name, `run 12`, or `lab local`."""
+    url: str
+
+
+class WebhookLab(Message):
+    """Data of an event about a lab."""
+
+    lab: str
+    last_seen_at: datetime
+    devices: int
+    """Number of its devices."""
+    url: str
+
+
+class SubmissionNotice(Message):
+    """Body of an event about a submission."""
+
+    type: Literal[OutboxEvent.SUBMISSION_ACCEPTED, OutboxEvent.SUBMISSION_FINISHED, OutboxEvent.REGRESSION_FOUND]
+    timestamp: datetime
+    """When it happened."""
+    data: WebhookSubmission
+
+
+class DeviceNotice(Message):
+    """Body of an event about a device."""
+
+    type: Literal[OutboxEvent.DEVICE_QUARANTINED]
+    timestamp: datetime
+    data: WebhookDevice
+
+
+class LabNotice(Message):
+    """Body of an event about a lab."""
+
+    type: Literal[OutboxEvent.LAB_LOST]
+    timestamp: datetime
+    data: WebhookLab
+
+
+Notice = SubmissionNotice | DeviceNotice | LabNotice
+"""Body of a webhook."""

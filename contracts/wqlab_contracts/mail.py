@@ -1,0 +1,177 @@
+"""Mails about results: the mail that a series came in, the answer to it, and the answer's bytes."""
+
+from __future__ import annotations
+
+import email.utils
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from enum import StrEnum
+
+from pydantic import Field
+
+from .messages import Message
+from .text import control_character
+
+ADDRESS_LIMIT = 320
+"""Maximum length (characters) of a mail address (RFC 3696)."""
+RECIPIENT_LIMIT = 100
+"""Maximum number of addresses in a header that are answered."""
+REFERENCE_LIMIT = 50
+"""Maximum number of Message-IDs in References; the first and the last are kept."""
+SUBJECT_LIMIT = 500
+BODY_LIMIT = 100_000
+"""Maximum length (characters) of a mail's text."""
+
+_POLICY = SMTP.clone(max_line_length=998, cte_type="8bit")
+"""No line is folded or encoded, so that a URL or a table stays as it is."""
+_ID = re.compile(r"[^<>\s@]{1,400}@[^<>\s@]{1,400}")
+_TRAILER = re.compile(r"^[A-Z][a-z]+(?:-[a-z]+)*-by: ", re.MULTILINE)
+
+
+class ReplyTo(StrEnum):
+    """Who gets the answer to a series that came by mail."""
+
+    ALL = "all"
+    """As a person's reply to all: the author, and everyone in To and Cc, lists included."""
+    AUTHOR = "author"
+
+
+class SourceMail(Message):
+    """The mail that a series came in: its cover letter, or its only patch."""
+
+    message_id: str = Field(max_length=1000)
+    """Without angle brackets."""
+    references: list[str] = Field(default_factory=list, max_length=REFERENCE_LIMIT)
+    """Message-IDs of the thread before this mail, oldest first, without angle brackets."""
+    sender: str = Field(max_length=1000)
+    """Address to answer, `Name <user@host>`: Reply-To if the mail has it, else From."""
+    to: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
+    cc: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
+    subject: str = Field(max_length=SUBJECT_LIMIT)
+    list_address: str | None = Field(default=None, max_length=ADDRESS_LIMIT)
+    """Address of the mailing list that it came through; null if it came another way."""
+
+
+class OutgoingMail(Message):
+    """A mail of the lab."""
+
+    message_id: str
+    """Without angle brackets. Derived from what the mail says, so that a second attempt is the same mail."""
+    in_reply_to: str | None
+    references: list[str]
+    sender: str
+    to: list[str]
+    cc: list[str]
+    subject: str
+    date: datetime
+    body: str
+
+
+class MailEdit(Message):
+    """Body of a request to change a mail before it is sent. Fields that are missing or null stay unchanged."""
+
+    to: list[str] | None = Field(default=None, min_length=1, max_length=RECIPIENT_LIMIT)
+    cc: list[str] | None = Field(default=None, max_length=RECIPIENT_LIMIT)
+    subject: str | None = Field(default=None, min_length=1, max_length=SUBJECT_LIMIT)
+    body: str | None = Field(default=None, min_length=1, max_length=BODY_LIMIT)
+
+
+# --- addresses and ids ------------------------------------------------------------------------------------------
+
+
+def addresses(headers: Sequence[str]) -> list[str]:
+    """Return the addresses in To or Cc headers as `Name <user@host>`, without those that nobody could send to.
+
+    Equal addresses are returned once, and at most RECIPIENT_LIMIT.
+    """
+    found: dict[str, str] = {}
+    for name, address in email.utils.getaddresses(list(headers)):
+        if is_address(address) and len(found) < RECIPIENT_LIMIT:
+            found.setdefault(address.lower(), formatted(name, address))
+    return list(found.values())
+
+
+def address_of(text: str) -> str:
+    """Return `user@host` of `Name <user@host>`; empty if there is none."""
+    address = email.utils.parseaddr(text)[1]
+    return address if is_address(address) else ""
+
+
+def is_address(address: str) -> bool:
+    """Return True for a plain `user@host` in ASCII without anything that could be read as another header."""
+    user, _, host = address.rpartition("@")
+    plain = address.isascii() and address.isprintable() and not set(address) & set(' ,;:<>()[]"\\')
+    return bool(user and host and plain and len(address) <= ADDRESS_LIMIT)
+
+
+def formatted(name: str, address: str) -> str:
+    """Return `Name <user@host>`. The name's control characters are left out."""
+    name = "".join(character for character in name if character.isprintable()).strip()
+    quoted = '"{}"'.format(name.replace("\\", "").replace('"', "")) if set(name) & set('()<>@,;:\\".[]') else name
+    return f"{quoted} <{address}>" if name else address
+
+
+def message_ids(header: str) -> list[str]:
+    """Return the Message-IDs in a header, without angle brackets: at most REFERENCE_LIMIT, the first and the last."""
+    found = list(dict.fromkeys(_ID.findall(header)))
+    return found if len(found) <= REFERENCE_LIMIT else [found[0], *found[1 - REFERENCE_LIMIT :]]
+
+
+# --- bytes ------------------------------------------------------------------------------------------------------
+
+
+def problems(mail: OutgoingMail) -> list[tuple[str, str]]:
+    """Return what makes a mail impossible to send, as (field, reason): recipients, control characters, trailers.
+
+    A machine's text must not look as if a person vouched for a patch: tools collect such lines from replies.
+    """
+    found = [
+        (f"{field}/{index}", f"{text[:100]!r} is not a mail address: write user@host or Name <user@host>")
+        for field, texts in (("to", mail.to), ("cc", mail.cc))
+        for index, text in enumerate(texts)
+        if not address_of(text) or control_character(text)
+    ]
+    if character := control_character(mail.subject):
+        found.append(("subject", f"it has the control character {character}; remove it"))
+    if any(control_character(line.replace("\t", " ")) for line in mail.body.splitlines()):
+        found.append(("body", "it has a control character; remove it"))
+    if trailer := _TRAILER.search(mail.body):
+        found.append(("body", f"a line begins with {trailer[0].strip()!r}, which tools would collect as a trailer"))
+    return found
+
+
+def recipients(mail: OutgoingMail) -> list[str]:
+    """Return the addresses of To and Cc, each once."""
+    return list(dict.fromkeys(address_of(text) for text in [*mail.to, *mail.cc]))
+
+
+def to_bytes(mail: OutgoingMail) -> bytes:
+    """Return the mail in the form of RFC 5322, with CRLF, as SMTP and `git send-email` take it."""
+    message = EmailMessage(_POLICY)
+    message["From"] = _header_addresses([mail.sender])
+    message["To"] = _header_addresses(mail.to)
+    if mail.cc:
+        message["Cc"] = _header_addresses(mail.cc)
+    message["Subject"] = mail.subject
+    message["Date"] = mail.date
+    message["Message-ID"] = f"<{mail.message_id}>"
+    if mail.in_reply_to is not None:
+        message["In-Reply-To"] = f"<{mail.in_reply_to}>"
+    if mail.references:
+        message["References"] = " ".join(f"<{each}>" for each in mail.references)
+    message["Auto-Submitted"] = "auto-generated"
+    message["X-Auto-Response-Suppress"] = "All"
+    message.set_content(mail.body, cte="8bit" if not mail.body.isascii() else "7bit")
+    return message.as_bytes()
+
+
+def _header_addresses(texts: Sequence[str]) -> list[Address]:
+    return [
+        Address(display_name=name, addr_spec=address)
+        for name, address in email.utils.getaddresses(list(texts))
+        if is_address(address)
+    ]

@@ -1,0 +1,31 @@
+"""Parts of a text are fitted into a number of lines."""
+
+from __future__ import annotations
+
+from wqlab_server.reports.render.fitting import fit, listed, part, wrapped
+
+
+def test_parts_of_a_lower_rank_are_placed_first_and_the_order_stays() -> None:
+    parts = [part(2, ["a", "a"]), part(1, ["b", "b"]), part(3, ["c"])]
+    assert fit(parts, 5) == (["a", "a", "b", "b", "c"], True)
+    assert fit(parts, 3) == (["b", "b", "c"], False)
+    assert fit(parts, 0) == ([], False)
+
+
+def test_the_longest_form_that_fits_is_taken() -> None:
+    parts = [part(1, ["long"] * 5, ["short"]), part(2, ["next"])]
+    assert fit(parts, 6) == (["long"] * 5 + ["next"], True)
+    assert fit(parts, 3) == (["short", "next"], False)
+
+
+def test_a_part_without_lines_is_no_loss() -> None:
+    assert fit([part(1, []), part(1)], 0) == ([], True)
+
+
+def test_long_paragraphs_and_lists_say_that_they_are_cut() -> None:
+    assert wrapped("one two three four", 2, width=8) == ["one two", "thre ..."]
+    assert wrapped("one two", 2, width=8) == ["one two"]
+    items = [["a"], ["b", "b"], ["c"]]
+    assert listed(items, 4, "and {n} more") == ["a", "b", "b", "c"]
+    assert listed(items, 3, "and {n} more") == ["a", "and 2 more"]
+    assert listed(items, 1, "and {n} more") == ["and 3 more"]

@@ -1,0 +1,68 @@
+"""Send one delivery: claim it, send it outside of any transaction, and record what came of it.
+
+Runs in the workers of the queue `outbox`, never in the API.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
+
+from ..models import Delivery, Webhook
+from ..settings import Settings
+from ..storage.db import SessionFactory, clock, transaction
+from . import deliveries, post_webhook
+from .post_webhook import Letter, Result
+
+log = structlog.get_logger(__name__)
+
+Clock = Callable[[Session], datetime]
+Send = Callable[[], Result]
+Prepare = Callable[[Session, Settings, Delivery, datetime], Send]
+
+
+def deliver(factory: SessionFactory, settings: Settings, delivery_id: int, *, now: Clock = clock) -> Result | None:
+    """Make one attempt at a delivery that is due; return its result, or None if there is nothing to do."""
+    with transaction(factory) as session:
+        at = now(session)
+        claimed = deliveries.claim(session, delivery_id, at)
+        if claimed is None:
+            return None
+        send = _PREPARE[claimed.delivery.kind](session, settings, claimed.delivery, at)
+    try:
+        result = send()
+    except Exception as error:  # a bug: the delivery must not wait for its claim to expire, and nothing may be lost
+        log.exception("delivery_crashed", delivery=delivery_id)
+        problem = f"the lab could not send it: {type(error).__name__}; its log has the details"
+        result = Result(AttemptOutcome.UNKNOWN, problem=problem)
+    with transaction(factory) as session:
+        recorded = deliveries.finish(session, claimed, now(session), result)
+    log.info(
+        "delivery_attempted",
+        delivery=delivery_id,
+        outcome=result.outcome.value,
+        status=result.status,
+        problem=result.problem,
+        recorded=recorded,
+    )
+    return result
+
+
+def _prepare_webhook(session: Session, settings: Settings, delivery: Delivery, at: datetime) -> Send:
+    webhook = session.get_one(Webhook, delivery.webhook_id)
+    if webhook.removed_at is not None:
+        return lambda: Result(AttemptOutcome.REFUSED, problem="the webhook was removed")
+    secrets = [webhook.secret]
+    if webhook.previous_secret is not None and webhook.previous_until is not None and webhook.previous_until > at:
+        secrets.append(webhook.previous_secret)
+    letter = Letter(webhook.url, delivery.message_id, delivery.body or "", secrets)
+    hosts = settings.private_webhook_host_set
+    return lambda: post_webhook.post(letter, at.astimezone(UTC), hosts)
+
+
+_PREPARE: Mapping[DeliveryKind, Prepare] = {DeliveryKind.WEBHOOK: _prepare_webhook}

@@ -1,0 +1,133 @@
+"""The one table of a target in a report for a mailing list: the metrics with a verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from wqlab_comparison import tables, words
+from wqlab_comparison.reasons import reasons as all_reasons
+from wqlab_contracts.api.report import ArmSummary, Comparison, TargetReport
+from wqlab_contracts.enums import VERDICT_ORDER, Evidence, Question, Role, Scale
+
+_INTERVAL = "95 % interval"
+
+
+def judged(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Return the comparisons of the table: those with a verdict and figures, of kernels or, in a study, of settings."""
+    found = [c for c in comparisons if c.role is not Role.EXPLANATORY and words.is_evidence(c)]
+    kernels = [c for c in found if c.question is Question.KERNEL]
+    return [c for c in kernels or found if c.baseline is not None or c.candidate is not None]
+
+
+def lines(target: TargetReport, comparisons: Sequence[Comparison], limit: int) -> list[str]:
+    """Return the table in at most `limit` lines; of more rows those of primary metrics and severe verdicts."""
+    cells = judged(comparisons)
+    if not cells:
+        return []
+    by_importance = sorted(cells, key=_importance)
+    for number in range(len(cells), 0, -1):
+        kept = [cell for cell in cells if any(cell is each for each in by_importance[:number])]
+        found = _table(kept, cells)
+        missing = len(cells) - number
+        more = [f"and {words.count(missing, 'more comparison')} behind the link"] if missing else []
+        if len(found) + len(more) <= limit:
+            return [*found, *more]
+    return [f"{words.count(len(cells), 'comparison')} behind the link"]
+
+
+def left_out(target: TargetReport, comparisons: Sequence[Comparison]) -> str:
+    """Return which figures have no verdict and are only behind the link; empty if there are none."""
+    shown = judged(comparisons)
+    measured = [c for c in comparisons if c.baseline is not None or c.candidate is not None]
+    rest = [c for c in measured if not any(c is each for each in shown)]
+    values = dict.fromkeys(c.metric for c in rest if c.evidence is Evidence.NONE)
+    settings = [c for c in rest if c.question is Question.SETTING and c.metric not in values]
+    others = dict.fromkeys(c.metric for c in rest if c.metric not in values and c not in settings)
+    parts = [
+        f"values only, no evidence: {', '.join(values)}" if values else "",
+        f"explanatory: {', '.join(others)}" if others else "",
+        f"{words.count(len(settings), 'comparison')} of settings" if settings else "",
+        words.count(len(target.curves), "curve") if target.curves else "",
+    ]
+    known = "; ".join(filter(None, parts))
+    return f"Behind the link: {known}." if known else ""
+
+
+def reasons(comparisons: Sequence[Comparison]) -> list[str]:
+    """Return the reasons of the verdicts of the table, and why something was not measured."""
+    kernels = any(c.question is Question.KERNEL for c in comparisons)
+    about = [c for c in comparisons if not kernels or c.question is Question.KERNEL]
+    return all_reasons(about)
+
+
+def _importance(cell: Comparison) -> tuple[int, int]:
+    verdict = VERDICT_ORDER.index(cell.verdict) if cell.verdict else len(VERDICT_ORDER)
+    return 0 if cell.role is Role.PRIMARY else 1, verdict
+
+
+def _table(cells: Sequence[Comparison], of: Sequence[Comparison]) -> list[str]:
+    """Return the table of `cells`, under a title with what all the cells `of` have in common."""
+    knobs, labels = tables.setting_labels([cell.setting for cell in of])
+    names = [_name(cell, of, labels) for cell in cells]
+    rows = [[name, *_figures(cell), _verdict(cell)] for name, cell in zip(names, cells, strict=True)]
+    arms = ["baseline", "candidate"] if of[0].question is Question.KERNEL else ["reference", "setting"]
+    several = len({cell.setting for cell in of}) > 1
+    header = [knobs if several else "", *arms, "change", _INTERVAL, "verdict"]
+    if all(row[4] in {"", "exact"} for row in rows):  # exact counts have no interval
+        header, rows = [*header[:4], header[5]], [[*row[:4], row[5]] for row in rows]
+    return [*tables.wrapped(_title(of), indent="  "), *tables.fitted(header, rows, (0, len(header) - 1))]
+
+
+def _title(of: Sequence[Comparison]) -> str:
+    """Return the metric, scenario and reference that all cells have in common, and the number of boots or seeds."""
+    first = of[0]
+    seen = sorted({cell.candidate.n for cell in of if cell.candidate})
+    n = f"n={seen[0]}" if len(seen) == 1 else f"n={seen[0]} to {seen[-1]}" if seen else ""
+    n += " seeds" if n and first.evidence is Evidence.INSTRUMENTED else ""
+    setting = first.question is Question.SETTING and len({cell.reference for cell in of}) == 1
+    parts = [
+        first.scenario if len({cell.scenario for cell in of}) == 1 else "",
+        _metric(first) if len({cell.metric for cell in of}) == 1 else "",
+        f"against {first.reference}" if setting else "",
+        n,
+    ]
+    return f"{', '.join(filter(None, parts))}:"
+
+
+def _name(cell: Comparison, of: Sequence[Comparison], labels: Mapping[str, str]) -> str:
+    """Return what tells the cell from the others."""
+    parts = [
+        _metric(cell) if len({each.metric for each in of}) > 1 else "",
+        cell.scenario if len({each.scenario for each in of}) > 1 else "",
+        labels[cell.setting] if len({each.setting for each in of}) > 1 else "",
+        f"against {cell.reference}" if len({each.reference for each in of}) > 1 else "",
+        f"on the {cell.kernel}" if cell.kernel and len({each.kernel for each in of}) > 1 else "",
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _metric(cell: Comparison) -> str:
+    return f"{cell.metric} ({cell.unit})" if cell.unit else cell.metric
+
+
+def _figures(cell: Comparison) -> list[str]:
+    decimals = words.decimals((cell.baseline, cell.candidate))
+    change = words.cause(cell) or tables.NOTHING
+    if cell.effect is not None:
+        change = words.effect(cell) if cell.scale is Scale.RATIO else words.change(cell)
+    return [
+        _figure(cell.baseline, decimals, cell),
+        _figure(cell.candidate, decimals, cell),
+        change,
+        words.interval(cell),
+    ]
+
+
+def _figure(arm: ArmSummary | None, decimals: int, cell: Comparison) -> str:
+    if arm is None:
+        return tables.NOTHING
+    return words.number(arm.mean, decimals) if cell.exact else words.spread(arm, decimals)
+
+
+def _verdict(cell: Comparison) -> str:
+    return words.VERDICT[cell.verdict] if cell.verdict else tables.NOTHING
