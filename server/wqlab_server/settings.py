@@ -11,6 +11,8 @@ from pathlib import Path
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from wqlab_contracts.kcidb import ORIGIN_PATTERN
+
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 
 
@@ -43,6 +45,8 @@ class Settings(BaseSettings):
     docs_dir: Path | None = None
     """Folder with the built documentation; without it /docs/ answers 503."""
     public_url: str = "http://127.0.0.1:8750"
+    kcidb_origin: str = Field(default="wqlab", pattern=ORIGIN_PATTERN)
+    """Name of the lab in KernelCI's database KCIDB: lower-case letters, digits and _. KernelCI assigns it."""
     default_tree: str = ""
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False

@@ -28,6 +28,7 @@ FORMATS = {
     ".json": "application/json",
     ".xml": "application/xml; charset=utf-8",
     ".mmtests": "text/plain; charset=utf-8",
+    ".kcidb.json": "application/json",
 }
 
 

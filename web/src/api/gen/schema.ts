@@ -3571,7 +3571,7 @@ export interface components {
          * ReportFormat
          * @enum {string}
          */
-        ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests";
+        ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests" | "kcidb";
         /**
          * Role
          * @description Role of a metric in a plan.
@@ -8708,7 +8708,7 @@ export interface operations {
     get_report: {
         parameters: {
             query?: {
-                /** @description JSON contains everything; the other formats are rendered from it */
+                /** @description JSON contains everything; the other formats are rendered from it. `kcidb` of an unfinished submission is refused (409) */
                 format?: components["schemas"]["ReportFormat"];
             };
             header?: never;
@@ -8759,6 +8759,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
