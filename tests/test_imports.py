@@ -21,7 +21,10 @@ ALLOWED: dict[str, set[str]] = {
     "lab/wqlab_lab": set(),
 }
 PACKAGES = {Path(folder).name for folder in ALLOWED}
-DOMAINS = {"submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"}
+DOMAINS = {
+    *("submissions", "builds", "lab", "runs", "comparisons", "reports", "plans", "series", "accounts", "retention"),
+    "outbox",
+}
 
 
 def imports(path: Path, package: Path) -> set[str]:

@@ -7,6 +7,7 @@ WQLAB_SECRETS_DIR names.
 import os
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -14,6 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from wqlab_contracts.kcidb import ORIGIN_PATTERN
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Settings(BaseSettings):
@@ -47,6 +49,10 @@ class Settings(BaseSettings):
     public_url: str = "http://127.0.0.1:8750"
     kcidb_origin: str = Field(default="wqlab", pattern=ORIGIN_PATTERN)
     """Name of the lab in KernelCI's database KCIDB: lower-case letters, digits and _. KernelCI assigns it."""
+    kcidb_url: str = ""
+    """URL of KCIDB, such as https://staging.db.kernelci.org; empty: nothing is sent there."""
+    kcidb_token_file: Path | None = None
+    """File with the JSON Web Token that KernelCI issued for `kcidb_origin`."""
     default_tree: str = ""
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False
@@ -121,6 +127,18 @@ class Settings(BaseSettings):
                 f"{url.partition('://')[0]}:// is not encrypted and would expose passwords: write rediss://"
             )
         return url
+
+    @field_validator("kcidb_url")
+    @classmethod
+    def _hides_tokens(cls, url: str) -> str:
+        if not url:
+            return url
+        parts = urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("leave out user name and password: the token is read from a file")
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+            raise ValueError(f"{parts.scheme or 'no scheme'}: the token would travel unencrypted; write https://")
+        return url.rstrip("/")
 
     @property
     def https(self) -> bool:
