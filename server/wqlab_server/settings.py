@@ -53,6 +53,16 @@ class Settings(BaseSettings):
     """URL of KCIDB, such as https://staging.db.kernelci.org; empty: nothing is sent there."""
     kcidb_token_file: Path | None = None
     """File with the JSON Web Token that KernelCI issued for `kcidb_origin`."""
+    kernelci_url: str = ""
+    """URL of KernelCI's API with its version, such as https://api.kernelci.org/latest; empty: no jobs are taken."""
+    kernelci_token_file: Path | None = None
+    """File with the API token of a user who may edit the nodes of `kernelci_runtime`."""
+    kernelci_runtime: str = ""
+    """Name of the lab in KernelCI's pipeline: only jobs of this runtime are taken."""
+    kernelci_jobs_file: Path | None = None
+    """YAML file that says which of KernelCI's jobs are measured with which plan, device type and tree."""
+    kernelci_poll_s: float = Field(default=60.0, ge=1)
+    """Time between two polls of KernelCI's events."""
     default_tree: str = ""
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False
@@ -128,7 +138,7 @@ class Settings(BaseSettings):
             )
         return url
 
-    @field_validator("kcidb_url")
+    @field_validator("kcidb_url", "kernelci_url")
     @classmethod
     def _hides_tokens(cls, url: str) -> str:
         if not url:
