@@ -8,12 +8,16 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from wqlab_contracts.kcidb import ORIGIN_PATTERN
+
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
+_LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Settings(BaseSettings):
@@ -45,6 +49,22 @@ class Settings(BaseSettings):
     docs_dir: Path | None = None
     """Folder with the built documentation; without it /docs/ answers 503."""
     public_url: str = "http://127.0.0.1:8750"
+    kcidb_origin: str = Field(default="wqlab", pattern=ORIGIN_PATTERN)
+    """Name of the lab in KernelCI's database KCIDB: lower-case letters, digits and _. KernelCI assigns it."""
+    kcidb_url: str = ""
+    """URL of KCIDB, such as https://staging.db.kernelci.org; empty: nothing is sent there."""
+    kcidb_token_file: Path | None = None
+    """File with the JSON Web Token that KernelCI issued for `kcidb_origin`."""
+    kernelci_url: str = ""
+    """URL of KernelCI's API with its version, such as https://api.kernelci.org/latest; empty: no jobs are taken."""
+    kernelci_token_file: Path | None = None
+    """File with the API token of a user who may edit the nodes of `kernelci_runtime`."""
+    kernelci_runtime: str = ""
+    """Name of the lab in KernelCI's pipeline: only jobs of this runtime are taken."""
+    kernelci_jobs_file: Path | None = None
+    """YAML file that says which of KernelCI's jobs are measured with which plan, device type and tree."""
+    kernelci_poll_s: float = Field(default=60.0, ge=1)
+    """Time between two polls of KernelCI's events."""
     default_tree: str = ""
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False
@@ -136,6 +156,18 @@ class Settings(BaseSettings):
     def private_webhook_host_set(self) -> frozenset[str]:
         """Return the hosts in lower case."""
         return _hosts(self.private_webhook_hosts)
+
+    @field_validator("kcidb_url", "kernelci_url")
+    @classmethod
+    def _hides_tokens(cls, url: str) -> str:
+        if not url:
+            return url
+        parts = urlsplit(url)
+        if parts.username is not None or parts.password is not None:
+            raise ValueError("leave out user name and password: the token is read from a file")
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
+            raise ValueError(f"{parts.scheme or 'no scheme'}: the token would travel unencrypted; write https://")
+        return url.rstrip("/")
 
     @property
     def https(self) -> bool:

@@ -24,6 +24,7 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     MMTESTS = "mmtests"
+    KCIDB = "kcidb"
 
 
 class ReportCalls(Connection):

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from wqlab_contracts.api.report import Report
+from wqlab_server.reports.render.kcidb import Sender, render_kcidb
 from wqlab_server.reports.render.mmtests import render_mmtests
 from wqlab_server.reports.render.text import render_text
 
@@ -18,6 +19,7 @@ if __name__ == "__main__":
     failed = import_module("tests.reports.failed_examples").FAILED
     for name, make in (examples | failed).items():
         (here / "golden" / f"{name}.txt").write_text(render_text(make()))
+        (here / "golden" / f"{name}.kcidb.json").write_text(render_kcidb(make(), Sender("wqlab_test")))
     for name, make in examples.items():
         (here / "golden" / f"{name}.mmtests").write_text(render_mmtests(make()))
     for kept in (here / "kept").glob("*.json"):

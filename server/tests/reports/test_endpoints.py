@@ -87,6 +87,7 @@ def test_report_of_unfinished_submission_is_marked(client: httpx.Client, scene: 
         ("markdown", "text/markdown; charset=utf-8", "|"),
         ("junit", "application/xml; charset=utf-8", "<testsuite"),
         ("mmtests", "text/plain; charset=utf-8", "Amean"),
+        ("kcidb", "application/json", '"id": "wqlab:1.candidate"'),
     ],
 )
 def test_report_is_sent_in_every_format(client: httpx.Client, scene: Scene, name: str, media: str, words: str) -> None:
@@ -99,6 +100,15 @@ def test_report_is_sent_in_every_format(client: httpx.Client, scene: Scene, name
     assert answer.headers["content-type"] == media
     assert words in answer.text
     assert "sandbox" in answer.headers["content-security-policy"]
+
+
+@pytest.mark.integration
+def test_kcidb_document_of_an_unfinished_submission_is_refused(client: httpx.Client, scene: Scene) -> None:
+    number = scene.submission()
+    refused = expect(client.get(f"/api/v1/submissions/{number}/report", params={"format": "kcidb"}), 409)
+    assert refused.json()["detail"] == (
+        f"submission {number} is applying: KCIDB takes final results; wait until it is finished"
+    )
 
 
 @pytest.mark.integration

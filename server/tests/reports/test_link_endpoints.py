@@ -28,6 +28,7 @@ FORMATS = {
     ".json": "application/json",
     ".xml": "application/xml; charset=utf-8",
     ".mmtests": "text/plain; charset=utf-8",
+    ".kcidb.json": "application/json",
 }
 
 
@@ -68,7 +69,9 @@ def test_reader_with_cookie_or_token_gets_every_format(live: Live, number: int) 
                 assert answer.headers["content-type"] == media
                 assert "panic in flush" in answer.text
                 assert "sandbox" in answer.headers["content-security-policy"]
-                api = {"": "html", ".txt": "text", ".md": "markdown", ".xml": "junit"}.get(suffix, suffix[1:])
+                api = {"": "html", ".txt": "text", ".md": "markdown", ".xml": "junit", ".kcidb.json": "kcidb"}.get(
+                    suffix, suffix[1:]
+                )
                 same = client.get(f"/api/v1/submissions/{number}/report", params={"format": api})
                 assert same.content == answer.content
             Report.model_validate_json(client.get(f"/r/{number}.json").content)

@@ -9,6 +9,7 @@ from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
 from .job import Job
+from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lookups import Lookup, ThreadLookup
@@ -45,6 +46,8 @@ __all__ = [
     "HealthChange",
     "Job",
     "KeptReport",
+    "KernelCiCursor",
+    "KernelCiJob",
     "Lab",
     "LabHost",
     "LabInvite",

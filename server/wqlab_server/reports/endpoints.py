@@ -14,7 +14,7 @@ from ..http.limits import slow_responses
 from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
-from .formats import CONTENT_TYPES, ReportFormat, report_response
+from .formats import CONTENT_TYPES, ReportFormat, report_response, sender_of
 from .stored_report import load_or_assemble
 
 router = APIRouter(prefix="/submissions", tags=["reports"], responses=documented(401, 403, 404, 422, 429))
@@ -25,14 +25,14 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
         "content": {
             media.partition(";")[0]: {"schema": {"type": "string"}}
             for format_, media in CONTENT_TYPES.items()
-            if format_ is not ReportFormat.JSON
+            if media != CONTENT_TYPES[ReportFormat.JSON]
         },
     },
     304: {"description": "The report still has the ETag in `If-None-Match`"},
 }
 
 
-@router.get("/{submission_id}/report", response_model=Report, responses={**_DOCUMENTED, **documented(503)})
+@router.get("/{submission_id}/report", response_model=Report, responses={**_DOCUMENTED, **documented(409, 503)})
 def get_report(
     *,
     submission_id: Id,
@@ -42,7 +42,11 @@ def get_report(
     settings: AppSettings,
     _: Reader,
     format: Annotated[
-        ReportFormat, Query(description="JSON contains everything; the other formats are rendered from it")
+        ReportFormat,
+        Query(
+            description="JSON contains everything; the other formats are rendered from it. `kcidb` of an unfinished "
+            "submission is refused (409)"
+        ),
     ] = ReportFormat.JSON,
 ) -> Response:
     """The report: what was measured, with verdicts. The report of a finished submission never changes."""
@@ -50,4 +54,5 @@ def get_report(
     if submission is None:
         raise not_found("submission", submission_id)
     with slow_responses(request).reports.use(request):
-        return report_response(request, load_or_assemble(session, submission, store, settings.public_url), format)
+        report = load_or_assemble(session, submission, store, settings.public_url)
+        return report_response(request, report, format, sender_of(settings))

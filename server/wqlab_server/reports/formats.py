@@ -12,8 +12,11 @@ from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
 
 from ..http.headers import DOCUMENT_POLICY
+from ..http.problems import ApiProblem
+from ..settings import Settings
 from .render.html import render_html
 from .render.junit import render_junit
+from .render.kcidb import Sender, render_kcidb
 from .render.markdown import render_markdown
 from .render.mmtests import render_mmtests
 from .render.text import render_text
@@ -26,6 +29,7 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     MMTESTS = "mmtests"
+    KCIDB = "kcidb"
 
 
 CONTENT_TYPES = {
@@ -35,6 +39,7 @@ CONTENT_TYPES = {
     ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
+    ReportFormat.KCIDB: "application/json",
 }
 SUFFIXES = {
     ReportFormat.JSON: "json",
@@ -43,6 +48,7 @@ SUFFIXES = {
     ReportFormat.MARKDOWN: "md",
     ReportFormat.JUNIT: "xml",
     ReportFormat.MMTESTS: "mmtests",
+    ReportFormat.KCIDB: "kcidb.json",
 }
 
 
@@ -61,12 +67,28 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
 }
 
 
-def report_response(request: Request, report: Report, format_: ReportFormat) -> Response:
-    """Return the response with a report in the given format.
+def render(report: Report, format_: ReportFormat, sender: Sender) -> str:
+    """Render the report in the given format. Raises ApiProblem 409 for a KCIDB document of an unfinished submission.
+
+    The receivers of a KCIDB document keep it, so it has final results only.
+    """
+    if format_ is not ReportFormat.KCIDB:
+        return _RENDERERS[format_](report)
+    submission = report.submission
+    if submission.state is not SubmissionState.FINISHED:
+        detail = (
+            f"submission {submission.id} is {submission.state}: KCIDB takes final results; wait until it is finished"
+        )
+        raise ApiProblem(409, detail)
+    return render_kcidb(report, sender)
+
+
+def report_response(request: Request, report: Report, format_: ReportFormat, sender: Sender) -> Response:
+    """Return the response with a report in the given format. Raises ApiProblem 409 as `render` does.
 
     A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
     """
-    body = _RENDERERS[format_](report).encode()
+    body = render(report, format_, sender).encode()
     headers = {
         "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',
         "Content-Security-Policy": DOCUMENT_POLICY,
@@ -79,6 +101,11 @@ def report_response(request: Request, report: Report, format_: ReportFormat) -> 
         if _etag_matches(request.headers.get("If-None-Match", ""), etag):
             return Response(status_code=status.HTTP_304_NOT_MODIFIED, headers=headers)
     return Response(body, media_type=CONTENT_TYPES[format_], headers=headers)
+
+
+def sender_of(settings: Settings) -> Sender:
+    """Return as whom the lab writes to KCIDB."""
+    return Sender(settings.kcidb_origin, public=settings.public_reading)
 
 
 def _etag_matches(if_none_match: str, etag: str) -> bool:

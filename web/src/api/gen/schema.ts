@@ -3943,7 +3943,7 @@ export interface components {
          * ReportFormat
          * @enum {string}
          */
-        ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests";
+        ReportFormat: "json" | "text" | "html" | "markdown" | "junit" | "mmtests" | "kcidb";
         /**
          * Role
          * @description Role of a metric in a plan.
@@ -9612,7 +9612,7 @@ export interface operations {
     get_report: {
         parameters: {
             query?: {
-                /** @description JSON contains everything; the other formats are rendered from it */
+                /** @description JSON contains everything; the other formats are rendered from it. `kcidb` of an unfinished submission is refused (409) */
                 format?: components["schemas"]["ReportFormat"];
             };
             header?: never;
@@ -9663,6 +9663,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

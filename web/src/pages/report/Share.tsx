@@ -11,6 +11,7 @@ const FORMATS = [
   { format: "json", name: "JSON", suffix: "json" },
   { format: "junit", name: "JUnit", suffix: "xml" },
   { format: "mmtests", name: "MMTests", suffix: "mmtests" },
+  { format: "kcidb", name: "KCIDB", suffix: "kcidb.json" },
 ] as const;
 
 /** Share and download buttons: plain text, permanent link and files. */
@@ -27,7 +28,7 @@ export function Share({ report }: { report: Report }) {
       </div>
       <div className={classes.line}>
         <span className="muted">Download</span>
-        {FORMATS.map(({ format, name, suffix }) => (
+        {formats(report).map(({ format, name, suffix }) => (
           <a
             key={format}
             href={`/api/v1/submissions/${id}/report?format=${format}`}
@@ -62,6 +63,11 @@ export function Share({ report }: { report: Report }) {
       </div>
     </div>
   );
+}
+
+/** Return the formats to offer: KCIDB takes final results only. */
+function formats({ submission }: Report) {
+  return FORMATS.filter(({ format }) => format !== "kcidb" || submission.state === "finished");
 }
 
 /** Return the permanent link of the report, for use in mails; served without scripts. */
