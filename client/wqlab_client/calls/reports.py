@@ -24,6 +24,7 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     MMTESTS = "mmtests"
+    MAIL = "mail"
 
 
 class ReportCalls(Connection):

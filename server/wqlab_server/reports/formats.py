@@ -10,8 +10,10 @@ from fastapi import Request, Response, status
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
+from wqlab_contracts.mail import SourceMail, to_bytes
 
 from ..http.headers import DOCUMENT_POLICY
+from . import mail
 from .render.html import render_html
 from .render.junit import render_junit
 from .render.markdown import render_markdown
@@ -26,6 +28,8 @@ class ReportFormat(StrEnum):
     MARKDOWN = "markdown"
     JUNIT = "junit"
     MMTESTS = "mmtests"
+    MAIL = "mail"
+    """The mail that answers the series (RFC 5322), to send by hand."""
 
 
 CONTENT_TYPES = {
@@ -35,6 +39,7 @@ CONTENT_TYPES = {
     ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
+    ReportFormat.MAIL: "message/rfc822",
 }
 SUFFIXES = {
     ReportFormat.JSON: "json",
@@ -43,6 +48,7 @@ SUFFIXES = {
     ReportFormat.MARKDOWN: "md",
     ReportFormat.JUNIT: "xml",
     ReportFormat.MMTESTS: "mmtests",
+    ReportFormat.MAIL: "eml",
 }
 
 
@@ -61,12 +67,18 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
 }
 
 
-def report_response(request: Request, report: Report, format_: ReportFormat) -> Response:
-    """Return the response with a report in the given format.
+def report_response(
+    request: Request, report: Report, format_: ReportFormat, source: SourceMail | None = None
+) -> Response:
+    """Return the response with a report in the given format. `source` is the mail that format MAIL answers.
 
     A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
     """
-    body = _RENDERERS[format_](report).encode()
+    if format_ is ReportFormat.MAIL:
+        # With LF, as files of mails have it; `git send-email` and other clients write CRLF themselves.
+        body = to_bytes(mail.preview(report, source, request.app.state.settings)).replace(b"\r\n", b"\n")
+    else:
+        body = _RENDERERS[format_](report).encode()
     headers = {
         "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',
         "Content-Security-Policy": DOCUMENT_POLICY,

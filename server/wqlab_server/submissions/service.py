@@ -15,6 +15,7 @@ from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import Arm, EventKind, OutboxEvent, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import Target, normalised_subject
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
@@ -26,6 +27,7 @@ from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
 from ..storage.events import emit
+from ..storage.source_mails import find, remember
 from . import quotas
 from .state import check_transition
 from .validate import mistakes
@@ -86,6 +88,10 @@ def create(
     )
     session.add(submission)
     session.flush()
+    if request.series is not None and request.series.mbox is not None:
+        source = source_of(request.series.mbox.text)
+        if source is not None:
+            remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
         session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
     apply = Apply(submission_id=submission.id, tree=data.trees[request.tree], toolchain=toolchain)
@@ -237,7 +243,11 @@ def retry(
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
-    return create(session, data, settings, old.request, owner, retry_of=old.id, limited=limited)
+    again = create(session, data, settings, old.request, owner, retry_of=old.id, limited=limited)
+    source = find(session, old.id)
+    if source is not None:
+        remember(session, again.id, source)
+    return again
 
 
 def pin(session: Session, submission_id: int, by: str) -> Submission:
