@@ -6,9 +6,12 @@ import email.utils
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
 from email.headerregistry import Address
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.parser import Parser
+from email.policy import SMTP, compat32
 from enum import StrEnum
 
 from pydantic import Field
@@ -29,7 +32,9 @@ BODY_LIMIT = 100_000
 _POLICY = SMTP.clone(max_line_length=998, cte_type="8bit")
 """No line is folded or encoded, so that a URL or a table stays as it is."""
 _ID = re.compile(r"[^<>\s@]{1,400}@[^<>\s@]{1,400}")
-_TRAILER = re.compile(r"^[A-Z][a-z]+(?:-[a-z]+)*-by: ", re.MULTILINE)
+_TRAILER = re.compile(r"^(?:[A-Za-z]+-)+by:", re.MULTILINE | re.IGNORECASE)
+_HEAD_LIMIT = 100_000
+"""Characters that are read of a mail's headers."""
 
 
 class ReplyTo(StrEnum):
@@ -54,6 +59,9 @@ class SourceMail(Message):
     subject: str = Field(max_length=SUBJECT_LIMIT)
     list_address: str | None = Field(default=None, max_length=ADDRESS_LIMIT)
     """Address of the mailing list that it came through; null if it came another way."""
+    verified: bool = False
+    """True if the lab itself has read the mail from an archive that the operator trusts. Whoever uploads an mbox can
+    write any sender and recipients into it."""
 
 
 class OutgoingMail(Message):
@@ -121,6 +129,67 @@ def message_ids(header: str) -> list[str]:
     return found if len(found) <= REFERENCE_LIMIT else [found[0], *found[1 - REFERENCE_LIMIT :]]
 
 
+# --- source mails and answers -----------------------------------------------------------------------------------------
+
+
+def source_of(text: str) -> SourceMail | None:
+    """Return the source mail with these headers, or None if it has no Message-ID or nobody to answer.
+
+    `text` is a message or an mbox, of which only the headers of the first message are read: a cover letter comes first.
+    """
+    head = text.lstrip().replace("\r\n", "\n").partition("\n\n")[0][:_HEAD_LIMIT]
+    if head.startswith("From "):
+        head = head.partition("\n")[2]
+    message = Parser(policy=compat32).parsestr(head, headersonly=True)
+
+    def header(name: str) -> str:
+        return _decoded(" ".join(str(message.get(name, "")).split()))
+
+    own = message_ids(header("Message-ID"))
+    sender = addresses([header("Reply-To")]) or addresses([header("From")])
+    if not own or not sender:
+        return None
+    before = [*message_ids(header("References")), *message_ids(header("In-Reply-To"))]
+    return SourceMail(
+        message_id=own[0],
+        references=list(dict.fromkeys(before))[-REFERENCE_LIMIT:],
+        sender=sender[0],
+        to=addresses([header("To")]),
+        cc=addresses([header("Cc")]),
+        subject=header("Subject")[:SUBJECT_LIMIT],
+    )
+
+
+def answer_to(source: SourceMail, who: ReplyTo, own: str) -> tuple[list[str], list[str]]:
+    """Return To and Cc of an answer. The lab's own address, `own`, is left out."""
+    if who is ReplyTo.AUTHOR:
+        return [source.sender], []
+    known = {address_of(source.sender).lower(), address_of(own).lower()}
+    others = [each for each in addresses([*source.to, *source.cc]) if address_of(each).lower() not in known]
+    return [source.sender], others
+
+
+def reply_subject(subject: str) -> str:
+    """Return the subject of an answer: `Re: [PATCH v2 0/3] ...`."""
+    plain = subject
+    while plain[:3].lower() == "re:":
+        plain = plain[3:].strip()
+    return f"Re: {plain}"[:SUBJECT_LIMIT]
+
+
+def without_trailers(line: str) -> str:
+    """Return a line; if tools could take it for a trailer, as a quotation."""
+    return f"| {line}" if _TRAILER.match(line.lstrip()) else line
+
+
+def _decoded(text: str) -> str:
+    """Decode the encoded words of a header; a word that cannot be decoded stays as it is."""
+    try:
+        return str(make_header(decode_header(text)))
+    except (LookupError, ValueError, HeaderParseError):
+        return text
+
+
 # --- bytes ------------------------------------------------------------------------------------------------------
 
 
@@ -149,11 +218,15 @@ def recipients(mail: OutgoingMail) -> list[str]:
     return list(dict.fromkeys(address_of(text) for text in [*mail.to, *mail.cc]))
 
 
-def to_bytes(mail: OutgoingMail) -> bytes:
-    """Return the mail in the form of RFC 5322, with CRLF, as SMTP and `git send-email` take it."""
+def to_bytes(mail: OutgoingMail, *, seven_bit: bool = False) -> bytes:
+    """Return the mail in the form of RFC 5322, with CRLF, as SMTP and `git send-email` take it.
+
+    `seven_bit`: for a server without 8BITMIME; other characters than ASCII are then encoded.
+    """
     message = EmailMessage(_POLICY)
     message["From"] = _header_addresses([mail.sender])
-    message["To"] = _header_addresses(mail.to)
+    if mail.to:
+        message["To"] = _header_addresses(mail.to)
     if mail.cc:
         message["Cc"] = _header_addresses(mail.cc)
     message["Subject"] = mail.subject
@@ -165,7 +238,8 @@ def to_bytes(mail: OutgoingMail) -> bytes:
         message["References"] = " ".join(f"<{each}>" for each in mail.references)
     message["Auto-Submitted"] = "auto-generated"
     message["X-Auto-Response-Suppress"] = "All"
-    message.set_content(mail.body, cte="8bit" if not mail.body.isascii() else "7bit")
+    encoding = "7bit" if mail.body.isascii() else "quoted-printable" if seven_bit else "8bit"
+    message.set_content(mail.body, cte=encoding)
     return message.as_bytes()
 
 

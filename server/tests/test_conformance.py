@@ -15,14 +15,16 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, Scope, UserRole
+from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, DeliveryKind, DeliveryState, Scope, UserRole
+from wqlab_contracts.mail import OutgoingMail
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry
+from wqlab_server.models import AuditEntry, Delivery
 from wqlab_server.settings import Settings
-from wqlab_server.storage.db import SessionFactory, transaction
+from wqlab_server.storage.db import SessionFactory, clock, transaction
 
 from .support.live_server import Live
 from .support.people import add_user
@@ -66,6 +68,9 @@ AUDITED = {
     "rotate_webhook": AuditAction.ROTATE_WEBHOOK,
     "remove_webhook": AuditAction.REMOVE_WEBHOOK,
     "replay_delivery": AuditAction.REPLAY_DELIVERY,
+    "approve_mail": AuditAction.APPROVE_MAIL,
+    "edit_mail": AuditAction.EDIT_MAIL,
+    "drop_mail": AuditAction.DROP_MAIL,
 }
 """Operation -> the action that it adds to the audit log."""
 
@@ -101,9 +106,31 @@ def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
     scene.finish(scene.submission())
     scene.submission()
     with transaction(sessions) as session:
+        add_deliveries(session)
         user = add_user(session, FUZZER, UserRole.ADMIN)
         token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
         return token.id, secret
+
+
+def add_deliveries(session: Session) -> None:
+    """Add a webhook's delivery that was given up, and three mails that wait for review."""
+    now = clock(session)
+    mail = OutgoingMail(
+        message_id="m@lab.test", in_reply_to=None, references=[], sender="wqlab@lab.test", to=["ada@example.org"],
+        cc=[], subject="Re: x", date=now, body="figures\n",
+    )  # fmt: skip
+    for number in range(1, 5):
+        waiting = number > 1
+        session.add(
+            Delivery(
+                key=f"{number}", message_id=f"{number}", event="reply", destination="ada@example.org",
+                reason="", tries=0,
+                kind=DeliveryKind.MAIL if waiting else DeliveryKind.WEBHOOK, mail=mail if waiting else None,
+                body=None if waiting else "{}",
+                state=DeliveryState.WAITING_FOR_REVIEW if waiting else DeliveryState.GIVEN_UP,
+            )
+        )  # fmt: skip
+        session.flush()
 
 
 def fuzz(live: Live, token: tuple[int, str], folder: Path, *options: str) -> str:

@@ -27,7 +27,7 @@ from .intake import endpoints as intake_endpoints
 from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
-from .outbox import delivery_endpoints, webhook_endpoints
+from .outbox import delivery_endpoints, mail_endpoints, webhook_endpoints
 from .plans import endpoints as plan_endpoints
 from .reports import bundle_endpoints, link_endpoints
 from .reports import endpoints as report_endpoints
@@ -71,6 +71,7 @@ def include_in(router: APIRouter) -> None:
         plan_endpoints,
         webhook_endpoints,
         delivery_endpoints,
+        mail_endpoints,
         session_endpoints,
         token_endpoints,
         user_endpoints,

@@ -8,12 +8,14 @@ import os
 import re
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from wqlab_contracts.kcidb import ORIGIN_PATTERN
+from wqlab_contracts.mail import ReplyTo, address_of
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
@@ -103,6 +105,22 @@ class Settings(BaseSettings):
     private_webhook_hosts: str = ""
     """Hosts, separated by commas, that webhooks may be posted to although their addresses are private or their URLs are
     plain http; each with its port unless that is the scheme's default."""
+    smtp_host: str = ""
+    """Host that mails are given to; empty: no mails are written."""
+    smtp_port: int = Field(default=587, ge=1, le=65535)
+    smtp_tls: Literal["starttls", "tls", "none"] = "starttls"
+    """How the connection is encrypted: by STARTTLS, from the beginning, or not at all (only on this machine)."""
+    smtp_user: str = ""
+    smtp_password_file: Path | None = None
+    """File with the password of `smtp_user`."""
+    mail_from: str = ""
+    """Sender of the lab's mails, `wqlab <wqlab@lab.example>`."""
+    mail_reply_to: ReplyTo = ReplyTo.ALL
+    """Who gets the answer to a series that came by mail."""
+    mail_review: Literal["all", "lists", "none"] = "lists"
+    """Which mails wait for a maintainer: all; those to anybody but the author of a mail that the lab has read; none."""
+    mail_to_authors: bool = False
+    """True if the author of a series that did not come by mail gets one too."""
     lab_lost_s: float = Field(default=300.0, gt=0)
     """Time without a report of a lab's worker after which the lab counts as lost."""
 
@@ -151,6 +169,18 @@ class Settings(BaseSettings):
     def _lists_hosts(cls, hosts: str) -> str:
         _hosts(hosts)
         return hosts
+
+    @model_validator(mode="after")
+    def _can_send_mail(self) -> Self:
+        if not self.smtp_host:
+            return self
+        if not address_of(self.mail_from):
+            raise ValueError("mail_from must be a mail address, such as wqlab <wqlab@lab.example>, if smtp_host is set")
+        if self.smtp_tls == "none" and self.smtp_host not in {"localhost", "127.0.0.1", "::1"}:
+            raise ValueError("smtp_tls=none is for a server on this machine: write starttls or tls")
+        if bool(self.smtp_user) != (self.smtp_password_file is not None):
+            raise ValueError("smtp_user and smtp_password_file belong together: set both, or neither")
+        return self
 
     @property
     def private_webhook_host_set(self) -> frozenset[str]:

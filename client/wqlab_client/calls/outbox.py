@@ -5,9 +5,10 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from wqlab_contracts.api.base import Page
-from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView
+from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView, DropRequest
 from wqlab_contracts.api.webhooks import WebhookFilter, WebhookRequest, WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
+from wqlab_contracts.mail import MailEdit
 
 from ..errors import UsageError
 from ..transport import Params, decode
@@ -22,12 +23,21 @@ class OutboxCalls(Connection):
         params: Params = {"cursor": cursor, "limit": limit}
         return self._get(Page[WebhookView], f"{API}/webhooks", "list webhooks", params)
 
-    def add_webhook(self, url: str, events: list[OutboxEvent], wanted: WebhookFilter) -> WebhookSecret:
+    def add_webhook(
+        self,
+        url: str,
+        events: list[OutboxEvent],
+        *,
+        mine: bool = False,
+        device_types: list[str] | None = None,
+        plans: list[str] | None = None,
+    ) -> WebhookSecret:
         """Create a webhook and return it with its secret, which is shown only once.
 
-        Raises UsageError if a value cannot be sent at all.
+        `mine`, `device_types`, `plans`: only events about these. Raises UsageError if a value cannot be sent at all.
         """
         try:
+            wanted = WebhookFilter(mine=mine, device_types=device_types or [], plans=plans or [])
             body = WebhookRequest(url=url, events=events, filter=wanted)
         except ValidationError as error:
             first = error.errors()[0]
@@ -75,3 +85,19 @@ class OutboxCalls(Connection):
         """Send a delivery that has ended again, with its old id."""
         path, what = f"{API}/deliveries/{delivery_id}/replay", f"replay delivery {delivery_id}"
         return self._post(DeliveryDetail, path, what, repeatable=False)
+
+    def approve_mail(self, delivery_id: int) -> DeliveryDetail:
+        """Release a mail that waits for review. The caller must be a maintainer."""
+        path, what = f"{API}/deliveries/{delivery_id}/approve", f"approve mail {delivery_id}"
+        return self._post(DeliveryDetail, path, what)
+
+    def edit_mail(self, delivery_id: int, change: MailEdit) -> DeliveryDetail:
+        """Change a mail that waits for review. The caller must be a maintainer."""
+        path, what = f"{API}/deliveries/{delivery_id}/mail", f"edit mail {delivery_id}"
+        body = change.model_dump_json(exclude_none=True).encode()
+        return decode(DeliveryDetail, self._transport.call("PATCH", path, what=what, body=body), what)
+
+    def drop_mail(self, delivery_id: int, reason: str = "") -> DeliveryDetail:
+        """Decide that a mail is not sent. The caller must be a maintainer."""
+        path, what = f"{API}/deliveries/{delivery_id}/drop", f"drop mail {delivery_id}"
+        return self._post(DeliveryDetail, path, what, body=DropRequest(reason=reason).model_dump_json().encode())

@@ -25,6 +25,7 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     MMTESTS = "mmtests"
     KCIDB = "kcidb"
+    MAIL = "mail"
 
 
 class ReportCalls(Connection):

@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView
-from wqlab_contracts.api.webhooks import WebhookFilter, WebhookSecret, WebhookView
+from wqlab_contracts.api.webhooks import WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
 
 from ..display import utc_now
@@ -49,8 +49,8 @@ def add(  # noqa: PLR0917 - the options of a command
     Without --mine, --device-type and --plan it gets the events of the whole lab; only administrators may add that.
     """
     session = session_of(context)
-    wanted = WebhookFilter(mine=mine, device_types=device_type or [], plans=plan or [])
-    _print_secret(session.output, session.client.add_webhook(url, event or list(OutboxEvent), wanted), as_json)
+    made = session.client.add_webhook(url, event or list(OutboxEvent), mine=mine, device_types=device_type, plans=plan)
+    _print_secret(session.output, made, as_json)
 
 
 @webhook_app.command("list")

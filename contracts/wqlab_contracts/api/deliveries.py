@@ -51,6 +51,12 @@ class DeliveryAttemptView(Message):
     """What went wrong; empty if it was accepted."""
 
 
+class DropRequest(Message):
+    """Body of a request not to send a mail."""
+
+    reason: str = Field(default="", max_length=500)
+
+
 class DeliveryDetail(DeliveryView):
     """A delivery with what it says and its attempts."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import pytest
 from fastapi import Request
 
 from wqlab_contracts.enums import SubmissionState
 from wqlab_server.reports.formats import CONTENT_TYPES, SUFFIXES, ReportFormat, report_response
 from wqlab_server.reports.render.kcidb import Sender
+from wqlab_server.settings import Settings
 
 from .report_examples import improvement
 
@@ -16,7 +20,11 @@ SENDER = Sender("lab")
 
 def request(**headers: str) -> Request:
     fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    return Request({"type": "http", "headers": fields})
+    settings = Settings(
+        database_url="postgresql+psycopg:///", broker_url="memory://", data_dir=Path(), artifact_dir=Path()
+    )
+    app = SimpleNamespace(state=SimpleNamespace(settings=settings))
+    return Request({"type": "http", "headers": fields, "app": app})
 
 
 @pytest.mark.parametrize("format_", ReportFormat)

@@ -66,7 +66,7 @@ def write(session: Session, kind: DeliveryKind, key: str, **columns: Any) -> int
         .returning(Delivery.id)
     )
     if number is not None and columns["state"] is DeliveryState.WAITING:
-        _nudge(session, number)
+        nudge(session, number)
     return number
 
 
@@ -100,7 +100,8 @@ def _is_due(now: datetime) -> Any:
     )
 
 
-def _nudge(session: Session, delivery_id: int) -> None:
+def nudge(session: Session, delivery_id: int) -> None:
+    """Send the message for a delivery after the commit."""
     post(session, Message(DELIVER, delivery_id, OUTBOX_QUEUE))
 
 
@@ -198,14 +199,18 @@ def replay(session: Session, delivery_id: int, by: str, now: datetime) -> Delive
     delivery.state, delivery.decided_by = DeliveryState.WAITING, by
     delivery.reason, delivery.tries = f"replayed by {by}", 0
     delivery.next_at, delivery.finished_at, delivery.nudged_at = now, None, None
-    _nudge(session, delivery.id)
+    nudge(session, delivery.id)
     return delivery
 
 
-def drop(session: Session, delivery_id: int, by: str, now: datetime, why: str = "") -> Delivery:
+def drop(
+    session: Session, delivery_id: int, by: str, now: datetime, why: str = "", *, only_mail: bool = False
+) -> Delivery:
     """Decide that a delivery is not sent (again). Dropping it again changes nothing. Raises ApiProblem 404, and 409 if
-    it has ended, or is being sent."""
+    it has ended, is being sent, or with `only_mail` is no mail."""
     delivery = lock(session, delivery_id)
+    if only_mail and delivery.kind is not DeliveryKind.MAIL:
+        raise ApiProblem(409, f"delivery {delivery.id} is a {delivery.kind}, not a mail")
     if delivery.state is DeliveryState.DROPPED:
         return delivery
     if delivery.state not in {DeliveryState.WAITING_FOR_REVIEW, DeliveryState.WAITING}:

@@ -57,7 +57,7 @@ def detail(row: Delivery) -> DeliveryDetail:
     """Return a delivery that was loaded with its attempts."""
     return DeliveryDetail(
         **dict(view(row)),
-        body=row.body if row.mail is None else row.mail.body,
+        body=row.mail.body if row.mail is not None else row.body or "",
         mail=row.mail,
         attempts=[_attempt(each) for each in row.attempts],
     )

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
 from ..models import Delivery, Webhook
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from . import deliveries, post_webhook
+from . import deliveries, post_webhook, schedule, send_mail
 from .post_webhook import Letter, Result
 
 log = structlog.get_logger(__name__)
@@ -65,4 +65,15 @@ def _prepare_webhook(session: Session, settings: Settings, delivery: Delivery, a
     return lambda: post_webhook.post(letter, at.astimezone(UTC), hosts)
 
 
-_PREPARE: Mapping[DeliveryKind, Prepare] = {DeliveryKind.WEBHOOK: _prepare_webhook}
+def _prepare_mail(_: Session, settings: Settings, delivery: Delivery, at: datetime) -> Send:
+    mail = delivery.mail
+    if mail is None or not settings.smtp_host:
+        return lambda: Result(AttemptOutcome.FAILED, problem="no SMTP server is configured (WQLAB_SMTP_HOST)")
+    server, last = send_mail.Server.of(settings), schedule.next_attempt(delivery.tries, at) is None
+    return lambda: send_mail.send(server, mail, last=last)
+
+
+_PREPARE: Mapping[DeliveryKind, Prepare] = {
+    DeliveryKind.WEBHOOK: _prepare_webhook,
+    DeliveryKind.MAIL: _prepare_mail,
+}

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from wqlab_contracts.api.report import Report
+from wqlab_contracts.mail import OutgoingMail
 
 from ..http.auth import Reader
 from ..http.deps import AppSettings, Db, Store
@@ -14,7 +15,9 @@ from ..http.limits import slow_responses
 from ..http.paging import Id
 from ..http.problems import documented, not_found
 from ..models import Submission
-from .formats import CONTENT_TYPES, ReportFormat, report_response, sender_of
+from ..storage import source_mails
+from . import mail
+from .formats import CONTENT_TYPES, ReportFormat, report_response
 from .stored_report import load_or_assemble
 
 router = APIRouter(prefix="/submissions", tags=["reports"], responses=documented(401, 403, 404, 422, 429))
@@ -55,4 +58,18 @@ def get_report(
         raise not_found("submission", submission_id)
     with slow_responses(request).reports.use(request):
         report = load_or_assemble(session, submission, store, settings.public_url)
-        return report_response(request, report, format, sender_of(settings))
+        return report_response(request, report, format, source_mails.find(session, submission_id))
+
+
+@router.get("/{submission_id}/mail", responses=documented(503))
+def get_submission_mail(
+    submission_id: Id, request: Request, session: Db, store: Store, settings: AppSettings, _: Reader
+) -> OutgoingMail:
+    """The mail that answers the series with its report, as the lab would write it; nothing is sent. Without a source
+    mail it goes to the author, and without the author's address it has no recipients."""
+    submission = session.get(Submission, submission_id)
+    if submission is None:
+        raise not_found("submission", submission_id)
+    with slow_responses(request).reports.use(request):
+        report = load_or_assemble(session, submission, store, settings.public_url)
+        return mail.preview(report, source_mails.find(session, submission_id), settings)

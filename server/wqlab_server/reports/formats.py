@@ -10,10 +10,12 @@ from fastapi import Request, Response, status
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
+from wqlab_contracts.mail import SourceMail, to_bytes
 
 from ..http.headers import DOCUMENT_POLICY
 from ..http.problems import ApiProblem
 from ..settings import Settings
+from . import mail
 from .render.html import render_html
 from .render.junit import render_junit
 from .render.kcidb import Sender, render_kcidb
@@ -30,6 +32,8 @@ class ReportFormat(StrEnum):
     JUNIT = "junit"
     MMTESTS = "mmtests"
     KCIDB = "kcidb"
+    MAIL = "mail"
+    """The mail that answers the series (RFC 5322), to send by hand."""
 
 
 CONTENT_TYPES = {
@@ -40,6 +44,7 @@ CONTENT_TYPES = {
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
     ReportFormat.KCIDB: "application/json",
+    ReportFormat.MAIL: "message/rfc822",
 }
 SUFFIXES = {
     ReportFormat.JSON: "json",
@@ -49,6 +54,7 @@ SUFFIXES = {
     ReportFormat.JUNIT: "xml",
     ReportFormat.MMTESTS: "mmtests",
     ReportFormat.KCIDB: "kcidb.json",
+    ReportFormat.MAIL: "eml",
 }
 
 
@@ -68,7 +74,8 @@ _RENDERERS: dict[ReportFormat, Callable[[Report], str]] = {
 
 
 def render(report: Report, format_: ReportFormat, sender: Sender) -> str:
-    """Render the report in the given format. Raises ApiProblem 409 for a KCIDB document of an unfinished submission.
+    """Render the report in the given format. Raises ApiProblem 409 for a KCIDB document of an unfinished submission,
+    KeyError for format MAIL, which also needs the source mail.
 
     The receivers of a KCIDB document keep it, so it has final results only.
     """
@@ -83,12 +90,18 @@ def render(report: Report, format_: ReportFormat, sender: Sender) -> str:
     return render_kcidb(report, sender)
 
 
-def report_response(request: Request, report: Report, format_: ReportFormat, sender: Sender) -> Response:
-    """Return the response with a report in the given format. Raises ApiProblem 409 as `render` does.
+def report_response(
+    request: Request, report: Report, format_: ReportFormat, source: SourceMail | None = None
+) -> Response:
+    """Return the response with a report in the given format. `source` is the mail that format MAIL answers.
 
     A finished report has an ETag and is not sent again to a client that has it; an unfinished one must not be cached.
     """
-    body = render(report, format_, sender).encode()
+    if format_ is ReportFormat.MAIL:
+        # With LF, as files of mails have it; `git send-email` and other clients write CRLF themselves.
+        body = to_bytes(mail.preview(report, source, request.app.state.settings)).replace(b"\r\n", b"\n")
+    else:
+        body = render(report, format_, sender_of(request.app.state.settings)).encode()
     headers = {
         "Content-Disposition": f'inline; filename="wqlab-{report.submission.id}.{SUFFIXES[format_]}"',
         "Content-Security-Policy": DOCUMENT_POLICY,

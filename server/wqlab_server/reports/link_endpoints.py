@@ -22,7 +22,8 @@ from ..http.limits import slow_responses
 from ..http.paging import MAX_ID
 from ..http.problems import ApiProblem, not_found, response
 from ..models import Submission
-from .formats import SUFFIXES, ReportFormat, report_response, sender_of
+from ..storage import source_mails
+from .formats import SUFFIXES, ReportFormat, report_response
 from .render.html import render_notice
 from .stored_report import load_or_assemble
 
@@ -51,7 +52,7 @@ def get_linked_report(
     settings: AppSettings,
     principal: Annotated[Principal | None, Depends(_reader)],
 ) -> Response:
-    """The report as an HTML page; with the suffix .txt, .md, .json, .xml, .mmtests or .kcidb.json in that format."""
+    """The report as an HTML page; with .txt, .md, .json, .xml, .mmtests, .kcidb.json or .eml in that format."""
     match = _NAME.fullmatch(name)
     format_ = _BY_SUFFIX[match[2]] if match and match[2] else ReportFormat.HTML
     if principal is None:
@@ -67,7 +68,7 @@ def get_linked_report(
     _record_reading(session, submission)
     with slow_responses(request).reports.use(request):
         report = load_or_assemble(session, submission, store, settings.public_url)
-        return report_response(request, report, format_, sender_of(settings))
+        return report_response(request, report, format_, source_mails.find(session, submission.id))
 
 
 def _record_reading(session: Db, submission: Submission) -> None:

@@ -15,6 +15,7 @@ from wqlab_contracts.celery_names import ADVANCE, SERVER_QUEUE
 from wqlab_contracts.enums import Arm, EventKind, OutboxEvent, Outcome, RunPurpose, SubmissionState, Verdict
 from wqlab_contracts.keys import fragment_names
 from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.mail import source_of
 from wqlab_contracts.messages import TakenThread, Target, ThreadSource, normalised_subject
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, Repetitions, TestPlan
 
@@ -26,6 +27,7 @@ from ..settings import Settings
 from ..storage.announcements import announce
 from ..storage.db import Message, clock, post
 from ..storage.events import emit
+from ..storage.source_mails import find, remember
 from . import quotas
 from .state import check_transition
 from .validate import mistakes
@@ -88,6 +90,10 @@ def create(
     )
     session.add(submission)
     session.flush()
+    if request.series is not None and request.series.mbox is not None:
+        source = source_of(request.series.mbox.text)
+        if source is not None:
+            remember(session, submission.id, source)
     for index, target in enumerate(request.targets):
         session.add(plan_run(submission, index, target, data, planned_blocks(session, data, request, target)))
     by_id = request.series is not None and request.series.thread is not None
@@ -250,7 +256,11 @@ def retry(
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    return create(session, data, settings, old.request, owner, retry_of=old.id, taken=taken, limited=limited)
+    again = create(session, data, settings, old.request, owner, retry_of=old.id, taken=taken, limited=limited)
+    source = find(session, old.id)
+    if source is not None:
+        remember(session, again.id, source)
+    return again
 
 
 def _stored_thread(session: Session, submission: Submission) -> TakenThread | None:

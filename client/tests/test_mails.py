@@ -1,0 +1,64 @@
+"""`wqlab mail` and `wqlab report --format mail` against the real server."""
+
+from __future__ import annotations
+
+from email import message_from_string
+from email.policy import default
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from commandline import CommandResult, Wqlab
+from server_fixtures import *  # noqa: F403 - fixtures
+
+from server.tests.support.lab import LabUnderTest
+from wqlab_contracts.messages import MboxSeries, Series
+
+pytestmark = pytest.mark.integration
+MBOX = (
+    "From: Ada <ada@example.org>\nTo: lkml@example.org\nSubject: [PATCH] wq: faster\nMessage-ID: <p@example.org>\n\n"
+    "diff --git a/a b/a\n--- a/a\n+++ b/a\n"
+)
+
+
+class Command(Protocol):
+    def __call__(self, *arguments: str) -> CommandResult: ...
+
+
+@pytest.fixture
+def ask(wqlab: Wqlab, url: str, real_lab: LabUnderTest) -> Command:
+    """Run the command as an administrator, in a lab where the result of a mail waits for review."""
+    mail = {"smtp_host": "127.0.0.1", "smtp_tls": "none", "mail_from": "wqlab <wqlab@lab.example>"}
+    real_lab.app.state.settings = real_lab.settings = real_lab.settings.model_copy(update=mail)
+    real_lab.mark_all_good()
+    real_lab.finished(real_lab.submit("locks@single", series=Series(mbox=MboxSeries(text=MBOX))))
+    return lambda *arguments: wqlab("--url", url, "--token", real_lab.token, *arguments)
+
+
+def test_review_queue(ask: Command, tmp_path: Path) -> None:
+    assert "ada@example.org, lkml@example.org" in ask("mail", "list").out
+    shown = ask("mail", "show", "1").out
+    assert "In-Reply-To: <p@example.org>\n" in shown
+    assert "\nlocks on single (emulated): IMPROVEMENT\n" in shown
+    (text := tmp_path / "text").write_text("figures\n")
+    assert ask("mail", "edit", "1").code == 2
+    changed = ask("mail", "edit", "1", "--body", str(text), "--no-cc")
+    assert changed.out == "mail 1 is changed; approve it with `wqlab mail approve 1`\n"
+    assert ask("mail", "edit", "1", "--to", "nobody").code == 2
+    assert ask("mail", "approve", "1").out == "mail 1 to ada@example.org is waiting\n"
+    assert ask("mail", "list").err == "no delivery matches\n"
+    assert "figures" in ask("mail", "show", "1").out
+    assert ask("mail", "drop", "1", "--reason", "late").out == "mail 1 is dropped\n"
+    assert "dropped" in ask("mail", "list", "--all").out
+
+
+def test_mail_as_a_file_to_send_by_hand(ask: Command, tmp_path: Path) -> None:
+    file = tmp_path / "reply.eml"
+    assert ask("report", "1", "--format", "mail", "-o", str(file)).code == 0
+    mail = message_from_string(file.read_text(), policy=default)
+    assert (mail["To"], mail["Cc"], mail["In-Reply-To"]) == (
+        "Ada <ada@example.org>",
+        "lkml@example.org",
+        "<p@example.org>",
+    )
+    assert mail.get_content().startswith("locks on single (emulated): IMPROVEMENT\n")  # type: ignore[attr-defined]

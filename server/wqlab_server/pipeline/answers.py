@@ -1,0 +1,77 @@
+"""Answer a finished submission by mail: once for each revision, and again if a verdict that was told has changed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.report import Report
+from wqlab_contracts.enums import ErrorKind, Outcome
+from wqlab_contracts.mail import OutgoingMail, SourceMail, address_of
+
+from ..models import Submission
+from ..outbox import mails
+from ..reports import mail as report_mail
+from ..reports.stored_report import load_or_assemble
+from ..settings import Settings
+from ..storage import source_mails
+from ..storage.artifacts import ArtifactStore
+
+
+def write_answer(session: Session, settings: Settings, submission: Submission, now: datetime) -> int | None:
+    """Write the mail about a finished submission, if there is one to write, and return the delivery's id.
+
+    A canceled submission and one that the lab has failed say nothing about the series, so nobody is told by mail.
+    """
+    source = source_mails.find(session, submission.id)
+    if not is_answered(settings, submission, source):
+        return None
+    report = load_or_assemble(session, submission, ArtifactStore.of(settings), settings.public_url)
+    says = report_mail.says(report)
+    thread = report_mail.thread_of(source, submission.id)
+    earlier = mails.of_thread(session, thread)
+    changed = mails.changes(mails.said(earlier), says)
+    if earlier and not changed:
+        return None
+    sent = mails.supersede(session, earlier, submission.id, now)
+    event, correction = mails.REPLY, None
+    if sent and sent[0].mail is not None:
+        event = mails.CORRECTION
+        correction = report_mail.Correction(sent[0].mail, mails.changes(mails.said(sent), says) or changed)
+    key = report_mail.key_of(thread, event, submission.id)
+    mail = report_mail.compose(report, source, settings, now, key=key, correction=correction)
+    if not mail.to:
+        return None
+    return mails.write(
+        session,
+        mail,
+        key=key,
+        event=event,
+        submission_id=submission.id,
+        thread=thread,
+        says=mails.said(sent) | says,
+        review=needs_review(settings, mail, source, report),
+        now=now,
+    )
+
+
+def is_answered(settings: Settings, submission: Submission, source: SourceMail | None) -> bool:
+    """Return True if the result of the submission is told by mail."""
+    if not settings.smtp_host or submission.outcome in {None, Outcome.CANCELED} or submission.request.series is None:
+        return False
+    if submission.failure is not None and submission.failure.kind is ErrorKind.INFRASTRUCTURE:
+        return False
+    return source is not None or (settings.mail_to_authors and bool(address_of(submission.author)))
+
+
+def needs_review(settings: Settings, mail: OutgoingMail, source: SourceMail | None, report: Report) -> bool:
+    """Return True if a maintainer has to approve the mail.
+
+    Whoever uploads a series writes its senders and recipients, so only a mail to the author of a mail that the lab has
+    read itself goes out without a person.
+    """
+    if settings.mail_review != "lists":
+        return settings.mail_review == "all"
+    verified = source is not None and source.verified
+    return not (verified and report_mail.is_to_author_only(mail, source, report))
