@@ -10,12 +10,9 @@ from fastapi import Request
 
 from wqlab_contracts.enums import SubmissionState
 from wqlab_server.reports.formats import CONTENT_TYPES, SUFFIXES, ReportFormat, report_response
-from wqlab_server.reports.render.kcidb import Sender
 from wqlab_server.settings import Settings
 
 from .report_examples import improvement
-
-SENDER = Sender("lab")
 
 
 def request(**headers: str) -> Request:
@@ -29,24 +26,22 @@ def request(**headers: str) -> Request:
 
 @pytest.mark.parametrize("format_", ReportFormat)
 def test_response_has_media_type_and_file_name(format_: ReportFormat) -> None:
-    response = report_response(request(), improvement(), format_, SENDER)
+    response = report_response(request(), improvement(), format_)
     assert response.headers["content-type"] == CONTENT_TYPES[format_]
     assert response.headers["content-disposition"] == f'inline; filename="wqlab-7.{SUFFIXES[format_]}"'
 
 
 def test_finished_report_is_revalidated_by_its_etag() -> None:
-    first = report_response(request(), improvement(), ReportFormat.TEXT, SENDER)
+    first = report_response(request(), improvement(), ReportFormat.TEXT)
     etag = first.headers["etag"]
     for header in (etag, f'"x", W/{etag}', "*"):
-        assert (
-            report_response(request(if_none_match=header), improvement(), ReportFormat.TEXT, SENDER).status_code == 304
-        )
-    assert report_response(request(if_none_match='"x"'), improvement(), ReportFormat.TEXT, SENDER).body == first.body
+        assert report_response(request(if_none_match=header), improvement(), ReportFormat.TEXT).status_code == 304
+    assert report_response(request(if_none_match='"x"'), improvement(), ReportFormat.TEXT).body == first.body
 
 
 def test_unfinished_report_is_not_cached() -> None:
     report = improvement()
     running = report.submission.model_copy(update={"state": SubmissionState.RUNNING})
-    response = report_response(request(), report.model_copy(update={"submission": running}), ReportFormat.TEXT, SENDER)
+    response = report_response(request(), report.model_copy(update={"submission": running}), ReportFormat.TEXT)
     assert response.headers["cache-control"] == "no-store"
     assert "etag" not in response.headers

@@ -126,3 +126,15 @@ def test_sentence_about_data_names_the_number_of_lines() -> None:
     assert any(
         each.startswith("up to 4 lines of data named pool_workqueue cache + 0x80: ") for each in sentences(several)
     )
+
+
+def test_small_change_of_a_touched_function_has_a_sentence_if_every_seed_agrees() -> None:
+    found = cell(examples.files())
+    totals = {arm: each.model_copy(update={"transfers": 100 * each.transfers}) for arm, each in found.totals.items()}
+    function = next(each for each in found.functions if each.touched and each.transfer_seeds == len(found.seeds))
+    text = f"{function.name} ({function.file}, changed by the series): "
+    small = found.model_copy(update={"totals": totals})
+    assert any(each.startswith(text) for each in sentences(small))
+    unsure = [each.model_copy(update={"transfer_seeds": len(found.seeds) - 1}) for each in found.functions]
+    moved = sentences(small.model_copy(update={"functions": unsure}))
+    assert not any(each.startswith(text) and "cache lines per" in each for each in moved)

@@ -17,6 +17,8 @@ _LEAST_SHARE = 0.02
 def sentences(cell: InstrumentCell) -> list[str]:
     """Return the totals in a sentence, then one for each function whose transfers changed most, then the data line.
 
+    A function that the series changes has a sentence however small its change, if it is the same under every seed.
+
     Example: `flush_workqueue_prep_pwqs (kernel/workqueue.c, changed by the series): 41.0 -> 12.3 cache lines per fsync,
     under 6 of 6 seeds; 34.0 -> 4.0 of them at kernel/workqueue.c:3987 raw_spin_lock_irq(&pool->lock), written last by
     try_to_wake_up`.
@@ -24,7 +26,9 @@ def sentences(cell: InstrumentCell) -> list[str]:
     found = [_totals(cell)]
     movers = sorted(cell.changed, key=lambda each: -_transfer_change(each.per_op))
     least = _LEAST_SHARE * max(each.transfers for each in cell.totals.values())
-    found += [_function(cell, each) for each in movers[:_MAX_FUNCTIONS] if _transfer_change(each.per_op) > least]
+    shown = [each for each in movers[:_MAX_FUNCTIONS] if _transfer_change(each.per_op) > least]
+    shown += [each for each in _touched_movers(cell) if each.name not in {other.name for other in shown}]
+    found += [_function(cell, each) for each in shown[:_MAX_FUNCTIONS]]
     instructions = max(cell.changed, key=lambda each: _instruction_change(each.per_op), default=None)
     if instructions is not None and _instruction_change(instructions.per_op):
         found.append(_instructions(cell, instructions))
@@ -33,6 +37,14 @@ def sentences(cell: InstrumentCell) -> list[str]:
     if len(cell.totals) > 1 and not (cell.changed or cell.pairs or cell.lines):
         found.append(f"no function and no cache line differs between the kernels under {len(cell.seeds)} seeds")
     return found
+
+
+def _touched_movers(cell: InstrumentCell) -> list[FunctionChange]:
+    """Return the functions of the series whose transfers changed in one direction under every seed."""
+    if len(cell.totals) < 2:
+        return []
+    moved = [each for each in cell.functions if each.touched and each.transfer_seeds == len(cell.seeds)]
+    return sorted(moved, key=lambda each: -_transfer_change(each.per_op))
 
 
 def arrow(before: float, after: float) -> str:
