@@ -8726,6 +8726,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Report"];
+                    "application/vnd.kcidb+json": Record<string, never>;
                     "application/xml": string;
                     "text/html": string;
                     "text/markdown": string;
