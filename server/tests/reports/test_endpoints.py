@@ -87,7 +87,7 @@ def test_report_of_unfinished_submission_is_marked(client: httpx.Client, scene: 
         ("markdown", "text/markdown; charset=utf-8", "|"),
         ("junit", "application/xml; charset=utf-8", "<testsuite"),
         ("mmtests", "text/plain; charset=utf-8", "Amean"),
-        ("kcidb", "application/json", '"id": "wqlab:1.candidate"'),
+        ("kcidb", "application/vnd.kcidb+json", '"id": "wqlab:1.candidate"'),
     ],
 )
 def test_report_is_sent_in_every_format(client: httpx.Client, scene: Scene, name: str, media: str, words: str) -> None:

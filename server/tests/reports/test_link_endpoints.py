@@ -28,7 +28,7 @@ FORMATS = {
     ".json": "application/json",
     ".xml": "application/xml; charset=utf-8",
     ".mmtests": "text/plain; charset=utf-8",
-    ".kcidb.json": "application/json",
+    ".kcidb.json": "application/vnd.kcidb+json",
 }
 
 

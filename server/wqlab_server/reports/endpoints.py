@@ -26,9 +26,9 @@ _DOCUMENTED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The report; that of an unfinished submission says that it is not final",
         "content": {
-            media.partition(";")[0]: {"schema": {"type": "string"}}
+            media.partition(";")[0]: {"schema": {"type": "object" if media.endswith("+json") else "string"}}
             for format_, media in CONTENT_TYPES.items()
-            if media != CONTENT_TYPES[ReportFormat.JSON]
+            if format_ is not ReportFormat.JSON
         },
     },
     304: {"description": "The report still has the ETag in `If-None-Match`"},

@@ -43,7 +43,7 @@ CONTENT_TYPES = {
     ReportFormat.MARKDOWN: "text/markdown; charset=utf-8",
     ReportFormat.JUNIT: "application/xml; charset=utf-8",
     ReportFormat.MMTESTS: "text/plain; charset=utf-8",
-    ReportFormat.KCIDB: "application/json",
+    ReportFormat.KCIDB: "application/vnd.kcidb+json",
     ReportFormat.MAIL: "message/rfc822",
 }
 SUFFIXES = {

@@ -10066,6 +10066,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Report"];
+                    "application/vnd.kcidb+json": Record<string, never>;
                     "application/xml": string;
                     "message/rfc822": string;
                     "text/html": string;
