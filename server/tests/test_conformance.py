@@ -123,7 +123,8 @@ def add_deliveries(session: Session) -> None:
         waiting = number > 1
         session.add(
             Delivery(
-                key=f"{number}", message_id=f"{number}", event="reply", destination="ada@example.org", reason="", tries=0,
+                key=f"{number}", message_id=f"{number}", event="reply", destination="ada@example.org", reason="",
+                tries=0,
                 kind=DeliveryKind.MAIL if waiting else DeliveryKind.WEBHOOK, mail=mail if waiting else None,
                 body=None if waiting else "{}",
                 state=DeliveryState.WAITING_FOR_REVIEW if waiting else DeliveryState.GIVEN_UP,
