@@ -39,6 +39,7 @@ WITHOUT_SUCCESS = {
     "join_lab",  # needs the secret of an invitation
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
+    "edit_mail",  # needs a mail that still waits, and mail addresses
 }
 """Operations that no generated request succeeds at."""
 READ_ONLY = {"create_quote", "inspect_series"}
