@@ -39,6 +39,7 @@ WITHOUT_SUCCESS = {
     "join_lab",  # needs the secret of an invitation
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
+    "edit_mail",  # needs a mail that still waits, and mail addresses
 }
 """Operations that no generated request succeeds at."""
 READ_ONLY = {"create_quote", "inspect_series"}
@@ -123,8 +124,8 @@ def add_deliveries(session: Session) -> None:
         waiting = number > 1
         session.add(
             Delivery(
-                key=f"{number}", message_id=f"{number}", event="reply", destination="ada@example.org",
-                reason="", tries=0,
+                key=f"{number}", message_id=f"{number}", event="reply", destination="ada@example.org", reason="",
+                tries=0,
                 kind=DeliveryKind.MAIL if waiting else DeliveryKind.WEBHOOK, mail=mail if waiting else None,
                 body=None if waiting else "{}",
                 state=DeliveryState.WAITING_FOR_REVIEW if waiting else DeliveryState.GIVEN_UP,

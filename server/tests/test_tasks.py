@@ -6,21 +6,28 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
 import pytest
 import redis as redis_client
-from sqlalchemy import make_url
+from sqlalchemy import make_url, select, text
 
-from wqlab_contracts.celery_names import ADVANCE, APPLY, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import SubmissionState
+from wqlab_contracts.api.webhooks import WebhookFilter
+from wqlab_contracts.celery_names import ADVANCE, APPLY, DELIVER, OUTBOX_QUEUE, SERVER_QUEUE, TICK
+from wqlab_contracts.enums import DeliveryKind, DeliveryState, SubmissionState
+from wqlab_server.models import Delivery, Webhook
+from wqlab_server.outbox import deliveries
+from wqlab_server.outbox.webhooks import new_secret
 from wqlab_server.settings import Settings
 from wqlab_server.storage.celery_client import Sender, celery_app
-from wqlab_server.storage.db import Message
+from wqlab_server.storage.db import Message, clock
 from wqlab_server.storage.events import SUBMISSION_CHANNEL
 
 from .support.lab import LabUnderTest
+from .support.receiver import Answer, receiver
 
 pytestmark = pytest.mark.integration
 
@@ -81,6 +88,71 @@ def test_celery_worker_advances_and_ticks(
     (fault,) = (line for line in log.read_text().splitlines() if "tick_item_failed" in line)
     assert "Traceback (most recent call last)" in json.loads(fault[fault.index("{") :])["exception"]
     assert queues.llen(SERVER_QUEUE) == 0
+
+
+def outbox_worker(settings: Settings, broker: str, host: str) -> subprocess.Popen[bytes]:
+    """Start the program `outbox`, with threads as in a lab."""
+    return subprocess.Popen(
+        [
+            sys.executable, "-m", "celery", "-A", "wqlab_server.tasks", "worker", "-Q", OUTBOX_QUEUE, "-c", "2",
+            "--pool=threads", "-l", "ERROR", "--without-mingle", "--without-gossip", "--without-heartbeat",
+        ],
+        env={**environment(settings, broker), "WQLAB_PRIVATE_WEBHOOK_HOSTS": host},
+        cwd=settings.data_dir,
+    )  # fmt: skip
+
+
+def until(done: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + 120
+    while not done():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def test_delivery_of_a_killed_worker_is_sent_by_the_next_one_under_the_same_id(
+    lab: LabUnderTest, redis: str, queues: redis_client.Redis
+) -> None:
+    def state() -> str:
+        with lab.transaction() as session:
+            return session.scalars(select(Delivery.state)).one()
+
+    with receiver(Answer(after_s=30), Answer(200)) as target:
+        with lab.transaction() as session:
+            webhook = Webhook(owner="dev", url=target.url, events=["x"], filter=WebhookFilter(), secret=new_secret())
+            session.add(webhook)
+            session.flush()
+            number = deliveries.write(
+                session, DeliveryKind.WEBHOOK, "k", event="x", destination=target.url, message_id="msg_k",
+                webhook_id=webhook.id, body="{}", state=DeliveryState.WAITING, next_at=clock(session),
+            )  # fmt: skip
+        sender = Sender(celery_app(redis))
+        first = outbox_worker(lab.settings, redis, target.host)
+        try:
+            sender(Message(DELIVER, number, OUTBOX_QUEUE))
+            until(lambda: target.requests, "the first worker sent nothing")
+        finally:
+            first.kill()
+            first.wait(60)
+        second = outbox_worker(lab.settings, redis, target.host)
+        try:
+            lab.sql("UPDATE deliveries SET claimed_until = now()")
+            sender(Message(DELIVER, number, OUTBOX_QUEUE))  # notes the lost attempt
+            until(
+                lambda: lab_value(lab, "SELECT count(*) FROM delivery_attempts WHERE outcome = 'unknown'"), "not noted"
+            )
+            lab.sql("UPDATE deliveries SET next_at = now()")
+            sender(Message(DELIVER, number, OUTBOX_QUEUE))
+            until(lambda: state() == DeliveryState.DELIVERED, "the second worker did not deliver")
+        finally:
+            second.terminate()
+            second.wait(60)
+    assert [request.headers["webhook-id"] for request in target.requests] == ["msg_k", "msg_k"]
+    assert queues.llen(OUTBOX_QUEUE) == 0
+
+
+def lab_value(lab: LabUnderTest, query: str) -> object:
+    with lab.transaction() as session:
+        return session.scalar(text(query))
 
 
 def test_start_sends_messages_of_waiting_jobs_again(

@@ -49,7 +49,7 @@ def test_counts_are_never_called_times(render) -> None:
 
 
 def test_what_counts_do_not_show_is_said_in_a_mail() -> None:
-    assert "The counts do not show contention, prefetch or bandwidth." in render_text(instrumented())
+    assert "These are counts, not times: they show no contention, prefetch or bandwidth." in render_text(instrumented())
 
 
 @pytest.mark.parametrize("render", [render_markdown, render_html])

@@ -28,7 +28,7 @@ TABLE_LINES = (36, 24, 18, 14, 11, 9, 7, 5)
 EXCERPT_LINES = (30, 20, 12, 6)
 SHORT_EXCERPT_LINES = (12, 6)
 CAVEAT = "Counts are evidence here; the emulated clock is none, so speed has no verdict."
-COUNTS_CAVEAT = "The counts do not show contention, prefetch or bandwidth."
+COUNTS_CAVEAT = "These are counts, not times: they show no contention, prefetch or bandwidth."
 SYSTEM_FACTS = {"kernel", "CPU model", "preemption", "HZ", "clock", "mitigations", "governor", "SMT", "wq scope"}
 """Facts that decide whether a reader's own system is comparable; the page has all."""
 INDENT = "    "
