@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wqlab_contracts import mail
-from wqlab_contracts.mail import OutgoingMail, ReplyTo, SourceMail
+from wqlab_contracts.mail import OutgoingMail, ReplyTo
+from wqlab_contracts.messages.source_mail import SourceMail
 
 MBOX = """\
 From 0123 Mon Sep 17 00:00:00 2001

@@ -16,16 +16,10 @@ from enum import StrEnum
 
 from pydantic import Field
 
-from .messages import Message
+from .messages.base import Message
+from .messages.source_mail import ADDRESS_LIMIT, RECIPIENT_LIMIT, REFERENCE_LIMIT, SUBJECT_LIMIT, SourceMail
 from .text import control_character
 
-ADDRESS_LIMIT = 320
-"""Maximum length (characters) of a mail address (RFC 3696)."""
-RECIPIENT_LIMIT = 100
-"""Maximum number of addresses in a header that are answered."""
-REFERENCE_LIMIT = 50
-"""Maximum number of Message-IDs in References; the first and the last are kept."""
-SUBJECT_LIMIT = 500
 BODY_LIMIT = 100_000
 """Maximum length (characters) of a mail's text."""
 
@@ -43,25 +37,6 @@ class ReplyTo(StrEnum):
     ALL = "all"
     """As a person's reply to all: the author, and everyone in To and Cc, lists included."""
     AUTHOR = "author"
-
-
-class SourceMail(Message):
-    """The mail that a series came in: its cover letter, or its only patch."""
-
-    message_id: str = Field(max_length=1000)
-    """Without angle brackets."""
-    references: list[str] = Field(default_factory=list, max_length=REFERENCE_LIMIT)
-    """Message-IDs of the thread before this mail, oldest first, without angle brackets."""
-    sender: str = Field(max_length=1000)
-    """Address to answer, `Name <user@host>`: Reply-To if the mail has it, else From."""
-    to: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
-    cc: list[str] = Field(default_factory=list, max_length=RECIPIENT_LIMIT)
-    subject: str = Field(max_length=SUBJECT_LIMIT)
-    list_address: str | None = Field(default=None, max_length=ADDRESS_LIMIT)
-    """Address of the mailing list that it came through; null if it came another way."""
-    verified: bool = False
-    """True if the lab itself has read the mail from an archive that the operator trusts. Whoever uploads an mbox can
-    write any sender and recipients into it."""
 
 
 class OutgoingMail(Message):

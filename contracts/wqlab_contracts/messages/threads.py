@@ -9,6 +9,7 @@ from pydantic import Field, StringConstraints
 
 from ..specs import Archive, Name
 from .base import Artifact, Message, ShortText, Title
+from .source_mail import SourceMail
 
 LISTED_REPLIES = 100
 """Maximum number of replies that are listed; the others are only counted."""
@@ -51,6 +52,8 @@ class ThreadSelection(Message):
     """Number of replies that were taken: those with trailers, and those that lead to them."""
     notes: list[ShortText] = Field(default_factory=list, max_length=20)
     """What a reader should know of the choice, such as a revision that was sent twice."""
+    source: SourceMail | None = None
+    """The cover letter or first patch, as the mail that an answer replies to; null if nobody could be answered."""
 
 
 class TakenThread(ThreadSelection):

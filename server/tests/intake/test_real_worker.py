@@ -16,8 +16,10 @@ import pytest
 from wqlab_contracts.api.submissions import SubmissionView
 from wqlab_contracts.api.threads import ThreadPreview
 from wqlab_contracts.enums import JobState, Outcome, Scope
+from wqlab_contracts.mail import OutgoingMail
 from wqlab_server.pipeline.advance import advance
-from wqlab_server.storage.db import SessionFactory
+from wqlab_server.storage import source_mails
+from wqlab_server.storage.db import SessionFactory, transaction
 from wqlab_worker.claims import jobs
 from wqlab_worker.settings import Settings as WorkerSettings
 
@@ -159,6 +161,11 @@ def test_message_id_becomes_an_applied_series(
     assert applied.apply.thread.mails == seen.thread.mails
     assert (applied.title, applied.version) == ("workqueue: more", 2)
     assert len(applied.builds) == 2
+    mail = OutgoingMail.model_validate_json(expect(client.get(f"/api/v1/submissions/{number}/mail")).content)
+    assert (mail.in_reply_to, mail.subject[:4]) == ("v2-0@kernel.example", "Re: ")
+    with transaction(sessions) as session:
+        source = source_mails.find(session, number)
+    assert source is not None and source.verified
     assert b"+int max_active = 2048;" in expect(client.get(f"/api/v1/submissions/{number}/mbox")).content
     series = expect(client.get(f"/api/v1/submissions/{number}/series")).text
     assert "+int max_active = 2048;" in series

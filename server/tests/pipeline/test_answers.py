@@ -8,8 +8,9 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.enums import Arm, DeliveryState, ErrorKind, Outcome, Verdict
-from wqlab_contracts.mail import ReplyTo, SourceMail
+from wqlab_contracts.mail import ReplyTo
 from wqlab_contracts.messages import MboxSeries, Series
+from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_server.models import Delivery
 from wqlab_server.outbox import deliveries, mails
 from wqlab_server.outbox.send import deliver

@@ -16,7 +16,7 @@ from wqlab_contracts import enums
 from wqlab_contracts.api.report import Comparison as ComparisonData
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.webhooks import WebhookFilter
-from wqlab_contracts.mail import OutgoingMail, SourceMail
+from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.messages import (
     ApplyResult,
     BuildResult,
@@ -31,6 +31,7 @@ from wqlab_contracts.messages import (
 )
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
+from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree

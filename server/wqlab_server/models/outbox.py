@@ -11,7 +11,8 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.enums import AttemptOutcome, DeliveryKind, DeliveryState, OutboxEvent
-from wqlab_contracts.mail import OutgoingMail, SourceMail
+from wqlab_contracts.mail import OutgoingMail
+from wqlab_contracts.messages.source_mail import SourceMail
 
 from .base import Base
 

@@ -28,6 +28,7 @@ from ..lab import service as lab_service
 from ..models import Apply, Build, Comparison, Run, Submission, SubmissionBuild
 from ..reports.stored_report import store_report
 from ..settings import Settings
+from ..storage import source_mails
 from ..storage.announcements import announce
 from ..storage.artifacts import ArtifactStore
 from ..storage.db import SessionFactory, clock, transaction
@@ -87,14 +88,14 @@ def _advance_jobs(session: Session, submission: Submission, settings: Settings) 
         return
     if apply.outcome is not Outcome.PASSED or apply.result is None:
         if apply.result is not None and apply.result.thread is not None:
-            _copy_thread_facts(submission, apply.result.thread)
+            _copy_thread_facts(session, submission, apply.result.thread)
         failure = apply.failure or infrastructure_failure("the series was not applied")
         for run in runs:
             lease.finish_unclaimed(session, run, Outcome.FAILED, failure)
         _finish_submission(session, submission, settings, [failure])
         return
     if submission.cancel_requested_at is None:
-        _copy_series_facts(submission, apply.result)
+        _copy_series_facts(session, submission, apply.result)
         _ensure_builds(session, submission, apply.result, runs)
         for run in runs:
             _queue_when_built(session, run, force=submission.request.force)
@@ -118,18 +119,26 @@ def _enter_next_state(session: Session, submission: Submission, runs: Sequence[R
         submissions.enter(session, submission, SubmissionState.RUNNING)
 
 
-def _copy_thread_facts(submission: Submission, thread: TakenThread) -> None:
-    """Copy title, series key, author and version of a series that was found by Message-ID."""
+def _copy_thread_facts(session: Session, submission: Submission, thread: TakenThread) -> None:
+    """Copy title, series key, author, version and source mail of a series that was found by Message-ID."""
+    _remember_source(session, submission, thread)
     submission.title = submissions.truncate(thread.subject) or submission.title
     submission.series_key = submissions.truncate(thread.series_key) or submission.series_key
     submission.author = submissions.truncate(thread.author)
     submission.version = thread.revision
 
 
-def _copy_series_facts(submission: Submission, result: ApplyResult) -> None:
-    """Copy title, series key, author, and the version of a series that was found by Message-ID."""
+def _remember_source(session: Session, submission: Submission, thread: TakenThread) -> None:
+    """Remember the mail that an answer replies to. The lab has read it from an archive that the operator lists."""
+    if thread.source is not None and source_mails.find(session, submission.id) is None:
+        source_mails.remember(session, submission.id, thread.source.model_copy(update={"verified": True}))
+
+
+def _copy_series_facts(session: Session, submission: Submission, result: ApplyResult) -> None:
+    """Copy title, series key, author, and version and source mail of a series that was found by Message-ID."""
     if result.thread is not None:
         submission.version = result.thread.revision
+        _remember_source(session, submission, result.thread)
     submission.title = submissions.truncate(result.title) or submission.title
     submission.series_key = submissions.truncate(result.series_key) or submission.series_key
     if result.candidate is not None and result.patches:

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import ErrorKind, Outcome
-from wqlab_contracts.mail import OutgoingMail, SourceMail, address_of
+from wqlab_contracts.mail import OutgoingMail, address_of
+from wqlab_contracts.messages.source_mail import SourceMail
 
 from ..models import Submission
 from ..outbox import mails

@@ -10,7 +10,8 @@ from fastapi import Request, Response, status
 
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import SubmissionState
-from wqlab_contracts.mail import SourceMail, to_bytes
+from wqlab_contracts.mail import to_bytes
+from wqlab_contracts.messages.source_mail import SourceMail
 
 from ..http.headers import DOCUMENT_POLICY
 from ..http.problems import ApiProblem

@@ -11,15 +11,8 @@ from urllib.parse import urlsplit
 from wqlab_comparison import tables, words
 from wqlab_contracts.api.report import Report
 from wqlab_contracts.enums import Verdict
-from wqlab_contracts.mail import (
-    OutgoingMail,
-    SourceMail,
-    address_of,
-    addresses,
-    answer_to,
-    reply_subject,
-    without_trailers,
-)
+from wqlab_contracts.mail import OutgoingMail, address_of, addresses, answer_to, reply_subject, without_trailers
+from wqlab_contracts.messages.source_mail import SourceMail
 
 from ..settings import Settings
 from .render import failures

@@ -8,7 +8,7 @@ from __future__ import annotations
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.mail import SourceMail
+from wqlab_contracts.messages.source_mail import SourceMail
 
 from ..models import SubmissionMail
 

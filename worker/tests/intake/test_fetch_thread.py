@@ -59,6 +59,9 @@ def test_latest_revision_is_found_in_another_thread(lab: Workspace, inbox: Publi
     assert (taken.revision, taken.revisions, taken.notes) == (2, [1, 2], [])
     assert (taken.message_id, taken.archive) == ("less-v1-1@x", "loopback")
     assert taken.url == f"{inbox.url}/less-v2-0@x/"
+    assert taken.source is not None
+    assert (taken.source.message_id, taken.source.sender) == ("less-v2-0@x", "Ada <ada@example.org>")
+    assert not taken.source.verified, "the sandbox cannot vouch for a mail"
     assert [(each.role, each.message_id) for each in taken.mails] == [
         ("cover", "less-v2-0@x"), ("patch", "less-v2-1@x"), ("patch", "less-v2-2@x"),
     ]  # fmt: skip

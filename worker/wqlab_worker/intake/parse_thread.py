@@ -19,6 +19,7 @@ from pathlib import Path
 
 from wqlab_contracts import mbox
 from wqlab_contracts.inspection import inspect
+from wqlab_contracts.mail import source_of
 from wqlab_contracts.mbox import Mail
 from wqlab_contracts.messages.base import TITLE_LIMIT, cut
 from wqlab_contracts.messages.threads import LISTED_REPLIES, REVISION_LIMIT, ThreadMail, ThreadSelection
@@ -102,6 +103,7 @@ def describe(chosen: Selection) -> ThreadSelection:
         mails=[_describe_mail(mail, chosen) for mail in (*heads, *replies)],
         replies=len(chosen.replies),
         notes=[printable(note) for note in chosen.notes],
+        source=source_of(valid_text((chosen.covers or chosen.patches)[0].text)),
     )
 
 

@@ -4386,6 +4386,31 @@ export interface components {
          */
         Sort: "newest" | "oldest" | "ended" | "priority" | "title" | "owner" | "tree";
         /**
+         * SourceMail
+         * @description The mail that a series came in: its cover letter, or its only patch.
+         */
+        SourceMail: {
+            /** Cc */
+            cc: string[];
+            /** List Address */
+            list_address: string | null;
+            /** Message Id */
+            message_id: string;
+            /** References */
+            references: string[];
+            /** Sender */
+            sender: string;
+            /** Subject */
+            subject: string;
+            /** To */
+            to: string[];
+            /**
+             * Verified
+             * @default false
+             */
+            verified: boolean;
+        };
+        /**
          * StackFrame
          * @description One function of a kernel's call trace.
          */
@@ -4946,6 +4971,7 @@ export interface components {
             revisions: number[];
             /** Series Key */
             series_key: string;
+            source: components["schemas"]["SourceMail"] | null;
             /** Subject */
             subject: string;
             /**
