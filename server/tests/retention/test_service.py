@@ -100,7 +100,7 @@ def stored(lab: LabUnderTest) -> set[str]:
 
 def test_old_files_are_deleted_and_the_report_says_when(lab: LabUnderTest, store: ArtifactStore) -> None:
     submission_id = measured(lab)
-    before = get(lab, f"/r/{submission_id}.txt").text
+    before = get(lab, f"/r/{submission_id}.md").text
     age(lab, 400)
     lab.tick()
     refused = downloads(lab, submission_id)
@@ -108,7 +108,7 @@ def test_old_files_are_deleted_and_the_report_says_when(lab: LabUnderTest, store
     assert refused["output.txt"] == f"output.txt was deleted by retention on {TODAY}"
     assert refused["console"].endswith(f"was deleted by retention on {TODAY}")
     assert stored(lab) == set()
-    report = get(lab, f"/r/{submission_id}.txt").text
+    report = get(lab, f"/r/{submission_id}.md").text
     note = f"deleted by retention on {TODAY}"
     assert note not in before
     assert note in " ".join(report.split())

@@ -9,14 +9,13 @@ from email.utils import format_datetime
 from pathlib import Path
 
 import pytest
+from publicinbox import PublicInbox, public_inbox
+from thread_mails import mail, series
 
 from wqlab_contracts.messages.list_mails import ListMails, ListPosition, ListSource
 from wqlab_worker.failures import InfrastructureError
 from wqlab_worker.intake.read_list import read_list
 from wqlab_worker.workspace import Workspace
-
-from .mails import mail, series
-from .publicinbox import PublicInbox, public_inbox
 
 pytestmark = pytest.mark.integration
 

@@ -62,5 +62,7 @@ def test_functions_lines_and_data_of_the_golden_kernel() -> None:
     assert counted.functions[place] == counted.functions[place + 1]
     assert counted.functions[place] == Function("flush_workqueue_prep_pwqs", "kernel/workqueue.c")
     assert counted.lines[place].file == "kernel/workqueue.c"
-    assert counted.data == {data: "jiffies_64 + 0x4"}
+    # What else is in the cache line depends on the kernel's layout.
+    assert counted.data.keys() == {data}
+    assert "jiffies_64" in counted.data[data] and counted.data[data].endswith(" + 0x4")
     assert not counted.lacking

@@ -93,7 +93,8 @@ def _head(report: Report) -> list[str]:
 def _thread(thread: TakenThread) -> list[str]:
     """Return which mails of an archive were taken, and the page of the first one."""
     taken = f"series: {thread_text.origin(thread)}: {thread_text.mails(thread)}"
-    return [*wrapped(taken, 2, indent="  "), f"  {thread.url}"]
+    notes = [line for note in thread.notes[:3] for line in wrapped(f"note: {note}", 2, indent="  ")]
+    return [*wrapped(taken, 2, indent="  "), f"  {thread.url}", *notes]
 
 
 # --- middle -------------------------------------------------------------------------------------------------------
