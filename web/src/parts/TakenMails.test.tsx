@@ -22,6 +22,7 @@ const thread: TakenThread = {
   series_key: "less",
   mails: [mail("cover", "zero"), mail("patch", "one\x1b[31m"), mail("reply", "Re", ["Acked-by: Bo <bo@x>"])],
   replies: 4,
+  source: null,
   notes: ["v2 was sent 2 times"],
   message_id: "a@b",
   archive: "lore",

@@ -38,13 +38,6 @@ const KNOWN: Record<AuditAction, true> = {
   "data.change": true,
   "settings.change": true,
   "audit.prune": true,
-  "webhook.create": true,
-  "webhook.rotate": true,
-  "webhook.remove": true,
-  "delivery.replay": true,
-  "mail.approve": true,
-  "mail.edit": true,
-  "mail.drop": true,
   request: true,
 };
 export const ACTIONS = Object.keys(KNOWN) as AuditAction[];
