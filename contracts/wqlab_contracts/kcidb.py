@@ -90,7 +90,7 @@ class KcidbObject(BaseModel):
 
 
 class Resource(KcidbObject):
-    """A file with its address."""
+    """A file that a reader can download from `url`."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[^/\x00]+$")]
     url: Url

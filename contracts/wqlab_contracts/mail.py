@@ -169,7 +169,7 @@ def _decoded(text: str) -> str:
 
 
 def problems(mail: OutgoingMail) -> list[tuple[str, str]]:
-    """Return what makes a mail impossible to send, as (field, reason): recipients, control characters, trailers.
+    """Return the reasons for which a mail must not be sent, as pairs of field and reason.
 
     A machine's text must not look as if a person vouched for a patch: tools collect such lines from replies.
     """

@@ -112,7 +112,7 @@ class Settings(BaseSettings):
     """How the connection is encrypted: by STARTTLS, from the beginning, or not at all (only on this machine)."""
     smtp_user: str = ""
     smtp_password_file: Path | None = None
-    """File with the password of `smtp_user`."""
+    """Path of the file that contains the password of `smtp_user`."""
     mail_from: str = ""
     """Sender of the lab's mails, `wqlab <wqlab@lab.example>`."""
     mail_reply_to: ReplyTo = ReplyTo.ALL

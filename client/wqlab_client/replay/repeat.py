@@ -96,9 +96,9 @@ def plan_repetition(bundle: Bundle, lab: Client, blocks: int | None) -> Repetiti
 
 
 def emulated_topology(name: str, types: Mapping[str, DeviceTypeView]) -> Topology | None:
-    """Return the topology of an emulated device type; None if the lab cannot have it.
+    """Return the topology of an emulated device type, or None if the lab has no such type and cannot generate it.
 
-    A lab lists a generated type only once a device was made for it.
+    A generated type is missing from `types` until the lab has used it once.
     """
     if (known := types.get(name)) is not None:
         return known.topology if known.emulated else None

@@ -23,7 +23,10 @@ class ArchiveView(Message):
 
 
 class ThreadPreview(Message):
-    """What a submission by Message-ID would take, found by a worker; repeat the request until `state` is `finished`."""
+    """The mails that a submission of this Message-ID would take.
+
+    A worker looks them up; until it is done, `state` is not `finished`: repeat the request then.
+    """
 
     message_id: str
     revision: int | None

@@ -49,9 +49,9 @@ class ListRule(Strict):
     """Archive of the list, which has `epochs`."""
     enabled: bool = False
     paths: list[_Prefix] = Field(default_factory=list, max_length=50)
-    """Files (`kernel/workqueue.c`) and folders (`fs/xfs/`), of which a patch has to change one."""
+    """Files (`kernel/workqueue.c`) and folders (`fs/xfs/`): a patch must change at least one of them."""
     subjects: list[_Words] = Field(default_factory=list, max_length=50)
-    """Texts, of which the title of the cover letter or of a patch has to contain one, in upper or lower case."""
+    """Words to look for in subjects, regardless of case: the cover letter or a patch must have one of them."""
     authors: list[_Address] = Field(default_factory=list, max_length=200)
     """Senders, by address (`ada@example.org`) or domain (`@example.org`)."""
     only_if_asked: bool = True

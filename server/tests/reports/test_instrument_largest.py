@@ -32,7 +32,7 @@ def cell(change: Callable[[Arm, int, Window], Window] = lambda _arm, _seed, wind
 
 
 def assert_sum(parts: Iterable[FunctionChange | SubsystemChange], totals: dict[Arm, PerOperation]) -> None:
-    """Check that the parts are the whole, apart from rounding to five digits."""
+    """Check that the entries add up to the totals, except for rounding to five digits."""
     entries = list(parts)
     for arm, total in totals.items():
         for name in FIELDS:

@@ -1,4 +1,7 @@
-"""Endpoints of the review queue: maintainers approve, change or drop mails. `GET /deliveries?kind=mail` lists them."""
+"""Endpoints with which maintainers approve, change or drop a mail that waits for review.
+
+`GET /deliveries?kind=mail` lists these mails.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def key_of(thread: str, event: str, submission_id: int) -> str:
 
 
 def preview(report: Report, source: SourceMail | None, settings: Settings) -> OutgoingMail:
-    """Return the mail that answers the series with this report, if it is the first one."""
+    """Return the first mail about a series, with this report: a reply to its source mail."""
     number = report.submission.id
     key = key_of(thread_of(source, number), "reply", number)
     return compose(report, source, settings, report.submission.finished_at or report.generated_at, key=key)

@@ -145,7 +145,7 @@ class _Reader:
         return git
 
     def _run(self, git: Git, arguments: list[str], out: Path) -> None:
-        """Run the reader of commits in the sandbox. Raises InfrastructureError if it fails."""
+        """Run `read_commits` in the sandbox; it writes to `out`. Raises InfrastructureError if it fails."""
         packages = {module.__name__: Path(module.__file__ or "").parent for module in (wqlab_contracts, wqlab_worker)}
         outside = git_environment(self._workspace)
         log = io.BytesIO()

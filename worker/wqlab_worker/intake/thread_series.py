@@ -105,7 +105,7 @@ class Selection:
     author: str
     series_key: str
     covers: list[Mail]
-    """The cover letter; empty if there is none."""
+    """Contains the cover letter, if there is one."""
     patches: list[Mail]
     """In order."""
     superseded: list[Mail]

@@ -37,7 +37,7 @@ class Refused(KernelCiError):
 
 
 class KernelCi:
-    """A connection to the API. Redirects are not followed, so that the token goes nowhere else."""
+    """HTTP client of KernelCI's API. It follows no redirects, which could send the token to another server."""
 
     def __init__(self, url: str, token: str, *, limit_s: float = LIMIT_S) -> None:
         self._url = url.rstrip("/")

@@ -64,7 +64,7 @@ class Source:
 
     @property
     def blamed(self) -> Arm:
-        """The arm under test: the candidate, or in a settings study the only kernel."""
+        """Return the arm that the document reports: the candidate, or the only kernel of a settings study."""
         return Arm.CANDIDATE if self.report.submission.request.series is not None else Arm.BASELINE
 
     def build_of(self, target: TargetReport, arm: Arm) -> str | None:

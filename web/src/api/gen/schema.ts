@@ -5218,7 +5218,9 @@ export interface components {
         };
         /**
          * ThreadPreview
-         * @description What a submission by Message-ID would take, found by a worker; repeat the request until `state` is `finished`.
+         * @description The mails that a submission of this Message-ID would take.
+         *
+         *     A worker looks them up; until it is done, `state` is not `finished`: repeat the request then.
          */
         ThreadPreview: {
             failure: components["schemas"]["Failure"] | null;
