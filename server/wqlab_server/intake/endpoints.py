@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -14,20 +13,16 @@ from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import ThreadSeries
 from wqlab_contracts.messages.threads import REVISION_LIMIT
 
+from ..http import long_poll
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings, Data
-from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
-from ..http.sse import notifications_of
 from ..storage.db import SessionFactory, transaction
 from ..storage.events import THREAD_LOOKUP_CHANNEL
 from . import threads
 
 router = APIRouter(prefix="/archives", tags=["series"], responses=documented(401, 403, 422, 429))
-
-WAIT_DEFAULT_S = 10.0
-WAIT_MAX_S = 20.0
 
 
 @router.get("")
@@ -62,8 +57,8 @@ async def preview_thread(
         int | None, Query(ge=1, le=REVISION_LIMIT, description="Revision to take; by default the latest")
     ] = None,
     wait_s: Annotated[
-        float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait for the result")
-    ] = WAIT_DEFAULT_S,
+        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
+    ] = long_poll.DEFAULT_S,
 ) -> ThreadPreview:
     """Show which mails a submission of this Message-ID would take, found by a worker of the lab. If this takes longer
     than `wait_s`, the response's `state` is not `finished` yet: repeat the request."""
@@ -80,17 +75,13 @@ async def preview_thread(
             return threads.read(session, lookup_id)
 
     lookup_id = await run_in_threadpool(request_lookup)
-    deadline = time.monotonic() + wait_s
-    with (
-        slow_responses(request).streams.use(request),
-        notifications_of(request).subscribe((THREAD_LOOKUP_CHANNEL, str(lookup_id))) as subscription,
-    ):
-        while True:
-            found = await run_in_threadpool(read)
-            left_s = deadline - time.monotonic()
-            if found.state is JobState.FINISHED or left_s <= 0:
-                return found
-            await subscription.wait(left_s)
+    return await long_poll.wait_until(
+        lambda lookup: lookup.state is JobState.FINISHED,
+        read,
+        request=request,
+        topic=(THREAD_LOOKUP_CHANNEL, str(lookup_id)),
+        wait_s=wait_s,
+    )
 
 
 def _series(message_id: str, revision: int | None) -> ThreadSeries:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, status
-from starlette.concurrency import run_in_threadpool
 
 from wqlab_contracts.api.devices import DeviceView
 from wqlab_contracts.api.queue import DeviceCheck, DeviceHistory, QueueView, Timeline
@@ -15,13 +13,12 @@ from wqlab_contracts.enums import AuditAction
 from wqlab_contracts.jsontypes import JsonTime
 
 from ..estimates import lab_snapshot
+from ..http import long_poll
 from ..http.audit import Audit
 from ..http.auth import Maintainer, Reader
 from ..http.deps import AppSettings, Db
-from ..http.limits import slow_responses
 from ..http.paging import PAGE_DEFAULT, After, Id, Limit, plain_text
 from ..http.problems import documented, invalid
-from ..http.sse import notifications_of
 from ..storage.db import SessionFactory, clock, transaction
 from ..storage.events import CHECK_CHANNEL
 from . import checks, history, queries, queue, service
@@ -33,7 +30,6 @@ BARS_DEFAULT = 500
 BARS_MAX = 2000
 SPAN_DEFAULT = timedelta(days=1)
 SPAN_MAX = timedelta(days=31)
-WAIT_MAX_S = 20.0
 
 
 @router.get("/queue")
@@ -113,7 +109,7 @@ async def get_device_check(
     request: Request,
     _: Reader,
     seen: Annotated[int, Query(ge=-1, description="`changes` of the last response; wait until there are more")] = -1,
-    wait_s: Annotated[float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait, in seconds")] = 0,
+    wait_s: Annotated[float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait, in seconds")] = 0,
 ) -> DeviceCheck:
     """Return the current state of a device check; long polling with `seen` and `wait_s`."""
     factory: SessionFactory = request.app.state.sessions
@@ -122,14 +118,10 @@ async def get_device_check(
         with transaction(factory) as session:
             return checks.read(session, name, check_id)
 
-    deadline = time.monotonic() + wait_s
-    with (
-        slow_responses(request).streams.use(request),
-        notifications_of(request).subscribe((CHECK_CHANNEL, str(check_id))) as subscription,
-    ):
-        while True:
-            check = await run_in_threadpool(read)
-            remaining_s = deadline - time.monotonic()
-            if check.changes > seen or check.finished_at is not None or remaining_s <= 0:
-                return check
-            await subscription.wait(remaining_s)
+    return await long_poll.wait_until(
+        lambda check: check.changes > seen or check.finished_at is not None,
+        read,
+        request=request,
+        topic=(CHECK_CHANNEL, str(check_id)),
+        wait_s=wait_s,
+    )

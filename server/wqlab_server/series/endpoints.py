@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -13,12 +12,12 @@ from wqlab_contracts.api.series import GitBranches, SeriesInspection
 from wqlab_contracts.enums import JobState
 from wqlab_contracts.messages import MboxSeries
 
+from ..http import long_poll
 from ..http.auth import Reader, Submitter
 from ..http.deps import AppSettings
 from ..http.limits import slow_responses
 from ..http.paging import plain_text
 from ..http.problems import ApiProblem, documented
-from ..http.sse import notifications_of
 from ..storage.db import SessionFactory, transaction
 from ..storage.events import LOOKUP_CHANNEL
 from . import branches
@@ -26,8 +25,6 @@ from .inspection_process import InspectionFailed, inspect_in_process
 
 router = APIRouter(tags=["series"], responses=documented(401, 403, 422, 429))
 
-WAIT_DEFAULT_S = 10.0
-WAIT_MAX_S = 20.0
 _Url = Annotated[str, WithJsonSchema({"type": "string", "maxLength": 2000, "pattern": r"^(https://|git://|/)\S+$"})]
 """The server checks URLs itself, because its refusals say what to write instead."""
 
@@ -58,8 +55,8 @@ async def list_git_branches(
         Query(max_length=2000, description="https:// or git:// URL of a repository, or a path that the lab allows"),
     ],
     wait_s: Annotated[
-        float, Query(ge=0, le=WAIT_MAX_S, description="Longest time to wait for the result")
-    ] = WAIT_DEFAULT_S,
+        float, Query(ge=0, le=long_poll.MAX_S, description="Longest time to wait for the result")
+    ] = long_poll.DEFAULT_S,
 ) -> GitBranches:
     """List the branches of a public repository, read by a worker of the lab. If this takes longer than `wait_s`, the
     response's `state` is not `finished` yet: repeat the request."""
@@ -75,14 +72,10 @@ async def list_git_branches(
             return branches.read(session, lookup_id)
 
     lookup_id = await run_in_threadpool(request_lookup)
-    deadline = time.monotonic() + wait_s
-    with (
-        slow_responses(request).streams.use(request),
-        notifications_of(request).subscribe((LOOKUP_CHANNEL, str(lookup_id))) as subscription,
-    ):
-        while True:
-            found = await run_in_threadpool(read)
-            left_s = deadline - time.monotonic()
-            if found.state is JobState.FINISHED or left_s <= 0:
-                return found
-            await subscription.wait(left_s)
+    return await long_poll.wait_until(
+        lambda lookup: lookup.state is JobState.FINISHED,
+        read,
+        request=request,
+        topic=(LOOKUP_CHANNEL, str(lookup_id)),
+        wait_s=wait_s,
+    )
