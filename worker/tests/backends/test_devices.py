@@ -110,15 +110,23 @@ def test_reaper_frees_places_of_a_dead_worker(device_lab: DeviceLab) -> None:
     power = device_lab.power_commands("tiny-1")
     stop = Stop()
     stop.extend(time.monotonic() + 600)
-    booting = threading.Event()
-    sink = RecordingSink(lambda event: booting.set() if isinstance(event, BootVerified) else None)
+    booted_or_ended = threading.Event()
+    sink = RecordingSink(lambda event: booted_or_ended.set() if isinstance(event, BootVerified) else None)
     job = device_lab.job([[Arm.BASELINE]], run_id=108, device=COMMANDED, seconds=60)
     job = job.model_copy(update={"device": job.device.model_copy(update={"power": power})})
     listing = ClearRequest(coordinator=device_lab.coordinator, lab="local")
     orphan = _OrphanedBackend(device_lab)
-    thread = threading.Thread(target=lambda: orphan.execute(job, job.blocks, sink, stop))
+
+    def execute() -> None:
+        try:
+            orphan.execute(job, job.blocks, sink, stop)
+        finally:
+            booted_or_ended.set()
+
+    thread = threading.Thread(target=execute)
     thread.start()
-    assert booting.wait(60)
+    booted_or_ended.wait()
+    assert sink.of(BootVerified), sink.events
     (held,) = clear(listing)
     assert held.place == COMMANDED
     live = [Lease(device=COMMANDED, run_id=108, fence=1, holder="w", expires_in_s=60)]
