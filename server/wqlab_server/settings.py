@@ -9,12 +9,16 @@ from functools import lru_cache
 from pathlib import Path
 
 from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
+
+from .oidc_settings import OidcSettings, UnusableFile
+
+__all__ = ["SECRETS_DIR", "Settings", "UnusableFile", "settings"]
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 
 
-class Settings(BaseSettings):
+class Settings(OidcSettings):
     model_config = SettingsConfigDict(env_prefix="WQLAB_", extra="ignore", frozen=True)
 
     database_url: str
