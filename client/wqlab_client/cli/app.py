@@ -10,7 +10,21 @@ from typing import Annotated
 import typer
 
 from ..errors import WqlabError
-from . import account, audit, device_check, devices, doctor, labs, plans, replay, results, submissions, submit, watch
+from . import (
+    account,
+    audit,
+    device_check,
+    devices,
+    doctor,
+    labs,
+    plans,
+    replay,
+    results,
+    submissions,
+    submit,
+    users,
+    watch,
+)
 from .output import Output
 from .session import DETACHED_EXIT, Session
 
@@ -34,6 +48,7 @@ for _commands in (
     device_check,
     account,
     audit,
+    users,
     doctor,
 ):
     _commands.register(app)
