@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -212,3 +213,18 @@ def run(lab: LabUnderTest) -> RunSession:
     claimed = lab.worker.claim_run(lab.runs(submission_id)[0].id)
     assert claimed is not None
     return claimed
+
+
+@pytest.fixture
+def listening_port() -> Iterator[int]:
+    """A port that listens on 127.0.0.1 only."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+@pytest.fixture
+def unused_port() -> int:
+    """A port that nothing listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port

@@ -13,7 +13,7 @@ from standardwebhooks import Webhook as Signer
 
 from wqlab_contracts.enums import AttemptOutcome
 
-from .network import AddressRefused, GuardedBackend, Resolve, resolve
+from ..http.guarded_network import AddressRefused, GuardedBackend, Resolve, resolve
 
 LIMIT_S = 15.0
 """Time for connection, request and answer together."""
@@ -34,6 +34,10 @@ class Result:
     status: int | None = None
     answer: str = ""
     problem: str = ""
+    wait_s: float | None = None
+    """Seconds for which the receiver wants no other attempt."""
+    reference: str = ""
+    """The receiver's id of what it has accepted, if that is needed later."""
 
 
 @dataclass(frozen=True)

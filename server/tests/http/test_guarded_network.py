@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpcore
 import pytest
 
-from wqlab_server.outbox.network import AddressRefused, GuardedBackend, NoAddress, is_public
+from wqlab_server.http.guarded_network import AddressRefused, GuardedBackend, NoAddress, is_public
 
 
 @pytest.mark.parametrize(
