@@ -10,6 +10,7 @@
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
+    intake/forges.yaml             the list `forges:` of repositories on forges (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -26,8 +27,9 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from .data_folder import DataFolder
+from .forges_file import read_forges
 from .fragments import fragment_problems
-from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -119,6 +121,7 @@ class _Reader:
             generated_lab,
             plain_common,
             self._archives(),
+            self._forges(set(trees)),
         )
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -190,6 +193,11 @@ class _Reader:
             if first.setdefault(archive.name, index) != index:
                 self._add(document, ("archives", index, "name"), f"{archive.name} is defined twice")
         return tuple(archives)
+
+    def _forges(self, trees: set[str]) -> tuple[Forge, ...]:
+        forges, problems = read_forges(self.root, trees)
+        self.problems.extend(problems)
+        return forges
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}

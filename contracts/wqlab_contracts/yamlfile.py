@@ -19,6 +19,8 @@ from typing import Any, TypeVar, Union
 import yaml
 from pydantic import BaseModel, ValidationError
 
+DEPTH_LIMIT = 100
+"""Levels of nesting; libyaml's composer recurses, and thousands of levels would end the process."""
 M = TypeVar("M", bound=BaseModel)
 Location = tuple[str | int, ...]
 
@@ -61,6 +63,19 @@ class _Stream(io.StringIO):
     """File name in the parser's marks."""
 
 
+def _line_nested_too_deeply(text: str) -> int | None:
+    """Return the line in which the nesting exceeds DEPTH_LIMIT, or None. Raises yaml.YAMLError."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEPTH_LIMIT:
+                return event.start_mark.line + 1 if event.start_mark else 0
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return None
+
+
 class Document:
     """One YAML file (or several merged), with its problems and the location of each value."""
 
@@ -73,11 +88,20 @@ class Document:
     def read(cls, path: Path, file: str) -> Document:
         """Read a file. Bad content raises nothing, it is listed in `problems`. `file` is the name used there."""
         try:
-            stream = _Stream(path.read_text(encoding="utf-8"))
-            stream.name = file
-            root = yaml.compose(stream, Loader=_Loader)
+            text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             return cls(file, None, [Problem(file, 0, "", f"cannot be read: {error}")])
+        return cls.parse(text, file)
+
+    @classmethod
+    def parse(cls, text: str, file: str) -> Document:
+        """Parse the text of a file, as `read` does."""
+        try:
+            stream = _Stream(text)
+            stream.name = file
+            if (line := _line_nested_too_deeply(text)) is not None:
+                return cls(file, None, [Problem(file, line, "", f"nested more than {DEPTH_LIMIT} levels deep")])
+            root = yaml.compose(stream, Loader=_Loader)
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark else 0
             return cls(file, None, [Problem(file, line, "", f"not valid YAML: {error.problem or error.context}")])

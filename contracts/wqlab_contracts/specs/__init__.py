@@ -1,4 +1,4 @@
-"""Schema of the data folder: device types, kernel trees and recipes, test plans, mail archives.
+"""Schema of the data folder: device types, kernel trees and recipes, test plans, mail archives, forges.
 
 Each YAML file that a lab operator writes has a model here. `loading.py` reads the files and reports violations with
 file, line and key. Unknown fields are rejected.
@@ -22,6 +22,7 @@ from .devices import (
     Topology,
     Unit,
 )
+from .forges import Forge, ForgeKind
 from .generated import DIMENSIONS, NOUNS, Dimension, GeneratedTopology, counted
 from .instrumented import INSTRUMENTED_METRICS
 from .kernels import KernelRecipe, Tree
@@ -61,6 +62,8 @@ __all__ = [
     "Dimension",
     "Emulation",
     "ExternalPower",
+    "Forge",
+    "ForgeKind",
     "GeneratedTopology",
     "KernelRecipe",
     "LastLevel",

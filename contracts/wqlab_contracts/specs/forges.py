@@ -1,0 +1,117 @@
+"""Repositories on forges (GitHub, GitLab, Gitea, Forgejo) whose pull requests and pushes are measured."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, StringConstraints, model_validator
+
+from .base import Name, Strict
+
+_File = Annotated[str, StringConstraints(pattern=r"^/\S+$", max_length=500)]
+_Login = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.\[\]-]{0,99}$")]
+_API = {"github": "api/v3", "gitlab": "api/v4", "gitea": "api/v1"}
+_PUBLIC_GITHUB = "https://github.com"
+
+
+class ForgeKind(StrEnum):
+    """Software of a forge, which decides its API and its events."""
+
+    GITHUB = "github"
+    GITLAB = "gitlab"
+    GITEA = "gitea"
+    """Gitea or Forgejo."""
+
+
+class Forge(Strict):
+    """One repository on a forge."""
+
+    name: Name
+    """Part of the address that the forge posts its events to: `/api/v1/forges/NAME/events`."""
+    kind: ForgeKind
+    url: str = Field(max_length=300)
+    """Address of the forge, such as https://github.com."""
+    api: str = Field(default="", max_length=300)
+    """Address of its API; by default what the forge's software uses."""
+    repository: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)+$", max_length=250)]
+    """OWNER/NAME; on GitLab with all groups."""
+    git: str = Field(default="", max_length=500)
+    """URL from which workers fetch commits; by default that of the repository on the forge."""
+    secret_file: _File
+    """File with the secret of the forge's webhook, on the server's host."""
+    token_file: _File
+    """File with an API token that may read the repository and write commit statuses and comments."""
+    user: _Login
+    """Account of the token on the forge. What it does there is not taken for an event."""
+    tree: Name
+    """Kernel tree of the lab that the repository's branches are based on."""
+    owner: Annotated[str, StringConstraints(min_length=1, max_length=64)]
+    """Account of the lab that owns the submissions, and whose quota they use."""
+    may_spend: Literal["members", "listed"] = "members"
+    """Whose pull requests and pushes are measured: of those who may write to the repository, or of `users`."""
+    users: list[_Login] = Field(default_factory=list, max_length=200)
+    label: Annotated[str, StringConstraints(min_length=1, max_length=50)] | None = None
+    """Label that lets one commit of anybody's pull request be measured, if somebody with write access sets it."""
+    private: bool = False
+    """True for a forge in the lab's own network: its addresses may be private, and its URLs may be http."""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        for field, url in (("url", self.url), ("api", self.api)):
+            if url or field == "url":
+                _check_url(field, url, private=self.private)
+        if (self.may_spend == "listed") != bool(self.users):
+            raise ValueError("`may_spend: listed` and `users` belong together: set both, or neither")
+        if self.git.startswith("http://") or (not self.git and self.url.startswith("http://")):
+            raise ValueError("git is needed: workers fetch by https or git, or from a local path that the lab allows")
+        return self
+
+    @property
+    def api_url(self) -> str:
+        """Address of the API, without a slash at its end."""
+        url = self.url.rstrip("/")
+        default = "https://api.github.com" if url == _PUBLIC_GITHUB else f"{url}/{_API[self.kind]}"
+        return self.api.rstrip("/") or default
+
+    @property
+    def git_url(self) -> str:
+        """URL from which workers fetch commits."""
+        return self.git or f"{self.url.rstrip('/')}/{self.repository}.git"
+
+    def read_secret(self) -> str:
+        """Return the secret of the webhook. Raises ValueError, which names the file, if it cannot be used."""
+        return _read("secret_file", self.secret_file)
+
+    def read_token(self) -> str:
+        """Return the API token. Raises ValueError, which names the file, if it cannot be used."""
+        return _read("token_file", self.token_file)
+
+
+def _check_url(field: str, url: str, *, private: bool) -> None:
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise ValueError(f"{field} is not a URL: {error}") from None
+    if parts.scheme != "https" and not (private and parts.scheme == "http"):
+        hint = "http is allowed only with `private: true`" if parts.scheme == "http" else "write https://..."
+        raise ValueError(f"{field}: {hint}")
+    if not parts.hostname or parts.query or parts.fragment or not url.isascii() or " " in url:
+        raise ValueError(f"{field} must be https://HOST, perhaps with a path")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError(f"{field} contains credentials; the token is read from token_file")
+
+
+def _read(field: str, path: str) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(4097)
+    except OSError as error:
+        raise ValueError(f"{field} {path} cannot be read: {error.strerror}") from None
+    text = content.decode("ascii", errors="replace").strip()
+    if len(text) < 8 or len(content) > 4096 or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError(f"{field} {path} must have the secret in one line, of 8 to 4,000 ASCII characters")
+    return text
