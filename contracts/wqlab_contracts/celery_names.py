@@ -20,6 +20,8 @@ RUN = "wqlab.run"
 LOOKUP = "wqlab.lookup"
 THREAD_LOOKUP = "wqlab.thread_lookup"
 DELIVER = "wqlab.deliver"
+FORGE_SYNC = "wqlab.forge_sync"
+FORGE_READING = "wqlab.forge_reading"
 
 
 def lab_queue(lab: str) -> str:

@@ -24,7 +24,13 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "job"), [(celery_names.APPLY, "apply"), (celery_names.BUILD, "build"), (celery_names.RUN, "run")]
+    ("name", "job"),
+    [
+        (celery_names.APPLY, "apply"),
+        (celery_names.BUILD, "build"),
+        (celery_names.RUN, "run"),
+        (celery_names.FORGE_READING, "forge_reading"),
+    ],
 )
 @pytest.mark.usefixtures("environment")
 def test_message_runs_the_job_of_its_id(name: str, job: str, monkeypatch: pytest.MonkeyPatch) -> None:

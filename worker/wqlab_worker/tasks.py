@@ -64,6 +64,12 @@ def thread_lookup(id: int) -> None:
     jobs.thread_lookup(id, settings())
 
 
+@app.task(name=celery_names.FORGE_READING)  # type: ignore[untyped-decorator]
+def forge_reading(id: int) -> None:
+    if has_room_for_a_job(Workspace(settings().cache)):
+        jobs.forge_reading(id, settings())
+
+
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):

@@ -57,13 +57,13 @@ def fetch_branch(series: GitSeries, job: ApplyJob, mirror: Mirror, folder: Path,
 def _fetch(git: ConfinedGit, series: GitSeries, ref: str, into: str, progress: Progress) -> None:
     """Fetch `ref` and report progress every second; for a canceled or lost job `progress` raises and ends the fetch."""
     fetch(
-        *(git.fetching(), series.url, [f"+{_source_reference(ref)}:{into}"]),
+        *(git.fetching(), series.url, [f"+{source_reference(ref)}:{into}"]),
         private_network=False,
         on_tick=lambda: progress(f"fetching {ref} of {series.url}", 0, 0),
     )
 
 
-def _source_reference(ref: str) -> str:
+def source_reference(ref: str) -> str:
     """Return `ref` if it is safe to give to git. Raises UserError if it is not."""
     if not _REFERENCE.fullmatch(ref) or ".." in ref or ref.endswith((".lock", "/")):
         raise UserError(f"{ref!r} is not a branch, a tag or a full commit id")
@@ -83,7 +83,7 @@ def _base_of(
                 advice="Choose the tree on which the branch is based, or name the commit below the branch's first patch"
                 f" with --base (its files must be identical to those of a commit in {job.tree.name}).",
             ) from None
-    base = git.commit(_source_reference(series.base))
+    base = git.commit(source_reference(series.base))
     if base is None:
         try:
             _fetch(git, series, series.base, _FETCHED_BASE, progress)

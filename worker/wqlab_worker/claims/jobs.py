@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunResult,
 )
+from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import CpuArch
@@ -52,7 +53,7 @@ from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 
 log = structlog.get_logger()
 
-ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, RunResult)
+ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, ForgeReadingResult, RunResult)
 
 DELIVERY_S = 120.0
 """Time for delivering the last events of a run."""
@@ -179,6 +180,25 @@ def thread_lookup(id_: int, settings: Settings) -> None:
         failure = failure_of(error)
         result = ThreadLookupResult(outcome=_outcome(failure), failure=failure)
     finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
+
+
+def forge_reading(id_: int, settings: Settings) -> None:
+    """Process a reading. Its heartbeats keep the claim while the tree is fetched for the first time."""
+    from ..apply.read_forge_head import read_forge_head
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_forge_reading(id_)
+    if claim is None:
+        return
+    ref, stop = JobRef("forge_readings", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        try:
+            with Workspace.from_environment().session() as workspace:
+                result = read_forge_head(claim.job, workspace, ProgressReporter(server, ref, stop))
+        except Exception as error:
+            failure = failure_of(error)
+            result = ForgeReadingResult(outcome=_outcome(failure), failure=failure)
+        finish(server.finish_forge_reading, ref, result)
 
 
 class ProgressReporter:

@@ -49,6 +49,7 @@ from wqlab_contracts.messages import (
     RunResult,
     protocol,
 )
+from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim, ForgeReadingResult
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages.shared_boots import (
     BootHostAnswer,
@@ -69,8 +70,8 @@ log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "boots"]
-ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim)
+JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "boots"]
+ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim, ForgeReadingClaim)
 
 
 class StaleFence(Exception):
@@ -155,6 +156,9 @@ class Server:
     def claim_thread_lookup(self, id_: int) -> ThreadLookupClaim | None:
         return self._claim("thread_lookups", id_, ThreadLookupClaim)
 
+    def claim_forge_reading(self, id_: int) -> ForgeReadingClaim | None:
+        return self._claim("forge_readings", id_, ForgeReadingClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
@@ -188,6 +192,9 @@ class Server:
 
     def finish_thread_lookup(self, job: JobRef, result: ThreadLookupResult) -> None:
         self._post(f"thread_lookups/{job.id}/finish", FinishThreadLookup(fence=job.fence, result=result))
+
+    def finish_forge_reading(self, job: JobRef, result: ForgeReadingResult) -> None:
+        self._post(f"forge_readings/{job.id}/finish", FinishForgeReading(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 
