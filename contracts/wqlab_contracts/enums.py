@@ -285,6 +285,10 @@ class DeliveryKind(StrEnum):
 
     WEBHOOK = "webhook"
     MAIL = "mail"
+    FORGE_STATUS = "forge_status"
+    """Status of a commit on a forge."""
+    FORGE_COMMENT = "forge_comment"
+    """The lab's one comment on a pull request."""
 
 
 class DeliveryState(StrEnum):
@@ -410,6 +414,7 @@ class AuditAction(StrEnum):
     APPROVE_MAIL = "mail.approve"
     EDIT_MAIL = "mail.edit"
     DROP_MAIL = "mail.drop"
+    RECEIVE_FORGE_EVENT = "forge.event"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

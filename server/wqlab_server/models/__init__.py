@@ -8,6 +8,7 @@ from .artifacts import Artifact, ArtifactLink
 from .audit import AuditEntry
 from .base import Base, Typed, fences
 from .builds import Build, SubmissionBuild
+from .forges import ForgeChange, ForgeEvent, ForgeHead
 from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
@@ -43,6 +44,9 @@ __all__ = [
     "DeviceCheck",
     "Event",
     "Finding",
+    "ForgeChange",
+    "ForgeEvent",
+    "ForgeHead",
     "HealthChange",
     "Job",
     "KeptReport",

@@ -29,6 +29,7 @@ from wqlab_contracts.messages import (
     StackFrame,
     ThreadSource,
 )
+from wqlab_contracts.messages.forge_readings import ForgeReadingResult
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
@@ -114,6 +115,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             DeviceFacts,
             DeviceType,
             Failure,
+            ForgeReadingResult,
             KernelRecipe,
             LookupResult,
             LavaPool,

@@ -28,6 +28,7 @@ const KNOWN: Record<AuditAction, true> = {
   "lab.join": true,
   "lab.register": true,
   "lab.remove": true,
+  "forge.event": true,
   "webhook.create": true,
   "webhook.rotate": true,
   "webhook.remove": true,

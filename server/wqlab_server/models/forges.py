@@ -1,0 +1,117 @@
+"""Tables of forges: received events, pull requests and branches, and the heads that were looked at."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, Text, UniqueConstraint, func, text
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
+
+from wqlab_contracts.messages.forge_readings import ForgeReadingResult
+
+from .base import Base
+from .job import Job
+
+
+class ForgeEvent(Base):
+    """An event that a forge has delivered; kept for a month, so that a repetition does nothing."""
+
+    __tablename__ = "forge_events"
+    __table_args__ = (Index("ix_forge_events_received_at", "received_at"),)
+
+    forge: Mapped[str] = mapped_column(primary_key=True)
+    delivery: Mapped[str] = mapped_column(primary_key=True)
+    """Id that the forge gives to the delivery."""
+    event: Mapped[str]
+    answer: Mapped[str]
+    """What the lab did with it."""
+    received_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class ForgeChange(Base):
+    """A pull request, or a branch that was pushed to. Events say that it has changed, the forge's API what it is."""
+
+    __tablename__ = "forge_changes"
+    __table_args__ = (
+        UniqueConstraint("forge", "key"),
+        Index("ix_forge_changes_due", "due_at", postgresql_where=text("due_at IS NOT NULL")),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    forge: Mapped[str]
+    key: Mapped[str]
+    """`pull/7` or `branch/NAME`."""
+    number: Mapped[int | None]
+    """Number of the pull request; null for a branch."""
+    branch: Mapped[str]
+    """Branch that was pushed to, or that the pull request is for."""
+    title: Mapped[str] = mapped_column(default="")
+    author: Mapped[str] = mapped_column(default="")
+    """Account of the pull request's author; for a branch, of who pushed `pushed_head`."""
+    from_fork: Mapped[bool] = mapped_column(default=True)
+    closed: Mapped[bool] = mapped_column(default=False)
+    head: Mapped[str] = mapped_column(default="")
+    """Commit, as the API said last; empty until it was asked."""
+    updated_at: Mapped[datetime | None]
+    """The forge's time of the state that the API said last."""
+    labels: Mapped[list[str]] = mapped_column(ARRAY(Text), default=list)
+    pushed_head: Mapped[str] = mapped_column(default="")
+    """Commit of the last push that an event has told."""
+    label_head: Mapped[str] = mapped_column(default="")
+    """Commit that was the head when the label was set."""
+    label_by: Mapped[str] = mapped_column(default="")
+    """Account that set the label then. Its rights are asked of the API."""
+    label_by_id: Mapped[int | None]
+    """Number of that account, by which GitLab's API finds its rights."""
+    events: Mapped[int] = mapped_column(default=0)
+    """Number of events; tells a sync whether another one has come meanwhile."""
+    due_at: Mapped[datetime | None]
+    """When the API has to be asked; null if nothing is new."""
+    nudged_at: Mapped[datetime | None]
+    attempts: Mapped[int] = mapped_column(default=0)
+    """Failed attempts to ask the API since the last success."""
+    problem: Mapped[str] = mapped_column(default="")
+    """Why the last attempt failed."""
+    comment_id: Mapped[str | None]
+    """Id of the lab's comment on the pull request."""
+
+
+class ForgeHead(Job, Base):
+    """A head of a pull request or branch: the job that reads it, and the submission that measures it.
+
+    It waits while nobody has allowed it to use devices.
+    """
+
+    __tablename__ = "forge_heads"
+    __table_args__ = (
+        Index(
+            "ix_forge_heads_current", "change_id", "head", unique=True, postgresql_where=text("withdrawn_at IS NULL")
+        ),
+        Index("ix_forge_heads_open", "id", postgresql_where=text("ended_at IS NULL")),
+    )
+
+    change_id: Mapped[int] = mapped_column(ForeignKey("forge_changes.id"))
+    head: Mapped[str]
+    base_branch: Mapped[str]
+    """Branch that the pull request is for; empty for a push."""
+    trusted: Mapped[bool]
+    """True if `.wqlab.yaml` is read from the head: whoever wrote it may write to the repository."""
+    allowed: Mapped[str] = mapped_column(default="")
+    """Why the head may use devices; empty while it may not."""
+    reason: Mapped[str] = mapped_column(default="")
+    """Why it is not measured, or waits."""
+    status: Mapped[str] = mapped_column(default="")
+    """State of the commit status that tells the reason; empty if none is set."""
+    result: Mapped[ForgeReadingResult | None]
+    decided_at: Mapped[datetime | None]
+    """When the result of the reading became a submission or a reason."""
+    due_at: Mapped[datetime | None]
+    """Before this time no other attempt to submit is made: a quota is used up."""
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"), index=True)
+    withdrawn_at: Mapped[datetime | None]
+    """When a newer head replaced it, or the pull request was closed."""
+    told_at: Mapped[datetime | None]
+    """When its status was last written as a delivery; null if it has a new one."""
+    ended_at: Mapped[datetime | None]
+    """When its last status was written."""
