@@ -91,14 +91,15 @@ def list_deliveries(  # noqa: PLR0917 - the options of a command
     webhook: Annotated[int | None, typer.Option(min=1, metavar="ID", help="Only of this webhook")] = None,
     submission: Annotated[int | None, typer.Option(min=1, metavar="ID", help="Only about this submission")] = None,
     state: Annotated[DeliveryState | None, typer.Option(help="Only in this state")] = None,
+    kind: Annotated[DeliveryKind, typer.Option(help="What was sent")] = DeliveryKind.WEBHOOK,
     limit: Limit = 50,
     cursor: Cursor = None,
     as_json: JsonFlag = False,
 ) -> None:
-    """List what was posted to webhooks, newest first, and what waits to be posted."""
+    """List what was sent, newest first, and what waits to be sent: to webhooks, or with --kind otherwise."""
     session = session_of(context)
     page = session.client.deliveries(
-        kind=DeliveryKind.WEBHOOK, webhook=webhook, submission=submission, state=state, limit=limit, cursor=cursor
+        kind=kind, webhook=webhook, submission=submission, state=state, limit=limit, cursor=cursor
     )
     if as_json:
         session.output.document(page)

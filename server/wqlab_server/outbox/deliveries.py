@@ -30,6 +30,8 @@ CLAIM = timedelta(minutes=5)
 """Longer than any attempt takes; after that the process that holds the claim is taken for dead."""
 NUDGE_AGAIN = timedelta(minutes=1)
 """Time after which the message for a due delivery is sent again."""
+LONGEST_WAIT = timedelta(hours=2)
+"""Longest time for which a receiver can put off the next attempt."""
 NUDGES_PER_DESTINATION = 4
 """Messages per pass for one destination, so that a receiver that is away does not hold up the others."""
 NUDGES = 200
@@ -161,6 +163,8 @@ def _end_attempt(session: Session, delivery: Delivery, now: datetime, result: Re
         _end(delivery, DeliveryState.GIVEN_UP, now)
     else:
         delivery.next_at = schedule.next_attempt(delivery.tries, now)
+        if delivery.next_at is not None and result.wait_s is not None:
+            delivery.next_at = max(delivery.next_at, now + min(timedelta(seconds=result.wait_s), LONGEST_WAIT))
         if delivery.next_at is None:
             delivery.reason = f"{delivery.tries} attempts have failed, the last one: {result.problem}"
             _end(delivery, DeliveryState.GIVEN_UP, now)

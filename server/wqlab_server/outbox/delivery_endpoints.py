@@ -38,7 +38,7 @@ def list_deliveries(
     submission: Annotated[int | None, _Number] = None,
 ) -> Page[DeliveryView]:
     """List deliveries that match every filter, newest first: those of one's own webhooks, for maintainers all mails
-    too, for administrators all."""
+    and what is sent to forges too, for administrators all."""
     conditions = [queries.visible(principal)]
     if kind is not None:
         conditions.append(Delivery.kind == kind)

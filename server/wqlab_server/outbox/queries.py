@@ -14,12 +14,12 @@ from ..models import Delivery, DeliveryAttempt, Webhook
 
 
 def visible(principal: Principal) -> ColumnElement[bool]:
-    """Match what the principal may see: administrators everything, maintainers all mails, and everyone the deliveries
-    of their own webhooks."""
+    """Match what the principal may see: administrators everything, maintainers all mails and what is sent to
+    forges, and everyone the deliveries of their own webhooks."""
     if principal.may(Scope.ADMIN):
         return Delivery.id.is_not(None)
     own = Delivery.webhook_id.in_(select(Webhook.id).where(Webhook.owner == principal.owner))
-    return own | (Delivery.kind == DeliveryKind.MAIL) if principal.may(Scope.MAINTAIN) else own
+    return own | (Delivery.kind != DeliveryKind.WEBHOOK) if principal.may(Scope.MAINTAIN) else own
 
 
 def get(session: Session, delivery_id: int, principal: Principal) -> Delivery:

@@ -16,7 +16,7 @@ from wqlab_contracts.enums import AttemptOutcome, DeliveryKind
 from ..models import Delivery, Webhook
 from ..settings import Settings
 from ..storage.db import SessionFactory, clock, transaction
-from . import deliveries, post_webhook, schedule, send_mail
+from . import deliveries, forge_messages, post_webhook, schedule, send_forge, send_mail
 from .post_webhook import Letter, Result
 
 log = structlog.get_logger(__name__)
@@ -42,6 +42,8 @@ def deliver(factory: SessionFactory, settings: Settings, delivery_id: int, *, no
         result = Result(AttemptOutcome.UNKNOWN, problem=problem)
     with transaction(factory) as session:
         recorded = deliveries.finish(session, claimed, now(session), result)
+        if recorded and result.reference:
+            forge_messages.remember_comment(session, claimed.delivery, result.reference)
     log.info(
         "delivery_attempted",
         delivery=delivery_id,
@@ -73,7 +75,18 @@ def _prepare_mail(_: Session, settings: Settings, delivery: Delivery, at: dateti
     return lambda: send_mail.send(server, mail, last=last)
 
 
+def _prepare_forge(session: Session, settings: Settings, delivery: Delivery, at: datetime) -> Send:
+    if reason := forge_messages.is_replaced(session, delivery):
+        return lambda: Result(AttemptOutcome.REFUSED, problem=reason)
+    if forge_messages.is_behind(session, delivery, at):
+        return lambda: Result(AttemptOutcome.FAILED, problem="the one before is being sent")
+    comment_id = forge_messages.known_comment(session, delivery)
+    return lambda: send_forge.send(delivery.kind, delivery.body or "", comment_id, settings.data_dir)
+
+
 _PREPARE: Mapping[DeliveryKind, Prepare] = {
     DeliveryKind.WEBHOOK: _prepare_webhook,
     DeliveryKind.MAIL: _prepare_mail,
+    DeliveryKind.FORGE_STATUS: _prepare_forge,
+    DeliveryKind.FORGE_COMMENT: _prepare_forge,
 }
