@@ -41,6 +41,7 @@ WITHOUT_SUCCESS = {
     "join_lab",  # needs the secret of an invitation
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
+    "receive_forge_event",  # needs a signature
     "edit_mail",  # needs a mail that still waits, and mail addresses
     "start_oidc_sign_in",  # redirects
     "finish_oidc_sign_in",  # redirects, after a sign-in with the provider
@@ -80,6 +81,7 @@ AUDITED = {
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
+    "receive_forge_event": AuditAction.RECEIVE_FORGE_EVENT,
 }
 """Operation -> the action that it adds to the audit log."""
 

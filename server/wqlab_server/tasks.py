@@ -13,8 +13,9 @@ from typing import Any
 from celery.signals import after_setup_logger, beat_init
 
 from wqlab_contracts import logs
-from wqlab_contracts.celery_names import ADVANCE, DELIVER, SERVER_QUEUE, TICK
+from wqlab_contracts.celery_names import ADVANCE, DELIVER, FORGE_SYNC, SERVER_QUEUE, TICK
 
+from .intake.forges import sync as forge_sync
 from .outbox import send as outbox
 from .pipeline import advance as pipeline
 from .pipeline import assign_devices
@@ -79,3 +80,8 @@ def tick(*_: Any) -> None:
 @app.task(name=DELIVER)  # type: ignore[untyped-decorator]
 def deliver(delivery_id: int) -> None:
     outbox.deliver(process.sessions, process.settings, delivery_id)
+
+
+@app.task(name=FORGE_SYNC)  # type: ignore[untyped-decorator]
+def sync_forge(change_id: int) -> None:
+    forge_sync.sync(process.sessions, process.settings, change_id)

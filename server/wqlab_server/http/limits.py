@@ -32,11 +32,14 @@ BODY_LIMIT = 24_000_000
 findings of a run, which a worker sends at once, fit too."""
 ANONYMOUS_BODY_LIMIT = 64_000
 """Bytes without a valid token or session: enough to sign in or to join as a lab."""
+FORGE_BODY_LIMIT = 2_000_000
+"""Bytes of a forge's event, which has no token but a signature. A push names up to 2,048 commits."""
 REQUESTS_PER_S = 50.0
 BURST = 300
 BYTES_PER_REQUEST = 200_000
 """Body bytes that count as one more request: reading a large body costs memory and time."""
 LIMITED_PREFIXES = ("/api/", "/r/", "/readyz", "/metrics")
+FORGE_PREFIX = "/api/v1/forges/"
 ARTIFACT_PREFIX = "/api/worker/v1/artifacts/"
 _CLIENT = "client"
 """Key of a request's state."""
@@ -104,6 +107,9 @@ class BodyLimit:
 
     def _limit_of(self, request: Request) -> tuple[int, ApiProblem]:
         """Return the limit of a request's body in bytes, and the refusal of a larger one."""
+        if request.url.path.startswith(FORGE_PREFIX):
+            detail = f"an event may have at most {FORGE_BODY_LIMIT // 1_000_000} MB"
+            return FORGE_BODY_LIMIT, ApiProblem(413, detail)
         found = remembered(request)
         if found is None or found.principal is None:
             detail = (

@@ -25,7 +25,7 @@ from ..jobs.errors import canceled_failure, infrastructure_failure
 from ..jobs.state import change_state
 from ..lab import lease
 from ..lab import service as lab_service
-from ..models import Apply, Build, Comparison, Run, Submission, SubmissionBuild
+from ..models import Apply, Build, Comparison, ForgeHead, Run, Submission, SubmissionBuild
 from ..reports.stored_report import store_report
 from ..settings import Settings
 from ..storage import source_mails
@@ -139,8 +139,10 @@ def _copy_series_facts(session: Session, submission: Submission, result: ApplyRe
     if result.thread is not None:
         submission.version = result.thread.revision
         _remember_source(session, submission, result.thread)
-    submission.title = submissions.truncate(result.title) or submission.title
-    submission.series_key = submissions.truncate(result.series_key) or submission.series_key
+    # A pull request has its title and key already: the heads of one are versions of one series.
+    if session.scalar(select(ForgeHead.id).where(ForgeHead.submission_id == submission.id).limit(1)) is None:
+        submission.title = submissions.truncate(result.title) or submission.title
+        submission.series_key = submissions.truncate(result.series_key) or submission.series_key
     if result.candidate is not None and result.patches:
         submission.author = submissions.truncate(result.patches[0].author)
 

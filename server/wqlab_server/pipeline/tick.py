@@ -38,6 +38,7 @@ from .advance import advance
 from .announcements import send_announcements
 from .clock_steps import shorten_claims
 from .due import due_submissions
+from .forges import advance_forges
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
 
@@ -65,6 +66,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
             record_changes(session, settings, data)
         assign_devices.assign_devices(factory, settings)
         _repeat_nudges(factory, settings)
+        advance_forges(factory, settings, data)
         send_announcements(factory, settings)
         _sync_broker_users(factory, settings)
         with isolate_errors(factory, "retention", "server"):

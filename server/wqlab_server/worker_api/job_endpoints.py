@@ -21,13 +21,15 @@ from wqlab_contracts.messages import (
     RunClaim,
     RunEvents,
 )
+from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim
 
 from ..builds import service as builds
 from ..http.auth import BuildWorker, Worker
-from ..http.deps import AppSettings, Db
+from ..http.deps import AppSettings, Data, Db
 from ..intake import threads
+from ..intake.forges import heads
 from ..jobs import claims
 from ..lab import lease
 from ..pipeline import device_sessions
@@ -165,6 +167,39 @@ def claim_thread_lookup(
 @router.post("/thread_lookups/{lookup_id}/finish", status_code=204)
 def finish_thread_lookup(lookup_id: int, body: FinishThreadLookup, db: Db, _: BuildWorker) -> None:
     threads.finish(db, lookup_id, body.fence, body.result)
+
+
+# --- heads of pull requests and branches ------------------------------------------------------------------------
+
+
+@router.post("/forge_readings/{head_id}/claim", dependencies=[Depends(check_protocol)])
+def claim_forge_reading(
+    head_id: int, body: ClaimRequest, db: Db, settings: AppSettings, data: Data, _: BuildWorker
+) -> ForgeReadingClaim:
+    job, fence = heads.claim(db, head_id, body.worker, settings, data.current(), nonce=body.nonce)
+    return ForgeReadingClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/forge_readings/{head_id}/heartbeat")
+def heartbeat_forge_reading(
+    head_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker
+) -> HeartbeatAnswer:
+    head = heads.lock(db, head_id)
+    claims.extend(head, claims.check_fence(db, head, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=head.withdrawn_at is not None)
+
+
+@router.post("/forge_readings/{head_id}/events", status_code=204)
+def forge_reading_events(head_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    head = heads.lock(db, head_id)
+    claims.check_fence(db, head, body.fence)
+    for event in body.events:
+        head.progress, head.progress_done, head.progress_total = event.text, event.done, event.total
+
+
+@router.post("/forge_readings/{head_id}/finish", status_code=204)
+def finish_forge_reading(head_id: int, body: FinishForgeReading, db: Db, settings: AppSettings, _: BuildWorker) -> None:
+    heads.finish(db, head_id, body.fence, body.result, settings)
 
 
 def _wake_pipeline(db: Session, submission_ids: list[int]) -> None:

@@ -1,0 +1,434 @@
+"""Pull requests and pushes from event to submission to status and comment, against a stub of each forge's API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+import yaml
+from sqlalchemy import func, select, update
+
+from wqlab_contracts.celery_names import DELIVER, FORGE_READING, FORGE_SYNC
+from wqlab_contracts.enums import ErrorKind, Outcome, SubmissionState
+from wqlab_contracts.forges_file import FILE
+from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
+from wqlab_server.intake.forges.sync import sync
+from wqlab_server.models import Delivery, ForgeChange, ForgeHead, Submission
+from wqlab_server.outbox.send import deliver
+
+from ...support.forge import Fault, StubForge, stub_forge
+from ...support.lab import LabUnderTest, failed
+from .recorded import NEW, OLD, event_headers, load
+
+pytestmark = pytest.mark.integration
+CONFIG = "targets: [locks@single]\nbranches: ['wq/*']\n"
+BASE = "d" * 40
+OPENED = {
+    "github": "github-pull_request-opened",
+    "gitea": "gitea-pull_request-opened",
+    "gitlab": "gitlab-merge_request-open",
+}
+API = {"github": "github-api-pull", "gitea": "gitea-api-pull", "gitlab": "gitlab-api-merge_request"}
+LABELED = {
+    "github": "github-pull_request-labeled",
+    "gitea": "gitea-pull_request-label_updated",
+    "gitlab": "gitlab-merge_request-labeled",
+}
+
+
+class Hub:
+    """A lab with one forge, whose worker reads `config` from each head."""
+
+    def __init__(self, lab: LabUnderTest, stub: StubForge) -> None:
+        self.lab, self.stub = lab, stub
+        self.result = ForgeReadingResult(
+            outcome=Outcome.PASSED, merge_base=BASE, config=CONFIG, paths=["kernel/workqueue.c"]
+        )
+        self.jobs: list[ForgeReadingJob] = []
+        self.deliveries = 0
+
+    def post(
+        self, name: str, event: str = "pull_request", delivery: str | None = None, payload: Any = None, **headers: str
+    ) -> httpx2.Response:
+        self.deliveries += 1
+        body = json.dumps(load(name) if payload is None else payload).encode()
+        sent = event_headers(self.stub.kind, event, body, delivery or str(self.deliveries)) | headers
+        answer: httpx2.Response = self.lab.client.post("/api/v1/forges/hub/events", content=body, headers=sent)
+        return answer
+
+    def event(self, name: str, event: str = "pull_request", **more: Any) -> None:
+        """Post an event, and do all that follows except the measurement."""
+        answer = self.post(name, event, **more)
+        assert answer.status_code == 202, answer.text
+        assert answer.json()["result"].startswith("taken: ")
+        self.settle()
+
+    def settle(self) -> None:
+        for _ in range(3):
+            self._handle()
+            self.lab.tick()
+        self._handle()
+
+    def _handle(self) -> None:
+        kept = []
+        while self.lab.sent:
+            message = self.lab.sent.pop(0)
+            if message.task == FORGE_SYNC and message.id:
+                sync(self.lab.sessions, self.lab.settings, message.id)
+            elif message.task == FORGE_READING and message.id:
+                self._read(message.id)
+            elif message.task == DELIVER and message.id:
+                deliver(self.lab.sessions, self.lab.settings, message.id)
+            else:
+                kept.append(message)
+        self.lab.sent.extend(kept)
+
+    def _read(self, head_id: int) -> None:
+        claim = self.lab.worker.claim("forge_readings", head_id)
+        if claim is not None:
+            self.jobs.append(ForgeReadingJob.model_validate(claim["job"]))
+            self.lab.worker.finish("forge_readings", head_id, claim["fence"], self.result)
+
+    def measure(self) -> None:
+        """Finish all submissions, and tell the forge."""
+        self.lab.until_idle()
+        with self.lab.transaction() as session:
+            session.execute(update(Delivery).values(nudged_at=None))
+        self.settle()
+
+    def all_due(self) -> None:
+        """Make failed attempts due."""
+        past = func.now() - timedelta(hours=3)
+        with self.lab.transaction() as session:
+            session.execute(update(ForgeChange).where(ForgeChange.due_at.is_not(None)).values(due_at=past))
+            session.execute(update(Delivery).where(Delivery.next_at.is_not(None)).values(next_at=past, nudged_at=None))
+
+    def set_head(self, commit: str, updated: str = "2026-01-12T11:00:00Z", **more: Any) -> None:
+        pull = self.stub.pulls[7]
+        head = {"sha": commit} if self.stub.kind == "gitlab" else {"head": {**pull["head"], "sha": commit}}
+        self.stub.pulls[7] = {**pull, **head, "updated_at": updated, **more}
+
+    def set_labels(self, *labels: str) -> None:
+        named = list(labels) if self.stub.kind == "gitlab" else [{"name": label} for label in labels]
+        self.stub.pulls[7] = {**self.stub.pulls[7], "labels": named}
+
+    @property
+    def submissions(self) -> list[Submission]:
+        with self.lab.transaction() as session:
+            return list(session.scalars(select(Submission).order_by(Submission.id)))
+
+    def heads(self) -> list[ForgeHead]:
+        with self.lab.transaction() as session:
+            return list(session.scalars(select(ForgeHead).order_by(ForgeHead.id)))
+
+    def sent(self) -> list[Delivery]:
+        with self.lab.transaction() as session:
+            return list(session.scalars(select(Delivery).order_by(Delivery.id)))
+
+
+def make_hub(request: pytest.FixtureRequest, kind: str, data_dir: Path, folder: Path, **more: Any) -> Iterator[Hub]:
+    with stub_forge(kind) as stub:
+        forge = stub.config(folder, **more).model_dump(mode="json", exclude_defaults=True)
+        (data_dir / FILE).write_text(yaml.safe_dump({"forges": [forge]}))
+        lab: LabUnderTest = request.getfixturevalue("lab")
+        lab.mark_all_good()
+        stub.pulls[7] = load(API[kind])
+        yield Hub(lab, stub)
+        assert lab.tick_errors() == {}
+
+
+@pytest.fixture(params=["github", "gitlab", "gitea"])
+def hub(request: pytest.FixtureRequest, data_dir: Path, tmp_path: Path) -> Iterator[Hub]:
+    yield from make_hub(request, request.param, data_dir, tmp_path)
+
+
+@pytest.fixture
+def github(request: pytest.FixtureRequest, data_dir: Path, tmp_path: Path) -> Iterator[Hub]:
+    yield from make_hub(request, "github", data_dir, tmp_path)
+
+
+@pytest.fixture(params=["github", "gitlab", "gitea"])
+def labeled(request: pytest.FixtureRequest, data_dir: Path, tmp_path: Path) -> Iterator[Hub]:
+    """A forge whose label `wqlab: ok` allows a commit; its pull request is from a fork."""
+    for hub in make_hub(request, request.param, data_dir, tmp_path, label="wqlab: ok"):
+        hub.stub.pulls[7] = load(f"{API[request.param]}-fork")
+        hub.stub.writers |= {"wendy", "12"}
+        yield hub
+
+
+def test_pull_request_is_measured_and_told(hub: Hub) -> None:
+    hub.event(OPENED[hub.stub.kind])
+    (job,) = hub.jobs
+    assert (job.head, job.base_branch, job.config_from) == (OLD, "for-next", "head")
+    (submission,) = hub.submissions
+    assert submission.owner == "dev"
+    assert submission.request.series is not None
+    git = submission.request.series.git
+    assert git is not None
+    assert (git.url, git.ref, git.base) == ("https://git.example.org/wq/linux.git", OLD, BASE)
+    assert submission.title.startswith("workqueue: wake one idle worker (")
+    assert [each["state"] for each in hub.stub.statuses] == ["pending"]
+    assert hub.stub.statuses[0]["target_url"] == f"http://lab.test/r/{submission.id}"
+    hub.measure()
+    state = hub.submissions[0]
+    assert state.state is SubmissionState.FINISHED
+    expected = {0: "success", 1: "failed" if hub.stub.kind == "gitlab" else "failure"}[state.exit_code or 0]
+    commit, status, description = hub.stub.last_status()
+    assert (commit, status) == (OLD, expected)
+    assert description.startswith("locks@single: ")
+    (comment,) = hub.stub.comments
+    assert comment["body"].startswith("<!-- wqlab hub 7 -->\n")
+    assert OLD in comment["body"]
+    assert hub.stub.tokens == {f"{'token' if hub.stub.kind == 'gitea' else 'Bearer'} token-of-the-bot"}
+
+
+def test_new_head_cancels_the_older_submission_and_edits_the_comment(hub: Hub) -> None:
+    hub.event(OPENED[hub.stub.kind])
+    hub.measure()
+    hub.set_head(NEW)
+    name = {
+        "github": "pull_request-synchronize",
+        "gitea": "pull_request-synchronized",
+        "gitlab": "merge_request-update",
+    }
+    hub.event(f"{hub.stub.kind}-{name[hub.stub.kind]}")
+    hub.set_head("c" * 40, "2026-01-12T12:00:00Z")
+    hub.event(f"{hub.stub.kind}-{name[hub.stub.kind]}")
+    assert [each.cancel_requested_at is not None for each in hub.submissions] == [False, True, False]
+    hub.measure()
+    assert hub.submissions[1].outcome is Outcome.CANCELED
+    (comment,) = hub.stub.comments
+    assert "c" * 40 in comment["body"]
+    assert OLD not in comment["body"]
+    states = [(each["commit"][0], each["state"]) for each in hub.stub.statuses]
+    canceled = "canceled" if hub.stub.kind == "gitlab" else "error"
+    assert ("b", canceled) in states
+    assert states[-1][0] == "c"
+    assert {each.series_key for each in hub.submissions} == {"hub pull/7"}, "heads of one pull request are versions"
+
+
+def test_events_out_of_order_leave_the_head_that_the_api_says(hub: Hub) -> None:
+    """The event of the newer head arrives first, then that of the older one, then the first again."""
+    hub.set_head(NEW)
+    hub.event(OPENED[hub.stub.kind])
+    hub.event(OPENED[hub.stub.kind])
+    assert [job.head for job in hub.jobs] == [NEW]
+    assert len(hub.submissions) == 1
+
+
+def test_an_older_answer_of_the_api_does_not_replace_a_newer_one(github: Hub) -> None:
+    github.set_head(NEW, "2026-01-12T11:00:00Z")
+    github.event(OPENED["github"])
+    github.set_head(OLD, "2026-01-12T10:00:00Z")
+    github.event(OPENED["github"])
+    assert [job.head for job in github.jobs] == [NEW]
+
+
+def test_closed_pull_request_cancels_and_reopened_measures_again(github: Hub) -> None:
+    github.event(OPENED["github"])
+    github.set_head(OLD, "2026-01-12T12:00:00Z", state="closed")
+    github.event("github-pull_request-closed")
+    assert github.submissions[0].cancel_requested_at is not None
+    assert github.stub.last_status() == (OLD, "error", "the pull request was closed")
+    github.set_head(OLD, "2026-01-12T13:00:00Z", state="open")
+    github.event("github-pull_request-reopened")
+    assert len(github.submissions) == 2
+    assert github.stub.last_status()[1] == "pending"
+    assert github.stub.comments == []
+
+
+def test_repeated_delivery_does_nothing(hub: Hub) -> None:
+    hub.event(OPENED[hub.stub.kind], delivery="same")
+    requests = len(hub.stub.requests)
+    answer = hub.post(OPENED[hub.stub.kind], delivery="same")
+    assert (answer.status_code, answer.json()["result"][:9]) == (202, "repeated:")
+    hub.settle()
+    assert len(hub.stub.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "says"),
+    [
+        ({"X-Hub-Signature-256": "sha256=" + "0" * 64}, 401, "does not match the body"),
+        ({"X-Hub-Signature-256": ""}, 401, "no header X-Hub-Signature-256"),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, 415, "content type to application/json"),
+        ({"X-GitHub-Event": ""}, 400, "no header x-github-event"),
+    ],
+)
+def test_events_that_are_refused(github: Hub, headers: dict[str, str], status: int, says: str) -> None:
+    answer = github.post(OPENED["github"], **headers)
+    assert answer.status_code == status
+    assert says in answer.json()["detail"]
+    github.settle()
+    assert github.stub.requests == []
+    assert github.heads() == []
+
+
+def test_unknown_forge_wrong_repository_large_body_and_lost_secret(github: Hub, tmp_path: Path) -> None:
+    assert github.lab.client.post("/api/v1/forges/other/events", json={}).status_code == 404
+    other = load(OPENED["github"]) | {"repository": {"full_name": "other/linux"}}
+    assert github.post("", payload=other).status_code == 422
+    assert github.post("", payload={"x": "y" * 2_000_000}).status_code == 413
+    assert github.post("", payload={"x": "y" * 200_000, **load(OPENED["github"])}).status_code == 202
+    (tmp_path / "secret").unlink()
+    answer = github.post(OPENED["github"])
+    assert answer.status_code == 503
+    assert "secret_file" in answer.json()["detail"]
+
+
+def test_echoes_of_the_labs_own_statuses_and_comments_do_nothing(hub: Hub) -> None:
+    names = {
+        "github": [("github-status", "status"), ("github-issue_comment-created", "issue_comment")],
+        "gitea": [("gitea-status", "status")],
+        "gitlab": [("gitlab-pipeline", "Pipeline Hook"), ("gitlab-note", "Note Hook")],
+    }
+    for name, event in names[hub.stub.kind]:
+        assert hub.post(name, event).json()["result"].startswith("ignored: ")
+    hub.settle()
+    assert hub.stub.requests == []
+
+
+def test_fork_of_a_stranger_is_not_measured(github: Hub) -> None:
+    github.stub.pulls[7] = load("github-api-pull-fork")
+    github.event("github-pull_request-opened-fork")
+    assert (github.jobs, github.submissions, github.stub.statuses) == ([], [], [])
+    (head,) = github.heads()
+    assert head.reason == "not measured: mallory may not write to the repository"
+
+
+def test_fork_of_a_member_is_measured_by_the_base_branchs_file(github: Hub) -> None:
+    github.stub.pulls[7] = load("github-api-pull-fork")
+    github.stub.writers.add("mallory")
+    github.event("github-pull_request-opened-fork")
+    assert [job.config_from for job in github.jobs] == ["base"]
+    assert len(github.submissions) == 1
+
+
+def test_label_allows_the_commit_at_which_a_member_set_it(labeled: Hub) -> None:
+    kind = labeled.stub.kind
+    labeled.event(f"{OPENED[kind]}-fork")
+    assert labeled.jobs == []
+    assert labeled.stub.last_status()[1] == "pending"
+    assert labeled.stub.last_status()[2].startswith("waits for the label 'wqlab: ok'")
+    labeled.set_labels("wqlab: ok")
+    labeled.event(LABELED[kind])
+    assert [job.config_from for job in labeled.jobs] == ["base"]
+    assert len(labeled.submissions) == 1
+    # A commit that is pushed afterwards waits again, although the label is still set.
+    labeled.set_head(NEW)
+    labeled.event(OPENED[kind])
+    assert len(labeled.jobs) == 1
+    assert labeled.stub.last_status()[2].startswith("waits for the label")
+    assert labeled.submissions[0].cancel_requested_at is not None
+
+
+def test_label_by_somebody_without_write_access_allows_nothing(labeled: Hub) -> None:
+    labeled.stub.writers.clear()
+    labeled.set_labels("wqlab: ok")
+    labeled.event(LABELED[labeled.stub.kind])
+    assert labeled.jobs == []
+    assert "may not write to the repository" in labeled.stub.last_status()[2]
+
+
+def test_push_is_measured_if_the_file_names_the_branch(hub: Hub) -> None:
+    hub.stub.branches["wq/wake-one"] = NEW
+    hub.event(f"{hub.stub.kind}-push", "push")
+    (job,) = hub.jobs
+    assert (job.head, job.base_branch) == (NEW, "")
+    assert hub.submissions[0].title.startswith("wq/wake-one of ")
+    assert hub.stub.statuses[-1]["name"] == "wqlab/push"
+    hub.measure()
+    assert hub.stub.comments == []
+    del hub.stub.branches["wq/wake-one"]
+    hub.result = hub.result.model_copy(update={"config": "targets: [locks@single]\n"})
+    hub.event(f"{hub.stub.kind}-push", "push")
+    hub.stub.branches["wq/wake-one"] = OLD
+    hub.event(f"{hub.stub.kind}-push", "push")
+    assert len(hub.submissions) == 1, "without `branches` no push is measured"
+
+
+@pytest.mark.parametrize(
+    ("change", "state", "says"),
+    [
+        ({"config": "targets:\n  - locks\n"}, "failure", ".wqlab.yaml:2: targets[0]: String should match"),
+        ({"config": "targets: [lock@single]\n"}, "failure", ".wqlab.yaml: "),
+        ({"config": f"{CONFIG}paths: [fs/]\n"}, "success", "no changed file is among the paths of .wqlab.yaml"),
+        (
+            {"outcome": Outcome.FAILED, "failure": failed(ErrorKind.USER, ".wqlab.yaml is not a regular file")},
+            "failure",
+            ".wqlab.yaml is not a regular file",
+        ),
+    ],
+)
+def test_what_cannot_be_measured_is_said_in_the_status(
+    github: Hub, change: dict[str, Any], state: str, says: str
+) -> None:
+    github.result = github.result.model_copy(update=change)
+    github.event(OPENED["github"])
+    assert github.submissions == []
+    assert github.stub.last_status()[:2] == (OLD, state)
+    assert github.stub.last_status()[2].startswith(says)
+
+
+def test_repository_without_the_file_is_told_nothing(github: Hub) -> None:
+    github.result = github.result.model_copy(update={"config": None})
+    github.event(OPENED["github"])
+    assert (github.submissions, github.stub.statuses) == ([], [])
+
+
+def test_lab_failures_are_tried_again_and_told_as_errors(github: Hub) -> None:
+    failure = failed(ErrorKind.INFRASTRUCTURE, "the tree cannot be fetched")
+    github.result = ForgeReadingResult(outcome=Outcome.FAILED, failure=failure)
+    github.event(OPENED["github"])
+    assert len(github.jobs) == 3
+    assert github.stub.last_status() == (OLD, "error", "the tree cannot be fetched")
+
+
+def test_api_that_fails_is_asked_again(github: Hub) -> None:
+    github.stub.faults = [Fault(502), Fault(403, {"message": "rate limit"}, {"Retry-After": "120"})]
+    github.event(OPENED["github"])
+    github.all_due()
+    github.settle()
+    assert github.jobs == []
+    with github.lab.transaction() as session:
+        change = session.scalars(select(ForgeChange)).one()
+        assert change.problem == "the forge limits requests; the next one is possible in 120 s"
+    github.all_due()
+    github.settle()
+    assert len(github.submissions) == 1
+
+
+def test_comment_without_a_stored_id_is_found_by_its_marker(hub: Hub) -> None:
+    hub.stub.add_comment("mallory", "<!-- wqlab hub 7 -->\nforged")
+    hub.event(OPENED[hub.stub.kind])
+    hub.measure()
+    with hub.lab.transaction() as session:
+        assert session.scalar(select(ForgeChange.comment_id)) == "101"
+        session.execute(update(ForgeChange).values(comment_id=None))
+    hub.set_head(NEW)
+    hub.event(OPENED[hub.stub.kind])
+    hub.measure()
+    assert len(hub.stub.comments) == 2
+    assert NEW in hub.stub.comments[1]["body"]
+    assert hub.stub.comments[0]["body"] == "<!-- wqlab hub 7 -->\nforged"
+
+
+def test_a_status_that_is_late_does_not_replace_a_newer_one(github: Hub) -> None:
+    """The forge is away when the measurement begins, and back when it has finished."""
+    answer = github.post(OPENED["github"])
+    assert answer.status_code == 202
+    github.stub.faults = [None, Fault(503)]
+    github.settle()
+    assert github.stub.statuses == []
+    github.measure()
+    github.all_due()
+    github.settle()
+    assert [each["state"] for each in github.stub.statuses] == [github.stub.last_status()[1]]
+    states = [(each.event, each.state.value) for each in github.sent() if each.kind.value == "forge_status"]
+    assert states[0] == ("pending", "dropped")
+    assert states[1][1] == "delivered"

@@ -1,0 +1,80 @@
+"""Store what an event says has changed, and let the forge's API be asked about it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.celery_names import FORGE_SYNC, OUTBOX_QUEUE
+from wqlab_contracts.specs import Forge
+
+from ...models import ForgeChange, ForgeEvent
+from ...storage.db import Message, clock, post
+from .payloads import Hint, Ignored
+from .verify import Delivered
+
+KEPT = timedelta(days=30)
+"""How long delivery ids are kept. Forges let a person repeat a delivery for some days."""
+
+
+def receive(session: Session, forge: Forge, delivered: Delivered, hint: Hint | Ignored) -> tuple[str, bool]:
+    """Store an event. Return what the lab does with it, and whether it does anything.
+
+    A delivery that was received before changes nothing.
+    """
+    now = clock(session)
+    answer = f"ignored: {hint.reason}" if isinstance(hint, Ignored) else f"taken: {hint.key}"
+    values = {"forge": forge.name, "delivery": delivered.delivery, "event": delivered.event, "answer": answer}
+    new = session.scalar(
+        insert(ForgeEvent).values(received_at=now, **values).on_conflict_do_nothing().returning(ForgeEvent.delivery)
+    )
+    if new is None:
+        return f"repeated: delivery {delivered.delivery} was received before", False
+    if isinstance(hint, Ignored):
+        return answer, False
+    session.execute(delete(ForgeEvent).where(ForgeEvent.forge == forge.name, ForgeEvent.received_at < now - KEPT))
+    change = _lock(session, forge, hint)
+    _apply(change, forge, hint)
+    ask_again(session, change, now)
+    return answer, True
+
+
+def ask_again(session: Session, change: ForgeChange, now: datetime) -> None:
+    """Let the API be asked about a change, now."""
+    change.events += 1
+    change.due_at, change.nudged_at, change.attempts = now, now, 0
+    post(session, Message(FORGE_SYNC, change.id, OUTBOX_QUEUE))
+
+
+def _lock(session: Session, forge: Forge, hint: Hint) -> ForgeChange:
+    """Return the locked row of the pull request or branch, a new one if it is not known."""
+    values = {"forge": forge.name, "key": hint.key, "number": hint.number, "branch": hint.branch}
+    defaults = dict.fromkeys(("title", "author", "head", "pushed_head", "label_head", "label_by", "problem"), "")
+    session.execute(
+        insert(ForgeChange)
+        .values(**values, **defaults, from_fork=True, closed=False, labels=[], events=0, attempts=0)
+        .on_conflict_do_nothing()
+    )
+    return session.scalars(
+        select(ForgeChange)
+        .where(ForgeChange.forge == forge.name, ForgeChange.key == hint.key)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    ).one()
+
+
+def _apply(change: ForgeChange, forge: Forge, hint: Hint) -> None:
+    """Keep what the API does not say: who pushed which commit, and who set the label at which commit."""
+    if hint.number is None:
+        change.pushed_head, change.author = hint.head, hint.sender
+        return
+    label_set = hint.label_set
+    if label_set is None:
+        # Gitea names only the labels that are set now, so a label that was set before is not set again.
+        label_set = forge.label in hint.labels and forge.label not in change.labels
+    if label_set:
+        change.label_head, change.label_by, change.label_by_id = hint.head, hint.sender, hint.sender_id
+    change.labels = list(hint.labels)

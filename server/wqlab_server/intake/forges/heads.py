@@ -1,0 +1,156 @@
+"""Readings of heads: a worker fetches a head and reads its `.wqlab.yaml`; the result becomes a request, or a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.celery_names import APPLY_QUEUE, FORGE_READING
+from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.loading import DataFolder
+from wqlab_contracts.messages import Failure, GitSeries, Series
+from wqlab_contracts.messages.forge_readings import ForgeReadingJob, ForgeReadingResult
+from wqlab_contracts.specs import Forge
+from wqlab_contracts.tree_config import read_tree_config
+
+from ...http.problems import not_found
+from ...jobs import claims
+from ...jobs.errors import StaleFence, infrastructure_failure
+from ...jobs.state import Ended, decide_job
+from ...models import ForgeChange, ForgeHead
+from ...settings import Settings
+from ...storage.db import clock
+
+Verdict = Literal["silent", "nothing", "wrong"]
+
+
+@dataclass(frozen=True)
+class NotMeasured:
+    """Why a head is not measured. `silent`: its repository does not ask for it; `nothing`: it has nothing to measure;
+    `wrong`: its `.wqlab.yaml` has a mistake."""
+
+    verdict: Verdict
+    reason: str
+
+
+def lock(session: Session, head_id: int) -> ForgeHead:
+    """Lock and return a head. Raises ApiProblem 404."""
+    row = session.scalar(
+        select(ForgeHead).where(ForgeHead.id == head_id).with_for_update().execution_options(populate_existing=True)
+    )
+    if row is None:
+        raise not_found("forge head", head_id)
+    return row
+
+
+def request_of(
+    forge: Forge, change: ForgeChange, head: ForgeHead, result: ForgeReadingResult
+) -> SubmissionRequest | NotMeasured:
+    """Return what is measured of a head that was read."""
+    if result.config is None:
+        return NotMeasured("silent", "there is no .wqlab.yaml")
+    try:
+        config = read_tree_config(result.config)
+    except ValueError as error:
+        return NotMeasured("wrong", str(error))
+    if change.number is None and not config.matches_branch(change.branch):
+        return NotMeasured("silent", f"pushes to {change.branch} are not measured")
+    if change.number is not None and not config.pull_requests:
+        return NotMeasured("silent", "pull requests are not measured")
+    if not result.paths:
+        return NotMeasured("nothing", "no file is changed")
+    if not config.matches_paths(result.paths, complete=result.paths_complete):
+        return NotMeasured("nothing", "no changed file is among the paths of .wqlab.yaml")
+    return SubmissionRequest(
+        series=Series(git=GitSeries(url=forge.git_url, ref=head.head, base=result.merge_base)),
+        tree=forge.tree,
+        targets=[target.as_target() for target in config.targets],
+        blocks=config.blocks,
+        recipe=config.recipe,
+    )
+
+
+# --- worker requests --------------------------------------------------------------------------------------------
+
+
+def claim(
+    session: Session, head_id: int, holder: str, settings: Settings, data: DataFolder, *, nonce: str | None
+) -> tuple[ForgeReadingJob, int]:
+    """Claim a reading and return the job and its fence.
+
+    Raises NotClaimable if it is not queued, and ApiProblem 404 if it or its forge is unknown.
+    """
+    row = lock(session, head_id)
+    change = session.get_one(ForgeChange, row.change_id)
+    forge = next((each for each in data.forges if each.name == change.forge), None)
+    if forge is None:
+        raise not_found("forge", change.forge)
+    if now := claims.find_repeated_claim(session, row, nonce):
+        claims.extend(row, now, settings.claim_s)
+    else:
+        claims.take(session, row, holder, settings.claim_s, claims.next_fence(session))
+        row.claim_nonce = nonce
+    job = ForgeReadingJob(
+        url=forge.git_url,
+        head=row.head,
+        base_branch=row.base_branch,
+        config_from="head" if row.trusted else "base",
+        tree=data.trees[forge.tree],
+    )
+    return job, row.fence or 0
+
+
+def finish(session: Session, head_id: int, fence: int, result: ForgeReadingResult, settings: Settings) -> None:
+    """Store the result of a reading. A failure of the lab is tried again. Repeating the request changes nothing.
+
+    Raises StaleFence if `fence` is no longer that of the reading, and ApiProblem 404 if there is no such reading.
+    """
+    row = lock(session, head_id)
+    if row.state is JobState.FINISHED and row.fence == fence:
+        if row.result == result:
+            return
+        raise StaleFence(claims.describe(row), fence)
+    claims.check_fence(session, row, fence)
+    _end(session, row, result, settings)
+
+
+def end_expired(session: Session, head_id: int, settings: Settings) -> None:
+    """Requeue or finish a reading whose worker has stopped responding."""
+    row = lock(session, head_id)
+    if claims.is_expired(session, row):
+        failure = infrastructure_failure(f"worker {row.holder} stopped responding")
+        _end(session, row, None, settings, failure)
+
+
+def _end(
+    session: Session,
+    row: ForgeHead,
+    result: ForgeReadingResult | None,
+    settings: Settings,
+    failure: Failure | None = None,
+) -> None:
+    decision = decide_job(
+        *(result.outcome, result.failure) if result is not None else (Outcome.FAILED, failure),
+        attempts=row.attempts,
+        bound=settings.job_attempts,
+        cancel_requested=row.withdrawn_at is not None,
+    )
+    if isinstance(decision, Ended):
+        claims.finish(session, row, decision.outcome, decision.failure)
+        row.result = result
+        row.told_at = None
+        return
+    claims.requeue(row)
+    claims.nudge(session, row, FORGE_READING, APPLY_QUEUE, clock(session))
+
+
+def repeat_nudge(session: Session, head_id: int, settings: Settings, now: datetime) -> None:
+    """Send the message of a queued reading again if it is due."""
+    row = lock(session, head_id)
+    if row.state is JobState.QUEUED and claims.is_nudge_due(row.nudged_at, row.nudges, now, settings):
+        claims.nudge(session, row, FORGE_READING, APPLY_QUEUE, now)

@@ -1,0 +1,144 @@
+"""Ask a forge's API what a pull request or branch is now, and who may write to the repository."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+from wqlab_contracts.specs import ForgeKind
+
+from ...http.forge_api import Answer, ForgeApi, wait_s
+
+_WRITERS = frozenset({"write", "maintain", "admin", "owner"})
+_DEVELOPER = 30
+"""GitLab's access level that may push."""
+
+
+class ApiFailed(Exception):
+    """The API did not answer as documented. `wait_s`: the forge wants no request before."""
+
+    def __init__(self, problem: str, wait: float | None = None) -> None:
+        super().__init__(problem)
+        self.wait_s = wait
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A pull request or branch, as the API says."""
+
+    head: str
+    """Commit; empty for a branch that is gone."""
+    branch: str
+    """Branch that the pull request is for, or the branch itself."""
+    closed: bool
+    from_fork: bool
+    title: str = ""
+    author: str = ""
+    author_id: int | None = None
+    labels: tuple[str, ...] = ()
+    updated_at: datetime | None = None
+
+
+def read_change(api: ForgeApi, number: int | None, branch: str) -> Seen:
+    """Return a pull request, or without a number a branch. Raises ApiFailed and ForgeUnreachable."""
+    try:
+        if number is None:
+            return _branch(api, branch)
+        return _merge_request(api, number) if api.forge.kind is ForgeKind.GITLAB else _pull_request(api, number)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ApiFailed(f"the API's answer is not as documented: {error!r}"[:300]) from error
+
+
+def may_write(api: ForgeApi, login: str, number: int | None) -> bool:
+    """Return True if an account may push to the repository. Raises ApiFailed and ForgeUnreachable."""
+    if api.forge.kind is ForgeKind.GITLAB:
+        if number is None:
+            return False
+        answer = api.get(f"/members/all/{number}")
+        if answer.status == 404:
+            return False
+        level = _object(answer, "the members").get("access_level")
+        return isinstance(level, int) and level >= _DEVELOPER
+    answer = api.get(f"/collaborators/{quote(login, safe='')}/permission")
+    if answer.status == 404:
+        return False
+    return _object(answer, "the permission of an account").get("permission") in _WRITERS
+
+
+def _branch(api: ForgeApi, branch: str) -> Seen:
+    gitlab = api.forge.kind is ForgeKind.GITLAB
+    answer = api.get(f"/repository/branches/{quote(branch, safe='')}" if gitlab else f"/branches/{quote(branch)}")
+    if answer.status == 404:
+        return Seen("", branch, closed=True, from_fork=False)
+    commit = _object(answer, f"branch {branch}")["commit"]
+    head = commit["sha"] if api.forge.kind is ForgeKind.GITHUB else commit["id"]
+    return Seen(_commit(head), branch, closed=False, from_fork=False)
+
+
+def _pull_request(api: ForgeApi, number: int) -> Seen:
+    found = _object(api.get(f"/pulls/{number}"), f"pull request {number}")
+    head, base = found["head"], found["base"]
+    # The repository of a deleted fork is null.
+    source = (head.get("repo") or {}).get("full_name")
+    return Seen(
+        _commit(head["sha"]),
+        str(base["ref"]),
+        closed=found["state"] != "open",
+        from_fork=source is None or source.casefold() != api.forge.repository.casefold(),
+        title=_line(found["title"]),
+        author=str(found["user"]["login"]),
+        author_id=found["user"].get("id"),
+        labels=tuple(str(label["name"]) for label in found.get("labels") or []),
+        updated_at=_time(found.get("updated_at")),
+    )
+
+
+def _merge_request(api: ForgeApi, number: int) -> Seen:
+    found = _object(api.get(f"/merge_requests/{number}"), f"merge request {number}")
+    return Seen(
+        _commit(found["sha"]),
+        str(found["target_branch"]),
+        closed=found["state"] != "opened",
+        from_fork=found["source_project_id"] != found["target_project_id"],
+        title=_line(found["title"]),
+        author=str(found["author"]["username"]),
+        author_id=found["author"]["id"],
+        labels=tuple(map(str, found.get("labels") or [])),
+        updated_at=_time(found.get("updated_at")),
+    )
+
+
+def _object(answer: Answer, what: str) -> Mapping[str, Any]:
+    """Return the JSON object of a successful answer. Raises ApiFailed, which says what to do."""
+    if answer.status == 200 and isinstance(answer.data, dict):
+        return answer.data
+    wait = wait_s(answer, time.time())
+    if wait is not None:
+        raise ApiFailed(f"the forge limits requests; the next one is possible in {wait:.0f} s", wait)
+    advice = {
+        401: "the token was not accepted: check token_file",
+        403: "the token may not do this: give it read access to the repository and its members",
+        404: "it does not exist, or the token may not read it",
+    }.get(answer.status, answer.message)
+    raise ApiFailed(f"{what}: the API answered {answer.status}{f': {advice}' if advice else ''}")
+
+
+def _commit(value: Any) -> str:
+    if not isinstance(value, str) or len(value) != 40 or not all(digit in "0123456789abcdef" for digit in value):
+        raise ValueError(f"{value!r} is not a commit id")
+    return value
+
+
+def _line(text: Any) -> str:
+    return " ".join(str(text).replace("\0", "").split())[:300]
+
+
+def _time(text: Any) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    at = datetime.fromisoformat(text)
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
