@@ -71,7 +71,7 @@ def write_status(
         text,
         thread=thread,
         event=status.state,
-        destination=f"{status.forge}: status of {status.commit[:12]}",
+        destination=f"forge {status.forge}",
         submission_id=submission_id,
         now=now,
     )
@@ -100,7 +100,7 @@ def write_comment(
         text,
         thread=deliveries.key_of("forge-comment", comment.forge, comment.change_id),
         event="report",
-        destination=f"{comment.forge}: comment on {comment.number}",
+        destination=f"forge {comment.forge}",
         submission_id=submission_id,
         now=now,
     )

@@ -152,6 +152,10 @@ def _tell(session: Session, settings: Settings, change: ForgeChange, head: Forge
     if head.told_at is not None and not finished:
         return
     said = _status(session, head, submission)
+    if head.withdrawn_at is not None and not forge_messages.has_status(
+        session, change.forge, head.head, _context(change)
+    ):
+        said = None  # nothing was said of it, so there is nothing to end
     head.told_at = now
     if said is not None:
         state, description = said
@@ -179,7 +183,7 @@ def _context(change: ForgeChange) -> str:
 def _status(session: Session, head: ForgeHead, submission: Submission | None) -> tuple[StatusState, str] | None:
     """Return state and description of the commit's status; None if nothing is said."""
     if head.withdrawn_at is not None:
-        return None if not head.allowed and not head.status else ("canceled", head.reason)
+        return "canceled", head.reason
     if submission is None:
         if head.decided_at is None and head.allowed and not head.reason:
             return None  # whether the repository asks for a measurement is not known yet

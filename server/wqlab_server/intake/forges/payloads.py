@@ -77,7 +77,7 @@ def read(forge: Forge, event: str, payload: Any) -> Hint | Ignored:
 
 
 def _kind(forge: ForgeKind, event: str) -> str | None:
-    names = {"push": "push", "pull_request": "pull"}
+    names = {"push": "push", "pull_request": "pull", "pull_request_sync": "pull", "pull_request_label": "pull"}
     if forge is ForgeKind.GITLAB:
         names = {"Push_Hook": "push", "Merge_Request_Hook": "pull"}
     return names.get(event)
