@@ -398,6 +398,7 @@ class AuditAction(StrEnum):
     CREATE_WEBHOOK = "webhook.create"
     ROTATE_WEBHOOK = "webhook.rotate"
     REMOVE_WEBHOOK = "webhook.remove"
+    TEST_WEBHOOK = "webhook.test"
     REPLAY_DELIVERY = "delivery.replay"
     APPROVE_MAIL = "mail.approve"
     EDIT_MAIL = "mail.edit"

@@ -68,6 +68,7 @@ AUDITED = {
     "create_webhook": AuditAction.CREATE_WEBHOOK,
     "rotate_webhook": AuditAction.ROTATE_WEBHOOK,
     "remove_webhook": AuditAction.REMOVE_WEBHOOK,
+    "test_webhook": AuditAction.TEST_WEBHOOK,
     "replay_delivery": AuditAction.REPLAY_DELIVERY,
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,

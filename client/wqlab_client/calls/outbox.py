@@ -51,6 +51,11 @@ class OutboxCalls(Connection):
         what = f"rotate webhook {webhook_id}"
         return self._post(WebhookSecret, f"{API}/webhooks/{webhook_id}/rotate", what, repeatable=False)
 
+    def test_webhook(self, webhook_id: int) -> DeliveryDetail:
+        """Send the event `webhook.test` to a webhook and return its delivery."""
+        path, what = f"{API}/webhooks/{webhook_id}/test", f"test webhook {webhook_id}"
+        return self._post(DeliveryDetail, path, what, repeatable=False)
+
     def remove_webhook(self, webhook_id: int) -> WebhookView:
         """Remove a webhook and drop what waits for it."""
         what = f"remove webhook {webhook_id}"

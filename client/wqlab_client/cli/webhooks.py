@@ -1,4 +1,4 @@
-"""`wqlab webhook`: add, list, rotate and remove webhooks, and read and replay their deliveries."""
+"""`wqlab webhook`: add, list, test, rotate and remove webhooks, and read and replay their deliveries."""
 
 from __future__ import annotations
 
@@ -75,6 +75,14 @@ def rotate(context: typer.Context, webhook_id: WebhookId, as_json: JsonFlag = Fa
     """Make a new secret and print it; for a day events are signed with the previous one too."""
     session = session_of(context)
     _print_secret(session.output, session.client.rotate_webhook(webhook_id), as_json)
+
+
+@webhook_app.command("test")
+def test(context: typer.Context, webhook_id: WebhookId) -> None:
+    """Send the event webhook.test, whatever events the webhook gets."""
+    session = session_of(context)
+    made = session.client.test_webhook(webhook_id)
+    session.output.line(f"delivery {made.id} is sent; see `wqlab webhook delivery {made.id}`")
 
 
 @webhook_app.command("remove")

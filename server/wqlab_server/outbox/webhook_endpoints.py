@@ -6,6 +6,7 @@ from fastapi import APIRouter, status
 from sqlalchemy import func, select, true
 
 from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.deliveries import DeliveryDetail
 from wqlab_contracts.api.webhooks import WebhookRequest, WebhookSecret, WebhookView
 from wqlab_contracts.enums import AuditAction, OutboxEvent, Scope
 
@@ -16,7 +17,7 @@ from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor
 from ..http.problems import documented
 from ..models import Webhook
 from ..storage.db import clock
-from . import webhooks
+from . import queries, webhooks
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], responses=documented(401, 403, 422, 429))
 
@@ -72,6 +73,18 @@ def rotate_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Aud
     webhook = webhooks.rotate(session, webhook_id, principal, clock(session))
     audit.record(session, AuditAction.ROTATE_WEBHOOK, f"webhook/{webhook_id}", url=webhook.url)
     return _with_secret(webhook)
+
+
+@router.post("/{webhook_id}/test", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
+def test_webhook(
+    webhook_id: Id, session: Db, settings: AppSettings, principal: Submitter, audit: Audit
+) -> DeliveryDetail:
+    """Send the event `webhook.test` to a webhook, whatever events it gets, and return its delivery. A webhook has at
+    most one test that waits."""
+    number = webhooks.send_test(session, settings, webhook_id, principal, clock(session))
+    audit.record(session, AuditAction.TEST_WEBHOOK, f"webhook/{webhook_id}", delivery=number)
+    session.flush()
+    return queries.detail(queries.get(session, number, principal))
 
 
 @router.delete("/{webhook_id}", responses=documented(404))

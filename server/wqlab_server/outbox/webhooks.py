@@ -9,12 +9,20 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.webhooks import Notice, SubmissionNotice, WebhookFilter, WebhookRequest
+from wqlab_contracts.api.webhooks import (
+    WEBHOOK_TEST,
+    Notice,
+    SubmissionNotice,
+    WebhookFilter,
+    WebhookRequest,
+    WebhookTested,
+    WebhookTestNotice,
+)
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent, Scope, UserRole
 
 from ..http.auth import Principal
 from ..http.problems import ApiProblem, invalid, not_found
-from ..models import PendingEvent, User, Webhook
+from ..models import Delivery, PendingEvent, User, Webhook
 from ..settings import Settings
 from . import deliveries, post_webhook
 
@@ -86,6 +94,43 @@ def remove(session: Session, webhook_id: int, principal: Principal, now: datetim
         webhook.secret, webhook.previous_secret, webhook.previous_until = "", None, None
         deliveries.drop_waiting(session, [webhook.id], principal.owner, now, "the webhook was removed")
     return webhook
+
+
+def send_test(session: Session, settings: Settings, webhook_id: int, principal: Principal, now: datetime) -> int:
+    """Write a delivery that tests a webhook, whatever its events and its filter; return the delivery's id.
+
+    Raises ApiProblem 404, 409 if the webhook is removed or an earlier test still waits.
+    """
+    webhook = get(session, webhook_id, principal, lock=True)
+    if webhook.removed_at is not None:
+        raise ApiProblem(409, f"webhook {webhook_id} is removed")
+    waiting = session.scalar(
+        select(Delivery.id).where(
+            Delivery.webhook_id == webhook_id, Delivery.event == WEBHOOK_TEST, Delivery.state == DeliveryState.WAITING
+        )
+    )
+    if waiting is not None:
+        raise ApiProblem(409, f"delivery {waiting}, a test of this webhook, still waits; its attempts say why")
+    notice = WebhookTestNotice(
+        type=WEBHOOK_TEST,
+        timestamp=now,
+        data=WebhookTested(webhook=webhook_id, by=principal.owner, url=settings.public_url),
+    )
+    key = deliveries.key_of("webhook", webhook_id, WEBHOOK_TEST, now.isoformat())
+    number = deliveries.write(
+        session,
+        DeliveryKind.WEBHOOK,
+        key,
+        event=WEBHOOK_TEST,
+        destination=webhook.url,
+        message_id=f"msg_{deliveries.id_of(key, settings.public_url)}",
+        webhook_id=webhook_id,
+        body=notice.model_dump_json(),
+        state=DeliveryState.WAITING,
+        next_at=now,
+    )
+    assert number is not None  # noqa: S101 - the webhook is locked, so no other test has this time
+    return number
 
 
 # --- events -----------------------------------------------------------------------------------------------------

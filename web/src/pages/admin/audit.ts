@@ -31,6 +31,7 @@ const KNOWN: Record<AuditAction, true> = {
   "webhook.create": true,
   "webhook.rotate": true,
   "webhook.remove": true,
+  "webhook.test": true,
   "delivery.replay": true,
   "mail.approve": true,
   "mail.edit": true,
