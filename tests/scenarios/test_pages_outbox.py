@@ -248,7 +248,7 @@ def test_an_invited_lab_joins_and_is_removed(person: MakePerson, live: Live) -> 
     page = admin.page
     admin.open("/admin/labs")
     page.get_by_label("Name of the lab").fill("berlin")
-    page.get_by_role("button", name="Invite").click()
+    page.get_by_role("button", name="Invite", exact=True).click()
     command = page.get_by_role("group", name="Secret: lab's host")
     expect(command).to_contain_text("wqlab lab join https://lab.test:8443 --token wqj_")
     token = command.inner_text().partition("--token ")[2].split()[0]
@@ -258,7 +258,7 @@ def test_an_invited_lab_joins_and_is_removed(person: MakePerson, live: Live) -> 
     assert token not in page.content()
     expect(page.get_by_role("row", name="berlin")).to_contain_text("admin")
     page.get_by_label("Name of the lab").fill("berlin")
-    page.get_by_role("button", name="Invite").click()
+    page.get_by_role("button", name="Invite", exact=True).click()
     expect(page.get_by_role("alert")).to_contain_text("lab berlin has joined at")
     page.get_by_role("button", name="Remove berlin").click()
     page.get_by_role("button", name="Remove the lab").click()
@@ -290,7 +290,7 @@ def test_each_role_gets_the_pages_that_the_server_allows(
         someone.open(f"/deliveries/{number}")
         expect(page.get_by_role("button", name="Approve")).to_be_visible()
     someone.open("/admin/labs")
-    expect(page.get_by_role("button", name="Invite")).to_have_count(int(administers))
+    expect(page.get_by_role("button", name="Invite", exact=True)).to_have_count(int(administers))
     someone.open("/permissions")
     cells = page.get_by_role("row", name=re.compile("^approve mail")).get_by_role("cell")
     expect(cells.nth(3)).to_have_text("no")

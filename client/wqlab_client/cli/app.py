@@ -23,6 +23,7 @@ from . import (
     results,
     submissions,
     submit,
+    users,
     watch,
     webhooks,
 )
@@ -51,6 +52,7 @@ for _commands in (
     device_check,
     account,
     audit,
+    users,
     doctor,
 ):
     _commands.register(app)
