@@ -406,11 +406,11 @@ class AuditAction(StrEnum):
     CREATE_WEBHOOK = "webhook.create"
     ROTATE_WEBHOOK = "webhook.rotate"
     REMOVE_WEBHOOK = "webhook.remove"
-    TEST_WEBHOOK = "webhook.test"
     REPLAY_DELIVERY = "delivery.replay"
     APPROVE_MAIL = "mail.approve"
     EDIT_MAIL = "mail.edit"
     DROP_MAIL = "mail.drop"
+    TEST_WEBHOOK = "webhook.test"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 

@@ -3,7 +3,7 @@ import { getRouteApi, Link } from "@tanstack/react-router";
 import { useState } from "react";
 import { archivesQuery, deliveryQuery } from "@/api/queries";
 import type { DeliveryAttemptView, DeliveryDetail, OutgoingMail } from "@/api/types";
-import { absolute, duration } from "@/lib/time";
+import { absolute, roughDuration } from "@/lib/time";
 import { clean, humanize, oneLine } from "@/lib/words";
 import { CopyButton } from "@/parts/CopyButton";
 import { type Column, DataTable } from "@/parts/DataTable";
@@ -11,7 +11,7 @@ import { Page, Section } from "@/parts/Page";
 import { RelativeTime } from "@/parts/RelativeTime";
 import { Scroll } from "@/parts/Scroll";
 import { StateBadge } from "@/parts/StateBadge";
-import { titleOf } from "./columns";
+import { NextAttempt, titleOf } from "./columns";
 import { Decisions } from "./Decisions";
 import { eventText, OUTCOME_WORDS, STATE_MEANING } from "./labels";
 import { MailForm } from "./MailForm";
@@ -128,7 +128,7 @@ function Facts({ of }: { of: DeliveryDetail }) {
         <>
           <dt>Next attempt</dt>
           <dd>
-            <RelativeTime at={of.next_at} />
+            <NextAttempt at={of.next_at} />
           </dd>
         </>
       )}
@@ -216,22 +216,26 @@ function indented(text: string): string {
 function Attempts({ of }: { of: readonly DeliveryAttemptView[] }) {
   return (
     <Section id="attempts" title="Attempts">
-      <DataTable
-        caption="Attempts"
-        captionHidden
-        columns={ATTEMPT_COLUMNS}
-        rows={of}
-        rowKey={each => each.number}
-        fixedOrder
-        narrow="stack"
-        empty="It was not sent yet."
-      />
+      {of.length === 0 ? (
+        <p className="muted">It was not sent yet.</p>
+      ) : (
+        <DataTable
+          caption="Attempts"
+          captionHidden
+          copyable={false}
+          columns={ATTEMPT_COLUMNS}
+          rows={of}
+          rowKey={each => each.number}
+          fixedOrder
+          narrow="stack"
+        />
+      )}
     </Section>
   );
 }
 
 const ATTEMPT_COLUMNS: Column<DeliveryAttemptView>[] = [
-  { id: "number", header: "Attempt", numeric: true, value: of => of.number },
+  { id: "number", header: "Attempt", value: of => of.number },
   {
     id: "started",
     header: "Time",
@@ -247,7 +251,7 @@ const ATTEMPT_COLUMNS: Column<DeliveryAttemptView>[] = [
     header: "Took",
     numeric: true,
     value: of => (of.finished_at ? seconds(of.started_at, of.finished_at) : null),
-    cell: of => (of.finished_at ? duration(seconds(of.started_at, of.finished_at)) : ""),
+    cell: of => (of.finished_at ? roughDuration(seconds(of.started_at, of.finished_at)) : ""),
   },
   {
     id: "outcome",

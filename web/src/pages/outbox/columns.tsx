@@ -3,7 +3,7 @@ import { Link } from "@tanstack/react-router";
 import type { DeliveryView } from "@/api/types";
 import { humanize, oneLine } from "@/lib/words";
 import type { Column } from "@/parts/DataTable";
-import { RelativeTime } from "@/parts/RelativeTime";
+import { RelativeTime, useNow } from "@/parts/RelativeTime";
 import { StateBadge } from "@/parts/StateBadge";
 import { eventText } from "./labels";
 import classes from "./outbox.module.css";
@@ -89,7 +89,7 @@ export const next: Column<DeliveryView> = {
   id: "next",
   header: "Next attempt",
   value: of => of.next_at,
-  cell: of => <RelativeTime at={of.next_at} absent="–" />,
+  cell: of => <NextAttempt at={of.next_at} />,
 };
 
 export const reason: Column<DeliveryView> = {
@@ -100,6 +100,12 @@ export const reason: Column<DeliveryView> = {
   wrap: true,
   cell: of => <span className={classes.long}>{oneLine(of.reason)}</span>,
 };
+
+/** When it is sent; `due` if the time has come. */
+export function NextAttempt({ at }: { at: string | null }) {
+  const now = useNow(5_000);
+  return at !== null && Date.parse(at) <= now.getTime() ? "due" : <RelativeTime at={at} absent="–" />;
+}
 
 /** Subject of a mail, event of a webhook. */
 export function titleOf(of: DeliveryView): string {

@@ -38,10 +38,11 @@ export function PermissionsPage() {
       }
     >
       {groups.map(([group, operations]) => (
-        <Section key={group} id={group} title={humanize(group)}>
+        <Section key={group} id={group} title={titleOf(group)}>
           <DataTable
             caption={`Who may: ${group}`}
             captionHidden
+            copyable={false}
             columns={columns}
             rows={operations}
             rowKey={of => of.operation}
@@ -52,6 +53,10 @@ export function PermissionsPage() {
       ))}
     </Page>
   );
+}
+
+function titleOf(group: string): string {
+  return group.charAt(0).toUpperCase() + humanize(group).slice(1);
 }
 
 function article(role: string): string {
