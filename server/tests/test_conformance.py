@@ -77,6 +77,8 @@ AUDITED = {
     "rotate_webhook": AuditAction.ROTATE_WEBHOOK,
     "remove_webhook": AuditAction.REMOVE_WEBHOOK,
     "test_webhook": AuditAction.TEST_WEBHOOK,
+    "pause_webhook": AuditAction.PAUSE_WEBHOOK,
+    "resume_webhook": AuditAction.RESUME_WEBHOOK,
     "replay_delivery": AuditAction.REPLAY_DELIVERY,
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,

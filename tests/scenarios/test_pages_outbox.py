@@ -234,6 +234,10 @@ def test_a_webhook_is_added_tested_sent_again_and_removed(
     expect(page.get_by_text("No delivery matches")).to_be_visible()
 
     owner.open("/webhooks")
+    page.get_by_role("button", name="Pause: webhook 1").click()
+    expect(page.get_by_role("row", name=hook.url)).to_contain_text("(paused)")
+    page.get_by_role("button", name="Resume: webhook 1").click()
+    expect(page.get_by_role("button", name="Pause: webhook 1")).to_be_visible()
     page.get_by_role("button", name="New secret: webhook 1").click()
     page.get_by_role("button", name="Make a new secret").click()
     expect(shown).to_contain_text("whsec_")

@@ -56,6 +56,16 @@ class OutboxCalls(Connection):
         path, what = f"{API}/webhooks/{webhook_id}/test", f"test webhook {webhook_id}"
         return self._post(DeliveryDetail, path, what, repeatable=False)
 
+    def pause_webhook(self, webhook_id: int) -> WebhookView:
+        """Let a webhook get no events until it is resumed."""
+        what = f"pause webhook {webhook_id}"
+        return decode(WebhookView, self._transport.call("PUT", f"{API}/webhooks/{webhook_id}/pause", what=what), what)
+
+    def resume_webhook(self, webhook_id: int) -> WebhookView:
+        """Let a paused webhook get events again."""
+        path, what = f"{API}/webhooks/{webhook_id}/pause", f"resume webhook {webhook_id}"
+        return decode(WebhookView, self._transport.call("DELETE", path, what=what), what)
+
     def remove_webhook(self, webhook_id: int) -> WebhookView:
         """Remove a webhook and drop what waits for it."""
         what = f"remove webhook {webhook_id}"

@@ -58,6 +58,8 @@ class WebhookView(Message):
     events: list[OutboxEvent]
     filter: WebhookFilter
     created_at: datetime
+    paused_at: datetime | None
+    """Since when it gets no events; null if it gets them."""
     removed_at: datetime | None
     rotating_until: datetime | None
     """Until when deliveries are signed with the previous secret too; null if there is none."""

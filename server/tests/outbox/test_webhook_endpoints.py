@@ -86,6 +86,28 @@ def test_a_test_is_delivered_whatever_the_webhook_gets(live: Live, sessions: Ses
         assert [entry.detail for entry in entries] == [{"delivery": shown["id"]}, {"delivery": again["id"]}]
 
 
+def test_a_webhook_is_paused_and_resumed(live: Live, sessions: SessionFactory) -> None:
+    with live.client(Scope.SUBMIT) as person, live.client(Scope.MAINTAIN) as other:
+        made = add(person, filter={"mine": True})
+        path = f"{WEBHOOKS}/{made['id']}/pause"
+        assert made["paused_at"] is None
+        expect(other.put(path), 404)
+        paused = expect(person.put(path)).json()
+        assert paused["paused_at"] is not None
+        assert expect(person.put(path)).json() == paused
+        expect(person.post(f"{WEBHOOKS}/{made['id']}/test"), 201)
+        for _ in range(2):
+            assert expect(person.delete(path)).json()["paused_at"] is None
+        expect(person.delete(f"{WEBHOOKS}/{made['id']}"))
+        expect(person.put(path), 409)
+        expect(person.delete(path), 409)
+    with transaction(sessions) as session:
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.resource == f"webhook/{made['id']}")).all()
+        assert [action.value for action in actions][1:] == [
+            "webhook.pause", "webhook.pause", "webhook.test", "webhook.resume", "webhook.resume", "webhook.remove",
+        ]  # fmt: skip
+
+
 def test_a_user_has_at_most_20(live: Live) -> None:
     with live.client() as client:
         made = [add(client) for _ in range(20)]

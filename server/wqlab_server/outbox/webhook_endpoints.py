@@ -1,4 +1,4 @@
-"""Endpoints to create, list, rotate and remove webhooks: users their own, administrators everyone's."""
+"""Endpoints to create, list, test, pause, rotate and remove webhooks: users their own, administrators everyone's."""
 
 from __future__ import annotations
 
@@ -87,6 +87,23 @@ def test_webhook(
     return queries.detail(queries.get(session, number, principal))
 
 
+@router.put("/{webhook_id}/pause", responses=documented(404, 409))
+def pause_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
+    """Let a webhook get no events until it is resumed; what waits for it already is sent. Pausing it again changes
+    nothing."""
+    webhook = webhooks.pause(session, webhook_id, principal, clock(session))
+    audit.record(session, AuditAction.PAUSE_WEBHOOK, f"webhook/{webhook_id}")
+    return _view(webhook)
+
+
+@router.delete("/{webhook_id}/pause", responses=documented(404, 409))
+def resume_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
+    """Let a paused webhook get events again, from now on. Resuming it again changes nothing."""
+    webhook = webhooks.resume(session, webhook_id, principal)
+    audit.record(session, AuditAction.RESUME_WEBHOOK, f"webhook/{webhook_id}")
+    return _view(webhook)
+
+
 @router.delete("/{webhook_id}", responses=documented(404))
 def remove_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
     """Remove a webhook, and drop the deliveries that wait for it. Removing it again changes nothing."""
@@ -105,6 +122,7 @@ def _view(row: Webhook) -> WebhookView:
         events=[OutboxEvent(event) for event in row.events],
         filter=row.filter,
         created_at=row.created_at,
+        paused_at=row.paused_at,
         removed_at=row.removed_at,
         rotating_until=row.previous_until if row.previous_secret else None,
     )

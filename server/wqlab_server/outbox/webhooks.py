@@ -78,11 +78,34 @@ def get(session: Session, webhook_id: int, principal: Principal, *, lock: bool =
 
 def rotate(session: Session, webhook_id: int, principal: Principal, now: datetime) -> Webhook:
     """Give a webhook a new secret; the old one signs too for a day. Raises ApiProblem 404, 409 if it is removed."""
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.previous_secret, webhook.previous_until = webhook.secret, now + ROTATION
+    webhook.secret = new_secret()
+    return webhook
+
+
+def pause(session: Session, webhook_id: int, principal: Principal, now: datetime) -> Webhook:
+    """Let a webhook get no events until it is resumed; what already waits is sent. Pausing it again changes nothing.
+
+    Raises ApiProblem 404, 409 if it is removed.
+    """
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.paused_at = webhook.paused_at or now
+    return webhook
+
+
+def resume(session: Session, webhook_id: int, principal: Principal) -> Webhook:
+    """Let a webhook get events again, from now on. Raises ApiProblem 404, 409 if it is removed."""
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.paused_at = None
+    return webhook
+
+
+def _get_active(session: Session, webhook_id: int, principal: Principal) -> Webhook:
+    """Lock and return a webhook. Raises ApiProblem 404, 409 if it is removed."""
     webhook = get(session, webhook_id, principal, lock=True)
     if webhook.removed_at is not None:
         raise ApiProblem(409, f"webhook {webhook_id} is removed")
-    webhook.previous_secret, webhook.previous_until = webhook.secret, now + ROTATION
-    webhook.secret = new_secret()
     return webhook
 
 
@@ -101,9 +124,7 @@ def send_test(session: Session, settings: Settings, webhook_id: int, principal: 
 
     Raises ApiProblem 404, 409 if the webhook is removed or an earlier test still waits.
     """
-    webhook = get(session, webhook_id, principal, lock=True)
-    if webhook.removed_at is not None:
-        raise ApiProblem(409, f"webhook {webhook_id} is removed")
+    webhook = _get_active(session, webhook_id, principal)
     waiting = session.scalar(
         select(Delivery.id).where(
             Delivery.webhook_id == webhook_id, Delivery.event == WEBHOOK_TEST, Delivery.state == DeliveryState.WAITING
@@ -139,13 +160,14 @@ def send_test(session: Session, settings: Settings, webhook_id: int, principal: 
 def write_deliveries(session: Session, settings: Settings, event: PendingEvent, notice: Notice, now: datetime) -> int:
     """Write a delivery of `notice` for each webhook that gets the event; return their number.
 
-    A webhook gets no event from before it was created, and none while its owner is disabled.
+    A webhook gets no event from before it was created, and none while it is paused or its owner is disabled.
     """
     found = session.execute(
         select(Webhook, User.role)
         .join(User, User.name == Webhook.owner)
         .where(
             Webhook.removed_at.is_(None),
+            Webhook.paused_at.is_(None),
             Webhook.events.contains([event.event.value]),
             Webhook.created_at <= event.at,
             User.disabled_at.is_(None),

@@ -36,6 +36,8 @@ const KNOWN: Record<AuditAction, true> = {
   "mail.edit": true,
   "mail.drop": true,
   "webhook.test": true,
+  "webhook.pause": true,
+  "webhook.resume": true,
   "data.change": true,
   "settings.change": true,
   "audit.prune": true,

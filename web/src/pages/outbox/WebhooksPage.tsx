@@ -122,6 +122,24 @@ function WebhookList({ webhooks, total, changes, everyone, onSecret }: WebhookLi
     onError: error => toast({ tone: "bad", text: error.message }),
   });
   const { mutate: sendTest } = test;
+  const { mutate: setPaused } = useMutation({
+    mutationFn: (of: WebhookView) => {
+      const path = { params: { path: { webhook_id: of.id } } };
+      return dataOf(
+        of.paused_at
+          ? api.DELETE("/api/v1/webhooks/{webhook_id}/pause", path)
+          : api.PUT("/api/v1/webhooks/{webhook_id}/pause", path),
+      );
+    },
+    onSuccess: ({ id, paused_at }) =>
+      toast({
+        text: paused_at
+          ? `Webhook ${id} is paused: it gets nothing of what happens meanwhile.`
+          : `Webhook ${id} gets events again.`,
+      }),
+    onError: error => toast({ tone: "bad", text: error.message }),
+    onSettled: () => client.invalidateQueries({ queryKey: ["webhooks"] }),
+  });
   const columns = useMemo(
     (): Column<WebhookView>[] => [
       {
@@ -133,7 +151,18 @@ function WebhookList({ webhooks, total, changes, everyone, onSecret }: WebhookLi
       },
       { id: "id", header: "Number", numeric: true, value: of => of.id },
       ...(everyone ? [{ id: "owner", header: "Owner", value: (of: WebhookView) => of.owner }] : []),
-      { id: "events", header: "Events", wrap: true, value: of => eventsText(of.events) },
+      {
+        id: "events",
+        header: "Events",
+        wrap: true,
+        value: of => eventsText(of.events) + (of.paused_at ? " (paused)" : ""),
+        cell: of => (
+          <>
+            {eventsText(of.events)}
+            {of.paused_at && <strong> (paused)</strong>}
+          </>
+        ),
+      },
       { id: "only", header: "Only", wrap: true, value: of => filterText(of.filter) },
       {
         id: "created",
@@ -155,6 +184,7 @@ function WebhookList({ webhooks, total, changes, everyone, onSecret }: WebhookLi
             {changes && (
               <>
                 <Action label="Test" of={of} onPress={() => sendTest(of)} />
+                <Action label={of.paused_at ? "Resume" : "Pause"} of={of} onPress={() => setPaused(of)} />
                 <Action label="New secret" of={of} onPress={() => openDialog({ action: "rotate", of })} />
                 <Action label="Remove" of={of} onPress={() => openDialog({ action: "remove", of })} />
               </>
@@ -163,7 +193,7 @@ function WebhookList({ webhooks, total, changes, everyone, onSecret }: WebhookLi
         ),
       },
     ],
-    [everyone, changes, sendTest],
+    [everyone, changes, sendTest, setPaused],
   );
   if (webhooks.length === 0) {
     return (
