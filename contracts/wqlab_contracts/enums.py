@@ -429,6 +429,9 @@ class AuditAction(StrEnum):
     APPROVE_MAIL = "mail.approve"
     EDIT_MAIL = "mail.edit"
     DROP_MAIL = "mail.drop"
+    TEST_WEBHOOK = "webhook.test"
+    PAUSE_WEBHOOK = "webhook.pause"
+    RESUME_WEBHOOK = "webhook.resume"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
 
