@@ -2,7 +2,12 @@
 import type { AttemptOutcome, DeliveryKind, DeliveryState, DeliveryView } from "@/api/types";
 
 /** Every kind; the type makes a missing one an error. */
-const KIND_WORDS: Record<DeliveryKind, string> = { webhook: "webhook", mail: "mail" };
+const KIND_WORDS: Record<DeliveryKind, string> = {
+  webhook: "webhook",
+  mail: "mail",
+  forge_status: "commit status",
+  forge_comment: "pull request comment",
+};
 export const KINDS = Object.keys(KIND_WORDS) as DeliveryKind[];
 
 /** What each state means, as docs/outbox.md has it. */
