@@ -9,6 +9,8 @@ APPLY_QUEUE = "apply"
 """Separate from builds: the first health check of a device must not wait minutes for another kernel to compile."""
 LOOKUP_QUEUE = "lookup"
 """For branches and threads. Separate from builds, because a user waits for a lookup and a build takes minutes."""
+LIST_QUEUE = "lists"
+"""Separate from lookups: the first read of a list takes minutes."""
 OUTBOX_QUEUE = "outbox"
 """Separate from the server's pipeline, which must not wait for a receiver that does not answer."""
 
@@ -19,6 +21,7 @@ BUILD = "wqlab.build"
 RUN = "wqlab.run"
 LOOKUP = "wqlab.lookup"
 THREAD_LOOKUP = "wqlab.thread_lookup"
+LIST_READ = "wqlab.list_read"
 DELIVER = "wqlab.deliver"
 
 
