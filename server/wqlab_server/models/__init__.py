@@ -12,6 +12,7 @@ from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
+from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import Lookup, ThreadLookup
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
@@ -53,14 +54,18 @@ __all__ = [
     "LabInvite",
     "LastTick",
     "Lease",
+    "ListRead",
     "Lookup",
     "PendingEvent",
+    "RuleDecisionRow",
     "Run",
     "RunAttempt",
     "Sample",
+    "SeenMail",
     "SharedBoot",
     "SignInThrottle",
     "StorageReport",
+    "StoredRule",
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
@@ -70,6 +75,7 @@ __all__ = [
     "Typed",
     "Unsupported",
     "User",
+    "WatchedList",
     "Webhook",
     "fences",
 ]
