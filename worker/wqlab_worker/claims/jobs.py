@@ -33,6 +33,7 @@ from wqlab_contracts.messages import (
     RunEvent,
     RunResult,
 )
+from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import CpuArch
@@ -52,7 +53,7 @@ from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 
 log = structlog.get_logger()
 
-ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, RunResult)
+ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, ListReadResult, RunResult)
 
 DELIVERY_S = 120.0
 """Time for delivering the last events of a run."""
@@ -179,6 +180,24 @@ def thread_lookup(id_: int, settings: Settings) -> None:
         failure = failure_of(error)
         result = ThreadLookupResult(outcome=_outcome(failure), failure=failure)
     finish(server.finish_thread_lookup, JobRef("thread_lookups", id_, claim.fence), result)
+
+
+def list_read(id_: int, settings: Settings) -> None:
+    from ..intake.read_list import read_for_preview, read_list
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_list_read(id_)
+    if claim is None:
+        return
+    job = claim.job
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ListReadResult, list[Artifact]]:
+        read = read_for_preview if job.heads_only else read_list
+        return ListReadResult(outcome=Outcome.PASSED, found=read(job.source, workspace, progress, limit=job.limit)), []
+
+    ref, stop = JobRef("list_reads", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_list_read, ref, _work_and_upload(server, ref, stop, work, ListReadResult))
 
 
 class ProgressReporter:

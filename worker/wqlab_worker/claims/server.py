@@ -49,6 +49,7 @@ from wqlab_contracts.messages import (
     RunResult,
     protocol,
 )
+from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages.shared_boots import (
     BootHostAnswer,
@@ -69,8 +70,8 @@ log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "boots"]
-ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim)
+JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "list_reads", "boots"]
+ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim, ListReadClaim)
 
 
 class StaleFence(Exception):
@@ -155,6 +156,9 @@ class Server:
     def claim_thread_lookup(self, id_: int) -> ThreadLookupClaim | None:
         return self._claim("thread_lookups", id_, ThreadLookupClaim)
 
+    def claim_list_read(self, id_: int) -> ListReadClaim | None:
+        return self._claim("list_reads", id_, ListReadClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
@@ -188,6 +192,9 @@ class Server:
 
     def finish_thread_lookup(self, job: JobRef, result: ThreadLookupResult) -> None:
         self._post(f"thread_lookups/{job.id}/finish", FinishThreadLookup(fence=job.fence, result=result))
+
+    def finish_list_read(self, job: JobRef, result: ListReadResult) -> None:
+        self._post(f"list_reads/{job.id}/finish", FinishListRead(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 
