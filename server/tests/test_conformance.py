@@ -40,6 +40,8 @@ WITHOUT_SUCCESS = {
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
     "edit_mail",  # needs a mail that still waits, and mail addresses
+    *("create_rule", "change_rule"),  # need an archive whose list can be watched
+    *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
 }
 """Operations that no generated request succeeds at."""
 READ_ONLY = {"create_quote", "inspect_series"}
@@ -72,6 +74,11 @@ AUDITED = {
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
+    "create_rule": AuditAction.CREATE_RULE,
+    "change_rule": AuditAction.CHANGE_RULE,
+    "switch_rule_on": AuditAction.SWITCH_RULE_ON,
+    "switch_rule_off": AuditAction.SWITCH_RULE_OFF,
+    "remove_rule": AuditAction.REMOVE_RULE,
 }
 """Operation -> the action that it adds to the audit log."""
 

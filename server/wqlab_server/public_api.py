@@ -24,6 +24,7 @@ from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
+from .intake import rule_endpoints
 from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
@@ -34,7 +35,14 @@ from .reports import endpoints as report_endpoints
 from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
-from .storage.events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL, THREAD_LOOKUP_CHANNEL
+from .storage.events import (
+    CHECK_CHANNEL,
+    LIST_READ_CHANNEL,
+    LOOKUP_CHANNEL,
+    RUN_CHANNEL,
+    SUBMISSION_CHANNEL,
+    THREAD_LOOKUP_CHANNEL,
+)
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
 from .submissions import quote_endpoints
@@ -60,6 +68,7 @@ def include_in(router: APIRouter) -> None:
         quote_endpoints,
         series_endpoints,
         intake_endpoints,
+        rule_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,
@@ -86,7 +95,10 @@ def install(app: FastAPI) -> None:
     """Set the application state that the endpoints use, and add the middleware."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
-    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, CHECK_CHANNEL]
+    channels = [
+        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL),
+        *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, LIST_READ_CHANNEL),
+    ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()
     app.add_middleware(BodyLimit, artifact_limit=app.state.settings.artifact_limit)
