@@ -24,6 +24,7 @@ from . import (
     rules,
     submissions,
     submit,
+    users,
     watch,
     webhooks,
 )
@@ -53,6 +54,7 @@ for _commands in (
     device_check,
     account,
     audit,
+    users,
     doctor,
 ):
     _commands.register(app)
