@@ -31,7 +31,7 @@ class WatchedListView(Message):
     undecided: int
     """Cover letters and patches of series whose other mails have not arrived yet."""
     failure: Failure | None
-    """Why the last read failed; null after a success. Nothing is lost: the next read goes on where the last one ended."""
+    """Why the last read failed; null after a success. Nothing is lost: reading goes on where it ended."""
     failing_since: datetime | None
     waiting_for_worker_since: datetime | None
     """Set while a read waits for a worker of the queue `lists`."""
