@@ -44,7 +44,7 @@ def list_rules(context: typer.Context, as_json: JsonFlag = False) -> None:
     if not found:
         session.output.note("no rules; add one with `wqlab rule add FILE`")
         return
-    rows = [
+    rows: list[list[Text | str]] = [
         [each.rule.name, each.rule.archive, _switch(each), one_line(_takes(each.rule)), each.rule.owner, _state(each)]
         for each in found
     ]
@@ -210,7 +210,7 @@ def _print_decisions(output: Output, decisions: list[RuleDecision]) -> None:
     if not decisions:
         output.note("no decision matches")
         return
-    rows = [
+    rows: list[list[Text | str]] = [
         [
             str(each.id),
             f"{each.created_at:%Y-%m-%d %H:%M}",

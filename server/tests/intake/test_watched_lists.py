@@ -273,11 +273,11 @@ def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
     wq.arrive(*mails("one"))
     minutes = wq.decision().minutes
     assert minutes is not None and minutes <= 100
-    wq.lab.sql("UPDATE list_decisions SET minutes = 90")
+    wq.lab.sql("UPDATE list_decisions SET minutes = 98")
     wq.arrive(*mails("two"))
     row = wq.decision()
     assert (row.state, row.reason) == (DecisionState.WAITING, DecisionReason.OVER_BUDGET)
-    assert "90 of 100 a day are used" in row.detail
+    assert "98 of 100 a day are used" in row.detail
     wq.lab.sql("UPDATE list_decisions SET decided_at = now() - interval '25 hours', retry_at = now()")
     wq.lab.tick()
     assert [state for _, _, state, _ in wq.decisions()] == [DecisionState.TAKEN, DecisionState.TAKEN]

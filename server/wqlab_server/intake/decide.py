@@ -23,6 +23,9 @@ COVER_LETTER_WAIT = timedelta(hours=1)
 """How long a series whose patches reply to an unknown mail waits for it: it may be the cover letter, which asks."""
 DECISIONS_KEPT = timedelta(days=30)
 """How long decisions on series that a rule does not want are kept."""
+REVISIONS_APART = timedelta(days=60)
+"""Longest time between two revisions of one series; a later series may have the same subject."""
+_BATCH = 500
 _ACTIVE = (DecisionState.WAITING, DecisionState.TAKEN)
 _INDEXED = 200
 _UNWANTED = (DecisionReason.PATHS, DecisionReason.SUBJECTS, DecisionReason.AUTHORS, DecisionReason.NOT_ASKED)
@@ -45,6 +48,7 @@ def decide(session: Session, archive: str, now: datetime) -> None:
     found = collect(row.mail for row in everything.values())
     decided = _decided(session, {series.root for series in found})
     settled: list[str] = []
+    refused: list[dict[str, Any]] = []
     for series in found:
         members = [everything[mail.message_id] for mail in series.mails]
         if all(row.settled for row in members) or _waits(series, members, now):
@@ -57,7 +61,15 @@ def decide(session: Session, archive: str, now: datetime) -> None:
             if rule.name not in before and rule.enabled_at is not None and rule.enabled_at <= series.archived_at
         ]
         for rule, answer in zip(rules, _answers(rules, series, members, before), strict=True):
-            before[rule.name] = _write(session, rule, series, answer, now)
+            values = _values(session, rule, series, answer, now)
+            before[rule.name] = values["state"]
+            if values["state"] is DecisionState.WAITING:
+                session.execute(insert(RuleDecisionRow).values(values).on_conflict_do_nothing())
+            else:
+                refused.append(values)
+    for start in range(0, len(refused), _BATCH):
+        batch = refused[start : start + _BATCH]
+        session.execute(insert(RuleDecisionRow).values(batch).on_conflict_do_nothing())
     # A patch that was sent twice belongs to no series: the first one stays.
     in_series = {mail.message_id for series in found for mail in series.mails}
     settled += [message_id for message_id in rows if message_id not in in_series]
@@ -118,10 +130,10 @@ def _instead(answer: Taken | Refused, reason: DecisionReason, detail: str) -> Re
     return answer if keeps and isinstance(answer, Refused) else Refused(answer.rule, reason, detail)
 
 
-def _write(
+def _values(
     session: Session, rule: StoredRule, series: ListedSeries, answer: Taken | Refused, now: datetime
-) -> DecisionState:
-    """Write a decision and return its state. Revisions that it supersedes, and that wait, are not taken any more."""
+) -> dict[str, Any]:
+    """Return the columns of a decision. Revisions that it supersedes, and that wait, are not taken any more."""
     first = series.mails[0]
     values: dict[str, Any] = {
         "rule": rule.name,
@@ -138,7 +150,7 @@ def _write(
         "created_at": now,
     }
     if isinstance(answer, Taken):
-        values |= {"state": DecisionState.WAITING, "retry_at": now}
+        values |= {"state": DecisionState.WAITING, "reason": None, "decided_at": None, "retry_at": now}
         later = _supersede(session, values, [first.in_reply_to or "", *first.references])
         if later is not None:
             answer = Refused(rule.rule, DecisionReason.SUPERSEDED, f"v{later} has arrived")
@@ -150,16 +162,18 @@ def _write(
             "decided_at": now,
             "retry_at": None,
         }
-    session.execute(insert(RuleDecisionRow).values(**values).on_conflict_do_nothing())
-    state: DecisionState = values["state"]
-    return state
+    return values
 
 
 def _supersede(session: Session, new: Mapping[str, Any], ancestors: Sequence[str]) -> int | None:
     """End the decisions on earlier revisions that wait. Return the number of a later one that is taken, or None."""
     others = session.scalars(
         other_revisions(new["author_address"], new["subject_key"], ancestors)
-        .where(RuleDecisionRow.state.in_(_ACTIVE), RuleDecisionRow.revision != new["revision"])
+        .where(
+            RuleDecisionRow.state.in_(_ACTIVE),
+            RuleDecisionRow.revision != new["revision"],
+            RuleDecisionRow.created_at > new["created_at"] - REVISIONS_APART,
+        )
         .with_for_update()
     ).all()
     later = max((row.revision for row in others if row.revision > new["revision"]), default=None)

@@ -110,7 +110,7 @@ def problems(session: Session, data: DataFolder, rule: ListRule) -> list[tuple[s
         found.append(("owner", f"no account {rule.owner!r}; an administrator makes it with `wqlab-server user create`"))
     elif owner.disabled_at is not None:
         found.append(("owner", f"the account {rule.owner} is disabled"))
-    elif owner.role is UserRole.VIEWER:
+    elif owner.role is UserRole.VIEWER or owner.without_role_since is not None:
         found.append(("owner", f"the account {rule.owner} may not submit; give it the role submitter"))
     return found
 

@@ -6,6 +6,7 @@ import structlog
 from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.api.quotes import QuoteBasis
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.data_folder import DataFolder
 from wqlab_contracts.enums import AuditAction, Scope, SubmissionState
@@ -23,9 +24,6 @@ from ..submissions import quotas
 from ..submissions import service as submissions
 from ..submissions.quote_service import make_quote
 from .tick_errors import isolate_errors
-
-UNMEASURED_BOOT_S = 60.0
-"""Time counted for each boot of a target whose boots have no estimate."""
 
 log = structlog.get_logger(__name__)
 
@@ -61,8 +59,12 @@ def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:
 
     def minutes(session: Session, request: SubmissionRequest, owner: str) -> float:
         quote = make_quote(session, data, settings, request, owner)
+        # As quotas do: the time limits of a plan that was never measured are many times longer than its boots.
         times = (
-            target.boots * UNMEASURED_BOOT_S if target.device_s is None else target.device_s for target in quote.targets
+            target.device_s
+            if target.device_s is not None and target.basis is QuoteBasis.MEASURED
+            else target.boots * quotas.UNMEASURED_BOOT_S
+            for target in quote.targets
         )
         return sum(times) / 60
 
@@ -97,7 +99,7 @@ def _actor(rule: str) -> Actor:
 def _principal(session: Session, owner: str) -> Principal:
     """Return the account that a rule's submissions belong to. Raises ApiProblem 422 if it may not submit."""
     user = session.scalar(select(User).where(User.name == owner))
-    if user is None or user.disabled_at is not None:
+    if user is None or user.disabled_at is not None or user.without_role_since is not None:
         raise ApiProblem(422, f"the rule's owner {owner!r} has no account that is in use; name another in the rule")
     principal = Principal(user.name, frozenset({SCOPE_OF_ROLE[user.role]}), user.id, user.role)
     if not principal.may(Scope.SUBMIT):
