@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,11 @@ from sqlalchemy import select
 from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, ErrorKind, JobState, Outcome, UserRole
 from wqlab_contracts.messages.list_mails import ListMail, ListMails, ListPosition
 from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
+from wqlab_server.intake.decide import decide
+from wqlab_server.intake.take_series import due, take
 from wqlab_server.models import AuditEntry, ListRead, RuleDecisionRow, SeenMail, StoredRule, Submission, WatchedList
+from wqlab_server.pipeline.watch_lists import steps_of
+from wqlab_server.storage.db import clock
 
 from ..support.datafolder import ARCHIVES, write_data_folder
 from ..support.lab import LabUnderTest, failed
@@ -161,6 +167,50 @@ def test_nothing_is_taken_twice(wq: List) -> None:
         ("again", 1, DecisionState.TAKEN, None),
         ("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.OTHER_RULE),
     ]
+
+
+def decided(wq: List) -> int:
+    """Let a series arrive and return the id of its decision, which waits to be taken."""
+    wq.rule()
+    read_id, claim = wq.claim()
+    result = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=mails()))
+    wq.finish(read_id, claim.fence, result)
+    with wq.lab.transaction() as session:
+        decide(session, "lore", clock(session))
+        (number,) = due(session)
+    return number
+
+
+def test_two_servers_submit_a_series_once(wq: List) -> None:
+    number = decided(wq)
+    steps, started = steps_of(wq.lab.settings, wq.lab.data), threading.Barrier(2)
+
+    def serve() -> None:
+        started.wait(20)
+        with wq.lab.transaction() as session:
+            take(session, number, steps)
+
+    servers = [threading.Thread(target=serve) for _ in range(2)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join()
+    assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
+
+
+def test_crash_between_submission_and_decision_repeats_both(wq: List) -> None:
+    number = decided(wq)
+    steps = steps_of(wq.lab.settings, wq.lab.data)
+
+    def crash(*request: Any) -> int:
+        steps.create(*request)
+        raise SystemExit
+
+    with pytest.raises(SystemExit), wq.lab.transaction() as session:
+        take(session, number, replace(steps, create=crash))
+    assert wq.submissions() == []
+    wq.lab.tick()
+    assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
 
 
 def test_position_and_mails_are_stored_together(wq: List) -> None:
