@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from typing import Annotated, Self
 
 from pydantic import Field, StringConstraints, model_validator
@@ -30,8 +30,8 @@ class QuietHours(Strict):
         return self
 
     def contains(self, at: datetime) -> bool:
-        """Return True if a time, in UTC, is within the quiet hours."""
-        now = at.time()
+        """Return True if a time, of any zone, is within the quiet hours."""
+        now = at.astimezone(UTC).time()
         if self.begins < self.ends:
             return self.begins <= now < self.ends
         return now >= self.begins or now < self.ends
@@ -77,5 +77,5 @@ class ListRule(Strict):
         return self
 
     def is_quiet(self, at: datetime) -> bool:
-        """Return True if the rule starts nothing at a time, in UTC."""
+        """Return True if the rule starts nothing at a time, of any zone."""
         return any(hours.contains(at) for hours in self.quiet_hours)

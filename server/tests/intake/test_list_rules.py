@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -157,6 +157,7 @@ def test_quiet_hours_reach_over_midnight() -> None:
     night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00"})])
     quiet = [hour for hour in range(24) if night.is_quiet(NOON.replace(hour=hour))]
     assert quiet == [0, 1, 2, 3, 4, 5, 22, 23]
+    assert night.is_quiet(datetime(2026, 1, 5, 17, tzinfo=timezone(timedelta(hours=-6))))
 
 
 @pytest.mark.parametrize(
