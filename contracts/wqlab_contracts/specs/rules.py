@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, time
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from .base import Name, Strict
 
@@ -22,6 +22,13 @@ class QuietHours(Strict):
 
     begins: time
     ends: time
+
+    @field_validator("begins", "ends")
+    @classmethod
+    def _check_zone(cls, value: time) -> time:
+        if value.utcoffset():
+            raise ValueError(f"{value} is not in UTC: write the time in UTC, such as 22:00")
+        return value.replace(tzinfo=None)
 
     @model_validator(mode="after")
     def _check(self) -> Self:

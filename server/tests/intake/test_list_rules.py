@@ -154,7 +154,7 @@ def test_first_rule_that_takes_a_series_counts() -> None:
 
 
 def test_quiet_hours_reach_over_midnight() -> None:
-    night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00"})])
+    night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00Z"})])
     quiet = [hour for hour in range(24) if night.is_quiet(NOON.replace(hour=hour))]
     assert quiet == [0, 1, 2, 3, 4, 5, 22, 23]
     assert night.is_quiet(datetime(2026, 1, 5, 17, tzinfo=timezone(timedelta(hours=-6))))
@@ -166,6 +166,7 @@ def test_quiet_hours_reach_over_midnight() -> None:
         ({"only_if_asked": False, "paths": ["kernel/"]}, "has to say what is measured"),
         ({"only_if_asked": False, "targets": ["smoke@tiny"]}, "every series of the list"),
         ({"quiet_hours": [{"begins": "06:00", "ends": "06:00"}]}, "no time at all"),
+        ({"quiet_hours": [{"begins": "06:00+02:00", "ends": "08:00"}]}, "write the time in UTC"),
         ({"targets": ["smoke"]}, "targets"),
     ],
 )
