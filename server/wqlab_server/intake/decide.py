@@ -55,11 +55,7 @@ def decide(session: Session, archive: str, now: datetime) -> None:
             continue
         settled += [row.message_id for row in members]
         before = decided.setdefault((series.root, series.version), {})
-        rules = [
-            rule
-            for rule in stored
-            if rule.name not in before and rule.enabled_at is not None and rule.enabled_at <= series.archived_at
-        ]
+        rules = [rule for rule in stored if rule.name not in before and _was_on(rule, series)]
         for rule, answer in zip(rules, _answers(rules, series, members, before), strict=True):
             values = _values(session, rule, series, answer, now)
             before[rule.name] = values["state"]
@@ -93,6 +89,11 @@ def _decided(session: Session, roots: set[str]) -> dict[Revision, dict[str, Deci
     for root, revision, rule, state in session.execute(select(*columns).where(RuleDecisionRow.root.in_(roots))):
         found.setdefault((root, revision), {})[rule] = state
     return found
+
+
+def _was_on(rule: StoredRule, series: ListedSeries) -> bool:
+    """Return True if the rule was on when the series was complete. An archive's times are whole seconds."""
+    return rule.enabled_at is not None and rule.enabled_at.replace(microsecond=0) <= series.archived_at
 
 
 def _waits(series: ListedSeries, members: Sequence[SeenMail], now: datetime) -> bool:
