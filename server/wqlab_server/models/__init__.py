@@ -14,6 +14,7 @@ from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import Lookup, ThreadLookup
+from .mailbox import MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
@@ -56,7 +57,9 @@ __all__ = [
     "Lease",
     "ListRead",
     "Lookup",
+    "MailBounce",
     "PendingEvent",
+    "ReceivedCommand",
     "RuleDecisionRow",
     "Run",
     "RunAttempt",
