@@ -26,6 +26,7 @@ from wqlab_contracts.api import (
     queue,
     quotes,
     report,
+    rules,
     runs,
     series,
     steps,
@@ -35,11 +36,13 @@ from wqlab_contracts.api import (
     webhooks,
 )
 from wqlab_contracts.api import instrument as api_instrument
-from wqlab_contracts.messages import lookups, shared_boots
+from wqlab_contracts.messages import list_mails, list_reads, lookups, shared_boots
 from wqlab_contracts.messages import storage as storage_messages
 
 MODULES = (
     messages,
+    list_mails,
+    list_reads,
     lookups,
     shared_boots,
     accounts,
@@ -53,6 +56,7 @@ MODULES = (
     queue,
     quotes,
     report,
+    rules,
     runs,
     series,
     steps,

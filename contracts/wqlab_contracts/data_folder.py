@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, TestPlan, Tree
+from .specs.rules import ListRule
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
 """Beginning of a window in a plan's script; `run_fio` of testplans/common marks one around fio."""
@@ -40,6 +41,12 @@ class DataFolder:
     """Mail archives, in the order in which a message is looked for."""
     forges: tuple[Forge, ...] = ()
     """Repositories on forges whose pull requests and pushes are measured."""
+    list_rules: Mapping[str, ListRule] = field(default_factory=dict)
+    """Rules by which series on mailing lists are measured; the lab has more, which are not in files."""
+
+    def archive(self, name: str) -> Archive | None:
+        """Return a mail archive; None if the folder has none of this name."""
+        return next((archive for archive in self.archives if archive.name == name), None)
 
     def device_type(self, name: str) -> DeviceType:
         """Return a device type of the folder, or a generated one. Raises KeyError if there is neither."""

@@ -437,8 +437,53 @@ class AuditAction(StrEnum):
     PAUSE_WEBHOOK = "webhook.pause"
     RESUME_WEBHOOK = "webhook.resume"
     RECEIVE_FORGE_EVENT = "forge.event"
+    CREATE_RULE = "rule.create"
+    CHANGE_RULE = "rule.change"
+    """A rule of a watched list was changed, also by its file."""
+    SWITCH_RULE_ON = "rule.switch_on"
+    SWITCH_RULE_OFF = "rule.switch_off"
+    REMOVE_RULE = "rule.remove"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
+
+
+class DecisionState(StrEnum):
+    """State of a rule's decision on a series of a watched list."""
+
+    WAITING = "waiting"
+    """The rule takes the series as soon as nothing is in the way; `reason` says what is."""
+    TAKEN = "taken"
+    """A submission was made."""
+    NOT_TAKEN = "not_taken"
+
+
+class DecisionReason(StrEnum):
+    """Why a rule waits with a series of a watched list, or does not take it."""
+
+    PATHS = "paths"
+    SUBJECTS = "subjects"
+    AUTHORS = "authors"
+    NOT_ASKED = "not_asked"
+    """The cover letter has no line `wqlab: ...`, which the rule wants."""
+    NOT_ALLOWED = "not_allowed"
+    """The cover letter asks for something that the rule does not allow, or in a way that is not understood."""
+    INCOMPLETE = "incomplete"
+    """Patches did not arrive within a day."""
+    REMOVED = "removed"
+    """The archive has removed a mail of the series."""
+    OTHER_RULE = "other_rule"
+    """Another rule takes the series."""
+    SUPERSEDED = "superseded"
+    """A later revision has arrived."""
+    SWITCHED_OFF = "switched_off"
+    """The rule was switched off or removed while the series waited."""
+    QUIET_HOURS = "quiet_hours"
+    OVER_BUDGET = "over_budget"
+    """The device time of the rule's last 24 hours and of this series is more than the rule's budget."""
+    QUOTA = "quota"
+    """A quota of the rule's owner is used up."""
+    INVALID = "invalid"
+    """The lab refuses the submission, such as for a plan that it does not have."""
 
 
 class AuditOutcome(StrEnum):

@@ -11,6 +11,7 @@
     testplans/common/              files sent to the device with every plan (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
     intake/forges.yaml             the list `forges:` of repositories on forges (optional)
+    intake/rules/<rule>.yaml       a rule by which series on a mailing list are measured (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -29,7 +30,9 @@ from pydantic import BaseModel, ValidationError
 from .data_folder import DataFolder
 from .forges_file import read_forges
 from .fragments import fragment_problems
+from .rule_references import reference_problems
 from .specs import Archive, DeviceType, Forge, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .specs.rules import ListRule
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -106,7 +109,8 @@ class _Reader:
         plain_common = {} if common is None else common.plain()
         if common is not None and generated_lab is not None:
             self._check_generated(common, plain_common, generated_lab, recipe_documents.names, plan_documents.names)
-        return DataFolder(
+        rule_documents, rules = self._list_rules()
+        folder = DataFolder(
             self.root,
             device_types,
             trees,
@@ -122,7 +126,10 @@ class _Reader:
             plain_common,
             self._archives(),
             self._forges(set(trees)),
+            rules,
         )
+        self._check_list_rules(rule_documents, folder)
+        return folder
 
     # --- reading ------------------------------------------------------------------------------------------------
 
@@ -198,6 +205,15 @@ class _Reader:
         forges, problems = read_forges(self.root, trees)
         self.problems.extend(problems)
         return forges
+
+    def _list_rules(self) -> tuple[_Loaded, dict[str, ListRule]]:
+        paths = sorted((self.root / "intake" / "rules").glob("*.yaml"))
+        return self._load("intake/rules", {path.stem: path for path in paths}, ListRule)
+
+    def _check_list_rules(self, loaded: _Loaded, folder: DataFolder) -> None:
+        for name, rule in folder.list_rules.items():
+            for location, message in reference_problems(rule, folder):
+                self._add(loaded.documents[name], location, message)
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}

@@ -19,6 +19,7 @@ _CODE = {
     "apply": ("contracts", "worker"),
     "build": ("contracts", "worker"),
     "lookups": ("contracts", "worker"),
+    "lists": ("contracts", "worker"),
     "devices": ("contracts", "worker"),
 }
 """Program -> folders of the checkout whose Python files it runs."""

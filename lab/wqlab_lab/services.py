@@ -11,7 +11,7 @@ from .paths import LAB, LAVA_LAB, LabPaths
 
 LAVA_CAPACITY = 4
 """LAVA runs at once. They mostly wait for LAVA, which schedules its devices itself."""
-STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "server", "outbox", "beat"}
+STOP_FIRST = {"devices", "lava", "apply", "build", "lookups", "lists", "server", "outbox", "beat"}
 """Programs that are stopped first, because they report their progress to the others."""
 START_RETRIES = 1_000_000
 """Failed starts in a row before supervisord gives a program up. It waits a second longer after each of them. A program
@@ -92,6 +92,7 @@ def services(paths: LabPaths, capacity: int) -> list[Service]:
         Service(
             "lookups", celery("wqlab_worker.tasks", "lookup", 1, "--pool=solo"), worker, state, summary="branch lookups"
         ),
+        Service("lists", celery("wqlab_worker.tasks", "lists", 1), worker, state, summary="mailing lists"),
         Service("devices", celery("wqlab_worker.tasks", f"lab.{LAB}", capacity), worker, state, summary="lab worker"),
         *_remote_lab_services(paths),
     ]

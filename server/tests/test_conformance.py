@@ -44,6 +44,8 @@ WITHOUT_SUCCESS = {
     "get_submission_series",  # needs a finished apply
     "receive_forge_event",  # needs a signature
     "edit_mail",  # needs a mail that still waits, and mail addresses
+    *("create_rule", "change_rule"),  # need an archive whose list can be watched
+    *("get_rule", "preview_rule", "switch_rule_on", "switch_rule_off", "remove_rule"),  # need a rule
     "start_oidc_sign_in",  # redirects
     "finish_oidc_sign_in",  # redirects, after a sign-in with the provider
 }
@@ -86,6 +88,11 @@ AUDITED = {
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
     "receive_forge_event": AuditAction.RECEIVE_FORGE_EVENT,
+    "create_rule": AuditAction.CREATE_RULE,
+    "change_rule": AuditAction.CHANGE_RULE,
+    "switch_rule_on": AuditAction.SWITCH_RULE_ON,
+    "switch_rule_off": AuditAction.SWITCH_RULE_OFF,
+    "remove_rule": AuditAction.REMOVE_RULE,
 }
 """Operation -> the action that it adds to the audit log."""
 

@@ -27,6 +27,7 @@ from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
+from .intake import rule_endpoints
 from .intake.forges import endpoints as forge_endpoints
 from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
@@ -39,7 +40,14 @@ from .reports import endpoints as report_endpoints
 from .retention import endpoints as storage_endpoints
 from .runs import endpoints as run_endpoints
 from .series import endpoints as series_endpoints
-from .storage.events import CHECK_CHANNEL, LOOKUP_CHANNEL, RUN_CHANNEL, SUBMISSION_CHANNEL, THREAD_LOOKUP_CHANNEL
+from .storage.events import (
+    CHECK_CHANNEL,
+    LIST_READ_CHANNEL,
+    LOOKUP_CHANNEL,
+    RUN_CHANNEL,
+    SUBMISSION_CHANNEL,
+    THREAD_LOOKUP_CHANNEL,
+)
 from .submissions import endpoints as submission_endpoints
 from .submissions import page_endpoints as submission_page_endpoints
 from .submissions import quote_endpoints
@@ -67,6 +75,7 @@ def include_in(router: APIRouter) -> None:
         series_endpoints,
         intake_endpoints,
         forge_endpoints,
+        rule_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,
@@ -96,7 +105,10 @@ def install(app: FastAPI) -> None:
     """Set the application state that the endpoints use, and add the middleware."""
     app.state.metrics = Metrics()
     app.state.metrics.registry.register(LabCollector(app.state.sessions, app.state.store))
-    channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, CHECK_CHANNEL]
+    channels = [
+        *(SUBMISSION_CHANNEL, RUN_CHANNEL, CHECK_CHANNEL),
+        *(LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, LIST_READ_CHANNEL),
+    ]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()
     app.state.oidc = Provider.of(app.state.settings)

@@ -71,6 +71,8 @@ class Settings(OidcSettings):
     """YAML file that says which of KernelCI's jobs are measured with which plan, device type and tree."""
     kernelci_poll_s: float = Field(default=60.0, ge=1)
     """Time between two polls of KernelCI's events."""
+    list_read_s: float = Field(default=60.0, ge=1)
+    """Time between two reads of a watched mailing list that has no more mails."""
     default_tree: str = ""
     """Tree whose base commit the golden kernel is built from; empty: the default of kernels/trees.yaml."""
     public_reading: bool = False

@@ -104,6 +104,7 @@ def test_each_demo_program_has_a_service(compose: dict[str, Any], demo: dict[str
         "apply",
         "build",
         "lookups",
+        "lists",
         "devices",
         "lava-devices",
     ],
@@ -121,7 +122,8 @@ def test_service_runs_the_command_of_the_demo(name: str, compose: dict[str, Any]
 
 
 @pytest.mark.parametrize(
-    "name", ["api", "server", "outbox", "beat", "apply", "build", "lookups", "bench", "devices", "lava-devices"]
+    "name",
+    ["api", "server", "outbox", "beat", "apply", "build", "lookups", "lists", "bench", "devices", "lava-devices"],
 )
 def test_service_has_the_environment_of_the_demo(name: str, compose: dict[str, Any], demo: dict[str, Service]) -> None:
     image = set(re.findall(r"\b([A-Z_]+)=", (ROOT / "deploy/Dockerfile").read_text()))
@@ -166,7 +168,7 @@ def test_lava_is_optional_and_confined(compose: dict[str, Any]) -> None:
 
 def test_only_builders_may_create_user_namespaces(compose: dict[str, Any]) -> None:
     loosened = {name for name, service in compose["services"].items() if len(service["security_opt"]) > 1}
-    assert loosened == {"apply", "build", "lookups", "prepare"}
+    assert loosened == {"apply", "build", "lookups", "lists", "prepare"}
     rules = json.loads((ROOT / "deploy/seccomp.json").read_text())["syscalls"]
     assert rules[-1]["names"] == ["clone", "unshare", "mount", "umount2", "pivot_root", "sethostname", "setns"]
 

@@ -29,8 +29,8 @@ from .conftest import Lab
 from .processes import descendants
 
 PROGRAMS = (
-    "api", "server", "outbox", "beat", "build", "apply", "lookups", "devices", "bench", "coordinator", "exporter",
-    "postgres", "redis",
+    "api", "server", "outbox", "beat", "build", "apply", "lookups", "lists", "devices", "bench", "coordinator",
+    "exporter", "postgres", "redis",
 )  # fmt: skip
 CHILDREN = {"postgres backend": "postgres", "device session or worker": "devices", "emulator": "bench"}
 """Name in the table -> program, one of whose descendants is killed."""

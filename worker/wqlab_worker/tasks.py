@@ -70,6 +70,12 @@ def forge_reading(id: int) -> None:
         jobs.forge_reading(id, settings())
 
 
+@app.task(name=celery_names.LIST_READ)  # type: ignore[untyped-decorator]
+def list_read(id: int) -> None:
+    if has_room_for_a_job(Workspace(settings().cache)):
+        jobs.list_read(id, settings())
+
+
 @app.task(name=celery_names.RUN)  # type: ignore[untyped-decorator]
 def run(id: int) -> None:
     if has_room_for_a_job(Workspace(settings().cache)):

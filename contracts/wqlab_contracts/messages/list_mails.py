@@ -11,7 +11,9 @@ from ..specs import Archive
 from .base import Message, ShortText, Title
 
 MAILS_A_READ = 1_000
-"""Maximum number of mails that one read returns; the next read goes on behind them."""
+"""Maximum number of mails that one read of a watched list returns; the next read goes on behind them."""
+MAILS_OF_A_PREVIEW = 20_000
+"""Maximum number of cover letters and patches that the preview of a rule looks at."""
 PATH_LIMIT = 300
 REQUEST_LIMIT = 10
 _MessageId = Annotated[str, StringConstraints(max_length=1000)]
@@ -49,6 +51,11 @@ class ListMail(Message):
     requests: list[ShortText] = Field(default_factory=list, max_length=REQUEST_LIMIT)
     """What lines `wqlab: ...` of the mail ask for; quoted lines are left out."""
 
+    @property
+    def is_head(self) -> bool:
+        """Return True for a cover letter or a patch that is not a reply."""
+        return not self.is_reply and (self.has_patch or self.number == 0)
+
 
 class ListSource(Message):
     """What a worker reads of a watched list."""
@@ -65,8 +72,8 @@ class ListMails(Message):
 
     position: ListPosition | None
     """Position behind these mails; null if the list has none yet."""
-    mails: list[ListMail] = Field(default_factory=list, max_length=MAILS_A_READ)
-    removed: list[_MessageId] = Field(default_factory=list, max_length=MAILS_A_READ)
+    mails: list[ListMail] = Field(default_factory=list, max_length=MAILS_OF_A_PREVIEW)
+    removed: list[_MessageId] = Field(default_factory=list, max_length=MAILS_OF_A_PREVIEW)
     """Mails that the archive removed."""
     unread: int = Field(default=0, ge=0)
     """Number of mails that were too large, or no mails."""

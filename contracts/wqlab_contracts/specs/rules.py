@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, time
+from datetime import UTC, datetime, time
 from typing import Annotated, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from .base import Name, Strict
 
@@ -23,6 +23,13 @@ class QuietHours(Strict):
     begins: time
     ends: time
 
+    @field_validator("begins", "ends")
+    @classmethod
+    def _check_zone(cls, value: time) -> time:
+        if value.utcoffset():
+            raise ValueError(f"{value} is not in UTC: write the time in UTC, such as 22:00")
+        return value.replace(tzinfo=None)
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.begins == self.ends:
@@ -30,8 +37,8 @@ class QuietHours(Strict):
         return self
 
     def contains(self, at: datetime) -> bool:
-        """Return True if a time, in UTC, is within the quiet hours."""
-        now = at.time()
+        """Return True if a time, of any zone, is within the quiet hours."""
+        now = at.astimezone(UTC).time()
         if self.begins < self.ends:
             return self.begins <= now < self.ends
         return now >= self.begins or now < self.ends
@@ -77,5 +84,5 @@ class ListRule(Strict):
         return self
 
     def is_quiet(self, at: datetime) -> bool:
-        """Return True if the rule starts nothing at a time, in UTC."""
+        """Return True if the rule starts nothing at a time, of any zone."""
         return any(hours.contains(at) for hours in self.quiet_hours)

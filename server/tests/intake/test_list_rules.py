@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
+from wqlab_contracts.enums import DecisionReason
 from wqlab_contracts.messages.list_mails import ListMail
 from wqlab_contracts.specs.rules import ListRule, QuietHours
 from wqlab_server.intake.listed_series import ListedSeries, collect
-from wqlab_server.intake.match_rules import Refused, Taken, match
+from wqlab_server.intake.match_rules import Refused, Taken, judge, judge_all
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 
@@ -67,6 +68,14 @@ def test_missing_patch_is_named() -> None:
     assert found.missing == [2] and not found.is_complete
 
 
+def test_series_whose_patches_reply_to_an_unknown_mail_awaits_its_cover_letter() -> None:
+    cover, *patches = series()
+    assert one(patches).is_complete and one(patches).awaits_cover_letter
+    assert not one([cover, *patches]).awaits_cover_letter
+    alone = [patch("p1", 1, 2), patch("p2", 2, 2, in_reply_to="p1")]
+    assert one(alone).is_complete and not one(alone).awaits_cover_letter
+
+
 def test_replies_and_other_mails_belong_to_no_series() -> None:
     reply = patch("r", 1, 2, in_reply_to="p1", is_reply=True, subject="Re: [PATCH 1/2] workqueue: lock less")
     assert one([*series(), reply, patch("t", has_patch=False)]).is_complete
@@ -96,51 +105,59 @@ def test_series_without_cover_letter_in_the_old_thread_is_found() -> None:
 
 
 def test_only_series_that_ask_are_taken_by_default() -> None:
-    assert match([rule()], one(series())) is None
-    taken = match([rule()], one(series(requests=["xfs-fsync@xeon-2s, smoke@tiny"])))
+    unasked = judge(rule(), one(series()))
+    assert isinstance(unasked, Refused) and unasked.reason is DecisionReason.NOT_ASKED
+    taken = judge(rule(), one(series(requests=["xfs-fsync@xeon-2s, smoke@tiny"])))
     assert isinstance(taken, Taken) and taken.targets == ("xfs-fsync@xeon-2s", "smoke@tiny")
 
 
 def test_rule_bounds_what_may_be_asked_for() -> None:
     bounded = rule(targets=["smoke@tiny"])
-    asked = match([bounded], one(series(requests=["xfs-fsync@xeon-2s"])))
-    assert isinstance(asked, Refused) and "it allows smoke@tiny" in asked.reason
-    everything = match([bounded], one(series(requests=["test"])))
+    asked = judge(bounded, one(series(requests=["xfs-fsync@xeon-2s"])))
+    assert isinstance(asked, Refused) and "it allows smoke@tiny" in asked.detail
+    everything = judge(bounded, one(series(requests=["test"])))
     assert isinstance(everything, Taken) and everything.targets == ("smoke@tiny",)
-    odd = match([rule()], one(series(requests=["please measure this"])))
-    assert isinstance(odd, Refused) and "`please` is not understood" in odd.reason
+    odd = judge(rule(), one(series(requests=["please measure this"])))
+    assert isinstance(odd, Refused) and "`please` is not understood" in odd.detail
 
 
 @pytest.mark.parametrize(
-    ("changes", "is_taken"),
+    ("changes", "reason"),
     [
-        ({"paths": ["kernel/workqueue.c"]}, True),
-        ({"paths": ["kernel/"]}, True),
-        ({"paths": ["kernel"]}, False),
-        ({"paths": ["fs/xfs/"]}, False),
-        ({"subjects": ["WORKQUEUE"]}, True),
-        ({"subjects": ["xfs"]}, False),
-        ({"authors": ["Ada@example.org"]}, True),
-        ({"authors": ["@example.org"]}, True),
-        ({"authors": ["@le.org"]}, False),
-        ({"paths": ["kernel/"], "authors": ["bo@example.org"]}, False),
+        ({"paths": ["kernel/workqueue.c"]}, None),
+        ({"paths": ["kernel/"]}, None),
+        ({"paths": ["kernel"]}, DecisionReason.PATHS),
+        ({"paths": ["fs/xfs/"]}, DecisionReason.PATHS),
+        ({"subjects": ["WORKQUEUE"]}, None),
+        ({"subjects": ["xfs"]}, DecisionReason.SUBJECTS),
+        ({"authors": ["Ada@example.org"]}, None),
+        ({"authors": ["@example.org"]}, None),
+        ({"authors": ["@le.org"]}, DecisionReason.AUTHORS),
+        ({"paths": ["kernel/"], "authors": ["bo@example.org"]}, DecisionReason.AUTHORS),
     ],
 )
-def test_each_condition_has_to_match(changes: dict[str, Any], is_taken: bool) -> None:
-    unasked = rule(only_if_asked=False, targets=["smoke@tiny"], **changes)
-    assert (match([unasked], one(series())) is not None) == is_taken
+def test_each_condition_has_to_match(changes: dict[str, Any], reason: DecisionReason | None) -> None:
+    answer = judge(rule(only_if_asked=False, targets=["smoke@tiny"], **changes), one(series()))
+    assert (answer.reason if isinstance(answer, Refused) else None) == reason
 
 
 def test_first_rule_that_takes_a_series_counts() -> None:
     asked = one(series(requests=["xfs-fsync@xeon-2s"]))
-    taken = match([rule(name="narrow", targets=["smoke@tiny"]), rule(name="wide")], asked)
-    assert isinstance(taken, Taken) and taken.rule.name == "wide"
+    rules = [rule(name="narrow", targets=["smoke@tiny"]), rule(name="wide"), rule(name="wider")]
+    narrow, wide, wider = judge_all(rules, asked)
+    assert isinstance(narrow, Refused) and narrow.reason is DecisionReason.NOT_ALLOWED
+    assert isinstance(wide, Taken)
+    assert isinstance(wider, Refused) and (wider.reason, wider.detail) == (
+        DecisionReason.OTHER_RULE,
+        "rule wide takes it",
+    )
 
 
 def test_quiet_hours_reach_over_midnight() -> None:
-    night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00"})])
+    night = rule(quiet_hours=[QuietHours.model_validate({"begins": "22:00", "ends": "06:00Z"})])
     quiet = [hour for hour in range(24) if night.is_quiet(NOON.replace(hour=hour))]
     assert quiet == [0, 1, 2, 3, 4, 5, 22, 23]
+    assert night.is_quiet(datetime(2026, 1, 5, 17, tzinfo=timezone(timedelta(hours=-6))))
 
 
 @pytest.mark.parametrize(
@@ -149,6 +166,7 @@ def test_quiet_hours_reach_over_midnight() -> None:
         ({"only_if_asked": False, "paths": ["kernel/"]}, "has to say what is measured"),
         ({"only_if_asked": False, "targets": ["smoke@tiny"]}, "every series of the list"),
         ({"quiet_hours": [{"begins": "06:00", "ends": "06:00"}]}, "no time at all"),
+        ({"quiet_hours": [{"begins": "06:00+02:00", "ends": "08:00"}]}, "write the time in UTC"),
         ({"targets": ["smoke"]}, "targets"),
     ],
 )

@@ -33,6 +33,11 @@ class ListedSeries:
         return self.total > 0 and all(number in self.patches for number in range(1, self.total + 1))
 
     @property
+    def awaits_cover_letter(self) -> bool:
+        """Return True if the patches reply to a mail that has not arrived; it may be the cover letter."""
+        return self.cover is None and all(patch.message_id != self.root for patch in self.patches.values())
+
+    @property
     def missing(self) -> list[int]:
         return [number for number in range(1, self.total + 1) if number not in self.patches]
 
@@ -82,14 +87,9 @@ def root_of(mail: ListMail, parents: Mapping[str, str]) -> str:
     return mail.in_reply_to or mail.message_id
 
 
-def is_head(mail: ListMail) -> bool:
-    """Return True for a cover letter or a patch that is not a reply."""
-    return not mail.is_reply and (mail.has_patch or mail.number == 0)
-
-
 def collect(mails: Iterable[ListMail]) -> list[ListedSeries]:
     """Return the series whose mails are given, in the order in which they began. Mails may come in any order."""
-    heads = {mail.message_id: mail for mail in mails if is_head(mail)}
+    heads = {mail.message_id: mail for mail in mails if mail.is_head}
     parents: dict[str, str] = {}
     found: dict[tuple[str, int, int], ListedSeries] = {}
     # Cover letters first: a patch can arrive before its cover letter.

@@ -7,12 +7,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from wqlab_contracts.enums import DecisionReason
 from wqlab_contracts.specs.rules import ListRule
 
 from .listed_series import ListedSeries
 
 _TARGET = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}@[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _SEPARATORS = re.compile(r"[\s,]+")
+_TARGETS_LIMIT = 16
 EVERYTHING = "test"
 """A request `wqlab: test` asks for the targets of the rule."""
 
@@ -28,34 +30,39 @@ class Taken:
 
 @dataclass(frozen=True)
 class Refused:
-    """A series asks for what no rule allows, or in a way that is not understood. The author is told why."""
+    """A rule does not take a series."""
 
     rule: ListRule
-    reason: str
+    reason: DecisionReason
+    detail: str
 
 
-def match(rules: Sequence[ListRule], series: ListedSeries) -> Taken | Refused | None:
-    """Return what the first rule that matches says about a complete series; None if none does."""
-    refused: Refused | None = None
+def judge_all(rules: Sequence[ListRule], series: ListedSeries) -> list[Taken | Refused]:
+    """Return what each rule says about a series whose patches have all arrived. At most the first one takes it."""
+    taker: ListRule | None = None
+    answers: list[Taken | Refused] = []
     for rule in rules:
-        if not matches(rule, series):
-            continue
-        answer = _targets(rule, series)
+        answer = judge(rule, series)
         if isinstance(answer, Taken):
-            return answer
-        refused = refused or answer
-    return refused
+            if taker is not None:
+                answer = Refused(rule, DecisionReason.OTHER_RULE, f"rule {taker.name} takes it")
+            else:
+                taker = rule
+        answers.append(answer)
+    return answers
 
 
-def matches(rule: ListRule, series: ListedSeries) -> bool:
-    """Return True if paths, subjects, authors and, if the rule says so, a request match."""
+def judge(rule: ListRule, series: ListedSeries) -> Taken | Refused:
+    """Return what is measured of a series whose patches have all arrived, or the first reason why nothing is."""
+    if not _any_path(rule.paths, series.paths):
+        return Refused(rule, DecisionReason.PATHS, "no patch changes a file of `paths`")
+    if not _any_subject(rule.subjects, [mail.subject for mail in series.mails]):
+        return Refused(rule, DecisionReason.SUBJECTS, "no subject has words of `subjects`")
+    if not _any_author(rule.authors, series.author):
+        return Refused(rule, DecisionReason.AUTHORS, "its sender is not in `authors`")
     if rule.only_if_asked and not series.requests:
-        return False
-    return (
-        _any_path(rule.paths, series.paths)
-        and _any_subject(rule.subjects, [mail.subject for mail in series.mails])
-        and _any_author(rule.authors, series.author)
-    )
+        return Refused(rule, DecisionReason.NOT_ASKED, "its cover letter has no line `wqlab: PLAN@DEVICE-TYPE`")
+    return _targets(rule, series)
 
 
 def _any_path(prefixes: Sequence[str], paths: Sequence[str]) -> bool:
@@ -69,28 +76,36 @@ def _any_subject(texts: Sequence[str], subjects: Sequence[str]) -> bool:
 
 
 def _any_author(addresses: Sequence[str], author: str) -> bool:
-    address = email.utils.parseaddr(author)[1].casefold()
+    address = address_of(author)
     return not addresses or any(
         address.endswith(each.casefold()) if each.startswith("@") else address == each.casefold() for each in addresses
     )
 
 
-def _targets(rule: ListRule, series: ListedSeries) -> Taken | Refused | None:
+def address_of(author: str) -> str:
+    """Return the address of `Ada <ada@example.org>`, in lower case; empty if there is none."""
+    return email.utils.parseaddr(author)[1].casefold()
+
+
+def _targets(rule: ListRule, series: ListedSeries) -> Taken | Refused:
     """Return what is measured: what the series asks for, else what the rule names."""
     if not series.requests:
         return Taken(rule, tuple(rule.targets))
     asked: dict[str, None] = {}
+    problem = ""
     for word in (word for request in series.requests for word in _SEPARATORS.split(request) if word):
         if word == EVERYTHING:
             if not rule.targets:
-                return Refused(
-                    rule, f"`wqlab: {EVERYTHING}` needs a rule with targets; name one: wqlab: PLAN@DEVICE-TYPE"
-                )
+                problem = f"`wqlab: {EVERYTHING}` needs a rule with targets; name one: wqlab: PLAN@DEVICE-TYPE"
             asked.update(dict.fromkeys(rule.targets))
         elif not _TARGET.fullmatch(word):
-            return Refused(rule, f"`{word[:80]}` is not understood; write wqlab: PLAN@DEVICE-TYPE")
+            problem = f"`{word[:80]}` is not understood; write wqlab: PLAN@DEVICE-TYPE"
         elif rule.targets and word not in rule.targets:
-            return Refused(rule, f"rule {rule.name} does not allow {word}; it allows {', '.join(rule.targets)}")
+            problem = f"rule {rule.name} does not allow {word}; it allows {', '.join(rule.targets)}"
         else:
             asked[word] = None
+        if problem:
+            return Refused(rule, DecisionReason.NOT_ALLOWED, problem)
+    if len(asked) > _TARGETS_LIMIT:
+        return Refused(rule, DecisionReason.NOT_ALLOWED, f"it asks for {len(asked)} targets; at most {_TARGETS_LIMIT}")
     return Taken(rule, tuple(asked))

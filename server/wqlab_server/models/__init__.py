@@ -13,6 +13,7 @@ from .job import Job
 from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
+from .lists import ListRead, RuleDecisionRow, SeenMail, StoredRule, WatchedList
 from .lookups import Lookup, ThreadLookup
 from .mailbox import MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
@@ -58,16 +59,20 @@ __all__ = [
     "LabInvite",
     "LastTick",
     "Lease",
+    "ListRead",
     "Lookup",
     "MailBounce",
     "PendingEvent",
     "ReceivedCommand",
+    "RuleDecisionRow",
     "Run",
     "RunAttempt",
     "Sample",
+    "SeenMail",
     "SharedBoot",
     "SignInThrottle",
     "StorageReport",
+    "StoredRule",
     "Submission",
     "SubmissionBuild",
     "SubmissionMail",
@@ -77,6 +82,7 @@ __all__ = [
     "Typed",
     "Unsupported",
     "User",
+    "WatchedList",
     "Webhook",
     "fences",
 ]

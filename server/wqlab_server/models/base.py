@@ -14,6 +14,7 @@ from sqlalchemy.types import TypeDecorator
 
 from wqlab_contracts import enums
 from wqlab_contracts.api.report import Comparison as ComparisonData
+from wqlab_contracts.api.rules import PreviewedSeriesList
 from wqlab_contracts.api.submissions import SubmissionRequest
 from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.mail import OutgoingMail
@@ -30,12 +31,14 @@ from wqlab_contracts.messages import (
     ThreadSource,
 )
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
+from wqlab_contracts.messages.list_mails import ListMail, ListSource
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
+from wqlab_contracts.specs.rules import ListRule
 
 
 class Typed(TypeDecorator[Any]):
@@ -89,6 +92,8 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.AuditOutcome,
             enums.BootState,
             enums.CommandState,
+            enums.DecisionReason,
+            enums.DecisionState,
             enums.DeliveryKind,
             enums.DeliveryState,
             enums.DeviceHealth,
@@ -119,10 +124,14 @@ _COLUMN_TYPES: dict[Any, Any] = {
             Failure,
             ForgeReadingResult,
             KernelRecipe,
+            ListMail,
+            ListRule,
+            ListSource,
             LookupResult,
             LavaPool,
             MeasuredTopology,
             OutgoingMail,
+            PreviewedSeriesList,
             Profile,
             Source,
             SourceMail,

@@ -22,6 +22,8 @@ RUN_CHANNEL = "wqlab_run"
 LOOKUP_CHANNEL = "wqlab_lookup"
 THREAD_LOOKUP_CHANNEL = "wqlab_thread_lookup"
 """The answer of a lookup. Payload: the lookup's id."""
+LIST_READ_CHANNEL = "wqlab_list_read"
+"""The end of a list read. Payload: the read's id."""
 CHECK_CHANNEL = "wqlab_check"
 """A change of a device check. Payload: the check's id."""
 

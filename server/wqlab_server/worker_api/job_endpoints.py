@@ -1,4 +1,7 @@
-"""Endpoints to claim jobs (applies, builds, runs, lookups), send heartbeats, events and console, and finish them."""
+"""Endpoints to claim jobs, send heartbeats, events and console, and finish them.
+
+Jobs are applies, builds, runs, lookups and list reads.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +25,19 @@ from wqlab_contracts.messages import (
     RunEvents,
 )
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim
+from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim
 from wqlab_contracts.messages.thread_lookups import FinishThreadLookup, ThreadLookupClaim
 
 from ..builds import service as builds
 from ..http.auth import BuildWorker, Worker
 from ..http.deps import AppSettings, Data, Db
-from ..intake import threads
+from ..intake import list_reads, threads
 from ..intake.forges import heads
 from ..jobs import claims
 from ..lab import lease
 from ..pipeline import device_sessions
+from ..pipeline.watch_lists import steps_of
 from ..runs import service as runs
 from ..runs.record import record
 from ..series import branches
@@ -200,6 +205,38 @@ def forge_reading_events(head_id: int, body: ProgressEvents, db: Db, _: BuildWor
 @router.post("/forge_readings/{head_id}/finish", status_code=204)
 def finish_forge_reading(head_id: int, body: FinishForgeReading, db: Db, settings: AppSettings, _: BuildWorker) -> None:
     heads.finish(db, head_id, body.fence, body.result, settings)
+
+
+# --- list reads -------------------------------------------------------------------------------------------------
+
+
+@router.post("/list_reads/{read_id}/claim", dependencies=[Depends(check_protocol)])
+def claim_list_read(read_id: int, body: ClaimRequest, db: Db, settings: AppSettings, _: BuildWorker) -> ListReadClaim:
+    job, fence = list_reads.claim(db, read_id, body.worker, settings, body.nonce)
+    return ListReadClaim(job=job, fence=fence, expires_in_s=settings.claim_s)
+
+
+@router.post("/list_reads/{read_id}/heartbeat")
+def heartbeat_list_read(
+    read_id: int, body: Heartbeat, db: Db, settings: AppSettings, _: BuildWorker
+) -> HeartbeatAnswer:
+    read = list_reads.lock(db, read_id)
+    claims.extend(read, claims.check_fence(db, read, body.fence), settings.claim_s)
+    return HeartbeatAnswer(expires_in_s=settings.claim_s, cancel=False)
+
+
+@router.post("/list_reads/{read_id}/events", status_code=204)
+def list_read_events(read_id: int, body: ProgressEvents, db: Db, _: BuildWorker) -> None:
+    list_reads.progress(db, read_id, body.fence, body.events)
+
+
+@router.post("/list_reads/{read_id}/finish", status_code=204)
+def finish_list_read(
+    read_id: int, body: FinishListRead, db: Db, data: Data, settings: AppSettings, _: BuildWorker
+) -> None:
+    minutes = steps_of(settings, data.current()).minutes
+    list_reads.finish(db, read_id, body.fence, body.result, settings=settings, minutes=minutes)
+    post(db, Message(TICK, None, SERVER_QUEUE))
 
 
 def _wake_pipeline(db: Session, submission_ids: list[int]) -> None:

@@ -14,7 +14,7 @@ from thread_mails import mail, series
 
 from wqlab_contracts.messages.list_mails import ListMails, ListPosition, ListSource
 from wqlab_worker.failures import InfrastructureError
-from wqlab_worker.intake.read_list import read_list
+from wqlab_worker.intake.read_list import read_for_preview, read_list
 from wqlab_worker.workspace import Workspace
 
 pytestmark = pytest.mark.integration
@@ -136,3 +136,34 @@ def test_thousand_mails_are_read_at_once(inbox: PublicInbox, read: Read) -> None
     inbox.import_mails([mail(f"[PATCH] irq: number {number}", f"n{number}@x") for number in range(1_000)])
     found = read()
     assert len(found.mails) == 1_000 and found.is_complete
+
+
+def test_preview_reads_what_the_clone_lacks_and_loses_nothing_of_the_list(
+    inbox: PublicInbox, read: Read, workspace: Workspace
+) -> None:
+    inbox.import_mails([*series("workqueue: old"), mail("Re: [PATCH] irq: fine", "reply@x")])
+    now = datetime.now(UTC)
+    received = f"Received: from a.example.org by b.example.org; {format_datetime(now)}\nFrom: "
+    inbox.receive(mail("[PATCH] irq: new", "new@x").replace("From: ", received, 1))
+    watched = read(since=now - timedelta(hours=1))
+    assert ids(watched) == ["new@x"]
+    source = ListSource(archive=inbox.archive(epochs=f"{inbox.url}/{{epoch}}"), since=LONG_AGO)
+    heads = [f"old-v1-{number}@x" for number in range(len(series("workqueue: old")))]
+    found = read_for_preview(source, workspace, limit=100)
+    assert ids(found) == [*heads, "new@x"] and found.is_complete
+    few = read_for_preview(source, workspace, limit=2)
+    assert ids(few) == heads[:2] and not few.is_complete
+    inbox.receive(mail("[PATCH] irq: later", "later@x"))
+    read_for_preview(source.model_copy(update={"since": now}), workspace, limit=100)
+    assert ids(read(watched.position)) == ["later@x"]
+
+
+def test_read_ends_before_it_is_too_large_and_goes_on(inbox: PublicInbox, read: Read) -> None:
+    diff = "".join(f"diff --git a/{'d' * 250}/{number} b/{'d' * 250}/{number}\n" for number in range(300))
+    inbox.import_mails(
+        [mail(f"[PATCH] irq: {number}", f"n{number}@x", body=f"Why.\n---\n{diff}") for number in range(150)]
+    )
+    found = read()
+    assert 50 < len(found.mails) < 150 and not found.is_complete
+    rest = read(found.position)
+    assert len(found.mails) + len(rest.mails) == 150 and rest.is_complete

@@ -34,6 +34,7 @@ from wqlab_contracts.messages import (
     RunResult,
 )
 from wqlab_contracts.messages.forge_readings import ForgeReadingResult
+from wqlab_contracts.messages.list_reads import ListReadResult
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
 from wqlab_contracts.specs import CpuArch
@@ -53,7 +54,16 @@ from .server import ArtifactCorrupt, JobRef, Server, ServerRefused, StaleFence
 
 log = structlog.get_logger()
 
-ResultT = TypeVar("ResultT", ApplyResult, BuildResult, LookupResult, ThreadLookupResult, ForgeReadingResult, RunResult)
+ResultT = TypeVar(
+    "ResultT",
+    ApplyResult,
+    BuildResult,
+    LookupResult,
+    ThreadLookupResult,
+    ForgeReadingResult,
+    ListReadResult,
+    RunResult,
+)
 
 DELIVERY_S = 120.0
 """Time for delivering the last events of a run."""
@@ -199,6 +209,24 @@ def forge_reading(id_: int, settings: Settings) -> None:
             failure = failure_of(error)
             result = ForgeReadingResult(outcome=_outcome(failure), failure=failure)
         finish(server.finish_forge_reading, ref, result)
+
+
+def list_read(id_: int, settings: Settings) -> None:
+    from ..intake.read_list import read_for_preview, read_list
+
+    server, claimed_at = connect_server(settings), time.monotonic()
+    claim = server.claim_list_read(id_)
+    if claim is None:
+        return
+    job = claim.job
+
+    def work(workspace: Workspace, progress: ProgressReporter) -> tuple[ListReadResult, list[Artifact]]:
+        read = read_for_preview if job.heads_only else read_list
+        return ListReadResult(outcome=Outcome.PASSED, found=read(job.source, workspace, progress, limit=job.limit)), []
+
+    ref, stop = JobRef("list_reads", id_, claim.fence), Stop()
+    with Heartbeats(server, ref, claim.expires_in_s, claimed_at, stop):
+        finish(server.finish_list_read, ref, _work_and_upload(server, ref, stop, work, ListReadResult))
 
 
 class ProgressReporter:

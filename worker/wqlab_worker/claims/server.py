@@ -50,6 +50,7 @@ from wqlab_contracts.messages import (
     protocol,
 )
 from wqlab_contracts.messages.forge_readings import FinishForgeReading, ForgeReadingClaim, ForgeReadingResult
+from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
 from wqlab_contracts.messages.lookups import FinishLookup, LookupClaim, LookupResult
 from wqlab_contracts.messages.shared_boots import (
     BootHostAnswer,
@@ -70,8 +71,10 @@ log = structlog.get_logger()
 
 __all__ = ["ArtifactCorrupt", "JobRef", "Lease", "Server", "ServerFull", "ServerRefused", "StaleFence", "sha256_of"]
 
-JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "boots"]
-ClaimT = TypeVar("ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim, ForgeReadingClaim)
+JobKind = Literal["applies", "builds", "runs", "lookups", "thread_lookups", "forge_readings", "list_reads", "boots"]
+ClaimT = TypeVar(
+    "ClaimT", ApplyClaim, BuildClaim, RunClaim, LookupClaim, ThreadLookupClaim, ForgeReadingClaim, ListReadClaim
+)
 
 
 class StaleFence(Exception):
@@ -159,6 +162,9 @@ class Server:
     def claim_forge_reading(self, id_: int) -> ForgeReadingClaim | None:
         return self._claim("forge_readings", id_, ForgeReadingClaim)
 
+    def claim_list_read(self, id_: int) -> ListReadClaim | None:
+        return self._claim("list_reads", id_, ListReadClaim)
+
     def _claim(self, kind: JobKind, id_: int, model: type[ClaimT]) -> ClaimT | None:
         """Claim a job. Return None if another worker has it or there is nothing left to do (409).
 
@@ -195,6 +201,9 @@ class Server:
 
     def finish_forge_reading(self, job: JobRef, result: ForgeReadingResult) -> None:
         self._post(f"forge_readings/{job.id}/finish", FinishForgeReading(fence=job.fence, result=result))
+
+    def finish_list_read(self, job: JobRef, result: ListReadResult) -> None:
+        self._post(f"list_reads/{job.id}/finish", FinishListRead(fence=job.fence, result=result))
 
     # --- events -------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,8 @@ from .thread_series import date_of
 BRANCH = "refs/heads/master"
 MAIL_BYTES = 2 << 20
 """Size of the largest mail that is read; a patch of a series is smaller."""
+READ_BYTES = 8_000_000
+"""Size of what is returned of mails, as JSON, after which a read ends before its limit."""
 _ADDED, _REMOVED = "m", "d"
 _FIRST_LINE = "From mboxrd@z Thu Jan  1 00:00:00 1970\n"
 _FROM = re.compile(r"^(>*From )", re.MULTILINE)
@@ -41,15 +43,20 @@ def main(out: Path = Path("/out")) -> None:
     commits = _commits(repository, None if behind == "-" else behind, int(since))
     is_complete = len(commits) <= int(limit)
     commits = commits[: int(limit)]
+    size = 0
     mails: list[ListMail] = []
     removed: list[str] = []
     unread = 0
     with _Contents(repository) as contents:
-        for commit, archived_at in commits:
+        for place, (commit, archived_at) in enumerate(commits):
+            if size > READ_BYTES:
+                commits, is_complete = commits[:place], False
+                break
             mail = _parse(contents.read(f"{commit}:{_ADDED}"))
             gone = None if mail else _parse(contents.read(f"{commit}:{_REMOVED}"))
             if mail is not None:
                 mails.append(describe(mail, archived_at))
+                size += len(mails[-1].model_dump_json())
             elif gone is not None:
                 removed.append(gone.effective_message_id[:1000])
             else:

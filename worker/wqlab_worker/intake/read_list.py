@@ -13,7 +13,7 @@ from pathlib import Path
 
 import wqlab_contracts
 import wqlab_worker
-from wqlab_contracts.messages.list_mails import MAILS_A_READ, ListMails, ListPosition, ListSource
+from wqlab_contracts.messages.list_mails import MAILS_A_READ, ListMail, ListMails, ListPosition, ListSource
 
 from ..apply.fetch import Limits as FetchLimits
 from ..apply.fetch import as_infrastructure, fetch, resolve_remote
@@ -29,6 +29,8 @@ _LIMITS = Limits(wall_s=300.0, disk_bytes=64 * MIB, memory_bytes=2 * GIB, log_by
 _CODE = "/code"
 _READER = "wqlab_worker.intake.read_commits"
 _EPOCH_LIMIT = 1_000
+PREVIEW_BYTES = 16_000_000
+"""Size of the mails that a preview sends to the server, as JSON; a request may have little more."""
 _NOTHING_SINCE = ("no commits selected for shallow requests", "error processing shallow info")
 """Errors of git for an epoch without a mail of the wanted time, from the server or from the client."""
 
@@ -60,6 +62,34 @@ def read_list(
                 }
             )
         return found.model_copy(update={"position": ListPosition(epoch=position.epoch + 1), "is_complete": False})
+
+
+def read_for_preview(
+    source: ListSource, workspace: Workspace, progress: Progress = no_progress, *, limit: int
+) -> ListMails:
+    """Return the cover letters and patches that the list's last epoch has received since the source's time.
+
+    At most `limit`, the oldest, and those that fit into PREVIEW_BYTES; `is_complete` is then False. Raises
+    InfrastructureError if the archive does not answer.
+    """
+    heads: list[ListMail] = []
+    removed: list[str] = []
+    unread, size = 0, 0
+    while True:
+        found = read_list(source, workspace, progress)
+        for mail in (mail for mail in found.mails if mail.is_head):
+            size += len(mail.model_dump_json())
+            if len(heads) == limit or size > PREVIEW_BYTES:
+                return ListMails(
+                    position=found.position, mails=heads, removed=removed[:limit], unread=unread, is_complete=False
+                )
+            heads.append(mail)
+        removed += found.removed
+        unread += found.unread
+        if found.is_complete or found.position is None or found.position == source.position:
+            return ListMails(position=found.position, mails=heads, removed=removed[:limit], unread=unread)
+        source = source.model_copy(update={"position": found.position})
+        progress(f"{len(heads)} cover letters and patches of {source.archive.name} read", 0, 0)
 
 
 class _Reader:
@@ -104,7 +134,7 @@ class _Reader:
 
     def read(self, position: ListPosition, limit: int) -> ListMails:
         """Return at most `limit` mails of the position's epoch behind it."""
-        git = self._fetch(position.epoch)
+        git = self._fetch(position.epoch, needs_older=position.commit is None)
         behind, notes = position.commit, []
         if behind is not None and git.commit(behind) is None:
             behind = None
@@ -116,7 +146,7 @@ class _Reader:
             commit = _collected(folder, "commit") or behind
         return found.model_copy(update={"position": ListPosition(epoch=position.epoch, commit=commit), "notes": notes})
 
-    def _fetch(self, epoch: int) -> Git:
+    def _fetch(self, epoch: int, *, needs_older: bool) -> Git:
         """Return the clone of an epoch with all new commits; at first only with those since the time of interest."""
         archive = self._archive
         url = archive.epoch(epoch)
@@ -125,8 +155,10 @@ class _Reader:
         git = create_bare(self._workspace, self.folder / f"{epoch}.git")
         for leftover in (*git.directory.glob("objects/pack/tmp_*"), *git.directory.glob("**/*.lock")):
             leftover.unlink(missing_ok=True)  # of a killed git
-        is_known = git.commit(BRANCH) is not None
-        attempts = [()] if is_known else [(f"--shallow-since={self._since}",), ("--depth=1",)]
+        attempts: list[tuple[str, ...]] = [(f"--shallow-since={self._since}",), ("--depth=1",)]
+        if git.commit(BRANCH) is not None:
+            # A fetch with a later time would cut off commits that were not read yet.
+            attempts = attempts[:1] if needs_older and self._lacks_older(git) else [()]
         for options in attempts:
             try:
                 fetch(
@@ -143,6 +175,13 @@ class _Reader:
                 if options == attempts[-1] or not any(each in text for each in _NOTHING_SINCE):
                     raise as_infrastructure(error) from error
         return git
+
+    def _lacks_older(self, git: Git) -> bool:
+        """Return True if the clone begins with a mail that the archive received after the time of interest."""
+        if not (git.directory / "shallow").exists():
+            return False
+        boundary = git.run("rev-list", "--max-parents=0", "--format=%ct", BRANCH).split()
+        return min((int(word) for word in boundary[2::3]), default=0) > int(self._since)
 
     def _run(self, git: Git, arguments: list[str], out: Path) -> None:
         """Run `read_commits` in the sandbox; it writes to `out`. Raises InfrastructureError if it fails."""

@@ -839,6 +839,141 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/rules": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Rules
+         * @description List the rules by which series on mailing lists are measured, with the state of their lists, by name.
+         */
+        get: operations["list_rules"];
+        put?: never;
+        /**
+         * Create Rule
+         * @description Create a rule, switched off. It spends the quota of its `owner`, so that only administrators may create one.
+         */
+        post: operations["create_rule"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Rule
+         * @description One rule, with the state of its list.
+         */
+        get: operations["get_rule"];
+        /**
+         * Change Rule
+         * @description Replace a rule that is not of the data folder. It stays on or off; what it took already does not
+         *     change.
+         */
+        put: operations["change_rule"];
+        post?: never;
+        /**
+         * Remove Rule
+         * @description Remove a rule that is not of the data folder. What it decided is kept.
+         */
+        delete: operations["remove_rule"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Decisions
+         * @description List what a rule decided on each revision of a series, newest first, also for a rule that was removed. Decisions
+         *     on series that a rule does not want are kept for 30 days.
+         */
+        get: operations["list_decisions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}/off": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Switch Rule Off
+         * @description Switch a rule off. Series that wait are not taken; submissions that were made go on.
+         */
+        post: operations["switch_rule_off"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}/on": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Switch Rule On
+         * @description Switch a rule on: it takes series whose last patch arrives from now on. See its preview before.
+         */
+        post: operations["switch_rule_on"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/rules/{name}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Preview Rule
+         * @description Show what the rule would have taken in the last days, read from the archive by a worker of the lab. If this takes
+         *     longer than `wait_s`, the response's `state` is not `finished` yet: repeat the request.
+         */
+        get: operations["preview_rule"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run_id}": {
         parameters: {
             query?: never;
@@ -1893,7 +2028,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "forge.event" | "rule.create" | "rule.change" | "rule.switch_on" | "rule.switch_off" | "rule.remove" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2537,6 +2672,18 @@ export interface components {
             /** X */
             x: number;
         };
+        /**
+         * DecisionReason
+         * @description Why a rule waits with a series of a watched list, or does not take it.
+         * @enum {string}
+         */
+        DecisionReason: "paths" | "subjects" | "authors" | "not_asked" | "not_allowed" | "incomplete" | "removed" | "other_rule" | "superseded" | "switched_off" | "quiet_hours" | "over_budget" | "quota" | "invalid";
+        /**
+         * DecisionState
+         * @description State of a rule's decision on a series of a watched list.
+         * @enum {string}
+         */
+        DecisionState: "waiting" | "taken" | "not_taken";
         /**
          * DeliveryAttemptView
          * @description One attempt at a delivery.
@@ -3538,6 +3685,52 @@ export interface components {
             symbol: string;
         };
         /**
+         * ListRule
+         * @description Which series on a list are measured, and what is measured of them.
+         *
+         *     Each of `paths`, `subjects` and `authors` that is not empty has to match; only complete series are taken.
+         */
+        ListRule: {
+            /** Archive */
+            archive: string;
+            /** Authors */
+            authors?: string[];
+            /**
+             * Enabled
+             * @default false
+             */
+            enabled?: boolean;
+            /**
+             * Minutes A Day
+             * @default 240
+             */
+            minutes_a_day?: number;
+            /** Name */
+            name: string;
+            /**
+             * Only If Asked
+             * @default true
+             */
+            only_if_asked?: boolean;
+            /** Owner */
+            owner: string;
+            /** Paths */
+            paths?: string[];
+            /** Quiet Hours */
+            quiet_hours?: components["schemas"]["QuietHours"][];
+            /** Subjects */
+            subjects?: string[];
+            /**
+             * Summary
+             * @default
+             */
+            summary?: string;
+            /** Targets */
+            targets?: string[];
+            /** Tree */
+            tree: string;
+        };
+        /**
          * MachineStorage
          * @description Storage of one machine: the server, or one that runs workers.
          */
@@ -3845,6 +4038,20 @@ export interface components {
             /** Total */
             total: number;
         };
+        /** Page[RuleDecision] */
+        Page_RuleDecision_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["RuleDecision"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
         /** Page[SubmissionSummary] */
         Page_SubmissionSummary_: {
             /**
@@ -4025,6 +4232,60 @@ export interface components {
             script: string;
         };
         /**
+         * PreviewedSeries
+         * @description A series in the preview of a rule.
+         */
+        PreviewedSeries: {
+            /**
+             * Archived At
+             * Format: date-time
+             */
+            archived_at: string;
+            /** Author */
+            author: string;
+            /** Detail */
+            detail: string;
+            /** Message Id */
+            message_id: string;
+            /** Minutes */
+            minutes: number | null;
+            /** Patches */
+            patches: number;
+            reason: components["schemas"]["DecisionReason"] | null;
+            /** Revision */
+            revision: number;
+            /** Subject */
+            subject: string;
+            /** Taken */
+            taken: boolean;
+            /** Targets */
+            targets: string[];
+            /** Url */
+            url: string;
+        };
+        /**
+         * PreviewedSeriesList
+         * @description What a rule would have taken.
+         */
+        PreviewedSeriesList: {
+            /** Is Complete */
+            is_complete: boolean;
+            /** Mails */
+            mails: number;
+            /** Minutes */
+            minutes: number;
+            /** Not Taken */
+            not_taken: {
+                [key: string]: number;
+            };
+            /** Notes */
+            notes: string[];
+            /** Series */
+            series: components["schemas"]["PreviewedSeries"][];
+            /** Taken */
+            taken: number;
+        };
+        /**
          * Problem
          * @description Problem details (RFC 9457); `errors` locates each invalid field by a JSON pointer.
          */
@@ -4189,6 +4450,22 @@ export interface components {
             total: number;
             /** Waiting For Kernels */
             waiting_for_kernels: number;
+        };
+        /**
+         * QuietHours
+         * @description Time of each day in which a rule starts nothing, in UTC; it may reach over midnight.
+         */
+        QuietHours: {
+            /**
+             * Begins
+             * Format: time
+             */
+            begins: string;
+            /**
+             * Ends
+             * Format: time
+             */
+            ends: string;
         };
         /**
          * Quota
@@ -4397,6 +4674,87 @@ export interface components {
             role: components["schemas"]["UserRole"];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+        };
+        /**
+         * RuleDecision
+         * @description What a rule decided on one revision of a series.
+         */
+        RuleDecision: {
+            /** Author */
+            author: string;
+            /**
+             * Created At
+             * Format: date-time
+             */
+            created_at: string;
+            /** Decided At */
+            decided_at: string | null;
+            /** Detail */
+            detail: string;
+            /** Id */
+            id: number;
+            /** Message Id */
+            message_id: string;
+            /** Minutes */
+            minutes: number | null;
+            reason: components["schemas"]["DecisionReason"] | null;
+            /** Retry At */
+            retry_at: string | null;
+            /** Revision */
+            revision: number;
+            /** Rule */
+            rule: string;
+            state: components["schemas"]["DecisionState"];
+            /** Subject */
+            subject: string;
+            /** Submission Id */
+            submission_id: number | null;
+            /** Targets */
+            targets: string[];
+            /** Url */
+            url: string;
+        };
+        /**
+         * RulePreview
+         * @description What a rule would have taken in the last days, read from the archive by a worker.
+         *
+         *     Until the worker is done, `state` is not `finished`: repeat the request then.
+         */
+        RulePreview: {
+            /** Days */
+            days: number;
+            failure: components["schemas"]["Failure"] | null;
+            found: components["schemas"]["PreviewedSeriesList"] | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Progress */
+            progress: string;
+            /** Read At */
+            read_at: string | null;
+            rule: components["schemas"]["ListRule"];
+            state: components["schemas"]["JobState"];
+        };
+        /**
+         * RuleView
+         * @description A rule of a watched list.
+         */
+        RuleView: {
+            /**
+             * Changed At
+             * Format: date-time
+             */
+            changed_at: string;
+            /** Changed By */
+            changed_by: string;
+            /** Enabled At */
+            enabled_at: string | null;
+            /** From File */
+            from_file: boolean;
+            /** Minutes Used */
+            minutes_used: number;
+            /** Problems */
+            problems: string[];
+            rule: components["schemas"]["ListRule"];
+            watched: components["schemas"]["WatchedListView"] | null;
         };
         /**
          * RunAttemptStep
@@ -5951,6 +6309,29 @@ export interface components {
          * @enum {string}
          */
         Waits: "offered" | "next" | "busy" | "ahead" | "unchecked" | "capacity" | "away" | "out_of_service";
+        /**
+         * WatchedListView
+         * @description A mailing list that is watched, and how far it has been read.
+         */
+        WatchedListView: {
+            /** Archive */
+            archive: string;
+            /** Failing Since */
+            failing_since: string | null;
+            failure: components["schemas"]["Failure"] | null;
+            /** Last Mail At */
+            last_mail_at: string | null;
+            /** List */
+            list: string | null;
+            /** Mails */
+            mails: number;
+            /** Read At */
+            read_at: string | null;
+            /** Undecided */
+            undecided: number;
+            /** Waiting For Worker Since */
+            waiting_for_worker_since: string | null;
+        };
         /**
          * WebhookDevice
          * @description Data of an event about a device.
@@ -9054,6 +9435,668 @@ export interface operations {
             };
             /** @description Too Many Requests */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_rules: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"][];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListRule"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such archive, tree, plan, device type or account; the archive has no `epochs`; `enabled` differs from whether the rule is on */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    change_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ListRule"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such archive, tree, plan, device type or account; the archive has no `epochs`; `enabled` differs from whether the rule is on */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    remove_rule: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_decisions: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+                reason?: components["schemas"]["DecisionReason"] | null;
+                state?: components["schemas"]["DecisionState"] | null;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_RuleDecision_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    switch_rule_off: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    switch_rule_on: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RuleView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the lab has no such archive, tree, plan, device type or account; the archive has no `epochs`; `enabled` differs from whether the rule is on */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    preview_rule: {
+        parameters: {
+            query?: {
+                /** @description Days before now to look at */
+                days?: number;
+                /** @description Longest time to wait for the result */
+                wait_s?: number;
+            };
+            header?: never;
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RulePreview"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Violates the schema, or: the rule's list cannot be read */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,164 @@
+"""A real public-inbox is watched by a rule: the real worker reads it, and the series is applied up to `applied`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import select
+
+from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.rules import RuleDecision, RulePreview, RuleView
+from wqlab_contracts.api.submissions import SubmissionView
+from wqlab_contracts.enums import DecisionReason, DecisionState, JobState, Outcome
+from wqlab_server.models import ListRead, WatchedList
+from wqlab_server.pipeline.advance import advance
+from wqlab_server.pipeline.watch_lists import watch_lists
+from wqlab_server.storage.db import SessionFactory, transaction
+from wqlab_worker.claims import jobs
+from wqlab_worker.settings import Settings as WorkerSettings
+
+from ..support.live_server import Live, expect
+from .test_real_worker import Kernel, PublicInbox, inbox, kernel, worker
+
+__all__ = ["inbox", "kernel", "worker"]
+
+pytestmark = pytest.mark.integration
+RULE = {"name": "wq", "archive": "ours", "tree": "t", "owner": "admin", "paths": ["kernel/workqueue.c"]}
+
+
+@pytest.fixture
+def scene_data_dir(scene_data_dir: Path, inbox: PublicInbox, kernel: Kernel) -> Path:
+    """The data folder of `scene`, with the toy kernel as its tree and the list on loopback."""
+    (scene_data_dir / "kernels/trees.yaml").write_text(
+        f"default: t\ntrees: [{{name: t, summary: s, url: {kernel.path}}}]\n"
+    )
+    (scene_data_dir / "intake/archives.yaml").write_text(
+        "archives:\n"
+        f"  - {{name: ours, summary: s, private: true, list: wq@lists.example.org, url: '{inbox.url}/{{message_id}}/',"
+        f" search: '{inbox.url}/?x=m&t=1&q={{query}}', epochs: '{inbox.url}/{{epoch}}'}}\n"
+    )
+    return scene_data_dir
+
+
+class Watcher:
+    """The tick's part for lists, and the worker of the queue `lists`."""
+
+    def __init__(self, live: Live, sessions: SessionFactory, worker: WorkerSettings) -> None:
+        self.live, self.sessions, self.worker = live, sessions, worker
+
+    def tick(self) -> None:
+        watch_lists(self.sessions, self.live.app.state.settings, self.live.app.state.data)
+
+    def read(self) -> None:
+        """Read whatever the list has, and decide on it."""
+        with transaction(self.sessions) as session:
+            for row in session.scalars(select(WatchedList)):
+                row.next_read_at = row.since
+        self.tick()
+        self.work()
+        self.tick()
+
+    def work(self) -> None:
+        with transaction(self.sessions) as session:
+            waiting = session.scalars(select(ListRead.id).where(ListRead.state == JobState.QUEUED)).all()
+        assert waiting, "no read is queued"
+        for number in waiting:
+            jobs.list_read(number, self.worker)
+
+
+@pytest.fixture
+def watcher(live: Live, sessions: SessionFactory, worker: WorkerSettings) -> Watcher:
+    return Watcher(live, sessions, worker)
+
+
+def asking(kernel: Kernel, version: int) -> list[str]:
+    """Return the topic's mails; their cover letter asks for a measurement."""
+    cover, *patches = kernel.mails(version)
+    return [cover.replace("*** BLURB HERE ***", "wqlab: flush@tiny"), *patches]
+
+
+def view(client: httpx.Client) -> RuleView:
+    return RuleView.model_validate_json(expect(client.get("/api/v1/rules/wq")).content)
+
+
+def decisions(client: httpx.Client) -> list[RuleDecision]:
+    answer = expect(client.get("/api/v1/rules/wq/decisions"))
+    return Page[RuleDecision].model_validate_json(answer.content).items
+
+
+def test_series_on_a_list_is_previewed_taken_and_applied(
+    watcher: Watcher, client: httpx.Client, kernel: Kernel, inbox: PublicInbox
+) -> None:
+    kernel.git("switch", "--quiet", "-c", "topic")
+    kernel.edit("512", "1024")
+    kernel.commit("workqueue: raise max_active")
+    first = asking(kernel, 1)
+    for mail in first:
+        inbox.receive(mail)
+    expect(client.post("/api/v1/rules", json=RULE), 201)
+
+    # Before it is switched on, the rule shows what it would have taken.
+    url = "/api/v1/rules/wq/preview"
+    queued = RulePreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 0})).content)
+    assert queued.state is JobState.QUEUED
+    watcher.work()
+    shown = RulePreview.model_validate_json(expect(client.get(url, params={"days": 30, "wait_s": 20})).content)
+    assert (shown.state, shown.outcome, shown.failure) == (JobState.FINISHED, Outcome.PASSED, None)
+    assert shown.found is not None and shown.found.taken == 1 and shown.found.minutes > 0
+    (series,) = shown.found.series
+    assert (series.message_id, series.targets, series.taken) == ("v1-0@kernel.example", ["flush@tiny"], True)
+    assert decisions(client) == []
+
+    # Switched on, it takes what arrives from then on.
+    expect(client.post("/api/v1/rules/wq/on"))
+    watcher.tick()
+    watcher.read()
+    assert decisions(client) == [] and view(client).watched is not None
+    kernel.edit("1024", "2048")
+    kernel.git("commit", "--quiet", "--all", "--amend", "--no-edit")
+    cover, patch = asking(kernel, 2)
+    inbox.receive(patch)
+    watcher.read()
+    inbox.receive(cover)
+    watcher.read()
+    (decision,) = decisions(client)
+    assert (decision.state, decision.revision, decision.reason) == (DecisionState.TAKEN, 2, None)
+    assert decision.submission_id is not None
+    jobs.apply(1, watcher.worker)
+    advance(watcher.sessions, watcher.live.app.state.settings, decision.submission_id)
+    answer = expect(client.get(f"/api/v1/submissions/{decision.submission_id}"))
+    applied = SubmissionView.model_validate_json(answer.content)
+    assert (applied.apply.outcome, applied.apply.failure) == (Outcome.PASSED, None)
+    assert (applied.owner, applied.title, applied.version) == ("admin", "workqueue: more", 2)
+
+    # Read again from the beginning, the same mails change nothing.
+    with transaction(watcher.sessions) as session:
+        for row in session.scalars(select(WatchedList)):
+            row.epoch = row.commit = None
+    watcher.read()
+    assert [each.id for each in decisions(client)] == [decision.id]
+
+
+def test_list_that_is_gone_is_shown_and_read_on_when_it_is_back(
+    watcher: Watcher, client: httpx.Client, kernel: Kernel, inbox: PublicInbox
+) -> None:
+    expect(client.post("/api/v1/rules", json={**RULE, "authors": ["@nobody.example"]}), 201)
+    expect(client.post("/api/v1/rules/wq/on"))
+    kernel.git("switch", "--quiet", "-c", "topic")
+    kernel.edit("512", "1024")
+    kernel.commit("workqueue: raise max_active")
+    watcher.tick()
+    (inbox.folder / "wq/git/0.git").rename(inbox.folder / "moved")
+    watcher.read()
+    watched = view(client).watched
+    assert watched is not None and watched.failure is not None and watched.failure.kind == "infrastructure"
+    assert "has no repository" in watched.failure.summary and "git ls-remote" in watched.failure.advice
+    (inbox.folder / "moved").rename(inbox.folder / "wq/git/0.git")
+    for mail in asking(kernel, 1):
+        inbox.receive(mail)
+    watcher.read()
+    watched = view(client).watched
+    assert watched is not None and watched.failure is None and watched.mails == 2
+    assert [each.reason for each in decisions(client)] == [DecisionReason.AUTHORS]

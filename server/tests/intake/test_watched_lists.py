@@ -1,0 +1,434 @@
+"""Mails of a watched list become submissions: once each, with the rule's limits, whatever happens in between."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import select
+
+from wqlab_contracts.enums import AuditAction, DecisionReason, DecisionState, ErrorKind, JobState, Outcome, UserRole
+from wqlab_contracts.messages.list_mails import ListMail, ListMails, ListPosition
+from wqlab_contracts.messages.list_reads import FinishListRead, ListReadClaim, ListReadResult
+from wqlab_server.intake.decide import decide
+from wqlab_server.intake.take_series import due, take
+from wqlab_server.models import AuditEntry, ListRead, RuleDecisionRow, SeenMail, StoredRule, Submission, WatchedList
+from wqlab_server.pipeline.watch_lists import steps_of
+from wqlab_server.storage.db import clock
+
+from ..support.datafolder import ARCHIVES, write_data_folder
+from ..support.lab import LabUnderTest, failed
+from ..support.people import add_user
+from .test_list_rules import patch
+
+pytestmark = pytest.mark.integration
+
+EPOCHS = "    list: wq@lists.example.org\n    epochs: https://lore.example.org/wq/{epoch}\n"
+SOON = datetime.now(UTC) + timedelta(days=1)
+"""Arrival of a mail; later than any rule was switched on."""
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    write_data_folder(folder)
+    (folder / "intake/archives.yaml").write_text(ARCHIVES + EPOCHS)
+    return folder
+
+
+def mails(name: str = "less", version: int = 1, **changes: Any) -> list[ListMail]:
+    """Return a cover letter and two patches; `requests` are those of the cover letter."""
+    requests = changes.pop("requests", ["locks@single"])
+    subject = changes.pop("subject", f"workqueue: {name}")
+    mark = f"v{version} " if version > 1 else ""
+
+    def one(number: int, **more: Any) -> ListMail:
+        return patch(
+            f"{name}-v{version}-{number}@x",
+            number,
+            2,
+            subject=f"[PATCH {mark}{number}/2] {subject}",
+            version=version,
+            archived_at=SOON,
+            **{**changes, **more},
+        )
+
+    cover = f"{name}-v{version}-0@x"
+    return [one(0, requests=requests), one(1, in_reply_to=cover), one(2, in_reply_to=cover)]
+
+
+class List:
+    """A list that the scripted worker reads: `commit` counts the reads."""
+
+    def __init__(self, lab: LabUnderTest) -> None:
+        self.lab = lab
+        self.commits = 0
+
+    def rule(self, name: str = "wq", **changes: Any) -> None:
+        fields: dict[str, Any] = {
+            "name": name,
+            "archive": "lore",
+            "tree": "lab-tree",
+            "owner": "dev",
+            "paths": ["kernel/workqueue.c"],
+        }
+        self.lab.post("rules", {**fields, **changes})
+        self.lab.post(f"rules/{name}/on")
+        self.lab.tick()
+
+    def unfinished(self) -> ListRead | None:
+        with self.lab.transaction() as session:
+            return session.scalar(select(ListRead).where(ListRead.state != JobState.FINISHED))
+
+    def claim(self) -> tuple[int, ListReadClaim]:
+        self.lab.sql("UPDATE watched_lists SET next_read_at = now()")
+        self.lab.tick()
+        read = self.unfinished()
+        assert read is not None, "no read is ordered"
+        claim = self.lab.worker.claim("list_reads", read.id)
+        assert claim is not None
+        return read.id, ListReadClaim.model_validate(claim)
+
+    def arrive(self, *found: ListMail, removed: list[str] | None = None, more: bool = False) -> None:
+        """Let the worker read mails of the list, and let the server decide on them."""
+        read_id, claim = self.claim()
+        self.commits += 1
+        position = ListPosition(epoch=0, commit=f"{self.commits:040x}")
+        result = ListReadResult(
+            outcome=Outcome.PASSED,
+            found=ListMails(position=position, mails=list(found), removed=removed or [], is_complete=not more),
+        )
+        self.finish(read_id, claim.fence, result)
+        self.lab.tick()
+
+    def finish(self, read_id: int, fence: int, result: ListReadResult, expect: int = 204) -> None:
+        body = FinishListRead(fence=fence, result=result).model_dump(mode="json")
+        self.lab.worker.post(f"list_reads/{read_id}/finish", body, expect)
+
+    def decisions(self) -> list[tuple[str, int, str, str | None]]:
+        """Return rule, revision, state and reason of all decisions."""
+        with self.lab.transaction() as session:
+            rows = session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id))
+            return [(row.rule, row.revision, row.state, row.reason) for row in rows]
+
+    def decision(self) -> RuleDecisionRow:
+        with self.lab.transaction() as session:
+            return session.scalars(select(RuleDecisionRow).order_by(RuleDecisionRow.id.desc())).all()[0]
+
+    def submissions(self) -> list[Submission]:
+        with self.lab.transaction() as session:
+            return list(session.scalars(select(Submission).order_by(Submission.id)))
+
+    def watched(self) -> WatchedList:
+        with self.lab.transaction() as session:
+            return session.scalars(select(WatchedList)).one()
+
+
+@pytest.fixture
+def wq(lab: LabUnderTest) -> List:
+    return List(lab)
+
+
+TAKEN = ("wq", 1, DecisionState.TAKEN, None)
+
+
+def test_series_that_asks_becomes_a_submission_of_the_owner(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails())
+    (made,) = wq.submissions()
+    assert made.owner == "dev" and made.request.tree == "lab-tree"
+    thread = made.request.series.thread if made.request.series else None
+    assert thread is not None and (thread.message_id, thread.revision) == ("less-v1-0@x", 1)
+    assert [(target.plan, target.device_type) for target in made.request.targets] == [("locks", "single")]
+    row = wq.decision()
+    assert (row.submission_id, row.state, row.subject) == (made.id, DecisionState.TAKEN, "[PATCH 0/2] workqueue: less")
+    assert row.minutes is not None and row.minutes > 0
+    with wq.lab.transaction() as session:
+        entry = session.scalars(select(AuditEntry).where(AuditEntry.action == AuditAction.CREATE_SUBMISSION)).one()
+        assert (entry.actor, entry.detail["owner"]) == ("rule wq", "dev")
+
+
+def test_nothing_is_taken_twice(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails())
+    # The archive's history was rewritten, so all mails are read again.
+    wq.arrive(*mails())
+    wq.lab.sql("DELETE FROM list_mails")
+    wq.arrive(*mails())
+    wq.rule("again")
+    wq.arrive(*mails(name="other"))
+    assert [made.owner for made in wq.submissions()] == ["dev", "dev"]
+    assert wq.decisions() == [
+        TAKEN,
+        ("again", 1, DecisionState.TAKEN, None),
+        ("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.OTHER_RULE),
+    ]
+
+
+def decided(wq: List) -> int:
+    """Let a series arrive and return the id of its decision, which waits to be taken."""
+    wq.rule()
+    read_id, claim = wq.claim()
+    result = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=mails()))
+    wq.finish(read_id, claim.fence, result)
+    with wq.lab.transaction() as session:
+        decide(session, "lore", clock(session))
+        (number,) = due(session)
+    return number
+
+
+def test_two_servers_submit_a_series_once(wq: List) -> None:
+    number = decided(wq)
+    steps, started = steps_of(wq.lab.settings, wq.lab.data), threading.Barrier(2)
+
+    def serve() -> None:
+        started.wait(20)
+        with wq.lab.transaction() as session:
+            take(session, number, steps)
+
+    servers = [threading.Thread(target=serve) for _ in range(2)]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join()
+    assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
+
+
+def test_crash_between_submission_and_decision_repeats_both(wq: List) -> None:
+    number = decided(wq)
+    steps = steps_of(wq.lab.settings, wq.lab.data)
+
+    def crash(*request: Any) -> int:
+        steps.create(*request)
+        raise SystemExit
+
+    with pytest.raises(SystemExit), wq.lab.transaction() as session:
+        take(session, number, replace(steps, create=crash))
+    assert wq.submissions() == []
+    wq.lab.tick()
+    assert len(wq.submissions()) == 1 and wq.decisions() == [TAKEN]
+
+
+def test_position_and_mails_are_stored_together(wq: List) -> None:
+    wq.rule()
+    read_id, claim = wq.claim()
+    assert claim.job.source.position is None and not claim.job.heads_only
+    assert claim.job.source.archive.epochs == "https://lore.example.org/wq/{epoch}"
+    found = ListMails(position=ListPosition(epoch=3, commit="a" * 40), mails=mails()[:2], is_complete=True)
+    result = ListReadResult(outcome=Outcome.PASSED, found=found)
+    wq.finish(read_id, claim.fence, result)
+    wq.finish(read_id, claim.fence, result)  # its answer was lost
+    assert wq.unfinished() is None
+    row = wq.watched()
+    assert (row.epoch, row.commit, row.mails, row.failure) == (3, "a" * 40, 2, None)
+    assert wq.claim()[1].job.source.position == found.position
+
+
+def test_more_mails_are_read_without_waiting_for_a_tick(wq: List) -> None:
+    wq.rule()
+    replies = [patch(f"r{number}@x", is_reply=True, archived_at=SOON) for number in range(1_000)]
+    wq.arrive(*replies, *mails()[:1], more=True)
+    following = wq.unfinished()
+    assert following is not None and following.source.position == ListPosition(epoch=0, commit=f"{1:040x}")
+    with wq.lab.transaction() as session:
+        assert [row.message_id for row in session.scalars(select(SeenMail))] == ["less-v1-0@x"], "replies are not kept"
+    wq.arrive(*mails()[1:])
+    assert wq.decisions() == [TAKEN]
+
+
+def test_lost_worker_loses_nothing(wq: List) -> None:
+    wq.rule()
+    read_id, claim = wq.claim()
+    wq.lab.expire("list_reads", read_id)
+    wq.lab.tick()
+    row = wq.watched()
+    assert row.failure is not None and "stopped responding" in row.failure.summary and row.failures == 1
+    late = ListReadResult(outcome=Outcome.PASSED, found=ListMails(position=None, mails=mails()))
+    wq.finish(read_id, claim.fence, late, expect=409)
+    wq.arrive(*mails())
+    assert wq.decisions() == [TAKEN] and wq.watched().failure is None
+
+
+def test_archive_that_does_not_answer_is_shown_and_asked_later(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails()[:1])
+    read_id, claim = wq.claim()
+    failure = failed(ErrorKind.INFRASTRUCTURE, "cannot fetch https://lore.example.org/wq/0")
+    wq.finish(read_id, claim.fence, ListReadResult(outcome=Outcome.FAILED, failure=failure))
+    wq.lab.tick()
+    assert wq.unfinished() is None, "it is not asked again at once"
+    (view,) = get(wq, "rules")
+    assert view["watched"]["failure"]["summary"] == "cannot fetch https://lore.example.org/wq/0"
+    assert view["watched"]["failing_since"] and view["watched"]["read_at"] and view["watched"]["undecided"] == 1
+    assert wq.watched().commit == f"{1:040x}"
+
+
+def get(wq: List, path: str) -> Any:
+    headers = {"Authorization": f"Bearer {wq.lab.token}"}
+    return wq.lab.client.get(f"/api/v1/{path}", headers=headers).raise_for_status().json()
+
+
+def test_incomplete_series_waits_a_day_for_its_patches(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails()[:2])
+    assert wq.decisions() == []
+    wq.lab.sql("UPDATE list_mails SET seen_at = now() - interval '25 hours'")
+    wq.lab.tick()
+    assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.INCOMPLETE)]
+    assert wq.decision().detail == "after a day the list has no 2/2"
+    wq.arrive(mails()[2])
+    assert wq.submissions() == []
+
+
+def test_series_waits_for_the_cover_letter_that_asks(wq: List) -> None:
+    wq.rule()
+    cover, *patches = mails()
+    wq.arrive(*patches)
+    assert wq.decisions() == []
+    wq.arrive(cover)
+    assert wq.decisions() == [TAKEN]
+
+
+def test_removed_series_is_not_taken(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails()[:2])
+    wq.arrive(removed=["less-v1-1@x"])
+    wq.arrive(mails()[2])
+    assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.REMOVED)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"requests": []}, DecisionReason.NOT_ASKED),
+        ({"paths": ["fs/inode.c"]}, DecisionReason.PATHS),
+        ({"requests": ["please do"]}, DecisionReason.NOT_ALLOWED),
+        ({"requests": ["locks@nothing"]}, DecisionReason.INVALID),
+    ],
+)
+def test_reason_is_kept(wq: List, changes: dict[str, Any], reason: DecisionReason) -> None:
+    wq.rule()
+    wq.arrive(*mails(**changes))
+    assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, reason)] and wq.submissions() == []
+    (shown,) = get(wq, "rules/wq/decisions")["items"]
+    assert shown["detail"] and shown["url"] == "https://lore.example.org/all/less-v1-0@x/"
+
+
+def test_budget_of_a_day_makes_series_wait(wq: List) -> None:
+    wq.rule(minutes_a_day=100)
+    wq.arrive(*mails("one"))
+    minutes = wq.decision().minutes
+    assert minutes is not None and minutes <= 100
+    wq.lab.sql("UPDATE list_decisions SET minutes = 98")
+    wq.arrive(*mails("two"))
+    row = wq.decision()
+    assert (row.state, row.reason) == (DecisionState.WAITING, DecisionReason.OVER_BUDGET)
+    assert "98 of 100 a day are used" in row.detail
+    wq.lab.sql("UPDATE list_decisions SET decided_at = now() - interval '25 hours', retry_at = now()")
+    wq.lab.tick()
+    assert [state for _, _, state, _ in wq.decisions()] == [DecisionState.TAKEN, DecisionState.TAKEN]
+
+
+def test_series_larger_than_the_budget_is_refused(wq: List) -> None:
+    wq.rule(minutes_a_day=1)
+    wq.arrive(*mails())
+    row = wq.decision()
+    assert (row.state, row.reason) == (DecisionState.NOT_TAKEN, DecisionReason.OVER_BUDGET)
+    assert "raise minutes_a_day" in row.detail
+
+
+def test_quiet_hours_make_series_wait_but_not_for_ever(wq: List) -> None:
+    now = datetime.now(UTC)
+    hours = [{"begins": f"{now - timedelta(hours=1):%H:%M}", "ends": f"{now + timedelta(hours=2):%H:%M}"}]
+    wq.rule(quiet_hours=hours)
+    wq.arrive(*mails())
+    assert wq.decisions() == [("wq", 1, DecisionState.WAITING, DecisionReason.QUIET_HOURS)]
+    wq.lab.sql("UPDATE list_decisions SET created_at = now() - interval '4 days', retry_at = now()")
+    wq.lab.tick()
+    assert wq.decisions() == [("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.QUIET_HOURS)]
+
+
+def test_quota_of_the_owner_makes_series_wait(wq: List) -> None:
+    with wq.lab.transaction() as session:
+        add_user(session, "lists", UserRole.SUBMITTER)
+    wq.rule(owner="lists")
+    for number in range(wq.lab.settings.quota_waiting):
+        wq.lab.submit("locks@single", owner="lists", priority=number)
+    wq.arrive(*mails())
+    row = wq.decision()
+    assert (row.state, row.reason) == (DecisionState.WAITING, DecisionReason.QUOTA)
+    assert "quota is used up" in row.detail
+
+
+def test_later_revision_supersedes_an_earlier_one_that_has_not_begun(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails())
+    wq.arrive(*mails(version=2))
+    first, second = wq.submissions()
+    assert first.cancel_requested_at is not None and second.cancel_requested_at is None
+    with wq.lab.transaction() as session:
+        row = session.scalars(select(RuleDecisionRow).where(RuleDecisionRow.revision == 1)).one()
+        assert row.detail == "canceled before it was measured: v2 has arrived"
+
+
+def test_revision_that_is_being_measured_goes_on(wq: List) -> None:
+    wq.rule()
+    wq.arrive(*mails())
+    wq.lab.sql("UPDATE runs SET started_at = now()")
+    wq.arrive(*mails(version=2))
+    assert [each.cancel_requested_at for each in wq.submissions()] == [None, None]
+
+
+def test_revision_that_waits_is_superseded_and_a_late_one_not_taken(wq: List) -> None:
+    now = datetime.now(UTC)
+    hours = [{"begins": f"{now - timedelta(hours=1):%H:%M}", "ends": f"{now + timedelta(hours=2):%H:%M}"}]
+    wq.rule(quiet_hours=hours)
+    wq.arrive(*mails(version=2))
+    wq.arrive(*mails(version=3))
+    wq.arrive(*mails(version=1))
+    assert wq.decisions() == [
+        ("wq", 2, DecisionState.NOT_TAKEN, DecisionReason.SUPERSEDED),
+        ("wq", 3, DecisionState.WAITING, DecisionReason.QUIET_HOURS),
+        ("wq", 1, DecisionState.NOT_TAKEN, DecisionReason.SUPERSEDED),
+    ]
+
+
+def test_rule_takes_only_what_arrives_after_it_was_switched_on(wq: List) -> None:
+    wq.rule()
+    long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+    wq.arrive(*(mail.model_copy(update={"archived_at": long_ago}) for mail in mails()))
+    assert wq.decisions() == [] and wq.submissions() == []
+    with wq.lab.transaction() as session:
+        assert all(row.settled for row in session.scalars(select(SeenMail)))
+
+
+def test_list_without_enabled_rule_is_not_read(wq: List) -> None:
+    wq.rule()
+    wq.arrive()
+    wq.lab.post("rules/wq/off")
+    wq.lab.tick()
+    with wq.lab.transaction() as session:
+        assert session.scalars(select(WatchedList)).all() == []
+    assert wq.unfinished() is None
+
+
+def test_rules_of_the_data_folder_are_stored_and_removed(wq: List, data_dir: Path) -> None:
+    file = data_dir / "intake/rules/flushes.yaml"
+    file.parent.mkdir()
+    file.write_text("name: flushes\narchive: lore\ntree: lab-tree\nowner: dev\nenabled: true\n")
+    live = wq.lab.app.state.data
+    live._checked_at = float("-inf")
+    wq.lab.tick()
+    wq.arrive(*mails())
+    assert wq.decisions() == [("flushes", 1, DecisionState.TAKEN, None)]
+    (view,) = get(wq, "rules")
+    assert view["from_file"] and view["changed_by"] == "operator" and view["problems"] == []
+    file.unlink()
+    live._checked_at = float("-inf")
+    wq.lab.tick()
+    with wq.lab.transaction() as session:
+        assert session.scalars(select(StoredRule)).all() == []

@@ -1,0 +1,184 @@
+"""Order reads of the lists that enabled rules watch, and store the mails that workers read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.celery_names import LIST_QUEUE, LIST_READ
+from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.enums import JobState, Outcome
+from wqlab_contracts.messages.list_mails import MAILS_A_READ, ListMail, ListMails, ListPosition, ListSource
+from wqlab_contracts.messages.list_reads import ListReadResult
+from wqlab_contracts.specs import Archive
+
+from ..jobs import claims
+from ..jobs.errors import infrastructure_failure
+from ..jobs.state import change_state
+from ..models import ListRead, SeenMail, StoredRule, WatchedList
+from ..settings import Settings
+from ..storage.db import clock
+from ..storage.times import is_recent
+
+OVERLAP = timedelta(days=1)
+"""How far before the time of interest the first read of a list begins: archives date a mail by its headers, not by its
+arrival. A mail that is read twice is stored once."""
+LONGEST_PAUSE = timedelta(minutes=15)
+"""Longest time between two reads of a list that cannot be read."""
+READS_KEPT = timedelta(days=1)
+MAILS_KEPT = timedelta(days=30)
+ID_BYTES = 998
+"""Longest Message-ID of a mail that is stored: RFC 5322 allows no longer line, and an index has no room for one."""
+_BATCH = 500
+
+
+def order_reads(session: Session, data: DataFolder, settings: Settings) -> None:
+    """Order a read of each watched list that is due. A list whose rules were all switched off is forgotten."""
+    now = clock(session)
+    since: dict[str, datetime] = {}
+    for rule, enabled_at in session.execute(
+        select(StoredRule.rule, StoredRule.enabled_at).where(StoredRule.enabled_at.is_not(None))
+    ):
+        if enabled_at is not None:
+            since[rule.archive] = min(enabled_at, since.get(rule.archive, enabled_at))
+    watched = {row.archive: row for row in session.scalars(select(WatchedList).with_for_update())}
+    for name in watched.keys() - since.keys():
+        session.delete(watched[name])
+    for name, enabled_at in sorted(since.items()):
+        archive = data.archive(name)
+        if archive is None or archive.epochs is None:
+            continue
+        row = watched.get(name)
+        if row is None:
+            row = WatchedList(archive=name, epochs=archive.epochs, since=enabled_at - OVERLAP, next_read_at=now)
+            session.add(row)
+            session.flush()
+        elif row.epochs != archive.epochs:
+            row.since = (row.read_at or row.since) - OVERLAP
+            row.epochs, row.epoch, row.commit, row.next_read_at = archive.epochs, None, None, now
+        if row.next_read_at <= now:
+            _order(session, row, archive, now)
+    session.execute(
+        delete(ListRead).where(ListRead.state == JobState.FINISHED, ListRead.finished_at < now - READS_KEPT)
+    )
+    session.execute(delete(SeenMail).where(SeenMail.settled, SeenMail.seen_at < now - MAILS_KEPT))
+    _look_after_unfinished(session, settings, now)
+
+
+def _order(session: Session, row: WatchedList, archive: Archive, now: datetime) -> None:
+    """Queue a read behind the list's position, unless one is unfinished."""
+    unfinished = select(ListRead.id).where(
+        ListRead.archive == row.archive, ListRead.rule.is_(None), ListRead.state != JobState.FINISHED
+    )
+    if session.scalar(unfinished) is not None:
+        return
+    source = ListSource(archive=archive, position=position_of(row), since=row.since)
+    read = ListRead(archive=row.archive, source=source, mail_limit=MAILS_A_READ, owner="", state=JobState.WAITING)
+    queue(session, read, now)
+
+
+def queue(session: Session, read: ListRead, now: datetime) -> None:
+    """Add a read and notify a worker."""
+    session.add(read)
+    session.flush()
+    change_state(read, JobState.QUEUED)
+    claims.nudge(session, read, LIST_READ, LIST_QUEUE, now)
+
+
+def _look_after_unfinished(session: Session, settings: Settings, now: datetime) -> None:
+    """Repeat due messages, and end the reads of workers that have stopped responding."""
+    unfinished = select(ListRead).where(ListRead.state.in_([JobState.QUEUED, JobState.RUNNING])).order_by(ListRead.id)
+    for read in session.scalars(unfinished.with_for_update(skip_locked=True)):
+        if read.state is JobState.QUEUED and claims.is_nudge_due(read.nudged_at, read.nudges, now, settings):
+            claims.nudge(session, read, LIST_READ, LIST_QUEUE, now)
+        elif read.state is JobState.RUNNING and read.expires_at is not None and read.expires_at <= now:
+            failure = infrastructure_failure(f"worker {read.holder} stopped responding")
+            _end(session, read, ListReadResult(outcome=Outcome.FAILED, failure=failure), settings)
+
+
+def position_of(row: WatchedList) -> ListPosition | None:
+    return None if row.epoch is None else ListPosition(epoch=row.epoch, commit=row.commit)
+
+
+# --- results of workers -----------------------------------------------------------------------------------------------
+
+
+def lock(session: Session, read_id: int) -> ListRead | None:
+    return session.scalar(select(ListRead).where(ListRead.id == read_id).with_for_update())
+
+
+def store(session: Session, read: ListRead, result: ListReadResult, settings: Settings) -> None:
+    """Finish the read of a watched list: its mails and its new position are stored in one transaction."""
+    _end(session, read, result, settings)
+
+
+def _end(session: Session, read: ListRead, result: ListReadResult, settings: Settings) -> None:
+    claims.finish(session, read, result.outcome, result.failure)
+    if read.rule is not None:
+        return
+    row = session.scalar(select(WatchedList).where(WatchedList.archive == read.archive).with_for_update())
+    source = read.source
+    if row is None or row.epochs != source.archive.epochs or position_of(row) != source.position:
+        return  # The list is no longer watched, or was begun anew: what was read belongs to another position.
+    now = clock(session)
+    if result.found is None:
+        row.failures += 1
+        row.failure = result.failure
+        row.failing_since = row.failing_since or now
+        pause = timedelta(seconds=settings.list_read_s) * 2 ** min(row.failures - 1, 10)
+        row.next_read_at = now + min(pause, max(LONGEST_PAUSE, timedelta(seconds=settings.list_read_s)))
+        return
+    found = result.found
+    _store_mails(session, row.archive, found)
+    if found.position is not None:
+        row.epoch, row.commit = found.position.epoch, found.position.commit
+    row.mails += len(found.mails)
+    row.last_mail_at = found.mails[-1].archived_at if found.mails else row.last_mail_at
+    row.read_at, row.failures, row.failure, row.failing_since = now, 0, None, None
+    row.next_read_at = now + timedelta(seconds=settings.list_read_s if found.is_complete else 0)
+    if not found.is_complete:
+        session.flush()
+        _order(session, row, source.archive, now)
+
+
+def _store_mails(session: Session, archive: str, found: ListMails) -> None:
+    heads = [mail for mail in found.mails if mail.is_head and is_storable(mail)]
+    unique = {mail.message_id: mail for mail in reversed(heads)}
+    rows = [
+        {"archive": archive, "message_id": message_id, "mail": mail, "settled": False, "removed": False}
+        for message_id, mail in unique.items()
+    ]
+    for batch in _batches(rows):
+        session.execute(insert(SeenMail).values(batch).on_conflict_do_nothing())
+    session.execute(
+        update(SeenMail).where(SeenMail.archive == archive, SeenMail.message_id.in_(found.removed)).values(removed=True)
+    )
+
+
+def is_storable(mail: ListMail) -> bool:
+    """Return False for a mail whose ids no program can have made in earnest."""
+    return all(len((each or "").encode()) <= ID_BYTES for each in (mail.message_id, mail.in_reply_to)) and bool(
+        mail.message_id
+    )
+
+
+def _batches(rows: Sequence[dict[str, object]]) -> Iterable[list[dict[str, object]]]:
+    return (list(rows[start : start + _BATCH]) for start in range(0, len(rows), _BATCH))
+
+
+def undecided(session: Session, archive: str) -> int:
+    """Return the number of cover letters and patches that await the other mails of their series."""
+    return session.scalar(select(func.count()).where(SeenMail.archive == archive, ~SeenMail.settled)) or 0
+
+
+def waits_for_worker_since(session: Session, archive: str, now: datetime) -> datetime | None:
+    """Return since when a read of the list has waited for a worker, if that is more than a minute."""
+    queued = select(ListRead.created_at).where(
+        ListRead.archive == archive, ListRead.rule.is_(None), ListRead.state == JobState.QUEUED
+    )
+    since = session.scalar(queued)
+    return None if since is None or is_recent(since, now, timedelta(minutes=1)) else since

@@ -1,0 +1,107 @@
+"""Watch mailing lists: order reads, decide on the series that have arrived, and make the submissions of rules."""
+
+from __future__ import annotations
+
+import structlog
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.api.quotes import QuoteBasis
+from wqlab_contracts.api.submissions import SubmissionRequest
+from wqlab_contracts.data_folder import DataFolder
+from wqlab_contracts.enums import AuditAction, Scope, SubmissionState
+from wqlab_contracts.loading import DataError
+
+from ..http.auth import SCOPE_OF_ROLE, Principal
+from ..http.problems import ApiProblem
+from ..intake import decide, rules, take_series, watched_lists
+from ..models import RuleDecisionRow, Run, SeenMail, User
+from ..settings import Settings
+from ..storage.audit import Actor, record
+from ..storage.db import SessionFactory, clock, transaction
+from ..storage.live_data import LiveData
+from ..submissions import quotas
+from ..submissions import service as submissions
+from ..submissions.quote_service import make_quote
+from .tick_errors import isolate_errors
+
+log = structlog.get_logger(__name__)
+
+
+def watch_lists(factory: SessionFactory, settings: Settings, data: LiveData) -> None:
+    """Do what is due for watched lists. The caller makes sure that one process does this at a time."""
+    try:
+        current = data.current()
+    except DataError:
+        return  # the tick has logged it
+    with isolate_errors(factory, "lists", "rules"), transaction(factory) as session:
+        rules.sync_files(session, current)
+    with isolate_errors(factory, "lists", "reads"), transaction(factory) as session:
+        watched_lists.order_reads(session, current, settings)
+    with transaction(factory) as session:
+        archives = session.scalars(select(SeenMail.archive).where(~SeenMail.settled).distinct()).all()
+    for archive in archives:
+        with isolate_errors(factory, "lists", archive), transaction(factory) as session:
+            decide.decide(session, archive, clock(session))
+    with transaction(factory) as session:
+        due = take_series.due(session)
+    steps = steps_of(settings, current)
+    for decision_id in due:
+        with isolate_errors(factory, "lists", decision_id), transaction(factory) as session:
+            take_series.take(session, decision_id, steps)
+    with isolate_errors(factory, "lists", "old"), transaction(factory) as session:
+        before = clock(session) - decide.DECISIONS_KEPT
+        session.execute(delete(RuleDecisionRow).where(decide.unwanted_before(before)))
+
+
+def steps_of(settings: Settings, data: DataFolder) -> take_series.Steps:
+    """Return what the domain of submissions does for a decision."""
+
+    def minutes(session: Session, request: SubmissionRequest, owner: str) -> float:
+        quote = make_quote(session, data, settings, request, owner)
+        # As quotas do: the time limits of a plan that was never measured are many times longer than its boots.
+        times = (
+            target.device_s
+            if target.device_s is not None and target.basis is QuoteBasis.MEASURED
+            else target.boots * quotas.UNMEASURED_BOOT_S
+            for target in quote.targets
+        )
+        return sum(times) / 60
+
+    def create(session: Session, request: SubmissionRequest, owner: str, key: str, rule: str) -> int:
+        limited = quotas.is_limited(_principal(session, owner))
+        made = submissions.create(session, data, settings, request, owner, idempotency_key=key, limited=limited)
+        targets = [f"{target.plan} on {target.device_type}" for target in made.request.targets]
+        record(
+            session, _actor(rule), AuditAction.CREATE_SUBMISSION, f"submission/{made.id}", targets=targets, owner=owner
+        )
+        log.info("list_series_taken", rule=rule, submission=made.id)
+        return made.id
+
+    def cancel(session: Session, submission_id: int, rule: str) -> bool:
+        submission = submissions.lock(session, submission_id)
+        if submission.state is SubmissionState.FINISHED or submission.cancel_requested_at is not None:
+            return False
+        begun = select(Run.id).where(Run.submission_id == submission_id, Run.started_at.is_not(None)).limit(1)
+        if session.scalar(begun) is not None:
+            return False
+        submissions.cancel(session, submission_id)
+        record(session, _actor(rule), AuditAction.CANCEL_SUBMISSION, f"submission/{submission_id}")
+        return True
+
+    return take_series.Steps(minutes, create, cancel)
+
+
+def _actor(rule: str) -> Actor:
+    return Actor(name=f"rule {rule}")
+
+
+def _principal(session: Session, owner: str) -> Principal:
+    """Return the account that a rule's submissions belong to. Raises ApiProblem 422 if it may not submit."""
+    user = session.scalar(select(User).where(User.name == owner))
+    if user is None or user.disabled_at is not None or user.without_role_since is not None:
+        raise ApiProblem(422, f"the rule's owner {owner!r} has no account that is in use; name another in the rule")
+    principal = Principal(user.name, frozenset({SCOPE_OF_ROLE[user.role]}), user.id, user.role)
+    if not principal.may(Scope.SUBMIT):
+        raise ApiProblem(422, f"the rule's owner {owner!r} may not submit; give the account the role submitter")
+    return principal
