@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Tree
+from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, TestPlan, Tree, WatchedTree
 
 _WINDOW = re.compile(r"^[^#\n]*\b(?:run_fio|(?:window|wqmark) begin)\b", re.MULTILINE)
 """Beginning of a window in a plan's script; `run_fio` of testplans/common marks one around fio."""
@@ -38,6 +38,7 @@ class DataFolder:
     """Content of device-types/common.yaml."""
     archives: tuple[Archive, ...] = ()
     """Mail archives, in the order in which a message is looked for."""
+    watched_trees: tuple[WatchedTree, ...] = ()
 
     def device_type(self, name: str) -> DeviceType:
         """Return a device type of the folder, or a generated one. Raises KeyError if there is neither."""

@@ -402,8 +402,27 @@ class AuditAction(StrEnum):
     APPROVE_MAIL = "mail.approve"
     EDIT_MAIL = "mail.edit"
     DROP_MAIL = "mail.drop"
+    CREATE_WATCHED_TREE = "watched_tree.create"
+    CHANGE_WATCHED_TREE = "watched_tree.change"
+    ENABLE_WATCHED_TREE = "watched_tree.enable"
+    DISABLE_WATCHED_TREE = "watched_tree.disable"
+    REMOVE_WATCHED_TREE = "watched_tree.remove"
+    CHECK_WATCHED_TREE = "watched_tree.check"
     REQUEST = "request"
     """A request that needs a scope which its sender does not have."""
+
+
+class WatchedHeadState(StrEnum):
+    """State of a head of a watched tree."""
+
+    START = "start"
+    """The first head that was seen: nothing is measured, later ones are compared with it."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    """Its submission is not finished."""
+    MEASURED = "measured"
+    SKIPPED = "skipped"
+    FAILED = "failed"
 
 
 class AuditOutcome(StrEnum):

@@ -1,4 +1,4 @@
-"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives.
+"""Read and validate the data folder: device types, kernel trees and recipes, test plans, mail archives, watched trees.
 
     device-types/<type>.yaml       one device type; the file name without .yaml is its name
     device-types/common.yaml       defaults under every type (optional)
@@ -10,6 +10,7 @@
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
+    intake/watched-trees.yaml      the list `watched_trees:` of branches and tags whose new heads are measured (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """
@@ -27,7 +28,7 @@ from pydantic import BaseModel, ValidationError
 
 from .data_folder import DataFolder
 from .fragments import fragment_problems
-from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit
+from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit, WatchedTree
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -54,6 +55,10 @@ class _Trees(Strict):
 
 class _Archives(Strict):
     archives: list[Archive]
+
+
+class _WatchedTrees(Strict):
+    watched_trees: list[WatchedTree]
 
 
 def load_data(data_dir: Path) -> DataFolder:
@@ -119,6 +124,7 @@ class _Reader:
             generated_lab,
             plain_common,
             self._archives(),
+            self._watched_trees(trees, device_types, plan_documents.names),
         )
 
     # --- reading ------------------------------------------------------------------------------------------------
@@ -190,6 +196,34 @@ class _Reader:
             if first.setdefault(archive.name, index) != index:
                 self._add(document, ("archives", index, "name"), f"{archive.name} is defined twice")
         return tuple(archives)
+
+    def _watched_trees(
+        self, trees: Mapping[str, Tree], device_types: Mapping[str, DeviceType], plans: set[str]
+    ) -> tuple[WatchedTree, ...]:
+        path = self.root / "intake" / "watched-trees.yaml"
+        if not path.exists():
+            return ()
+        document = Document.read(path, str(path.relative_to(self.root)))
+        value = document.validate_as(_WatchedTrees)
+        self.problems.extend(document.problems)
+        watched = value.watched_trees if value is not None else []
+        first: dict[str, int] = {}
+        for index, each in enumerate(watched):
+            where = ("watched_trees", index)
+            if first.setdefault(each.name, index) != index:
+                self._add(document, (*where, "name"), f"{each.name} is defined twice")
+            if each.tree not in trees:
+                self._add(document, (*where, "tree"), f"no tree {each.tree!r}; {suggest_name(each.tree, trees)}")
+            elif trees[each.tree].url is None:
+                self._add(document, (*where, "tree"), f"{each.tree} is a source package, which has no branches")
+            for number, target in enumerate(each.targets):
+                plan, _, name = target.partition("@")
+                if plan not in plans:
+                    self._add(document, (*where, "targets", number), f"no plan {plan!r}; {suggest_name(plan, plans)}")
+                if name not in device_types and GeneratedTopology.parse(name) is None:
+                    hint = suggest_name(name, device_types)
+                    self._add(document, (*where, "targets", number), f"no device type {name!r}; {hint}")
+        return tuple(watched)
 
     def _fragments(self) -> dict[str, str]:
         fragments: dict[str, str] = {}

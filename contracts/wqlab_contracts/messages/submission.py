@@ -88,6 +88,9 @@ class Target(Message):
     """Canonical settings to measure; None: those of the plan's profile."""
     parameters: dict[str, str | JsonInt | JsonFloat] = Field(default_factory=dict)
     """Parameters that override those of the profile."""
+    device: Name | None = None
+    """Device on which to measure, such as that of an earlier submission; null: any of the type. It is waited for; if it
+    is quarantined or removed meanwhile, another of the type is taken."""
 
 
 class Event(Message):

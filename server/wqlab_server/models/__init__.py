@@ -22,6 +22,7 @@ from .storage_reports import StorageReport
 from .submissions import Apply, Event, Submission
 from .tick_errors import TickError
 from .ticks import LastTick
+from .watched_trees import WatchedHead, WatchedTree
 
 __all__ = [
     "Apply",
@@ -70,6 +71,8 @@ __all__ = [
     "Typed",
     "Unsupported",
     "User",
+    "WatchedHead",
+    "WatchedTree",
     "Webhook",
     "fences",
 ]

@@ -21,6 +21,7 @@ from wqlab_contracts.messages import (
     ApplyResult,
     BuildResult,
     CheckStep,
+    CommitRange,
     DeviceFacts,
     Failure,
     LavaPool,
@@ -34,7 +35,7 @@ from wqlab_contracts.messages.shared_boots import BootFiles
 from wqlab_contracts.messages.source_mail import SourceMail
 from wqlab_contracts.messages.storage import StorageArea
 from wqlab_contracts.messages.thread_lookups import ThreadLookupResult
-from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree
+from wqlab_contracts.specs import DeviceType, KernelRecipe, Profile, TestPlan, Tree, WatchedTree
 
 
 class Typed(TypeDecorator[Any]):
@@ -102,6 +103,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             enums.SubmissionState,
             enums.UserRole,
             enums.Verdict,
+            enums.WatchedHeadState,
         )
     },
     **{
@@ -110,6 +112,7 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ApplyResult,
             BootFiles,
             BuildResult,
+            CommitRange,
             ComparisonData,
             DeviceFacts,
             DeviceType,
@@ -127,10 +130,12 @@ _COLUMN_TYPES: dict[Any, Any] = {
             ThreadLookupResult,
             ThreadSource,
             Tree,
+            WatchedTree,
             WebhookFilter,
             dict[str, str],
             dict[str, dict[str, str]],
             dict[str, Any],
+            list[str],
             list[CheckStep],
             tuple[StackFrame, ...],
             list[StorageArea],

@@ -1,7 +1,7 @@
 """Run one tick over the whole lab.
 
-A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, repeats unanswered
-messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
+A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
+watched trees, repeats unanswered messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
 others.
 """
 
@@ -40,6 +40,7 @@ from .clock_steps import shorten_claims
 from .due import due_submissions
 from .operator_changes import record_changes
 from .tick_errors import isolate_errors
+from .watched_trees import watch_trees
 
 log = structlog.get_logger(__name__)
 
@@ -61,6 +62,7 @@ def tick(factory: SessionFactory, settings: Settings, data: LiveData) -> bool:
         _reclaim_expired(factory, settings)
         _advance_submissions(factory, settings)
         _sync_devices_and_checks(factory, settings, data)
+        watch_trees(factory, settings, data)
         with isolate_errors(factory, "audit", "operator"), transaction(factory) as session:
             record_changes(session, settings, data)
         assign_devices.assign_devices(factory, settings)

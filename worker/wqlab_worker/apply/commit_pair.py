@@ -25,8 +25,8 @@ def resolve_pair(
 
     Their objects are read without the sandbox, as those of the tree's own branch. So a commit is taken only from the
     tree's branch, from `pair.ref` of the tree's repository, or if the lab has seen it as the head of a watched tree: by
-    its id alone, a server would also send commits that anyone has pushed to a fork. Raises UserError if a commit is not
-    there, or both have the same files.
+    its id alone, a server would also send commits that anyone has pushed to a fork. Commits with the same files give
+    equal kernels, which need no measurement. Raises UserError if a commit is not there.
     """
     tips = [mirror.head, _fetch_ref(pair.ref, job, mirror.git.workspace, progress)]
     git = mirror.git
@@ -39,10 +39,6 @@ def resolve_pair(
                 f"commit {commit[:12]} is neither on {pair.ref} nor on {job.tree.branch} of tree {job.tree.name}",
                 advice="If the branch was rewritten since, compare a commit that it still has.",
             )
-    if git.tree(pair.baseline) == git.tree(pair.candidate):
-        raise UserError(
-            f"{pair.candidate[:12]} changes nothing: its files are the same as those of {pair.baseline[:12]}"
-        )
     behind, ahead = git.run("rev-list", "--left-right", "--count", f"{pair.baseline}...{pair.candidate}").split()
     related = CommitRange(ahead=int(ahead), behind=int(behind))
     return ApplyResult(
