@@ -7,11 +7,12 @@ from .calls.events import EventCalls
 from .calls.lab import LabCalls
 from .calls.outbox import OutboxCalls
 from .calls.reports import ReportCalls, ReportFormat
+from .calls.watched_trees import WatchedTreeCalls
 
 __all__ = ["Client", "ReportFormat"]
 
 
-class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls):
+class Client(EventCalls, ReportCalls, BuildCalls, RunCalls, LabCalls, OutboxCalls, WatchedTreeCalls):
     """A connection to one lab; safe to use from several threads.
 
     >>> with Client("https://lab.example.org", token) as lab:

@@ -10,7 +10,7 @@
     testplans/<plan>/plan.yaml     next to the files sent to the device; `files_of:` adds those of another plan
     testplans/common/              files sent to the device with every plan (optional)
     intake/archives.yaml           the list `archives:` of mail archives, in the order to ask them (optional)
-    intake/watched-trees.yaml      the list `watched_trees:` of branches and tags whose new heads are measured (optional)
+    intake/watched-trees.yaml      the list `watched_trees:` whose new heads are measured (optional)
 
 `load_data` reads everything or raises one `DataError` with every problem found, each with file, line and key.
 """

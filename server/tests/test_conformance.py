@@ -19,10 +19,11 @@ from sqlalchemy.orm import Session
 
 from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, DeliveryKind, DeliveryState, Scope, UserRole
 from wqlab_contracts.mail import OutgoingMail
+from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Delivery
+from wqlab_server.models import AuditEntry, Delivery, WatchedTree
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
@@ -39,6 +40,8 @@ WITHOUT_SUCCESS = {
     "join_lab",  # needs the secret of an invitation
     "get_run_artifact",  # needs the hash of an artifact
     "get_submission_series",  # needs a finished apply
+    "add_watched_tree",  # needs a tree, plan and account that exist
+    "change_watched_tree",  # likewise
     "edit_mail",  # needs a mail that still waits, and mail addresses
 }
 """Operations that no generated request succeeds at."""
@@ -72,6 +75,12 @@ AUDITED = {
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,
     "drop_mail": AuditAction.DROP_MAIL,
+    "add_watched_tree": AuditAction.CREATE_WATCHED_TREE,
+    "change_watched_tree": AuditAction.CHANGE_WATCHED_TREE,
+    "remove_watched_tree": AuditAction.REMOVE_WATCHED_TREE,
+    "enable_watched_tree": AuditAction.ENABLE_WATCHED_TREE,
+    "disable_watched_tree": AuditAction.DISABLE_WATCHED_TREE,
+    "check_watched_tree": AuditAction.CHECK_WATCHED_TREE,
 }
 """Operation -> the action that it adds to the audit log."""
 
@@ -108,9 +117,22 @@ def token(sessions: SessionFactory, scene: Scene) -> tuple[int, str]:
     scene.submission()
     with transaction(sessions) as session:
         add_deliveries(session)
+        add_watched_trees(session)
         user = add_user(session, FUZZER, UserRole.ADMIN)
         token, secret = create_token(session, FUZZER, [Scope.ADMIN], user=user)
         return token.id, secret
+
+
+def add_watched_trees(session: Session) -> None:
+    """Add three watched trees: one that may be removed, one that stays enabled, and one for everything else."""
+    for name in ("next", "pushed", "old"):
+        spec = Spec(name=name, tree="t", branches=["master"], targets=["flush@tiny"], owner=FUZZER)
+        session.add(
+            WatchedTree(
+                name=name, spec=spec, from_file=False, enabled=True, created_by=FUZZER, problem="", waiting_for=""
+            )
+        )
+    session.flush()
 
 
 def add_deliveries(session: Session) -> None:

@@ -24,6 +24,7 @@ from .http.metrics import LabCollector, Metrics, RequestLatency
 from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
+from .intake import watched_tree_endpoints
 from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
@@ -60,6 +61,7 @@ def include_in(router: APIRouter) -> None:
         quote_endpoints,
         series_endpoints,
         intake_endpoints,
+        watched_tree_endpoints,
         report_endpoints,
         bundle_endpoints,
         build_endpoints,

@@ -24,6 +24,7 @@ from . import (
     submissions,
     submit,
     watch,
+    watched_trees,
     webhooks,
 )
 from .output import Output
@@ -46,6 +47,7 @@ for _commands in (
     devices,
     plans,
     labs,
+    watched_trees,
     webhooks,
     mails,
     device_check,

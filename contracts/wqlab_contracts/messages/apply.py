@@ -24,7 +24,7 @@ class ApplyJob(Message):
     series: Series | None
     """None for a settings study: only the head of the tree is resolved."""
     seen: list[GitObject] = Field(default_factory=list, max_length=2)
-    """Commits of the series that the lab has seen as heads of a watched tree, so that they may be fetched by their id."""
+    """Commits of a pair that the lab has seen as heads of a watched tree, so that they may be fetched by their id."""
     thread: ThreadSource | None = None
     """Where to get the series from, if it is given by a Message-ID."""
     toolchain: str = "gcc"

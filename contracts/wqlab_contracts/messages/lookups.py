@@ -11,7 +11,9 @@ from . import Failure, GitObject, Message
 
 BRANCH_LIMIT = 2_000
 
-RefPattern = Annotated[str, StringConstraints(pattern=r"^refs/(heads|tags)/[A-Za-z0-9_*?][A-Za-z0-9_./+*?-]*$", max_length=250)]
+RefPattern = Annotated[
+    str, StringConstraints(pattern=r"^refs/(heads|tags)/[A-Za-z0-9_*?][A-Za-z0-9_./+*?-]*$", max_length=250)
+]
 """Full name of a branch or tag; `*` and `?` of a tag match any characters."""
 
 

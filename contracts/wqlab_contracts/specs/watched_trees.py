@@ -13,9 +13,7 @@ from ..jsontypes import JSON_NUMBER, JsonFloat, JsonInt
 from .base import Name, Strict
 from .rules import PlanOnType, QuietHours
 
-BranchName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./+-]*$", min_length=1, max_length=200)
-]
+BranchName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./+-]*$", min_length=1, max_length=200)]
 TagPattern = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9_*?][A-Za-z0-9_./+*?-]*$", min_length=1, max_length=200)
 ]

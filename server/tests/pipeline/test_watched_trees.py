@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -52,7 +53,9 @@ class Upstream:
         self.value = 512
 
     def git(self, *arguments: str) -> str:
-        who = {f"GIT_{role}_{part}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+        who = {
+            f"GIT_{role}_{part}": "ada@example.org" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")
+        }
         environment = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": "/dev/null", "HOME": str(self.path), **who}
         done = subprocess.run(
             ["git", *arguments], cwd=self.path, env=environment, capture_output=True, text=True, check=True
@@ -196,7 +199,7 @@ def test_five_heads_that_come_faster_than_the_device(watching: WatchingLab, upst
     heads = watching.heads()[1:]
     if batch == "all":
         assert [head.state for head in heads] == [State.MEASURED] * 5
-        assert [watching.arms_of(head) for head in heads[1:]] == list(zip(commits, commits[1:], strict=False))
+        assert [watching.arms_of(head) for head in heads[1:]] == list(itertools.pairwise(commits))
         assert not any(head.ranged for head in heads)
         return
     assert [head.state for head in heads] == [State.MEASURED, *[State.SKIPPED] * 3, State.MEASURED]
@@ -240,7 +243,9 @@ def test_submission_that_was_made_before_its_head_was_marked_is_found_again(
     watching.look()
     upstream.push()
     watching.look()
-    watching.sql("UPDATE watched_heads SET state = 'waiting', submission_id = NULL, attempts = 0 WHERE state = 'running'")
+    watching.sql(
+        "UPDATE watched_heads SET state = 'waiting', submission_id = NULL, attempts = 0 WHERE state = 'running'"
+    )
     watching.tick()
     with watching.transaction() as session:
         made = session.scalars(select(Submission)).one()
@@ -386,9 +391,7 @@ def test_head_that_does_not_boot_is_a_range_to_bisect(watching: WatchingLab, ups
     assert "kernel panic" in head.reason
 
 
-def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(
-    watching: WatchingLab, upstream: Upstream
-) -> None:
+def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: WatchingLab, upstream: Upstream) -> None:
     watching.look()
     upstream.push()
     for more, text in (
@@ -440,9 +443,7 @@ def test_tags_are_one_line_in_the_order_of_their_versions(watching: WatchingLab,
     )
 
 
-def test_repository_that_cannot_be_read_is_said_and_looked_at_again(
-    watching: WatchingLab, upstream: Upstream
-) -> None:
+def test_repository_that_cannot_be_read_is_said_and_looked_at_again(watching: WatchingLab, upstream: Upstream) -> None:
     watching.configure(FILE.replace("for-next", "gone"))
     watching.look()
     assert watching.tree().problem == "the repository has no branch gone"

@@ -35,9 +35,7 @@ def branch_head(known: Sequence[WatchedHead], branch: str, commit: str, now: dat
     return None
 
 
-def tag_heads(
-    known: Sequence[WatchedHead], pattern: str, tags: Mapping[str, str], now: datetime
-) -> list[WatchedHead]:
+def tag_heads(known: Sequence[WatchedHead], pattern: str, tags: Mapping[str, str], now: datetime) -> list[WatchedHead]:
     """Return the new heads among the tags (name -> commit) that match a pattern, in the order of their versions.
 
     At the first look the highest version is the starting point and the others are skipped. Later a version below the

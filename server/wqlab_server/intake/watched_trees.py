@@ -10,17 +10,18 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.celery_names import LOOKUP, LOOKUP_QUEUE, SERVER_QUEUE, TICK
-from wqlab_contracts.enums import JobState, Outcome, WatchedHeadState
+from wqlab_contracts.enums import JobState, Outcome, UserRole, WatchedHeadState
 from wqlab_contracts.loading import DataFolder
 from wqlab_contracts.messages.lookups import LookupResult
 from wqlab_contracts.specs import Tree
 from wqlab_contracts.specs import WatchedTree as Spec
+from wqlab_contracts.yamlfile import suggest_name
 
 from ..http.git_urls import url_problem
 from ..http.problems import ApiProblem, invalid, not_found
 from ..jobs import claims, lookups
 from ..jobs.state import change_state
-from ..models import Lookup, WatchedHead, WatchedTree
+from ..models import Lookup, User, WatchedHead, WatchedTree
 from ..settings import Settings
 from ..storage.db import Message, clock, post
 from . import head_lines
@@ -58,19 +59,19 @@ def get(session: Session, name: str, *, lock: bool = False) -> WatchedTree:
     return found
 
 
-def add(session: Session, spec: Spec, data: DataFolder, settings: Settings, by: str) -> WatchedTree:
+def add(session: Session, spec: Spec, data: DataFolder, settings: Settings, *, by: str) -> WatchedTree:
     """Add a watched tree, or one again that was removed: its heads are known then.
 
     Raises ApiProblem 409 if there is one of this name, 422 with the mistakes of the spec.
     """
-    check(spec, data, settings)
+    check(session, spec, data, settings)
     known = session.scalar(select(WatchedTree).where(WatchedTree.name == spec.name).with_for_update())
     if known is not None and known.removed_at is None:
         raise ApiProblem(409, f"watched tree {spec.name} exists already; change it, or choose another name")
     return _write(session, known, spec, by, from_file=False)
 
 
-def change(session: Session, name: str, spec: Spec, data: DataFolder, settings: Settings, by: str) -> WatchedTree:
+def change(session: Session, name: str, spec: Spec, data: DataFolder, settings: Settings, *, by: str) -> WatchedTree:
     """Replace the spec of a watched tree. Heads that wait are measured as the new one says.
 
     Raises ApiProblem 404, 409 if the data folder defines it, 422 with the mistakes of the spec.
@@ -79,7 +80,7 @@ def change(session: Session, name: str, spec: Spec, data: DataFolder, settings: 
     _refuse_file(row, "changed")
     if spec.name != name:
         raise invalid([{"pointer": "/name", "detail": f"is {spec.name!r}, but the watched tree is called {name!r}"}])
-    check(spec, data, settings)
+    check(session, spec, data, settings)
     return _write(session, row, spec, by, from_file=False)
 
 
@@ -92,7 +93,7 @@ def switch(session: Session, name: str, *, enabled: bool) -> WatchedTree:
     if row.enabled is not enabled:
         row.enabled, row.changed_at = enabled, clock(session)
         if enabled:
-            look_now(session, row)
+            _look_now(session, row)
     return row
 
 
@@ -104,17 +105,25 @@ def remove(session: Session, name: str) -> WatchedTree:
     return row
 
 
-def look_now(session: Session, row: WatchedTree) -> None:
-    """Read the heads at the next tick, which is requested now.
+def look_now(session: Session, name: str) -> WatchedTree:
+    """Read the heads at the next tick, which is requested now. Raises ApiProblem 404, 409 if the tree is disabled.
 
     A look that is under way may have read them already, so another one follows it.
     """
+    row = get(session, name, lock=True)
+    if not row.enabled:
+        raise ApiProblem(409, f"watched tree {name} is disabled; enable it, which also looks for heads")
+    _look_now(session, row)
+    return row
+
+
+def _look_now(session: Session, row: WatchedTree) -> None:
     row.due_at = clock(session)
     post(session, Message(TICK, None, SERVER_QUEUE))
 
 
-def check(spec: Spec, data: DataFolder, settings: Settings) -> None:
-    """Raise ApiProblem 422 with the mistakes of a spec that its schema cannot find, other than those of its targets."""
+def check(session: Session, spec: Spec, data: DataFolder, settings: Settings) -> None:
+    """Raise ApiProblem 422 with the mistakes of a spec that its schema cannot find, apart from those of parameters."""
     found = []
     if spec.tree not in data.trees:
         found.append({"pointer": "/tree", "detail": f"the lab has no tree {spec.tree!r}; see `wqlab trees`"})
@@ -122,6 +131,18 @@ def check(spec: Spec, data: DataFolder, settings: Settings) -> None:
         found.append({"pointer": "/tree", "detail": f"{spec.tree} is a source package, which has no branches"})
     if spec.url is not None and (problem := url_problem(spec.url, settings.local_git_path_list)) is not None:
         found.append({"pointer": "/url", "detail": problem})
+    for index, target in enumerate(spec.targets):
+        plan, _, device_type = target.partition("@")
+        if plan not in data.plans:
+            hint = suggest_name(plan, set(data.plans))
+            found.append({"pointer": f"/targets/{index}", "detail": f"no plan {plan!r}; {hint}"})
+        if not data.has_device_type(device_type):
+            hint = suggest_name(device_type, set(data.device_types))
+            found.append({"pointer": f"/targets/{index}", "detail": f"no device type {device_type!r}; {hint}"})
+    owner = session.scalar(select(User).where(User.name == spec.owner))
+    if owner is None or owner.disabled_at is not None or owner.role is UserRole.VIEWER:
+        detail = f"{spec.owner!r} is no account that may submit"
+        found.append({"pointer": "/owner", "detail": detail})
     if found:
         raise invalid(found)
 
@@ -165,7 +186,7 @@ def _refuse_file(row: WatchedTree, what: str) -> None:
 
 
 def look(session: Session, row: WatchedTree, data: DataFolder, settings: Settings) -> None:
-    """Ask a worker for the heads when they are due, and store those that it has found. The caller has locked the row."""
+    """Ask a worker for the heads when they are due, and store those that it found. The caller has locked the row."""
     now = clock(session)
     if row.lookup_id is not None:
         _take(session, row, now, settings)
@@ -252,6 +273,7 @@ def lines_of(session: Session, tree: str) -> Mapping[str, Sequence[WatchedHead]]
     return found
 
 
-def waits(heads: Sequence[WatchedHead]) -> bool:
-    """Return True if a head of a line waits to be measured."""
-    return any(head.state is WatchedHeadState.WAITING for head in heads)
+def anything_waits(session: Session, tree: str) -> bool:
+    """Return True if a head of a watched tree waits to be measured."""
+    waiting = select(WatchedHead.id).where(WatchedHead.tree_name == tree, WatchedHead.state == WatchedHeadState.WAITING)
+    return session.scalar(waiting.limit(1)) is not None

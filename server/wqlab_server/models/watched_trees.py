@@ -15,7 +15,7 @@ from .base import Base
 
 
 class WatchedTree(Base):
-    """A repository in which the lab looks for new heads. The row is kept after its removal, because heads refer to it."""
+    """A repository in which the lab looks for new heads. The row is kept after its removal: heads refer to it."""
 
     __tablename__ = "watched_trees"
 
@@ -40,7 +40,7 @@ class WatchedTree(Base):
 
 
 class WatchedHead(Base):
-    """A commit that a branch, or a tag that matches a pattern, pointed to. Rows are kept: no commit is measured twice."""
+    """A commit that a branch, or a tag that matches a pattern, pointed to. Rows are kept: none is measured twice."""
 
     __tablename__ = "watched_heads"
     __table_args__ = (

@@ -15,7 +15,17 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api import report as api_report
-from wqlab_contracts.enums import Arm, DeviceHealth, ErrorKind, EventKind, JobState, OutboxEvent, Outcome, SubmissionState, Verdict
+from wqlab_contracts.enums import (
+    Arm,
+    DeviceHealth,
+    ErrorKind,
+    EventKind,
+    JobState,
+    OutboxEvent,
+    Outcome,
+    SubmissionState,
+    Verdict,
+)
 from wqlab_contracts.messages import ApplyResult, Failure, TakenThread
 
 from ..builds import service as builds

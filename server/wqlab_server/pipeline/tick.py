@@ -1,8 +1,8 @@
 """Run one tick over the whole lab.
 
 A tick reclaims expired claims, advances submissions and checks, syncs and assigns devices, measures new heads of
-watched trees, repeats unanswered messages, writes and wakes deliveries, and runs retention when it is due. An error in one item does not affect the
-others.
+watched trees, repeats unanswered messages, writes and wakes deliveries, and runs retention when it is due. An error in
+one item does not affect the others.
 """
 
 from __future__ import annotations

@@ -87,6 +87,9 @@ class _Wait(Exception):
 def submit(session: Session, tree: WatchedTree, data: DataFolder, settings: Settings) -> None:
     """Submit the next head of each branch and pattern. What prevents it is stored in the tree's row."""
     now = clock(session)
+    if not watched_trees.anything_waits(session, tree.name):
+        tree.waiting_for = ""
+        return
     waiting_for = ""
     for heads in watched_trees.lines_of(session, tree.name).values():
         for head in head_lines.left_behind(heads, tree.spec.batch):
@@ -119,7 +122,8 @@ def _submit_head(
         raise _Wait(f"the lab has no tree {spec.tree} any more")
     devices, cut = _same_devices(session, choice.parent, data)
     request = _request(spec, choice, devices)
-    quoted_s = _check_budget(session, tree, request, data, settings, now)
+    quoted_s = _quote(session, tree, request, data, settings)
+    _check_budget(session, tree, quoted_s, now)
     attempt = head.attempts + 1
     made = submissions.create(
         session,
@@ -147,9 +151,7 @@ def _request(spec: Spec, choice: head_lines.Choice, devices: dict[str, str]) -> 
     targets = []
     for each in spec.targets:
         plan, _, device_type = each.partition("@")
-        targets.append(
-            Target(plan=plan, device_type=device_type, parameters=spec.parameters, device=devices.get(each))
-        )
+        targets.append(Target(plan=plan, device_type=device_type, parameters=spec.parameters, device=devices.get(each)))
     pair = CommitPair(baseline=choice.parent.commit, candidate=choice.head.commit, ref=choice.head.name)
     return SubmissionRequest(
         series=Series(commits=pair), tree=spec.tree, targets=targets, blocks=spec.blocks, priority=spec.priority
@@ -172,21 +174,18 @@ def _same_devices(session: Session, parent: WatchedHead, data: DataFolder) -> tu
     return usable, "; ".join(gone)
 
 
-def _check_budget(
-    session: Session,
-    tree: WatchedTree,
-    request: SubmissionRequest,
-    data: DataFolder,
-    settings: Settings,
-    now: datetime,
+def _quote(
+    session: Session, tree: WatchedTree, request: SubmissionRequest, data: DataFolder, settings: Settings
 ) -> float:
-    """Return the quoted device time of a request in seconds. Raises _Wait if the tree's budget has less left."""
+    """Return the quoted device time of a request in seconds. Raises _Wait if the request has mistakes."""
     quote = make_quote(session, data, settings, request, tree.spec.owner)
     if quote.errors:
         raise _Wait("; ".join(f"{error.pointer}: {error.detail}" for error in quote.errors))
-    quoted_s = sum(
-        each.boots * UNMEASURED_BOOT_S if each.device_s is None else each.device_s for each in quote.targets
-    )
+    return sum(each.boots * UNMEASURED_BOOT_S if each.device_s is None else each.device_s for each in quote.targets)
+
+
+def _check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: datetime) -> None:
+    """Raise _Wait if the tree's budget of the last 24 hours has less left than the quoted time."""
     budget_s = tree.spec.minutes_a_day * 60.0
     if quoted_s > budget_s:
         raise _Wait(
@@ -201,7 +200,6 @@ def _check_budget(
             f"{used_s / 60:.0f} of {tree.spec.minutes_a_day} minutes of device time are used; some is left again at "
             f"{first + DAY:%Y-%m-%d %H:%M} UTC"
         )
-    return quoted_s
 
 
 def _text_of(problem: ApiProblem) -> str:

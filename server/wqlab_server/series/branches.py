@@ -27,7 +27,9 @@ def request(session: Session, url: str, owner: str, settings: Settings) -> int:
     if problem is not None:
         raise ApiProblem(422, problem, errors=[{"parameter": "url", "in": "query", "detail": problem}])
     new = Lookup(url=url, refs=[], private_network=False, owner=owner, state=JobState.WAITING)
-    return lookups.request(session, new, [Lookup.url == url, Lookup.refs == [], Lookup.private_network.is_(False)], LOOKUP, settings)
+    return lookups.request(
+        session, new, [Lookup.url == url, Lookup.refs == [], Lookup.private_network.is_(False)], LOOKUP, settings
+    )
 
 
 def read(session: Session, lookup_id: int) -> GitBranches:

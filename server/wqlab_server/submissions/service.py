@@ -267,7 +267,17 @@ def retry(
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
-    again = create(session, data, settings, old.request, owner, retry_of=old.id, taken=taken, limited=limited, repository=_repository(session, old))
+    again = create(
+        session,
+        data,
+        settings,
+        old.request,
+        owner,
+        retry_of=old.id,
+        taken=taken,
+        limited=limited,
+        repository=_repository(session, old),
+    )
     source = find(session, old.id)
     if source is not None:
         remember(session, again.id, source)

@@ -91,9 +91,7 @@ def test_commit_that_only_another_branch_has_is_refused(
     assert "not a branch" in refused(resolve(tree, workspace, base, heads[0], "--upload-pack=x"))
 
 
-def test_equal_files_are_one_source(
-    tree: Tree, workspace: Workspace, repository: Repository, heads: list[str]
-) -> None:
+def test_equal_files_are_one_source(tree: Tree, workspace: Workspace, repository: Repository, heads: list[str]) -> None:
     repository.git("switch", "--quiet", "for-next")
     repository.git("commit", "--quiet", "--allow-empty", "-m", "workqueue: nothing")
     empty = repository.git("rev-parse", "HEAD")

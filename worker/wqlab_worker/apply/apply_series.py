@@ -27,9 +27,9 @@ from ..intake.archive import ArchiveClient
 from ..intake.fetch_thread import fetch_thread
 from ..workspace import Progress, Workspace, no_progress
 from .branch import fetch_branch
-from .commit_pair import resolve_pair
 from .checkout import BUNDLE_REFERENCE, base_files, unbundle
 from .checkpatch import checkpatch
+from .commit_pair import resolve_pair
 from .confined_git import ConfinedGit, ConfinedGitError, create_confined, limits_text
 from .mailed_series import Candidate, Mails, apply_mails
 from .mirror import Mirror, release_of, source_at, update_mirror

@@ -62,7 +62,7 @@ def checked_out(source: Source, workspace: Workspace, progress: Progress = no_pr
     if not mirror.is_dir() or base.commit(needed) is None:
         base = update_mirror(source.tree, workspace, progress).git
     if source.bundle is None and source.tree.url is not None and base.commit(needed) is None:
-        # A head of another branch, which may since have been rewritten; the apply job has checked that it is the tree's.
+        # A head of another branch, which may have been rewritten; the apply job has checked that it is the tree's.
         with suppress(UserError):  # `_check_tree` names the commit
             fetch_commit(source.tree, needed, workspace, progress)
     if source.bundle is None:

@@ -18,9 +18,7 @@ _REF = LinearPattern(r"[A-Za-z0-9_][A-Za-z0-9._/@+-]*")
 NOT_CHECKED = "the commits are of the tree itself; checkpatch checks only series"
 
 
-def resolve_pair(
-    pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str, progress: Progress
-) -> ApplyResult:
+def resolve_pair(pair: CommitPair, job: ApplyJob, mirror: Mirror, toolchain: str, progress: Progress) -> ApplyResult:
     """Return both commits as sources, and how they are related.
 
     Their objects are read without the sandbox, as those of the tree's own branch. So a commit is taken only from the
