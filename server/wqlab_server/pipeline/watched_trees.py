@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 import structlog
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from wqlab_contracts.api.submissions import SubmissionRequest
@@ -191,11 +191,14 @@ def _check_budget(session: Session, tree: WatchedTree, quoted_s: float, now: dat
         raise _Wait(
             f"one head takes {quoted_s / 60:.0f} minutes of device time, and minutes_a_day is {tree.spec.minutes_a_day}"
         )
-    started = select(func.coalesce(func.sum(WatchedHead.quoted_s), 0.0), func.min(WatchedHead.submitted_at)).where(
-        WatchedHead.tree_name == tree.name, WatchedHead.submitted_at > now - DAY
-    )
-    used_s, first = session.execute(started).one()
+    started = session.execute(
+        select(WatchedHead.quoted_s, WatchedHead.submitted_at).where(
+            WatchedHead.tree_name == tree.name, WatchedHead.submitted_at > now - DAY
+        )
+    ).all()
+    used_s = sum(quoted or 0.0 for quoted, _ in started)
     if used_s + quoted_s > budget_s:
+        first = min(at for _, at in started if at is not None)
         raise _Wait(
             f"{used_s / 60:.0f} of {tree.spec.minutes_a_day} minutes of device time are used; some is left again at "
             f"{first + DAY:%Y-%m-%d %H:%M} UTC"
