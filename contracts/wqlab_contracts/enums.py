@@ -363,6 +363,14 @@ class UserRole(StrEnum):
     ADMIN = "admin"
 
 
+class SignInMethod(StrEnum):
+    """How a user signs in."""
+
+    PASSWORD = "password"  # noqa: S105
+    OIDC = "oidc"
+    """With the lab's OpenID provider, whose groups give the role."""
+
+
 class AuditAction(StrEnum):
     """Action in the audit log: what was changed, and how."""
 

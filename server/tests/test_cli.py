@@ -61,6 +61,27 @@ def test_lost_password_is_replaced(sessions: SessionFactory) -> None:
     assert "no user bob" in command("user", "password", "--name", "bob", code=2)
 
 
+def test_user_is_linked_to_the_provider(sessions: SessionFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    command("user", "create", "--name", "ada", "--role", "submitter")
+    link = ("user", "link", "--name", "ada", "--subject", "s-1")
+    assert "this lab has no OpenID provider" in command(*link, code=2)
+    for name, value in {
+        "ISSUER": "https://idp.example.org", "CLIENT_ID": "wqlab", "CLIENT_SECRET_FILE": "/x", "ROLES": "lab=viewer",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(f"WQLAB_OIDC_{name}", value)
+    process_settings.cache_clear()
+    assert "no user bob" in command("user", "link", "--name", "bob", "--subject", "s-1", code=2)
+    assert "is not a subject" in command(*link[:-1], "", code=2)
+    command(*link)
+    with transaction(sessions) as session:
+        user = session.scalars(select(User).where(User.name == "ada")).one()
+        assert (user.issuer, user.subject, user.password_hash) == ("https://idp.example.org", "s-1", None)
+    assert "ada already signs in with https://idp.example.org as s-1" in command(*link, code=2)
+    assert "has no password here" in command("user", "password", "--name", "ada", code=2)
+    command("user", "create", "--name", "eve", "--role", "viewer")
+    assert "a person has one account" in command("user", "link", "--name", "eve", "--subject", "s-1", code=2)
+
+
 def test_token_belongs_to_a_user_or_a_worker(sessions: SessionFactory) -> None:
     command("user", "create", "--name", "ada", "--role", "submitter")
     secret = command("token", "create", "--name", "ci", "--scope", "submit", "--owner", "ada")

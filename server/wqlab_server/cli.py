@@ -27,7 +27,7 @@ from .http.auth import create_token, keep_worker_token
 from .http.problems import ApiProblem
 from .models import AuditEntry
 from .models.audit import RETENTION_DAYS
-from .settings import Settings, settings
+from .settings import Settings, UnusableFile, settings
 from .storage.audit import OPERATOR, record
 from .storage.db import make_engine, make_factory, transaction
 
@@ -200,6 +200,22 @@ def user_password(name: Annotated[str, typer.Option(help="name of the user")]) -
     typer.echo(password)
 
 
+@users.command("link")
+def user_link(
+    name: Annotated[str, typer.Option(help="name of a user with a password")],
+    subject: Annotated[str, typer.Option(help="the provider's identifier of the person (claim `sub`)")],
+) -> None:
+    """Let a user sign in with the OpenID provider of the settings instead of with a password.
+
+    Submissions and tokens stay the user's. Signs the user's browsers out.
+    """
+    from .accounts.oidc import service
+
+    with _database() as session:
+        issuer = service.link_user(session, settings(), name, subject)
+        record(session, OPERATOR, AuditAction.CHANGE_USER, f"user/{name}", issuer=issuer, subject=subject)
+
+
 @audit_log.command("prune")
 def audit_prune(
     days: Annotated[int, typer.Option(min=RETENTION_DAYS, help="delete entries that are older")] = RETENTION_DAYS,
@@ -253,7 +269,24 @@ def kernelci_jobs(limit: Annotated[int, typer.Option(min=1, help="most jobs to p
 
 def main() -> None:
     os.umask(0o077)
-    app()
+    try:
+        app()
+    except ValidationError as error:
+        if error.title != Settings.__name__:
+            raise
+        sys.exit(_wrong_settings(error))
+    except UnusableFile as error:
+        sys.exit(f"wqlab-server: {error}")
+
+
+def _wrong_settings(error: ValidationError) -> str:
+    """Return a line for each environment variable that is missing or wrong."""
+    lines = []
+    for each in error.errors(include_input=False, include_url=False):
+        variable = "".join(f"WQLAB_{str(part).upper()}: " for part in each["loc"][:1])
+        text = "set this variable" if each["type"] == "missing" else each["msg"].removeprefix("Value error, ")
+        lines.append(f"wqlab-server: {variable}{text}")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

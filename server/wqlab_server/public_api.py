@@ -15,6 +15,8 @@ from wqlab_contracts.api.base import Problem
 from wqlab_contracts.messages import Event
 
 from .accounts import audit_endpoints, session_endpoints, token_endpoints, user_endpoints
+from .accounts.oidc import endpoints as oidc_endpoints
+from .accounts.oidc.provider import Provider
 from .builds import endpoints as build_endpoints
 from .http import health_endpoints
 from .http.auth import require_reader
@@ -75,6 +77,7 @@ def include_in(router: APIRouter) -> None:
         delivery_endpoints,
         mail_endpoints,
         session_endpoints,
+        oidc_endpoints,
         token_endpoints,
         user_endpoints,
         audit_endpoints,
@@ -91,6 +94,7 @@ def install(app: FastAPI) -> None:
     channels = [SUBMISSION_CHANNEL, RUN_CHANNEL, LOOKUP_CHANNEL, THREAD_LOOKUP_CHANNEL, CHECK_CHANNEL]
     app.state.notifications = Notifications(_libpq(app.state.settings.database_url), channels)
     app.state.slow_responses = SlowResponses()
+    app.state.oidc = Provider.of(app.state.settings)
     app.add_middleware(BodyLimit, artifact_limit=app.state.settings.artifact_limit)
     app.add_middleware(RateLimit)
     app.add_middleware(SecurityHeaders, https=app.state.settings.https)

@@ -12,17 +12,21 @@ from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
 from wqlab_contracts.kcidb import ORIGIN_PATTERN
 from wqlab_contracts.mail import ReplyTo, address_of
+
+from .oidc_settings import OidcSettings, UnusableFile
+
+__all__ = ["SECRETS_DIR", "Settings", "UnusableFile", "settings"]
 
 SECRETS_DIR = "WQLAB_SECRETS_DIR"
 _HOST = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?|\[[0-9a-f:.]+\])(?::[1-9][0-9]{0,4})?")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class Settings(BaseSettings):
+class Settings(OidcSettings):
     model_config = SettingsConfigDict(env_prefix="WQLAB_", extra="ignore", frozen=True)
 
     database_url: str

@@ -1,4 +1,4 @@
-"""Calls on devices, labs, plans, trees and the audit log."""
+"""Calls on devices, labs, plans, trees, users and the audit log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from wqlab_contracts.api.accounts import UserView
 from wqlab_contracts.api.audit import AuditEntry
 from wqlab_contracts.api.base import Page
 from wqlab_contracts.api.devices import DeviceTypeView, DeviceView, QuarantineRequest
@@ -104,3 +105,8 @@ class LabCalls(Connection):
         for name, value in filters.items():
             params[name] = value.isoformat() if isinstance(value, datetime) else cast("str | None", value)
         return self._get(Page[AuditEntry], f"{API}/audit", "read the audit log", params)
+
+    def users_page(self, *, q: str | None = None, cursor: str | None = None, limit: int = 50) -> Page[UserView]:
+        """Return one page of the users whose name contains `q`, newest first. For administrators."""
+        params: Params = {"q": q, "cursor": cursor, "limit": limit}
+        return self._get(Page[UserView], f"{API}/users", "list users", params)

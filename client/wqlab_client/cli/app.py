@@ -23,6 +23,7 @@ from . import (
     results,
     submissions,
     submit,
+    users,
     watch,
     watched_trees,
     webhooks,
@@ -53,6 +54,7 @@ for _commands in (
     device_check,
     account,
     audit,
+    users,
     doctor,
 ):
     _commands.register(app)

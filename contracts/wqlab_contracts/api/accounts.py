@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 from pydantic.config import JsonDict
 
-from ..enums import Scope, UserRole
+from ..enums import Scope, SignInMethod, UserRole
 from ..jsontypes import JsonAwareTime, JsonBool
 from ..messages import Message
 
@@ -36,6 +36,8 @@ class SessionUser(Message):
     role: UserRole
     scopes: list[Scope]
     """Scopes of this request's credentials, in rising order. An API token can have fewer scopes than its owner."""
+    sign_in: SignInMethod = SignInMethod.PASSWORD
+    """`oidc`: the user has no password here, and the role follows the provider's groups."""
 
 
 class SessionView(Message):
@@ -49,6 +51,19 @@ class SessionView(Message):
     """Time at which the session ends without further requests; null without a session."""
     public_reading: bool
     """True if the lab can be read without signing in."""
+    provider: str | None = None
+    """Text of the button that signs in with the lab's OpenID provider; null if it has none."""
+
+
+class ProviderView(Message):
+    """The OpenID provider that people can sign in with."""
+
+    label: str
+    """Text of the button on the sign-in page."""
+    issuer: str
+    """Issuer of the identities, a URL."""
+    problem: str | None
+    """Why nobody can sign in with the provider now, in words; null if it has answered."""
 
 
 class PasswordChange(Message):
@@ -81,6 +96,14 @@ class UserView(Message):
 
     name: str
     role: UserRole
+    sign_in: SignInMethod = SignInMethod.PASSWORD
+    issuer: str | None = None
+    """Issuer of the user's identity at the OpenID provider; null for a user with a password."""
+    subject: str | None = None
+    """The issuer's identifier of the user."""
+    without_role_since: datetime | None = None
+    """Time at which a sign-in was refused because no group of the user has a role; until the next one that succeeds,
+    the user's tokens are refused."""
     created_at: datetime
     last_sign_in_at: datetime | None
     disabled_at: datetime | None

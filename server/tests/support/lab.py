@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
+import httpx2
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, select, text
 from sqlalchemy.orm import Session
@@ -290,7 +290,7 @@ class RunSession:
         """The key of the first boot of block 0."""
         return BootKey(block=0, position=0, arm=self.job.blocks[0].arms[0], attempt=0)
 
-    def send(self, *events: Any, expect: int = 204) -> httpx.Response:
+    def send(self, *events: Any, expect: int = 204) -> httpx2.Response:
         body = {"fence": self.fence, "events": [event.model_dump(mode="json") for event in events]}
         return self.worker.post(f"runs/{self.job.run_id}/events", body, expect)
 
@@ -371,7 +371,7 @@ class RunSession:
         ).json()
         return answer
 
-    def finish(self, result: RunResult | None = None, expect: int = 204) -> httpx.Response:
+    def finish(self, result: RunResult | None = None, expect: int = 204) -> httpx2.Response:
         result = result or RunResult(outcome=Outcome.PASSED)
         body = {"fence": self.fence, "result": result.model_dump(mode="json")}
         return self.worker.post(f"runs/{self.job.run_id}/finish", body, expect)
@@ -444,7 +444,7 @@ class ScriptedWorker:
         claim: dict[str, Any] = answer.json()
         return claim
 
-    def finish(self, kind: str, job_id: int, fence: int, result: Any, expect: int = 204) -> httpx.Response:
+    def finish(self, kind: str, job_id: int, fence: int, result: Any, expect: int = 204) -> httpx2.Response:
         return self.post(f"{kind}/{job_id}/finish", {"fence": fence, "result": result.model_dump(mode="json")}, expect)
 
     def upload(self, kind: ArtifactKind, name: str, content: bytes, expect: int = 200) -> Artifact:
@@ -460,14 +460,14 @@ class ScriptedWorker:
         assert answer.status_code == expect, answer.text
         return Artifact(sha256=sha256, size=len(content), kind=kind, name=name)
 
-    def post(self, path: str, body: dict[str, Any], expect: int) -> httpx.Response:
+    def post(self, path: str, body: dict[str, Any], expect: int) -> httpx2.Response:
         answer = self.request("POST", path, json=body)
         assert answer.status_code == expect, f"{path}: {answer.status_code} {answer.text}"
         return answer
 
-    def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx.Response:
+    def request(self, method: str, path: str, headers: dict[str, str] | None = None, **more: Any) -> httpx2.Response:
         sent = {"Authorization": f"Bearer {self.token}", **protocol.headers(), **(headers or {})}
-        answer: httpx.Response = self.client.request(method, f"/api/worker/v1/{path}", headers=sent, **more)
+        answer: httpx2.Response = self.client.request(method, f"/api/worker/v1/{path}", headers=sent, **more)
         return answer
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -53,13 +51,17 @@ def change_user(session: Session, name: str, *, role: UserRole | None, disabled:
     """Change a user's role, or disable (True) or enable (False) the user; None leaves the value unchanged.
 
     Disabling ends the user's sessions, and revokes the user's tokens and every token created with them. Raises
-    ApiProblem 404 if there is no such user, and 409 if the change would leave the lab without an administrator.
+    ApiProblem 404 if there is no such user, and 409 if the change would leave the lab without an administrator or
+    change the role of a user of the OpenID provider.
     """
     # Lock all administrators in a fixed order: of two who demote each other at once, only one may succeed.
-    admins = session.scalars(
-        select(User).where(User.role == UserRole.ADMIN, User.disabled_at.is_(None)).order_by(User.id).with_for_update()
-    ).all()
+    is_admin = (User.role == UserRole.ADMIN, User.disabled_at.is_(None), User.without_role_since.is_(None))
+    admins = session.scalars(select(User).where(*is_admin).order_by(User.id).with_for_update()).all()
     user = get_user(session, name, lock=True)
+    if user.issuer is not None and role not in {None, user.role}:
+        raise ApiProblem(
+            409, f"the role of {name} follows the groups of {user.issuer}; change the groups there, or disable {name}"
+        )
     remains_admin = (role or user.role) is UserRole.ADMIN and not disabled
     if [admin.id for admin in admins] == [user.id] and not remains_admin:
         raise ApiProblem(409, f"{name} is the lab's only administrator; make another user an administrator first")
@@ -79,11 +81,13 @@ def change_user(session: Session, name: str, *, role: UserRole | None, disabled:
 def reset_password(session: Session, name: str) -> tuple[User, str]:
     """Set a new generated password and end the user's sessions. Return the user and the password, shown only once.
 
-    Raises ApiProblem 404 if there is no such user.
+    Raises ApiProblem 404 if there is no such user, and 409 if the user signs in with the OpenID provider.
     """
     password = passwords.generate()
     password_hash = passwords.hash_password(password)
     user = get_user(session, name, lock=True)
+    if user.issuer is not None:
+        raise ApiProblem(409, f"{name} signs in with {user.issuer} and has no password here")
     user.password_hash = password_hash
     browser_sessions.end_all(session, user)
     session.flush()
@@ -99,7 +103,7 @@ def sign_in(factory: SessionFactory, settings: Settings, name: str, password: st
     Raises ApiProblem 401, identical for a wrong password, an unknown and a disabled user, and 429 after too many
     attempts.
     """
-    attempt = _count_attempt(factory, name, address)
+    attempt = throttle.count_or_refuse(factory, throttle.attempt_of(name, address))
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name, User.disabled_at.is_(None)))
         is_user = user_exists(session, name)
@@ -126,7 +130,7 @@ def change_password(
     weakness = passwords.weakness(new, name)
     if weakness is not None:
         raise invalid([{"pointer": "/new_password", "detail": weakness}])
-    attempt = _count_attempt(factory, name, address)
+    attempt = throttle.count_or_refuse(factory, throttle.attempt_of(name, address))
     with transaction(factory) as session:
         known = session.scalar(select(User.password_hash).where(User.name == name))
     if not passwords.matches(old, known):
@@ -141,25 +145,6 @@ def change_password(
         throttle.uncount(session, attempt)
         browser_sessions.end_all(session, user)
         return browser_sessions.begin(session, settings, user)
-
-
-def _count_attempt(factory: SessionFactory, name: str, address: str | None) -> throttle.Attempt:
-    """Count a sign-in attempt, in a transaction of its own so that a failed attempt stays counted.
-
-    Raises ApiProblem 429 after too many attempts.
-    """
-    attempt = throttle.attempt_of(name, address)
-    with transaction(factory) as session:
-        wait = throttle.count(session, attempt)
-    if wait is None:
-        return attempt
-    minutes = -(-wait // timedelta(minutes=1))
-    raise ApiProblem(
-        429,
-        f"too many attempts to sign in; wait {minutes} {'minute' if minutes == 1 else 'minutes'}",
-        slug="too-many-sign-ins",
-        headers={"Retry-After": str(-(-wait // timedelta(seconds=1)))},
-    )
 
 
 def _lock_unchanged(session: Session, name: str, password_hash: str | None) -> User:

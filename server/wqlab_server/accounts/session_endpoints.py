@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response, status
 
 from wqlab_contracts.api.accounts import PasswordChange, SessionUser, SessionView, SignIn
-from wqlab_contracts.enums import AuditAction
+from wqlab_contracts.enums import AuditAction, SignInMethod
 
 from ..http import browser_sessions
 from ..http.audit import Audit
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/session", tags=["session"], responses=documented(401
 @router.post("", responses=documented(400))
 def sign_in(body: SignIn, request: Request, response: Response, settings: AppSettings) -> SessionView:
     """Sign in: set the cookie of a new session. A session that the browser had before ends."""
-    _check_same_site(request)
+    browser_sessions.check_same_site(request)
     factory: SessionFactory = request.app.state.sessions
     secret = service.sign_in(factory, settings, body.name, body.password, _address(request))
     _end_session(request, settings)
@@ -64,6 +64,8 @@ def change_password(
     CSRF token. API tokens stay valid."""
     if principal.csrf is None:
         raise ApiProblem(403, "a password can only be changed by its user, signed in with a browser, not with a token")
+    if principal.sign_in is not SignInMethod.PASSWORD:
+        raise ApiProblem(403, "you sign in with the lab's provider and have no password here; change it there")
     factory: SessionFactory = request.app.state.sessions
     secret = service.change_password(
         factory, settings, principal.owner, old=body.old_password, new=body.new_password, address=_address(request)
@@ -80,13 +82,17 @@ def _begin_session(request: Request, response: Response, settings: Settings, sec
 
 
 def _view(principal: Principal | None, settings: Settings) -> SessionView:
-    if principal is None or principal.role is None:
-        return SessionView(user=None, csrf_token=None, expires_at=None, public_reading=settings.public_reading)
+    user = None
+    if principal is not None and principal.role is not None:
+        user = SessionUser(
+            name=principal.owner, role=principal.role, scopes=principal.all_scopes(), sign_in=principal.sign_in
+        )
     return SessionView(
-        user=SessionUser(name=principal.owner, role=principal.role, scopes=principal.all_scopes()),
-        csrf_token=principal.csrf,
-        expires_at=principal.ends_at,
+        user=user,
+        csrf_token=principal.csrf if principal is not None and user is not None else None,
+        expires_at=principal.ends_at if principal is not None and user is not None else None,
         public_reading=settings.public_reading,
+        provider=settings.oidc_label if settings.oidc_issuer else None,
     )
 
 
@@ -96,16 +102,6 @@ def _end_session(request: Request, settings: Settings) -> None:
         factory: SessionFactory = request.app.state.sessions
         with transaction(factory) as session:
             browser_sessions.end(session, secret)
-
-
-def _check_same_site(request: Request) -> None:
-    """Raise ApiProblem 403 for a request from another site.
-
-    Otherwise a form on another site could sign the browser in as an attacker, who then sees what the user does (login
-    CSRF).
-    """
-    if request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
-        raise ApiProblem(403, "this sign-in comes from another site; sign in on the lab's own page")
 
 
 def _address(request: Request) -> str | None:

@@ -15,7 +15,9 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.orm import Session
 
 from ..http.limits import client_network
+from ..http.problems import ApiProblem
 from ..models import SignInThrottle
+from ..storage.db import SessionFactory, transaction
 
 WINDOW = timedelta(minutes=15)
 PER_ACCOUNT_AND_ADDRESS = 10
@@ -43,6 +45,30 @@ def attempt_of(account: str, address: str | None) -> Attempt:
             **limits,
         }
     return Attempt(limits)
+
+
+def attempt_from(address: str | None) -> Attempt:
+    """Return an attempt of someone whom only the provider knows. It counts for the address alone, so that nobody can
+    lock others out."""
+    return Attempt({} if address is None else {f"address {client_network(address)}": PER_ADDRESS})
+
+
+def count_or_refuse(factory: SessionFactory, attempt: Attempt) -> Attempt:
+    """Count an attempt and return it, in a transaction of its own so that a failed attempt stays counted.
+
+    Raises ApiProblem 429 after too many attempts.
+    """
+    with transaction(factory) as session:
+        wait = count(session, attempt)
+    if wait is None:
+        return attempt
+    minutes = -(-wait // timedelta(minutes=1))
+    raise ApiProblem(
+        429,
+        f"too many attempts to sign in; wait {minutes} {'minute' if minutes == 1 else 'minutes'}",
+        slug="too-many-sign-ins",
+        headers={"Retry-After": str(-(-wait // timedelta(seconds=1)))},
+    )
 
 
 def count(session: Session, attempt: Attempt) -> timedelta | None:

@@ -12,7 +12,7 @@ from wqlab_contracts.api.base import Page
 from wqlab_contracts.enums import AuditAction
 
 from ..http.audit import Audit
-from ..http.auth import Admin
+from ..http.auth import Admin, sign_in_method
 from ..http.deps import Db
 from ..http.paging import PAGE_DEFAULT, Before, Limit, encode_cursor, plain_text
 from ..http.problems import documented
@@ -61,13 +61,14 @@ def get_user(name: Name, session: Db, _: Admin) -> UserView:
 
 @router.patch("/{name}", responses=documented(400, 404, 409))
 def update_user(name: Name, body: UserChange, session: Db, _: Admin, audit: Audit) -> UserView:
-    """Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens."""
+    """Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens.
+    The role of a user of the OpenID provider follows the provider's groups and cannot be changed here (409)."""
     user = service.change_user(session, name, role=body.role, disabled=body.disabled)
     audit.record(session, AuditAction.CHANGE_USER, f"user/{name}", role=body.role, disabled=body.disabled)
     return _view(user)
 
 
-@router.post("/{name}/password", responses=documented(404))
+@router.post("/{name}/password", responses=documented(404, 409))
 def reset_password(name: Name, session: Db, _: Admin, audit: Audit) -> UserPassword:
     """Set a new generated password, which is shown only once. Signs out the user's browsers; API tokens stay valid."""
     user, password = service.reset_password(session, name)
@@ -79,6 +80,10 @@ def _view(row: User) -> UserView:
     return UserView(
         name=row.name,
         role=row.role,
+        sign_in=sign_in_method(row),
+        issuer=row.issuer,
+        subject=row.subject,
+        without_role_since=row.without_role_since,
         created_at=row.created_at,
         last_sign_in_at=row.last_sign_in_at,
         disabled_at=row.disabled_at,

@@ -20,7 +20,7 @@ from fastapi.security.utils import get_authorization_scheme_param
 from sqlalchemy import ColumnElement, func, or_, select, update
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.enums import AuditAction, Scope, UserRole
+from wqlab_contracts.enums import AuditAction, Scope, SignInMethod, UserRole
 
 from ..models import Token, User
 from ..settings import Settings
@@ -76,6 +76,8 @@ class Principal:
     user_id: int | None = None
     """None for workers and visitors."""
     role: UserRole | None = None
+    sign_in: SignInMethod = SignInMethod.PASSWORD
+    """How the user signs in."""
     ends_at: datetime | None = None
     """Expiry of the token, or of the session if it is not used again."""
     csrf: str | None = None
@@ -206,7 +208,8 @@ def keep_worker_token(session: Session, name: str, secret: str, lab: str | None 
 
 
 def by_token(session: Session, secret: str) -> Principal | None:
-    """Return the principal of a token secret, or None if the token is unknown, revoked or expired or its user disabled.
+    """Return the principal of a token secret, or None if the token is unknown, revoked or expired, or its user disabled
+    or without a role.
 
     Updates `last_used_at`, at most once a minute.
     """
@@ -218,6 +221,7 @@ def by_token(session: Session, secret: str) -> Principal | None:
             Token.revoked_at.is_(None),
             or_(Token.expires_at.is_(None), Token.expires_at > func.now()),
             User.disabled_at.is_(None),
+            User.without_role_since.is_(None),
         )
     ).one_or_none()
     if found is None:
@@ -243,6 +247,7 @@ def by_token(session: Session, secret: str) -> Principal | None:
         _limit_to_role(scopes, user.role),
         user.id,
         user.role,
+        sign_in_method(user),
         ends_at=token.expires_at,
         token_id=token.id,
         token_name=token.name,
@@ -257,7 +262,12 @@ def by_cookie(session: Session, settings: Settings, secret: str) -> Principal | 
     row, user = found
     ends_at = browser_sessions.expires_at(settings, row)
     scopes = frozenset({SCOPE_OF_ROLE[user.role]})
-    return Principal(user.name, scopes, user.id, user.role, ends_at, browser_sessions.csrf_token(secret))
+    csrf = browser_sessions.csrf_token(secret)
+    return Principal(user.name, scopes, user.id, user.role, sign_in_method(user), ends_at, csrf)
+
+
+def sign_in_method(user: User) -> SignInMethod:
+    return SignInMethod.PASSWORD if user.issuer is None else SignInMethod.OIDC
 
 
 def _limit_to_role(scopes: frozenset[Scope], role: UserRole) -> frozenset[Scope]:

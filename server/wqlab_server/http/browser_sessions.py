@@ -7,12 +7,13 @@ import hmac
 import secrets
 from datetime import datetime, timedelta
 
-from fastapi import Response
-from sqlalchemy import ColumnElement, and_, delete, func, not_, select, update
+from fastapi import Request, Response
+from sqlalchemy import ColumnElement, and_, delete, func, not_, or_, select, update
 from sqlalchemy.orm import Session
 
 from ..models import BrowserSession, User
 from ..settings import Settings
+from .problems import ApiProblem
 
 COOKIE = "wqlab_session"
 _USE_RESOLUTION = timedelta(minutes=1)
@@ -32,8 +33,10 @@ def csrf_token(secret: str) -> str:
     return hmac.new(secret.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
-def begin(session: Session, settings: Settings, user: User) -> str:
+def begin(session: Session, settings: Settings, user: User, *, life_s: float | None = None) -> str:
     """Create a session and return its secret, for the cookie. Deletes expired sessions.
+
+    `life_s` shortens the session's life, otherwise `session_life_s`.
 
     The secret is always new, never one from the request: another site may have set that (session fixation).
     """
@@ -41,7 +44,8 @@ def begin(session: Session, settings: Settings, user: User) -> str:
         delete(BrowserSession).where(not_(_is_valid(settings))).execution_options(synchronize_session=False)
     )
     secret = secrets.token_urlsafe(32)
-    session.add(BrowserSession(user_id=user.id, digest=digest(secret)))
+    ends_at = None if life_s is None else func.now() + timedelta(seconds=life_s)
+    session.add(BrowserSession(user_id=user.id, digest=digest(secret), ends_at=ends_at))
     session.flush()
     return secret
 
@@ -51,7 +55,12 @@ def find(session: Session, settings: Settings, secret: str) -> tuple[BrowserSess
     found = session.execute(
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.digest == digest(secret), _is_valid(settings), User.disabled_at.is_(None))
+        .where(
+            BrowserSession.digest == digest(secret),
+            _is_valid(settings),
+            User.disabled_at.is_(None),
+            User.without_role_since.is_(None),
+        )
     ).one_or_none()
     if found is None:
         return None
@@ -76,10 +85,12 @@ def end_all(session: Session, user: User) -> None:
 
 
 def expires_at(settings: Settings, row: BrowserSession) -> datetime:
-    """Return the session's expiry: `session_idle_s` after its last use, at most `session_life_s` after its start."""
+    """Return the session's expiry: `session_idle_s` after its last use, at most `session_life_s` after its start, and
+    not after `ends_at`."""
     return min(
         row.last_used_at + timedelta(seconds=settings.session_idle_s),
         row.created_at + timedelta(seconds=settings.session_life_s),
+        *([row.ends_at] if row.ends_at is not None else []),
     )
 
 
@@ -87,6 +98,7 @@ def _is_valid(settings: Settings) -> ColumnElement[bool]:
     return and_(
         BrowserSession.last_used_at > func.now() - timedelta(seconds=settings.session_idle_s),
         BrowserSession.created_at > func.now() - timedelta(seconds=settings.session_life_s),
+        or_(BrowserSession.ends_at.is_(None), BrowserSession.ends_at > func.now()),
     )
 
 
@@ -98,11 +110,12 @@ def cookie_name(settings: Settings) -> str:
     return f"__Host-{COOKIE}" if settings.https else COOKIE
 
 
-def set_cookie(response: Response, settings: Settings, secret: str) -> None:
+def set_cookie(response: Response, settings: Settings, secret: str, *, life_s: float | None = None) -> None:
+    """Set the cookie of a session; `life_s` as for `begin`."""
     response.set_cookie(
         cookie_name(settings),
         secret,
-        max_age=int(settings.session_life_s),
+        max_age=int(min(settings.session_life_s, life_s or settings.session_life_s)),
         path="/",
         httponly=True,
         samesite="lax",
@@ -112,3 +125,13 @@ def set_cookie(response: Response, settings: Settings, secret: str) -> None:
 
 def clear_cookie(response: Response, settings: Settings) -> None:
     response.delete_cookie(cookie_name(settings), path="/", httponly=True, samesite="lax", secure=settings.https)
+
+
+def check_same_site(request: Request) -> None:
+    """Raise ApiProblem 403 for a request to sign in that another site has caused.
+
+    Otherwise another site could sign the browser in as an attacker, who then sees what the user does, or as another
+    user than before (login CSRF).
+    """
+    if request.headers.get("Sec-Fetch-Site", "none") not in {"same-origin", "none"}:
+        raise ApiProblem(403, "this sign-in comes from another site; sign in on the lab's own page")

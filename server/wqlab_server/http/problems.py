@@ -53,6 +53,7 @@ _SLUGS = {
     422: "invalid-request",
     429: "too-many-requests",
     500: "internal",
+    502: "bad-gateway",
     503: "unavailable",
     507: "insufficient-storage",
 }

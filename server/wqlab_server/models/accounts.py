@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sqlalchemy import CheckConstraint, ForeignKey, String, func
+from sqlalchemy import CheckConstraint, ForeignKey, String, UniqueConstraint, func
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -17,12 +17,26 @@ class User(Base):
     """A person who signs in. Rows are never deleted, because submissions name their owner."""
 
     __tablename__ = "users"
+    __table_args__ = (
+        CheckConstraint(
+            "(password_hash IS NULL) = (issuer IS NOT NULL) AND (issuer IS NULL) = (subject IS NULL)",
+            name="password_or_provider",
+        ),
+        UniqueConstraint("issuer", "subject"),
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str] = mapped_column(unique=True)
     role: Mapped[UserRole]
-    password_hash: Mapped[str]
-    """Argon2id hash with its parameters and salt."""
+    password_hash: Mapped[str | None]
+    """Argon2id hash with its parameters and salt; null for a user of the OpenID provider."""
+    issuer: Mapped[str | None]
+    """Issuer that identifies the user; null for a user with a password."""
+    subject: Mapped[str | None]
+    """The issuer's identifier of the user (claim `sub`), which never changes and is never given to another person."""
+    without_role_since: Mapped[datetime | None]
+    """Time of the first sign-in at which no group of the user had a role any more; null again after a sign-in with
+    one. Until then the user's tokens are refused."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_sign_in_at: Mapped[datetime | None]
     disabled_at: Mapped[datetime | None]
@@ -40,6 +54,8 @@ class BrowserSession(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_used_at: Mapped[datetime] = mapped_column(server_default=func.now())
     """Precise to the minute."""
+    ends_at: Mapped[datetime | None]
+    """Time at which the OpenID provider must be asked again; null for a sign-in with a password."""
 
 
 class SignInThrottle(Base):

@@ -72,15 +72,25 @@ def record_refusal(
     Equal refusals within a minute are recorded once, or each one with `every`.
     """
     with transaction(factory) as session:
-        known = select(AuditEntry.id).where(
-            AuditEntry.actor == actor.name,
-            AuditEntry.action == action,
-            AuditEntry.resource == resource,
-            AuditEntry.outcome == AuditOutcome.REFUSED,
-            AuditEntry.at > func.now() - _REFUSAL_WINDOW,
-        )
-        if every or session.scalar(known.limit(1)) is None:
-            record(session, actor, action, resource, outcome=AuditOutcome.REFUSED, **detail)
+        record_refusal_in(session, actor, action, resource, every=every, **detail)
+
+
+def record_refusal_in(
+    session: Session, actor: Actor, action: AuditAction, resource: str = "", *, every: bool = False, **detail: Any
+) -> None:
+    """Append an entry for a refused action in a transaction that is committed all the same.
+
+    Equal refusals within a minute are recorded once, or each one with `every`.
+    """
+    known = select(AuditEntry.id).where(
+        AuditEntry.actor == actor.name,
+        AuditEntry.action == action,
+        AuditEntry.resource == resource,
+        AuditEntry.outcome == AuditOutcome.REFUSED,
+        AuditEntry.at > func.now() - _REFUSAL_WINDOW,
+    )
+    if every or session.scalar(known.limit(1)) is None:
+        record(session, actor, action, resource, outcome=AuditOutcome.REFUSED, **detail)
 
 
 def last_state(session: Session, action: AuditAction) -> dict[str, Any] | None:

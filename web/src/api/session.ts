@@ -18,6 +18,13 @@ export const sessionQuery = queryOptions({
   refetchOnWindowFocus: "always",
 });
 
+/** The lab's OpenID provider, and whether it answers. Only for labs that have one. */
+export const providerQuery = queryOptions({
+  queryKey: ["provider"],
+  queryFn: async ({ signal }) => dataOf(api.GET("/api/v1/session/oidc", { signal })),
+  staleTime: 15_000,
+});
+
 /** The current session; null until it is loaded. Never suspends, so that pages render without it. */
 export function useSession(): SessionView | null {
   return useQuery(sessionQuery).data ?? null;

@@ -965,6 +965,67 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/session/oidc": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Provider
+         * @description The OpenID provider of the lab, and whether it answers. Needs no sign-in. 404 if the lab has none.
+         */
+        get: operations["get_provider"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/oidc/callback": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Finish Oidc Sign In
+         * @description Finish a sign-in: the provider redirects the browser to this URL, with a code or an error. A session that the
+         *     browser had before ends.
+         */
+        get: operations["finish_oidc_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/oidc/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Start Oidc Sign In
+         * @description Begin a sign-in with the OpenID provider: redirect the browser to it. For browsers, which follow a link to it.
+         */
+        get: operations["start_oidc_sign_in"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/session/password": {
         parameters: {
             query?: never;
@@ -1393,6 +1454,7 @@ export interface paths {
         /**
          * Update User
          * @description Change a user's role, or disable or enable the user. Takes effect at once, in browser sessions and for tokens.
+         *     The role of a user of the OpenID provider follows the provider's groups and cannot be changed here (409).
          */
         patch: operations["update_user"];
         trace?: never;
@@ -3981,6 +4043,18 @@ export interface components {
             settings: string[];
         };
         /**
+         * ProviderView
+         * @description The OpenID provider that people can sign in with.
+         */
+        ProviderView: {
+            /** Issuer */
+            issuer: string;
+            /** Label */
+            label: string;
+            /** Problem */
+            problem: string | null;
+        };
+        /**
          * QuarantineRequest
          * @description Body of a request to quarantine a device.
          */
@@ -4575,6 +4649,8 @@ export interface components {
             role: components["schemas"]["UserRole"];
             /** Scopes */
             scopes: components["schemas"]["Scope"][];
+            /** @default password */
+            sign_in: components["schemas"]["SignInMethod"];
         };
         /**
          * SessionView
@@ -4585,6 +4661,8 @@ export interface components {
             csrf_token: string | null;
             /** Expires At */
             expires_at: string | null;
+            /** Provider */
+            provider: string | null;
             /** Public Reading */
             public_reading: boolean;
             user: components["schemas"]["SessionUser"] | null;
@@ -4599,6 +4677,12 @@ export interface components {
             /** Password */
             password: string;
         };
+        /**
+         * SignInMethod
+         * @description How a user signs in.
+         * @enum {string}
+         */
+        SignInMethod: "password" | "oidc";
         /**
          * Sort
          * @enum {string}
@@ -5735,6 +5819,8 @@ export interface components {
             created_at: string;
             /** Disabled At */
             disabled_at: string | null;
+            /** Issuer */
+            issuer: string | null;
             /** Last Sign In At */
             last_sign_in_at: string | null;
             /** Name */
@@ -5742,6 +5828,12 @@ export interface components {
             /** Password */
             password: string;
             role: components["schemas"]["UserRole"];
+            /** @default password */
+            sign_in: components["schemas"]["SignInMethod"];
+            /** Subject */
+            subject: string | null;
+            /** Without Role Since */
+            without_role_since: string | null;
         };
         /**
          * UserRequest
@@ -5770,11 +5862,19 @@ export interface components {
             created_at: string;
             /** Disabled At */
             disabled_at: string | null;
+            /** Issuer */
+            issuer: string | null;
             /** Last Sign In At */
             last_sign_in_at: string | null;
             /** Name */
             name: string;
             role: components["schemas"]["UserRole"];
+            /** @default password */
+            sign_in: components["schemas"]["SignInMethod"];
+            /** Subject */
+            subject: string | null;
+            /** Without Role Since */
+            without_role_since: string | null;
         };
         /**
          * Verdict
@@ -9516,6 +9616,216 @@ export interface operations {
             };
         };
     };
+    get_provider: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProviderView"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    finish_oidc_sign_in: {
+        parameters: {
+            query?: {
+                code?: string | null;
+                error?: string | null;
+                iss?: string | null;
+                state?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the page that the sign-in began on, with the cookie of a new session */
+            303: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Bad Gateway */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+        };
+    };
+    start_oidc_sign_in: {
+        parameters: {
+            query?: {
+                /** @description Local path to open after the sign-in, but none of the API */
+                next?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description To the provider's sign-in page */
+            303: {
+                headers: {
+                    Location?: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                    "text/html": string;
+                };
+            };
+        };
+    };
     change_password: {
         parameters: {
             query?: never;
@@ -11428,6 +11738,15 @@ export interface operations {
             };
             /** @description Not Found */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -36,14 +36,18 @@ export function AccountPage() {
         <dt>User</dt>
         <dd>{user.name}</dd>
         <dt>Role</dt>
-        <dd>{user.role}</dd>
+        <dd>
+          {user.role}
+          {user.sign_in === "oidc" && ", by your groups at the provider you sign in with"}
+        </dd>
         <dt>Permissions</dt>
         <dd>{user.scopes.map(scope => SCOPE_TEXT[scope] ?? scope).join("; ")}</dd>
         {expires_at && (
           <>
             <dt>Session</dt>
             <dd>
-              expires <RelativeTime at={expires_at} />; any request extends it
+              expires <RelativeTime at={expires_at} />
+              {user.sign_in === "oidc" ? "; then sign in again" : "; any request extends it"}
             </dd>
           </>
         )}
@@ -60,13 +64,15 @@ export function AccountPage() {
       >
         <Tokens scopes={user.scopes} />
       </Section>
-      <Section
-        id="password"
-        title="Password"
-        lead={<p>Changing your password signs you out of all other browsers. API tokens stay valid.</p>}
-      >
-        <Password name={user.name} />
-      </Section>
+      {user.sign_in === "password" && (
+        <Section
+          id="password"
+          title="Password"
+          lead={<p>Changing your password signs you out of all other browsers. API tokens stay valid.</p>}
+        >
+          <Password name={user.name} />
+        </Section>
+      )}
     </Page>
   );
 }

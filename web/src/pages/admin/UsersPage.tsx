@@ -105,6 +105,21 @@ function NewUser({ onMade }: { onMade(made: UserPassword): void }) {
   );
 }
 
+/** How a user signs in; for a user of the provider, as whom. */
+function SignInCell({ user }: { user: UserView }) {
+  if (user.sign_in === "password") return <>password</>;
+  return (
+    <>
+      <span title={`subject ${user.subject}`}>{user.issuer}</span>
+      {user.without_role_since && (
+        <span className="muted">
+          , without a role since <RelativeTime at={user.without_role_since} />
+        </span>
+      )}
+    </>
+  );
+}
+
 interface UserListProps {
   users: readonly UserView[];
   self: string;
@@ -137,7 +152,7 @@ function UserList({ users, self, onPassword }: UserListProps) {
         header: "Role",
         value: of => ROLES.indexOf(of.role),
         cell: of =>
-          of.name === self ? (
+          of.name === self || of.sign_in === "oidc" ? (
             of.role
           ) : (
             <select
@@ -152,6 +167,12 @@ function UserList({ users, self, onPassword }: UserListProps) {
               ))}
             </select>
           ),
+      },
+      {
+        id: "sign-in",
+        header: "Sign-in",
+        value: of => of.sign_in,
+        cell: of => <SignInCell user={of} />,
       },
       {
         id: "made",
@@ -181,14 +202,16 @@ function UserList({ users, self, onPassword }: UserListProps) {
         cell: of =>
           of.name !== self && (
             <span className={classes.actions}>
-              <Button
-                size="compact-xs"
-                variant="default"
-                aria-label={`New password for ${of.name}`}
-                onClick={() => newPassword(of.name)}
-              >
-                New password
-              </Button>
+              {of.sign_in === "password" && (
+                <Button
+                  size="compact-xs"
+                  variant="default"
+                  aria-label={`New password for ${of.name}`}
+                  onClick={() => newPassword(of.name)}
+                >
+                  New password
+                </Button>
+              )}
               <Button
                 size="compact-xs"
                 variant="default"

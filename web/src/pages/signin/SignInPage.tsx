@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { getRouteApi, useRouter } from "@tanstack/react-router";
 import { type FormEvent, useEffect } from "react";
-import { sessionQuery, useSignIn } from "@/api/session";
+import { providerQuery, sessionQuery, useSignIn } from "@/api/session";
 import { Button, PasswordInput, TextInput } from "@/kit";
 import { safeRedirectPath } from "@/lib/redirect";
 import { FormError } from "@/parts/FormError";
@@ -36,6 +36,7 @@ export function SignInPage() {
           : "Sign in to use this lab."
       }
     >
+      {session?.provider && <ProviderButton label={session.provider} next={next} />}
       <form className={classes.form} onSubmit={submit}>
         <FormError error={signIn.error} />
         <TextInput
@@ -60,9 +61,36 @@ export function SignInPage() {
         </Button>
       </form>
       <p className="muted">
-        Accounts are created by the lab's administrators. <code>make demo</code> and <code>make up</code>{" "}
-        print the first administrator's password once, when they start a new lab.
+        {session?.provider ? "Accounts with a password" : "Accounts"} are created by the lab's administrators.{" "}
+        <code>make demo</code> and <code>make up</code> print the first administrator's password once, when
+        they start a new lab.
       </p>
     </Page>
+  );
+}
+
+/** Longest path that the server returns to (`next` of /session/oidc/login). */
+const NEXT_LENGTH = 1500;
+
+/** Link to the lab's OpenID provider. The page is left, because the provider shows its own. */
+function ProviderButton({ label, next }: { label: string; next: string }) {
+  const { data: provider, isPending } = useQuery(providerQuery);
+  const problem = provider?.problem;
+  const search = new URLSearchParams(next.length <= NEXT_LENGTH ? { next } : {});
+  return (
+    <div className={classes.provider} aria-busy={isPending}>
+      {problem ? (
+        <p role="status">
+          <strong>{label}</strong> does not work now: {problem}. Sign in with a password, or try again later.
+        </p>
+      ) : isPending ? (
+        <Button disabled>{label}</Button>
+      ) : (
+        <Button component="a" href={`/api/v1/session/oidc/login?${search}`}>
+          {label}
+        </Button>
+      )}
+      <p className="muted">Or with a password of this lab:</p>
+    </div>
   );
 }

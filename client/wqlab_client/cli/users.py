@@ -1,0 +1,65 @@
+"""`wqlab user`: list the users of a lab."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from wqlab_contracts.api.accounts import UserView
+from wqlab_contracts.enums import SignInMethod
+
+from ..formatting import one_line
+from .session import JsonFlag, session_of
+
+user_app = typer.Typer(name="user", help="List the lab's users. For administrators.", rich_markup_mode=None)
+
+
+@user_app.command("list")
+def list_users(
+    context: typer.Context,
+    part: Annotated[str | None, typer.Argument(metavar="[PART]", help="Only names with this text")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="Users per page")] = 50,
+    cursor: Annotated[
+        str | None, typer.Option(metavar="CURSOR", help="Continue after the page that printed this cursor")
+    ] = None,
+    as_json: JsonFlag = False,
+) -> None:
+    """List users, newest first: role, how they sign in, and when they last did."""
+    session = session_of(context)
+    page = session.client.users_page(q=part, limit=limit, cursor=cursor)
+    if as_json:
+        session.output.document(page)
+        return
+    if not page.items:
+        session.output.note("no user matches")
+        return
+    session.output.table(
+        ("NAME", "ROLE", "SIGN-IN", "LAST SIGN-IN (UTC)", "STATE"), [_row(user) for user in page.items]
+    )
+    if page.next:
+        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+
+
+def _row(user: UserView) -> list[Text | str]:
+    password = user.sign_in is SignInMethod.PASSWORD
+    return [
+        one_line(user.name),
+        user.role.value,
+        "password" if password else one_line(f"{user.issuer} as {user.subject}"),
+        f"{user.last_sign_in_at:%Y-%m-%d %H:%M:%S}" if user.last_sign_in_at else "never",
+        _state(user),
+    ]
+
+
+def _state(user: UserView) -> Text | str:
+    if user.disabled_at is not None:
+        return Text("disabled", style="red")
+    if user.without_role_since is not None:
+        return Text("no group has a role", style="red")
+    return ""
+
+
+def register(app: typer.Typer) -> None:
+    app.add_typer(user_app)
