@@ -31,7 +31,7 @@ class LookupJob(Message):
     refs: list[RefPattern] = Field(default_factory=list, max_length=40)
     """What to list: `refs/heads/NAME` and `refs/tags/PATTERN`; empty: all branches and no tags."""
     private_network: bool = False
-    """True for a repository that an operator or maintainer names, which may be in the lab's own network."""
+    """True for a repository that the operator names, which may be in the lab's own network."""
 
 
 class LookupResult(Message):

@@ -347,6 +347,7 @@ def test_busy_device_is_waited_for(watching: WatchingLab, upstream: Upstream) ->
 
 
 def test_failure_of_the_lab_is_tried_again_and_then_given_up(watching: WatchingLab, upstream: Upstream) -> None:
+    watching.configure(f"{FILE}    minutes_a_day: 1000\n")
     watching.worker.on_run = lambda run: infrastructure_result()
     watching.look()
     upstream.push()
@@ -406,14 +407,14 @@ def test_quiet_hours_budget_and_owner_delay_submissions_and_are_said(watching: W
     watching.configure(FILE.replace("owner: bot", "owner: nobody"))
     watching.look()
     assert "nobody is no account that may submit" in watching.tree().waiting_for
-    watching.configure(f"{FILE}    minutes_a_day: 10\n")
+    watching.configure(f"{FILE}    minutes_a_day: 100\n")
     watching.look()
     assert (watching.tree().waiting_for, watching.states()) == ("", [State.START, State.RUNNING])
     watching.measure()
-    watching.sql("UPDATE watched_heads SET quoted_s = 600 WHERE quoted_s IS NOT NULL")
+    watching.sql("UPDATE watched_heads SET quoted_s = 6000 WHERE quoted_s IS NOT NULL")
     upstream.push()
     watching.look()
-    assert "10 of 10 minutes of device time are used; some is left again at" in watching.tree().waiting_for
+    assert "100 of 100 minutes of device time are used; some is left again at" in watching.tree().waiting_for
 
 
 def test_tags_are_one_line_in_the_order_of_their_versions(watching: WatchingLab, upstream: Upstream) -> None:

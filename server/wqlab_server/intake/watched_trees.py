@@ -197,9 +197,12 @@ def look(session: Session, row: WatchedTree, data: DataFolder, settings: Setting
             row.due_at = now + _retry_after(row.spec)
             return
         lookup = Lookup(
-            url=url, refs=row.spec.ref_patterns, private_network=True, owner=f"watched tree {row.name}",
+            url=url,
+            refs=row.spec.ref_patterns,
+            private_network=row.from_file or row.spec.url is None,
+            owner=f"watched tree {row.name}",
             state=JobState.WAITING,
-        )  # fmt: skip
+        )
         session.add(lookup)
         session.flush()
         change_state(lookup, JobState.QUEUED)

@@ -22,7 +22,7 @@ class Lookup(Job, Base):
     refs: Mapped[list[str]] = mapped_column(default=list, server_default=text("'[]'::jsonb"))
     """Full names of the branches and tags that are asked for; empty: all branches."""
     private_network: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """True if an operator or maintainer named the repository, which may then be in the lab's own network."""
+    """True if the operator named the repository, which may then be in the lab's own network."""
     owner: Mapped[str]
     """The user who requested the lookup first, or `watched tree NAME`."""
     result: Mapped[LookupResult | None]
