@@ -276,7 +276,9 @@ def lines_of(session: Session, tree: str) -> Mapping[str, Sequence[WatchedHead]]
     return found
 
 
-def anything_waits(session: Session, tree: str) -> bool:
-    """Return True if a head of a watched tree waits to be measured."""
-    waiting = select(WatchedHead.id).where(WatchedHead.tree_name == tree, WatchedHead.state == WatchedHeadState.WAITING)
-    return session.scalar(waiting.limit(1)) is not None
+def waiting_lines(session: Session, tree: str) -> list[str]:
+    """Return the branches and patterns of a watched tree of which a head waits to be measured."""
+    waiting = select(WatchedHead.ref).where(
+        WatchedHead.tree_name == tree, WatchedHead.state == WatchedHeadState.WAITING
+    )
+    return list(session.scalars(waiting.distinct().order_by(WatchedHead.ref)))

@@ -64,17 +64,31 @@ def watch_trees(factory: SessionFactory, settings: Settings, data: LiveData) -> 
             select(WatchedTree.name).where(WatchedTree.removed_at.is_(None)).order_by(WatchedTree.name)
         ).all()
     for name in names:
-        with isolate_errors(factory, "watched_tree", name), transaction(factory) as session:
-            _advance(session, name, current, settings)
+        with isolate_errors(factory, "watched_tree", name):
+            _advance(factory, name, current, settings)
 
 
-def _advance(session: Session, name: str, data: DataFolder, settings: Settings) -> None:
-    tree = watched_trees.get(session, name, lock=True)
-    conclude(session, tree)
-    if not tree.enabled:
-        return
-    watched_trees.look(session, tree, data, settings)
-    submit(session, tree, data, settings)
+def _advance(factory: SessionFactory, name: str, data: DataFolder, settings: Settings) -> None:
+    with transaction(factory) as session:
+        tree = watched_trees.get(session, name, lock=True)
+        conclude(session, tree)
+        if not tree.enabled:
+            return
+        watched_trees.look(session, tree, data, settings)
+        lines, told = watched_trees.waiting_lines(session, name), tree.waiting_for
+    waiting_for = ""
+    for ref in lines:
+        # One transaction each: what prevents one submission rolls nothing else back.
+        try:
+            with transaction(factory) as session:
+                submit(session, name, ref, data, settings)
+        except _Wait as wait:
+            waiting_for = str(wait)
+        except ApiProblem as problem:
+            waiting_for = f"the submission is refused: {_text_of(problem)}"
+    if waiting_for != told:
+        with transaction(factory) as session:
+            watched_trees.get(session, name, lock=True).waiting_for = waiting_for
 
 
 # --- submit -----------------------------------------------------------------------------------------------------
@@ -84,30 +98,24 @@ class _Wait(Exception):
     """No submission is made now; the text says why."""
 
 
-def submit(session: Session, tree: WatchedTree, data: DataFolder, settings: Settings) -> None:
-    """Submit the next head of each branch and pattern. What prevents it is stored in the tree's row."""
-    now = clock(session)
-    if not watched_trees.anything_waits(session, tree.name):
-        tree.waiting_for = ""
+def submit(session: Session, name: str, ref: str, data: DataFolder, settings: Settings) -> None:
+    """Submit the next head of a branch or pattern, if one can be. Raises _Wait or ApiProblem if something prevents it.
+
+    Heads that the branch has left are skipped; after an exception they are skipped with the next submission.
+    """
+    tree, now = watched_trees.get(session, name, lock=True), clock(session)
+    if not tree.enabled:
         return
-    waiting_for = ""
-    for heads in watched_trees.lines_of(session, tree.name).values():
-        for head in head_lines.left_behind(heads, tree.spec.batch):
-            last = head_lines.last_seen(heads)
-            head_lines.skip(head, last, f"the branch went back to {last.commit[:12]} before it was measured", now)
-        choice = head_lines.choose(heads, tree.spec.batch, now)
-        if choice is None:
-            continue
-        try:
-            if tree.spec.is_quiet(now):
-                raise _Wait("quiet hours")
-            with session.begin_nested():
-                _submit_head(session, tree, choice, data, settings)
-        except _Wait as wait:
-            waiting_for = str(wait)
-        except ApiProblem as problem:
-            waiting_for = f"the submission is refused: {_text_of(problem)}"
-    tree.waiting_for = waiting_for
+    heads = watched_trees.lines_of(session, name).get(ref, [])
+    for head in head_lines.left_behind(heads, tree.spec.batch):
+        last = head_lines.last_seen(heads)
+        head_lines.skip(head, last, f"the branch went back to {last.commit[:12]} before it was measured", now)
+    choice = head_lines.choose(heads, tree.spec.batch, now)
+    if choice is None:
+        return
+    if tree.spec.is_quiet(now):
+        raise _Wait("quiet hours")
+    _submit_head(session, tree, choice, data, settings)
 
 
 def _submit_head(
