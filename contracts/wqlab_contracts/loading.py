@@ -29,6 +29,7 @@ from pydantic import BaseModel, ValidationError
 from .data_folder import DataFolder
 from .fragments import fragment_problems
 from .specs import Archive, DeviceType, GeneratedTopology, KernelRecipe, Name, Strict, TestPlan, Tree, Unit, WatchedTree
+from .watched_tree_references import reference_problems
 from .yamlfile import DataError, Document, Location, Problem, suggest_name
 
 __all__ = ["DataError", "DataFolder", "Problem", "load_data"]
@@ -207,22 +208,7 @@ class _Reader:
         value = document.validate_as(_WatchedTrees)
         self.problems.extend(document.problems)
         watched = value.watched_trees if value is not None else []
-        first: dict[str, int] = {}
-        for index, each in enumerate(watched):
-            where = ("watched_trees", index)
-            if first.setdefault(each.name, index) != index:
-                self._add(document, (*where, "name"), f"{each.name} is defined twice")
-            if each.tree not in trees:
-                self._add(document, (*where, "tree"), f"no tree {each.tree!r}; {suggest_name(each.tree, trees)}")
-            elif trees[each.tree].url is None:
-                self._add(document, (*where, "tree"), f"{each.tree} is a source package, which has no branches")
-            for number, target in enumerate(each.targets):
-                plan, _, name = target.partition("@")
-                if plan not in plans:
-                    self._add(document, (*where, "targets", number), f"no plan {plan!r}; {suggest_name(plan, plans)}")
-                if name not in device_types and GeneratedTopology.parse(name) is None:
-                    hint = suggest_name(name, device_types)
-                    self._add(document, (*where, "targets", number), f"no device type {name!r}; {hint}")
+        self.problems += reference_problems(document, watched, trees, set(device_types), plans)
         return tuple(watched)
 
     def _fragments(self) -> dict[str, str]:
