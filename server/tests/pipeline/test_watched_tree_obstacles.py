@@ -190,3 +190,6 @@ def test_tree_that_leaves_the_file_is_removed_and_its_heads_stay(watching: Watch
     watching.look()
     assert watching.tree().removed_at is None
     assert watching.states() == [State.START, State.RUNNING]
+    watching.configure("watched_trees: []\n")
+    watching.measure()
+    assert watching.states() == [State.START, State.MEASURED], "what is being measured ends"

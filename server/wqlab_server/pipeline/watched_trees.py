@@ -60,9 +60,15 @@ def watch_trees(factory: SessionFactory, settings: Settings, data: LiveData) -> 
     with isolate_errors(factory, "watched_trees", "file"), transaction(factory) as session:
         watched_trees.sync(session, current)
     with transaction(factory) as session:
+        measuring = session.scalars(
+            select(WatchedHead.tree_name).where(WatchedHead.state == WatchedHeadState.RUNNING).distinct()
+        ).all()
         names = session.scalars(
             select(WatchedTree.name).where(WatchedTree.removed_at.is_(None)).order_by(WatchedTree.name)
         ).all()
+    for name in sorted(measuring):  # also those that are removed
+        with isolate_errors(factory, "watched_tree", name), transaction(factory) as session:
+            conclude(session, session.get_one(WatchedTree, name, with_for_update=True))
     for name in names:
         with isolate_errors(factory, "watched_tree", name):
             _advance(factory, name, current, settings)
@@ -71,7 +77,6 @@ def watch_trees(factory: SessionFactory, settings: Settings, data: LiveData) -> 
 def _advance(factory: SessionFactory, name: str, data: DataFolder, settings: Settings) -> None:
     with transaction(factory) as session:
         tree = watched_trees.get(session, name, lock=True)
-        conclude(session, tree)
         if not tree.enabled:
             return
         watched_trees.look(session, tree, data, settings)
