@@ -62,3 +62,7 @@ def test_mail_as_a_file_to_send_by_hand(ask: Command, tmp_path: Path) -> None:
         "<p@example.org>",
     )
     assert mail.get_content().startswith("locks on single (emulated): IMPROVEMENT\n")  # type: ignore[attr-defined]
+
+
+def test_no_commands_by_mail(ask: Command) -> None:
+    assert ask("mail", "commands").err == "no reply has asked for anything\n"

@@ -302,6 +302,25 @@ class DeliveryState(StrEnum):
     """A maintainer has decided that it is not sent, or its webhook was removed."""
 
 
+class MailCommand(StrEnum):
+    """What a reply to a mail of the lab can ask for, by a line `wqlab: COMMAND`."""
+
+    RETRY = "retry"
+    """Measure the series again."""
+    MORE_BLOCKS = "more blocks"
+    """Measure it again with twice as many blocks."""
+    STOP = "stop"
+    """Cancel what is measured, and send no more mails about this revision."""
+
+
+class CommandState(StrEnum):
+    """What the lab has done with a command that came by mail."""
+
+    DONE = "done"
+    REFUSED = "refused"
+    """It was not followed; the reason says why."""
+
+
 class AttemptOutcome(StrEnum):
     """Outcome of one attempt at a delivery."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -133,3 +134,18 @@ def test_setting_is_read_from_a_secrets_file(tmp_path: Path, monkeypatch: pytest
     monkeypatch.delenv("WQLAB_DATABASE_URL")
     process_settings.cache_clear()
     assert process_settings().database_url == "postgresql+psycopg://wqlab:secret@db/wqlab"
+
+
+def test_a_mail_is_received_from_standard_input_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (file := tmp_path / "mail").write_text("From: ada@example.org\nSubject: x\n\nthanks\n")
+    assert command("mail", "receive", str(file)) == "ignored: neither a bounce nor a command"
+    piped = CliRunner().invoke(app, ["mail", "receive"], input=file.read_bytes())
+    assert (piped.exit_code, piped.stdout) == (0, "ignored: neither a bounce nor a command\n")
+    file.write_bytes(b"x" * 2_000_000)
+    assert "at most 1048576 are read" in command("mail", "receive", str(file), code=os.EX_DATAERR)
+    monkeypatch.setenv("WQLAB_DATABASE_URL", "postgresql+psycopg:///nothing?host=/nowhere")
+    process_settings.cache_clear()
+    file.write_text("Content-Type: multipart/report\n\nwqlab: stop\n")
+    assert command("mail", "receive", str(file)).startswith("ignored"), "what needs no database is answered without it"
+    file.write_text("From: ada@example.org\nIn-Reply-To: <a@b>\n\nwqlab: stop\n")
+    assert "deliver the mail again later" in command("mail", "receive", str(file), code=os.EX_TEMPFAIL)

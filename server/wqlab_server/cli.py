@@ -9,7 +9,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,6 +40,8 @@ audit_log = typer.Typer(no_args_is_help=True, help="Manage the audit log; `wqlab
 app.add_typer(audit_log, name="audit")
 kernelci = typer.Typer(no_args_is_help=True, help="Take jobs from KernelCI's scheduler.")
 app.add_typer(kernelci, name="kernelci")
+mailbox = typer.Typer(no_args_is_help=True, help="Receive mails to the lab.")
+app.add_typer(mailbox, name="mail")
 
 
 @app.command()
@@ -265,6 +267,39 @@ def kernelci_jobs(limit: Annotated[int, typer.Option(min=1, help="most jobs to p
         for job in session.scalars(select(KernelCiJob).order_by(KernelCiJob.seen_at.desc()).limit(limit)):
             shown = {column.name: getattr(job, column.name) for column in KernelCiJob.__table__.columns}
             typer.echo(json.dumps(shown, default=str))
+
+
+@mailbox.command("receive")
+def mail_receive(
+    file: Annotated[Path | None, typer.Argument(help="the mail (RFC 5322); standard input without it")] = None,
+) -> None:
+    """Act on one mail to the lab: record a bounce, or follow a command in a reply. For the pipe of a mail server.
+
+    The status is that of sysexits.h: 65 for a mail that cannot be read, 75 if it is to be delivered again later.
+    """
+    from sqlalchemy.exc import OperationalError
+
+    from .intake.mailbox.check_signature import CannotCheck, check_signature
+    from .intake.mailbox.read_mail import SIZE_LIMIT
+    from .pipeline.received_mail import receive
+    from .storage.celery_client import Sender, celery_app
+    from .storage.live_data import LiveData
+
+    with file.open("rb") if file is not None else nullcontext(sys.stdin.buffer) as stream:
+        mail = stream.read(SIZE_LIMIT + 1)
+    engine = make_engine(settings().database_url)
+    factory = make_factory(engine, Sender(celery_app(settings().broker_url)))
+    try:
+        data = LiveData(settings().data_dir).current()
+        typer.echo(receive(factory, settings(), data, mail, check_signature))
+    except ValueError as error:
+        typer.echo(f"wqlab-server: {error}", err=True)
+        raise typer.Exit(os.EX_DATAERR) from error
+    except (CannotCheck, OperationalError) as error:
+        typer.echo(f"wqlab-server: deliver the mail again later: {error}", err=True)
+        raise typer.Exit(os.EX_TEMPFAIL) from error
+    finally:
+        engine.dispose()
 
 
 def main() -> None:

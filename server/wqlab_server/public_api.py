@@ -27,6 +27,7 @@ from .http.paging import reject_duplicate_params
 from .http.sse import Notifications
 from .intake import endpoints as intake_endpoints
 from .intake import watched_tree_endpoints
+from .intake.mailbox import endpoints as command_endpoints
 from .lab import endpoints as device_endpoints
 from .lab import host_endpoints
 from .lab import page_endpoints as lab_page_endpoints
@@ -76,6 +77,7 @@ def include_in(router: APIRouter) -> None:
         webhook_endpoints,
         delivery_endpoints,
         mail_endpoints,
+        command_endpoints,
         session_endpoints,
         oidc_endpoints,
         token_endpoints,

@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import SettingsConfigDict
 
 from wqlab_contracts.kcidb import ORIGIN_PATTERN
-from wqlab_contracts.mail import ReplyTo, address_of
+from wqlab_contracts.mail import ReplyTo, address_of, is_address
 
 from .oidc_settings import OidcSettings, UnusableFile
 
@@ -125,6 +125,8 @@ class Settings(OidcSettings):
     """Which mails wait for a maintainer: all; those to anybody but the author of a mail that the lab has read; none."""
     mail_to_authors: bool = False
     """True if the author of a series that did not come by mail gets one too."""
+    mail_commanders: str = ""
+    """Addresses whose replies to the lab's mails are followed, beside those of the authors; commas between them."""
     lab_lost_s: float = Field(default=300.0, gt=0)
     """Time without a report of a lab's worker after which the lab counts as lost."""
 
@@ -190,6 +192,19 @@ class Settings(OidcSettings):
     def private_webhook_host_set(self) -> frozenset[str]:
         """Return the hosts in lower case."""
         return _hosts(self.private_webhook_hosts)
+
+    @field_validator("mail_commanders")
+    @classmethod
+    def _names_addresses(cls, text: str) -> str:
+        for each in filter(None, (part.strip() for part in text.split(","))):
+            if not is_address(each):
+                raise ValueError(f"{each[:100]!r} is not a mail address: write user@host, with commas between several")
+        return text
+
+    @property
+    def mail_commander_set(self) -> frozenset[str]:
+        """Return the addresses in lower case."""
+        return frozenset(part.strip().lower() for part in self.mail_commanders.split(",") if part.strip())
 
     @field_validator("kcidb_url", "kernelci_url")
     @classmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from wqlab_contracts.api.base import Page
-from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView, DropRequest
+from wqlab_contracts.api.deliveries import DeliveryDetail, DeliveryView, DropRequest, ReceivedCommandView
 from wqlab_contracts.api.webhooks import WebhookFilter, WebhookRequest, WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
 from wqlab_contracts.mail import MailEdit
@@ -85,6 +85,11 @@ class OutboxCalls(Connection):
         """Send a delivery that has ended again, with its old id."""
         path, what = f"{API}/deliveries/{delivery_id}/replay", f"replay delivery {delivery_id}"
         return self._post(DeliveryDetail, path, what, repeatable=False)
+
+    def mail_commands(self, cursor: str | None = None, limit: int = 50) -> Page[ReceivedCommandView]:
+        """Return one page of the commands in replies to the lab's mails, newest first. For maintainers."""
+        params: Params = {"cursor": cursor, "limit": limit}
+        return self._get(Page[ReceivedCommandView], f"{API}/mail-commands", "list commands by mail", params)
 
     def approve_mail(self, delivery_id: int) -> DeliveryDetail:
         """Release a mail that waits for review. The caller must be a maintainer."""

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from pydantic import ValidationError
 
+from wqlab_contracts.api.deliveries import ReceivedCommandView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState
 from wqlab_contracts.mail import MailEdit
 
@@ -118,6 +119,28 @@ def drop(
     session = session_of(context)
     session.client.drop_mail(mail_id, reason)
     session.output.line(f"mail {mail_id} is dropped")
+
+
+@mail_app.command("commands")
+def list_commands(context: typer.Context, limit: Limit = 50, cursor: Cursor = None, as_json: JsonFlag = False) -> None:
+    """List what replies to the lab's mails asked for, newest first, and what was done. For maintainers."""
+    session = session_of(context)
+    page = session.client.mail_commands(cursor=cursor, limit=limit)
+    if as_json:
+        session.output.document(page)
+        return
+    if not page.items:
+        session.output.note("no reply has asked for anything")
+        return
+    header = ("TIME (UTC)", "SENDER", "COMMAND", "MAIL", "STATE", "WHAT WAS DONE")
+    session.output.table(header, [_command(each) for each in page.items])
+    if page.next:
+        session.output.note(f"{len(page.items)} of {page.total}; next page: --cursor {page.next}")
+
+
+def _command(row: ReceivedCommandView) -> list[str]:
+    time, mail = f"{row.at:%Y-%m-%d %H:%M:%S}", str(row.delivery_id)
+    return [time, one_line(row.sender), one_line(row.text), mail, row.state.value, one_line(row.reason)]
 
 
 def register(app: typer.Typer) -> None:

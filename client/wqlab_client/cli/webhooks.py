@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView
+from wqlab_contracts.api.deliveries import DeliveryAttemptView, DeliveryDetail, DeliveryView, MailBounceView
 from wqlab_contracts.api.webhooks import WebhookSecret, WebhookView
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent
 
@@ -148,6 +148,7 @@ def print_attempts(output: Output, found: DeliveryDetail) -> None:
     if found.reason:
         output.line(f"reason: {one_line(found.reason)}")
     output.lines(_attempt(each) for each in found.attempts)
+    output.lines(_bounce(each) for each in found.bounces)
 
 
 def _row(delivery: DeliveryView, now: datetime) -> list[Text | str]:
@@ -162,6 +163,12 @@ def _row(delivery: DeliveryView, now: datetime) -> list[Text | str]:
         "" if wait_s is None else "now" if wait_s <= 0 else f"in {rough_duration(wait_s)}",
         one_line(delivery.reason),
     ]
+
+
+def _bounce(bounce: MailBounceView) -> str:
+    at = f" {bounce.at:%Y-%m-%d %H:%M:%S}" if bounce.at else ""
+    answer = " ".join(filter(None, (bounce.status, one_line(bounce.text)[:200])))
+    return f"  reported{at}: {bounce.action} for {one_line(bounce.recipient)}" + (f": {answer}" if answer else "")
 
 
 def _attempt(attempt: DeliveryAttemptView) -> str:

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from ..enums import AttemptOutcome, DeliveryKind, DeliveryState
+from ..enums import AttemptOutcome, CommandState, DeliveryKind, DeliveryState, MailCommand
 from ..mail import OutgoingMail
 from ..messages import Message
 
@@ -51,6 +51,20 @@ class DeliveryAttemptView(Message):
     """What went wrong; empty if it was accepted."""
 
 
+class MailBounceView(Message):
+    """What another server has reported about one recipient, after the mail was accepted. Anybody can write a report."""
+
+    recipient: str
+    action: str
+    """`failed` for good, or `delayed`."""
+    status: str
+    """Code of RFC 3463, such as `5.1.1`; empty without one."""
+    text: str
+    """Answer of the recipient's server; empty without one."""
+    at: datetime | None = None
+    """When the report was received."""
+
+
 class DropRequest(Message):
     """Body of a request not to send a mail."""
 
@@ -66,3 +80,24 @@ class DeliveryDetail(DeliveryView):
     """null for a webhook."""
     attempts: list[DeliveryAttemptView] = Field(default_factory=list)
     """Oldest first."""
+    bounces: list[MailBounceView] = Field(default_factory=list)
+    """Oldest first."""
+
+
+class ReceivedCommandView(Message):
+    """A command in a reply to a mail of the lab."""
+
+    id: int
+    at: datetime
+    sender: str
+    text: str
+    """What follows `wqlab:` in the mail."""
+    command: MailCommand | None
+    """null if the lab knows no such command."""
+    state: CommandState
+    reason: str
+    """What was done, or why nothing was."""
+    delivery_id: int
+    """The mail of the lab that was replied to."""
+    submission_id: int | None
+    """The new submission, or the one that was stopped; null if the command was refused."""

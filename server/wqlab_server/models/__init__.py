@@ -13,6 +13,7 @@ from .kernelci import KernelCiCursor, KernelCiJob
 from .lab import Device, DeviceCheck, HealthChange, Lab, Lease
 from .lab_hosts import LabHost, LabInvite
 from .lookups import Lookup, ThreadLookup
+from .mailbox import MailBounce, ReceivedCommand
 from .measurements import BootValue, Comparison, Finding, Sample, Unsupported
 from .outbox import Delivery, DeliveryAttempt, PendingEvent, SubmissionMail, Webhook
 from .reports import KeptReport
@@ -55,7 +56,9 @@ __all__ = [
     "LastTick",
     "Lease",
     "Lookup",
+    "MailBounce",
     "PendingEvent",
+    "ReceivedCommand",
     "Run",
     "RunAttempt",
     "Sample",

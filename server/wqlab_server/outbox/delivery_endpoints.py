@@ -61,7 +61,7 @@ def list_deliveries(
 @router.get("/{delivery_id}", responses=documented(404))
 def get_delivery(delivery_id: Id, session: Db, principal: SignedIn) -> DeliveryDetail:
     """One delivery: what it says, and every attempt with its answer."""
-    return queries.detail(queries.get(session, delivery_id, principal))
+    return queries.detail(session, queries.get(session, delivery_id, principal))
 
 
 @router.post("/{delivery_id}/replay", responses=documented(404, 409))
@@ -72,4 +72,4 @@ def replay_delivery(delivery_id: Id, session: Db, principal: Submitter, audit: A
     row = deliveries.replay(session, delivery_id, principal.owner, clock(session))
     audit.record(session, AuditAction.REPLAY_DELIVERY, f"delivery/{delivery_id}", destination=row.destination)
     session.flush()
-    return queries.detail(queries.get(session, delivery_id, principal))
+    return queries.detail(session, queries.get(session, delivery_id, principal))

@@ -28,7 +28,7 @@ def approve_mail(delivery_id: Id, session: Db, who: Maintainer, audit: Audit) ->
     row = mails.approve(session, delivery_id, who.owner, clock(session))
     audit.record(session, AuditAction.APPROVE_MAIL, f"delivery/{delivery_id}", destination=row.destination)
     session.flush()
-    return queries.detail(queries.get(session, delivery_id, who))
+    return queries.detail(session, queries.get(session, delivery_id, who))
 
 
 @router.patch(
@@ -41,7 +41,7 @@ def edit_mail(delivery_id: Id, body: MailEdit, session: Db, who: Maintainer, aud
     changed = sorted(body.model_dump(exclude_none=True))
     audit.record(session, AuditAction.EDIT_MAIL, f"delivery/{delivery_id}", changed=changed)
     session.flush()
-    return queries.detail(queries.get(session, delivery_id, who))
+    return queries.detail(session, queries.get(session, delivery_id, who))
 
 
 @router.post("/{delivery_id}/drop", responses=documented(400))
@@ -51,4 +51,4 @@ def drop_mail(delivery_id: Id, body: DropRequest, session: Db, who: Maintainer, 
     deliveries.drop(session, delivery_id, who.owner, clock(session), reason, only_mail=True)
     audit.record(session, AuditAction.DROP_MAIL, f"delivery/{delivery_id}", reason=reason or None)
     session.flush()
-    return queries.detail(queries.get(session, delivery_id, who))
+    return queries.detail(session, queries.get(session, delivery_id, who))

@@ -11,6 +11,7 @@ from wqlab_contracts.enums import DeliveryKind, Scope
 from ..http.auth import Principal
 from ..http.problems import not_found
 from ..models import Delivery, DeliveryAttempt, Webhook
+from . import bounces
 
 
 def visible(principal: Principal) -> ColumnElement[bool]:
@@ -53,13 +54,14 @@ def view(row: Delivery) -> DeliveryView:
     )
 
 
-def detail(row: Delivery) -> DeliveryDetail:
-    """Return a delivery that was loaded with its attempts."""
+def detail(session: Session, row: Delivery) -> DeliveryDetail:
+    """Return a delivery that was loaded with its attempts, and its bounces."""
     return DeliveryDetail(
         **dict(view(row)),
         body=row.mail.body if row.mail is not None else row.body or "",
         mail=row.mail,
         attempts=[_attempt(each) for each in row.attempts],
+        bounces=bounces.of_delivery(session, row.id) if row.kind is DeliveryKind.MAIL else [],
     )
 
 

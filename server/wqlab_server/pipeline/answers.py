@@ -11,6 +11,7 @@ from wqlab_contracts.enums import ErrorKind, Outcome
 from wqlab_contracts.mail import OutgoingMail, address_of
 from wqlab_contracts.messages.source_mail import SourceMail
 
+from ..intake.mailbox.commands import is_stopped
 from ..models import Submission
 from ..outbox import mails
 from ..reports import mail as report_mail
@@ -31,6 +32,8 @@ def write_answer(session: Session, settings: Settings, submission: Submission, n
     report = load_or_assemble(session, submission, ArtifactStore.of(settings), settings.public_url)
     says = report_mail.says(report)
     thread = report_mail.thread_of(source, submission.id)
+    if is_stopped(session, thread):
+        return None
     earlier = mails.of_thread(session, thread)
     changed = mails.changes(mails.said(earlier), says)
     if earlier and not changed:

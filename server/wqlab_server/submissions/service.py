@@ -255,28 +255,30 @@ def cancel(session: Session, submission_id: int) -> Submission:
 
 
 def retry(
-    session: Session, data: DataFolder, settings: Settings, submission_id: int, owner: str, *, limited: bool = False
+    session: Session,
+    data: DataFolder,
+    settings: Settings,
+    submission_id: int,
+    owner: str,
+    *,
+    blocks: int | None = None,
+    limited: bool = False,
 ) -> Submission:
     """Create a new submission with the request of a finished one; builds that passed are reused.
 
     The finished submission is not changed, so that its report stays valid. A series that it took from a mail archive is
-    taken from its own copy, so that both test the same mails. Raises ApiProblem 404 if there is none of
-    this id, 409 if it is not finished, and with `limited` 429 if a quota of the owner is used up.
+    taken from its own copy, so that both test the same mails. `blocks` replaces the number of blocks, if given. Raises
+    ApiProblem 404 if there is none of this id, 409 if it is not finished, and with `limited` 429 if a quota of the
+    owner is used up.
     """
     old = lock(session, submission_id)
     if old.state is not SubmissionState.FINISHED:
         raise ApiProblem(409, f"submission {old.id} is {old.state}; cancel it first or wait until it is finished")
     taken = _stored_thread(session, old)
+    request = old.request if blocks is None else old.request.model_copy(update={"blocks": blocks})
+    repository = _repository(session, old)
     again = create(
-        session,
-        data,
-        settings,
-        old.request,
-        owner,
-        retry_of=old.id,
-        taken=taken,
-        limited=limited,
-        repository=_repository(session, old),
+        session, data, settings, request, owner, retry_of=old.id, taken=taken, limited=limited, repository=repository
     )
     source = find(session, old.id)
     if source is not None:

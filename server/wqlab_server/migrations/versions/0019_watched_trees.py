@@ -5,7 +5,7 @@ from alembic import op
 from sqlalchemy.dialects import postgresql
 
 revision = '0019'
-down_revision = '0017'
+down_revision = '0021'
 branch_labels = None
 depends_on = None
 

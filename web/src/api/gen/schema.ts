@@ -654,6 +654,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/mail-commands": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Mail Commands
+         * @description List the commands in replies to the lab's mails, newest first, with what was done or why nothing was.
+         */
+        get: operations["list_mail_commands"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans": {
         parameters: {
             query?: never;
@@ -2366,6 +2386,12 @@ export interface components {
             cores: number;
         };
         /**
+         * CommandState
+         * @description What the lab has done with a command that came by mail.
+         * @enum {string}
+         */
+        CommandState: "done" | "refused";
+        /**
          * CommitPair
          * @description Two commits of the tree's own repository, such as two heads of a branch; the baseline need not be an ancestor.
          */
@@ -2613,6 +2639,8 @@ export interface components {
             attempts: components["schemas"]["DeliveryAttemptView"][];
             /** Body */
             body: string;
+            /** Bounces */
+            bounces: components["schemas"]["MailBounceView"][];
             /**
              * Created At
              * Format: date-time
@@ -3574,6 +3602,28 @@ export interface components {
             reported_at: string;
         };
         /**
+         * MailBounceView
+         * @description What another server has reported about one recipient, after the mail was accepted. Anybody can write a report.
+         */
+        MailBounceView: {
+            /** Action */
+            action: string;
+            /** At */
+            at: string | null;
+            /** Recipient */
+            recipient: string;
+            /** Status */
+            status: string;
+            /** Text */
+            text: string;
+        };
+        /**
+         * MailCommand
+         * @description What a reply to a mail of the lab can ask for, by a line `wqlab: COMMAND`.
+         * @enum {string}
+         */
+        MailCommand: "retry" | "more blocks" | "stop";
+        /**
          * MailEdit
          * @description Body of a request to change a mail before it is sent. Fields that are missing or null stay unchanged.
          */
@@ -3804,6 +3854,20 @@ export interface components {
             at_least: boolean;
             /** Items */
             items: components["schemas"]["DeviceRun"][];
+            /** Next */
+            next: string | null;
+            /** Total */
+            total: number;
+        };
+        /** Page[ReceivedCommandView] */
+        Page_ReceivedCommandView_: {
+            /**
+             * At Least
+             * @default false
+             */
+            at_least: boolean;
+            /** Items */
+            items: components["schemas"]["ReceivedCommandView"][];
             /** Next */
             next: string | null;
             /** Total */
@@ -4249,6 +4313,31 @@ export interface components {
             ready: boolean;
             /** Release */
             release: string;
+        };
+        /**
+         * ReceivedCommandView
+         * @description A command in a reply to a mail of the lab.
+         */
+        ReceivedCommandView: {
+            /**
+             * At
+             * Format: date-time
+             */
+            at: string;
+            command: components["schemas"]["MailCommand"] | null;
+            /** Delivery Id */
+            delivery_id: number;
+            /** Id */
+            id: number;
+            /** Reason */
+            reason: string;
+            /** Sender */
+            sender: string;
+            state: components["schemas"]["CommandState"];
+            /** Submission Id */
+            submission_id: number | null;
+            /** Text */
+            text: string;
         };
         /**
          * Reference
@@ -8432,6 +8521,67 @@ export interface operations {
             };
             /** @description Service Unavailable */
             503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_mail_commands: {
+        parameters: {
+            query?: {
+                /** @description `next` of the previous page */
+                cursor?: string | null;
+                /** @description Maximum number of items on the page */
+                limit?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_ReceivedCommandView_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -1,0 +1,111 @@
+"""Decide about commands in replies to the lab's mails, and remember each so that it is followed once."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import func, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.orm import Session
+
+from wqlab_contracts.enums import CommandState, DeliveryKind, MailCommand
+from wqlab_contracts.mail import address_of
+
+from ...models import Delivery, ReceivedCommand, SubmissionMail
+from ...settings import Settings
+from .read_mail import ReceivedMail, command_of
+
+AGE_LIMIT = timedelta(days=7)
+"""Older mails are not followed: somebody may have found them in an archive and sent them again."""
+AHEAD_LIMIT = timedelta(days=1)
+REFUSED_LIMIT = 50
+"""Refused commands that are recorded for one mail of the lab, so that nobody fills the database."""
+KNOWN = ", ".join(f"`wqlab: {command.value}`" for command in MailCommand)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The mail of the lab that a command is about."""
+
+    delivery_id: int
+    thread: str
+    submission_id: int
+    """The newest submission of the thread."""
+
+
+def target(session: Session, mail: ReceivedMail) -> Target | None:
+    """Return the mail of the lab that was replied to; None if the reply is to something else."""
+    parents = mail.parents[:1]
+    row = session.scalar(
+        select(Delivery).where(
+            Delivery.kind == DeliveryKind.MAIL, Delivery.message_id.in_(parents), Delivery.thread.is_not(None)
+        )
+    )
+    if row is None or row.thread is None or row.submission_id is None:
+        return None
+    newest = session.scalar(
+        select(func.max(SubmissionMail.submission_id)).where(SubmissionMail.message_id == row.thread)
+    )
+    return Target(row.id, row.thread, newest or row.submission_id)
+
+
+def objection(session: Session, settings: Settings, mail: ReceivedMail, about: Target, now: datetime) -> str | None:
+    """Return why the sender may not command; None if the sender is the author of the series, or named for it.
+
+    The sender must have been checked.
+    """
+    if mail.date is None or not now - AGE_LIMIT <= mail.date <= now + AHEAD_LIMIT:
+        return f"the mail is dated {mail.date or 'wrongly'}; one of the last {AGE_LIMIT.days} days is followed"
+    row = session.get(SubmissionMail, about.submission_id)
+    author = address_of(row.source.sender).lower() if row is not None else ""
+    if mail.sender in {author, *settings.mail_commander_set} - {""}:
+        return None
+    return f"{mail.sender} is neither the author of the series nor named by WQLAB_MAIL_COMMANDERS"
+
+
+def wanted(mail: ReceivedMail) -> tuple[str, MailCommand | None]:
+    """Return the text of the only command of a mail, and the command; None if there is no such command."""
+    texts = list(dict.fromkeys(mail.commands))
+    return (texts[0], command_of(texts[0])) if len(texts) == 1 else ("; ".join(texts)[:500], None)
+
+
+def remember(session: Session, mail: ReceivedMail, about: Target) -> ReceivedCommand | None:
+    """Record a command as refused until it is followed; return None if this mail is known already.
+
+    The key follows from what a signature covers, which is not the Message-ID in every domain.
+    """
+    signed = "\n".join([mail.sender, str(mail.date), *mail.parents[:1], *mail.commands])
+    refused = select(func.count(ReceivedCommand.id)).where(
+        ReceivedCommand.delivery_id == about.delivery_id, ReceivedCommand.state == CommandState.REFUSED
+    )
+    if (session.scalar(refused) or 0) >= REFUSED_LIMIT:
+        return None
+    text, command = wanted(mail)
+    number = session.scalar(
+        insert(ReceivedCommand)
+        .values(
+            key=hashlib.sha256(signed.encode()).hexdigest(),
+            sender=mail.sender,
+            text=text,
+            command=command,
+            state=CommandState.REFUSED,
+            reason="",
+            delivery_id=about.delivery_id,
+            thread=about.thread,
+        )
+        .on_conflict_do_nothing()
+        .returning(ReceivedCommand.id)
+    )
+    return session.get_one(ReceivedCommand, number) if number is not None else None
+
+
+def is_stopped(session: Session, thread: str) -> bool:
+    """Return True if somebody has stopped the mails of a thread."""
+    stopped = select(ReceivedCommand.id).where(
+        ReceivedCommand.thread == thread,
+        ReceivedCommand.command == MailCommand.STOP,
+        ReceivedCommand.state == CommandState.DONE,
+    )
+    return session.scalar(stopped.limit(1)) is not None

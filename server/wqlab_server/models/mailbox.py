@@ -1,0 +1,54 @@
+"""Tables of the mails to the lab: commands, and bounces of its own mails."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import ForeignKey, Index, UniqueConstraint, func
+from sqlalchemy.orm import Mapped, mapped_column
+
+from wqlab_contracts.enums import CommandState, MailCommand
+
+from .base import Base
+
+
+class ReceivedCommand(Base):
+    """A command in a reply to a mail of the lab."""
+
+    __tablename__ = "received_commands"
+    __table_args__ = (Index("ix_received_commands_thread", "thread", "command"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(unique=True)
+    """Hash of what the signed mail says: the same mail that arrives again is not followed twice."""
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+    sender: Mapped[str]
+    text: Mapped[str]
+    """What follows `wqlab:` in the mail."""
+    command: Mapped[MailCommand | None]
+    """null if the text is no command."""
+    state: Mapped[CommandState]
+    reason: Mapped[str]
+    """What was done, or why nothing was."""
+    delivery_id: Mapped[int] = mapped_column(ForeignKey("deliveries.id"), index=True)
+    """The mail of the lab that was replied to."""
+    submission_id: Mapped[int | None] = mapped_column(ForeignKey("submissions.id"))
+    """The new submission of a retry, the canceled one of a stop."""
+    thread: Mapped[str]
+    """Thread of the delivery, so that a stopped one is found."""
+
+
+class MailBounce(Base):
+    """What another server has reported about one recipient of a mail after it had accepted it."""
+
+    __tablename__ = "mail_bounces"
+    __table_args__ = (UniqueConstraint("delivery_id", "recipient", "action"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    delivery_id: Mapped[int] = mapped_column(ForeignKey("deliveries.id"))
+    at: Mapped[datetime] = mapped_column(server_default=func.now())
+    recipient: Mapped[str]
+    action: Mapped[str]
+    """`failed` or `delayed`."""
+    status: Mapped[str]
+    text: Mapped[str]
