@@ -52,6 +52,16 @@ def test_webhook_from_add_to_replay(ask: Command, real_lab: LabUnderTest) -> Non
         rotated = ask("webhook", "rotate", "1")
         assert "signed with the previous secret too until" in rotated.err
         deliver(real_lab.sessions, private, 1)
+        assert ask("webhook", "pause", "1").out.startswith("webhook 1 is paused")
+        assert ask("webhook", "list").out.splitlines()[1].endswith("(paused)")
+        real_lab.submit("locks@single")
+        real_lab.tick()
+        assert len(ask("webhook", "deliveries").out.splitlines()) == 2  # the header and what was sent before
+        assert ask("webhook", "resume", "1").out == "webhook 1 gets events again\n"
+        tested = ask("webhook", "test", "1")
+        assert tested.out == "delivery 2 is sent; see `wqlab webhook delivery 2`\n"
+        deliver(real_lab.sessions, private, 2)
+        assert json.loads(target.requests[-1].body)["type"] == "webhook.test"
     for key in (secret, rotated.out.strip()):
         assert Webhook(key).verify(target.requests[-1].body, target.requests[-1].headers)
     assert ask("webhook", "remove", "1").out == "webhook 1 is removed\n"

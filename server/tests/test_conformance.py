@@ -18,12 +18,14 @@ from fastapi import FastAPI
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from wqlab_contracts.api.webhooks import WebhookFilter
 from wqlab_contracts.enums import Arm, AuditAction, AuditOutcome, DeliveryKind, DeliveryState, Scope, UserRole
 from wqlab_contracts.mail import OutgoingMail
 from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
+from wqlab_server.models import AuditEntry, Delivery, Webhook
 from wqlab_server.models import AuditEntry, Delivery, WatchedTree
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
@@ -79,6 +81,9 @@ AUDITED = {
     "create_webhook": AuditAction.CREATE_WEBHOOK,
     "rotate_webhook": AuditAction.ROTATE_WEBHOOK,
     "remove_webhook": AuditAction.REMOVE_WEBHOOK,
+    "test_webhook": AuditAction.TEST_WEBHOOK,
+    "pause_webhook": AuditAction.PAUSE_WEBHOOK,
+    "resume_webhook": AuditAction.RESUME_WEBHOOK,
     "replay_delivery": AuditAction.REPLAY_DELIVERY,
     "approve_mail": AuditAction.APPROVE_MAIL,
     "edit_mail": AuditAction.EDIT_MAIL,
@@ -154,8 +159,12 @@ def add_watched_trees(session: Session) -> None:
 
 
 def add_deliveries(session: Session) -> None:
-    """Add a webhook's delivery that was given up, and three mails that wait for review."""
+    """Add two webhooks, a webhook's delivery that was given up, and three mails that wait for review."""
     now = clock(session)
+    for _ in range(2):
+        session.add(
+            Webhook(owner=FUZZER, url="https://hook.example/", events=["lab.lost"], filter=WebhookFilter(), secret="s")
+        )
     mail = OutgoingMail(
         message_id="m@lab.test", in_reply_to=None, references=[], sender="wqlab@lab.test", to=["ada@example.org"],
         cc=[], subject="Re: x", date=now, body="figures\n",

@@ -12,9 +12,10 @@ from fastapi.routing import iter_route_contexts
 from sqlalchemy import make_url
 
 from wqlab_contracts.api.base import Problem
+from wqlab_contracts.api.webhooks import DeviceNotice, LabNotice, SubmissionNotice, WebhookTestNotice
 from wqlab_contracts.messages import Event
 
-from .accounts import audit_endpoints, session_endpoints, token_endpoints, user_endpoints
+from .accounts import audit_endpoints, permission_endpoints, session_endpoints, token_endpoints, user_endpoints
 from .accounts.oidc import endpoints as oidc_endpoints
 from .accounts.oidc.provider import Provider
 from .builds import endpoints as build_endpoints
@@ -51,8 +52,9 @@ An operation with `{PUBLIC_READING}: true` needs no credentials where the lab al
 document, `/openapi.json`, its `security` contains `{{}}`. A 422 lists the mistakes of a request. Most of them are
 violations of the schemas here; where an operation has rules that a schema cannot state, its 422 names them.
 """
-_REFERENCED_MODELS = (Problem, Event)
-"""Models that the OpenAPI document refers to although no endpoint returns them as JSON."""
+_REFERENCED_MODELS = (Problem, Event, SubmissionNotice, DeviceNotice, LabNotice, WebhookTestNotice)
+"""Models that the OpenAPI document has although no endpoint returns them as JSON: it refers to them, or they are the
+bodies of webhooks."""
 
 
 def include_in(router: APIRouter) -> None:
@@ -82,6 +84,7 @@ def include_in(router: APIRouter) -> None:
         oidc_endpoints,
         token_endpoints,
         user_endpoints,
+        permission_endpoints,
         audit_endpoints,
     ):
         api.include_router(endpoints.router)

@@ -5,10 +5,12 @@ import { Pending, RouteError } from "./app/errors";
 import { rootRoute } from "./app/root";
 import { parseSearch, stringifySearch } from "./lib/search";
 import { accountRoute } from "./pages/account/route";
-import { adminUsersRoute, auditRoute } from "./pages/admin/route";
+import { adminLabsRoute, adminUsersRoute, auditRoute } from "./pages/admin/route";
 import { compareRoute } from "./pages/compare/route";
 import { homeRoute } from "./pages/home/route";
 import { deviceRoute, labRoute } from "./pages/lab/route";
+import { deliveriesRoute, deliveryRoute, reviewRoute, webhooksRoute } from "./pages/outbox/route";
+import { permissionsRoute } from "./pages/permissions/route";
 import { planRoute, plansRoute } from "./pages/plans/route";
 import { reportRoute } from "./pages/report/route";
 import { signInRoute } from "./pages/signin/route";
@@ -33,6 +35,12 @@ const routeTree = rootRoute.addChildren([
   accountRoute,
   adminUsersRoute,
   auditRoute,
+  reviewRoute,
+  deliveriesRoute,
+  deliveryRoute,
+  webhooksRoute,
+  adminLabsRoute,
+  permissionsRoute,
 ]);
 
 export function makeRouter(client: QueryClient) {

@@ -51,6 +51,21 @@ class OutboxCalls(Connection):
         what = f"rotate webhook {webhook_id}"
         return self._post(WebhookSecret, f"{API}/webhooks/{webhook_id}/rotate", what, repeatable=False)
 
+    def test_webhook(self, webhook_id: int) -> DeliveryDetail:
+        """Send the event `webhook.test` to a webhook and return its delivery."""
+        path, what = f"{API}/webhooks/{webhook_id}/test", f"test webhook {webhook_id}"
+        return self._post(DeliveryDetail, path, what, repeatable=False)
+
+    def pause_webhook(self, webhook_id: int) -> WebhookView:
+        """Let a webhook get no events until it is resumed."""
+        what = f"pause webhook {webhook_id}"
+        return decode(WebhookView, self._transport.call("PUT", f"{API}/webhooks/{webhook_id}/pause", what=what), what)
+
+    def resume_webhook(self, webhook_id: int) -> WebhookView:
+        """Let a paused webhook get events again."""
+        path, what = f"{API}/webhooks/{webhook_id}/pause", f"resume webhook {webhook_id}"
+        return decode(WebhookView, self._transport.call("DELETE", path, what=what), what)
+
     def remove_webhook(self, webhook_id: int) -> WebhookView:
         """Remove a webhook and drop what waits for it."""
         what = f"remove webhook {webhook_id}"

@@ -1,4 +1,4 @@
-"""`wqlab webhook`: add, list, rotate and remove webhooks, and read and replay their deliveries."""
+"""`wqlab webhook`: add, list, test, pause, rotate and remove webhooks, and read and replay their deliveries."""
 
 from __future__ import annotations
 
@@ -75,6 +75,30 @@ def rotate(context: typer.Context, webhook_id: WebhookId, as_json: JsonFlag = Fa
     """Make a new secret and print it; for a day events are signed with the previous one too."""
     session = session_of(context)
     _print_secret(session.output, session.client.rotate_webhook(webhook_id), as_json)
+
+
+@webhook_app.command("test")
+def test(context: typer.Context, webhook_id: WebhookId) -> None:
+    """Send the event webhook.test, whatever events the webhook gets."""
+    session = session_of(context)
+    made = session.client.test_webhook(webhook_id)
+    session.output.line(f"delivery {made.id} is sent; see `wqlab webhook delivery {made.id}`")
+
+
+@webhook_app.command("pause")
+def pause(context: typer.Context, webhook_id: WebhookId) -> None:
+    """Let a webhook get no events until it is resumed; what waits for it already is sent."""
+    session = session_of(context)
+    session.client.pause_webhook(webhook_id)
+    session.output.line(f"webhook {webhook_id} is paused; `wqlab webhook resume {webhook_id}` lets it get events again")
+
+
+@webhook_app.command("resume")
+def resume(context: typer.Context, webhook_id: WebhookId) -> None:
+    """Let a paused webhook get events again, from now on."""
+    session = session_of(context)
+    session.client.resume_webhook(webhook_id)
+    session.output.line(f"webhook {webhook_id} gets events again")
 
 
 @webhook_app.command("remove")
@@ -190,7 +214,8 @@ def _filter(webhook: WebhookView) -> str:
 
 
 def _events(webhook: WebhookView) -> str:
-    return "all" if len(webhook.events) == len(OutboxEvent) else ", ".join(event.value for event in webhook.events)
+    text = "all" if len(webhook.events) == len(OutboxEvent) else ", ".join(event.value for event in webhook.events)
+    return f"{text} (paused)" if webhook.paused_at else text
 
 
 def _print_secret(output: Output, made: WebhookSecret, as_json: bool) -> None:

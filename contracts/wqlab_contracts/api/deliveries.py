@@ -20,6 +20,8 @@ class DeliveryView(Message):
     """Event of a webhook; of a mail `reply` or `correction`."""
     destination: str
     """URL, or the mail's recipients."""
+    subject: str | None
+    """Subject of a mail; null for a webhook."""
     message_id: str
     """Id that all attempts have in common: `webhook-id` or `Message-ID`. Receivers recognise a repetition by it."""
     webhook_id: int | None
@@ -27,6 +29,8 @@ class DeliveryView(Message):
     state: DeliveryState
     reason: str
     """Why it is in this state: the last answer, or who decided; empty if there is nothing to say."""
+    decided_by: str | None
+    """Who approved or dropped the mail, or replayed the delivery; `the lab` if a newer mail replaced it."""
     tries: int
     """Attempts since it was created or replayed."""
     next_at: datetime | None

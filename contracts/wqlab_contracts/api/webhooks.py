@@ -14,6 +14,8 @@ from ..specs import Name
 
 URL_LIMIT = 2000
 """Maximum length (characters) of a webhook's URL."""
+WEBHOOK_TEST = "webhook.test"
+"""Event that a webhook gets only when its owner asks for it."""
 FILTER_LIMIT = 50
 """Maximum number of device types or plans in a filter."""
 
@@ -56,6 +58,8 @@ class WebhookView(Message):
     events: list[OutboxEvent]
     filter: WebhookFilter
     created_at: datetime
+    paused_at: datetime | None
+    """Since when it gets no events; null if it gets them."""
     removed_at: datetime | None
     rotating_until: datetime | None
     """Until when deliveries are signed with the previous secret too; null if there is none."""
@@ -127,6 +131,16 @@ class WebhookLab(Message):
     url: str
 
 
+class WebhookTested(Message):
+    """Data of a test."""
+
+    webhook: int
+    by: str
+    """The user who asked for it."""
+    url: str
+    """Of the lab."""
+
+
 class SubmissionNotice(Message):
     """Body of an event about a submission."""
 
@@ -150,6 +164,14 @@ class LabNotice(Message):
     type: Literal[OutboxEvent.LAB_LOST]
     timestamp: datetime
     data: WebhookLab
+
+
+class WebhookTestNotice(Message):
+    """Body of a test, which says that nothing has happened."""
+
+    type: Literal["webhook.test"]
+    timestamp: datetime
+    data: WebhookTested
 
 
 Notice = SubmissionNotice | DeviceNotice | LabNotice

@@ -44,10 +44,12 @@ def test_a_maintainer_changes_and_approves_a_mail(live: Live, mail: int) -> None
         assert (listed["id"], listed["destination"]) == (mail, "ada@example.org, lkml@example.org")
         changed = expect(client.patch(f"{path}/mail", json={"cc": [], "body": "other figures\n"})).json()
         assert (changed["destination"], changed["body"]) == ("ada@example.org", "other figures\n")
-        assert changed["mail"]["subject"] == "Re: x"
+        assert changed["mail"]["subject"] == changed["subject"] == "Re: x"
+        assert changed["decided_by"] is None
         for _ in range(2):
             approved = expect(client.post(f"{path}/approve")).json()
         assert (approved["state"], approved["reason"]) == (DeliveryState.WAITING, "approved by maintain")
+        assert approved["decided_by"] == "maintain"
         expect(client.patch(f"{path}/mail", json={"subject": "late"}), 409)
     with live.client() as admin:
         entries = admin.get(f"/api/v1/audit?resource=delivery/{mail}").json()["items"]

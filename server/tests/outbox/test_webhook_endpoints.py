@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from wqlab_contracts.api.deliveries import DeliveryDetail
+from wqlab_contracts.api.webhooks import WebhookTestNotice
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, Scope
 from wqlab_server.models import AuditEntry, Delivery, Webhook
 from wqlab_server.outbox import deliveries
@@ -62,6 +63,49 @@ def test_users_have_webhooks_of_their_own_with_a_filter(live: Live) -> None:
         expect(admin.delete(f"{WEBHOOKS}/{made['id']}"))
     with live.client(Scope.READ) as reader:
         add(reader, 403, filter={"mine": True})
+
+
+def test_a_test_is_delivered_whatever_the_webhook_gets(live: Live, sessions: SessionFactory) -> None:
+    with live.client(Scope.SUBMIT) as person, live.client(Scope.MAINTAIN) as other:
+        made = add(person, events=["lab.lost"], filter={"mine": True})
+        path = f"{WEBHOOKS}/{made['id']}/test"
+        expect(other.post(path), 404)
+        shown = expect(person.post(path), 201).json()
+        assert (shown["event"], shown["state"], shown["destination"]) == ("webhook.test", "waiting", URL)
+        notice = WebhookTestNotice.model_validate_json(shown["body"])
+        assert (notice.data.webhook, notice.data.by) == (made["id"], "submit")
+        assert f"delivery {shown['id']}, a test of this webhook" in expect(person.post(path), 409).json()["detail"]
+        with transaction(sessions) as session:
+            session.get_one(Delivery, shown["id"]).state = DeliveryState.DELIVERED
+        again = expect(person.post(path), 201).json()
+        assert again["message_id"] != shown["message_id"]
+        expect(person.delete(f"{WEBHOOKS}/{made['id']}"))
+        expect(person.post(path), 409)
+    with transaction(sessions) as session:
+        entries = session.scalars(select(AuditEntry).where(AuditEntry.action == "webhook.test")).all()
+        assert [entry.detail for entry in entries] == [{"delivery": shown["id"]}, {"delivery": again["id"]}]
+
+
+def test_a_webhook_is_paused_and_resumed(live: Live, sessions: SessionFactory) -> None:
+    with live.client(Scope.SUBMIT) as person, live.client(Scope.MAINTAIN) as other:
+        made = add(person, filter={"mine": True})
+        path = f"{WEBHOOKS}/{made['id']}/pause"
+        assert made["paused_at"] is None
+        expect(other.put(path), 404)
+        paused = expect(person.put(path)).json()
+        assert paused["paused_at"] is not None
+        assert expect(person.put(path)).json() == paused
+        expect(person.post(f"{WEBHOOKS}/{made['id']}/test"), 201)
+        for _ in range(2):
+            assert expect(person.delete(path)).json()["paused_at"] is None
+        expect(person.delete(f"{WEBHOOKS}/{made['id']}"))
+        expect(person.put(path), 409)
+        expect(person.delete(path), 409)
+    with transaction(sessions) as session:
+        actions = session.scalars(select(AuditEntry.action).where(AuditEntry.resource == f"webhook/{made['id']}")).all()
+        assert [action.value for action in actions][1:] == [
+            "webhook.pause", "webhook.pause", "webhook.test", "webhook.resume", "webhook.resume", "webhook.remove",
+        ]  # fmt: skip
 
 
 def test_a_user_has_at_most_20(live: Live) -> None:

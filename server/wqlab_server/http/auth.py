@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
@@ -342,6 +342,22 @@ def _check_csrf(principal: Principal, header: str) -> None:
     )
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a dependency of `require` requires."""
+
+    scope: Scope
+    visitors: bool
+
+
+_NEEDS: dict[Callable[..., Any], Needs] = {}
+
+
+def needs_of(dependency: Callable[..., Any] | None) -> Needs | None:
+    """Return what a dependency requires; None if it is not one of `require`."""
+    return None if dependency is None else _NEEDS.get(dependency)
+
+
 def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]:
     """Return a FastAPI dependency that yields the principal.
 
@@ -363,6 +379,7 @@ def require(scope: Scope, *, visitors: bool = False) -> Callable[..., Principal]
             raise ApiProblem(403, f"this request needs scope {scope}; you have {held}")
         return found
 
+    _NEEDS[principal] = Needs(scope, visitors)
     return principal
 
 

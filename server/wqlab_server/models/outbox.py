@@ -52,6 +52,8 @@ class Webhook(Base):
     previous_until: Mapped[datetime | None]
     """Until when deliveries are signed with the previous secret too."""
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    paused_at: Mapped[datetime | None]
+    """Since when it gets no events."""
     removed_at: Mapped[datetime | None]
 
 

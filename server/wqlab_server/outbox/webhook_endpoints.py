@@ -1,4 +1,4 @@
-"""Endpoints to create, list, rotate and remove webhooks: users their own, administrators everyone's."""
+"""Endpoints to create, list, test, pause, rotate and remove webhooks: users their own, administrators everyone's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from fastapi import APIRouter, status
 from sqlalchemy import func, select, true
 
 from wqlab_contracts.api.base import Page
+from wqlab_contracts.api.deliveries import DeliveryDetail
 from wqlab_contracts.api.webhooks import WebhookRequest, WebhookSecret, WebhookView
 from wqlab_contracts.enums import AuditAction, OutboxEvent, Scope
 
@@ -16,7 +17,7 @@ from ..http.paging import PAGE_DEFAULT, Before, Id, Limit, encode_cursor
 from ..http.problems import documented
 from ..models import Webhook
 from ..storage.db import clock
-from . import webhooks
+from . import queries, webhooks
 
 router = APIRouter(prefix="/webhooks", tags=["webhooks"], responses=documented(401, 403, 422, 429))
 
@@ -74,6 +75,35 @@ def rotate_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Aud
     return _with_secret(webhook)
 
 
+@router.post("/{webhook_id}/test", status_code=status.HTTP_201_CREATED, responses=documented(404, 409))
+def test_webhook(
+    webhook_id: Id, session: Db, settings: AppSettings, principal: Submitter, audit: Audit
+) -> DeliveryDetail:
+    """Send the event `webhook.test` to a webhook, whatever events it gets, and return its delivery. A webhook has at
+    most one test that waits."""
+    number = webhooks.send_test(session, settings, webhook_id, principal, clock(session))
+    audit.record(session, AuditAction.TEST_WEBHOOK, f"webhook/{webhook_id}", delivery=number)
+    session.flush()
+    return queries.detail(session, queries.get(session, number, principal))
+
+
+@router.put("/{webhook_id}/pause", responses=documented(404, 409))
+def pause_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
+    """Let a webhook get no events until it is resumed; what waits for it already is sent. Pausing it again changes
+    nothing."""
+    webhook = webhooks.pause(session, webhook_id, principal, clock(session))
+    audit.record(session, AuditAction.PAUSE_WEBHOOK, f"webhook/{webhook_id}")
+    return _view(webhook)
+
+
+@router.delete("/{webhook_id}/pause", responses=documented(404, 409))
+def resume_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
+    """Let a paused webhook get events again, from now on. Resuming it again changes nothing."""
+    webhook = webhooks.resume(session, webhook_id, principal)
+    audit.record(session, AuditAction.RESUME_WEBHOOK, f"webhook/{webhook_id}")
+    return _view(webhook)
+
+
 @router.delete("/{webhook_id}", responses=documented(404))
 def remove_webhook(webhook_id: Id, session: Db, principal: Submitter, audit: Audit) -> WebhookView:
     """Remove a webhook, and drop the deliveries that wait for it. Removing it again changes nothing."""
@@ -92,6 +122,7 @@ def _view(row: Webhook) -> WebhookView:
         events=[OutboxEvent(event) for event in row.events],
         filter=row.filter,
         created_at=row.created_at,
+        paused_at=row.paused_at,
         removed_at=row.removed_at,
         rotating_until=row.previous_until if row.previous_secret else None,
     )

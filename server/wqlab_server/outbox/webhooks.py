@@ -9,12 +9,20 @@ from datetime import datetime, timedelta
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from wqlab_contracts.api.webhooks import Notice, SubmissionNotice, WebhookFilter, WebhookRequest
+from wqlab_contracts.api.webhooks import (
+    WEBHOOK_TEST,
+    Notice,
+    SubmissionNotice,
+    WebhookFilter,
+    WebhookRequest,
+    WebhookTested,
+    WebhookTestNotice,
+)
 from wqlab_contracts.enums import DeliveryKind, DeliveryState, OutboxEvent, Scope, UserRole
 
 from ..http.auth import Principal
 from ..http.problems import ApiProblem, invalid, not_found
-from ..models import PendingEvent, User, Webhook
+from ..models import Delivery, PendingEvent, User, Webhook
 from ..settings import Settings
 from . import deliveries, post_webhook
 
@@ -70,11 +78,34 @@ def get(session: Session, webhook_id: int, principal: Principal, *, lock: bool =
 
 def rotate(session: Session, webhook_id: int, principal: Principal, now: datetime) -> Webhook:
     """Give a webhook a new secret; the old one signs too for a day. Raises ApiProblem 404, 409 if it is removed."""
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.previous_secret, webhook.previous_until = webhook.secret, now + ROTATION
+    webhook.secret = new_secret()
+    return webhook
+
+
+def pause(session: Session, webhook_id: int, principal: Principal, now: datetime) -> Webhook:
+    """Let a webhook get no events until it is resumed; what already waits is sent. Pausing it again changes nothing.
+
+    Raises ApiProblem 404, 409 if it is removed.
+    """
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.paused_at = webhook.paused_at or now
+    return webhook
+
+
+def resume(session: Session, webhook_id: int, principal: Principal) -> Webhook:
+    """Let a webhook get events again, from now on. Raises ApiProblem 404, 409 if it is removed."""
+    webhook = _get_active(session, webhook_id, principal)
+    webhook.paused_at = None
+    return webhook
+
+
+def _get_active(session: Session, webhook_id: int, principal: Principal) -> Webhook:
+    """Lock and return a webhook. Raises ApiProblem 404, 409 if it is removed."""
     webhook = get(session, webhook_id, principal, lock=True)
     if webhook.removed_at is not None:
         raise ApiProblem(409, f"webhook {webhook_id} is removed")
-    webhook.previous_secret, webhook.previous_until = webhook.secret, now + ROTATION
-    webhook.secret = new_secret()
     return webhook
 
 
@@ -88,19 +119,55 @@ def remove(session: Session, webhook_id: int, principal: Principal, now: datetim
     return webhook
 
 
+def send_test(session: Session, settings: Settings, webhook_id: int, principal: Principal, now: datetime) -> int:
+    """Write a delivery that tests a webhook, whatever its events and its filter; return the delivery's id.
+
+    Raises ApiProblem 404, 409 if the webhook is removed or an earlier test still waits.
+    """
+    webhook = _get_active(session, webhook_id, principal)
+    waiting = session.scalar(
+        select(Delivery.id).where(
+            Delivery.webhook_id == webhook_id, Delivery.event == WEBHOOK_TEST, Delivery.state == DeliveryState.WAITING
+        )
+    )
+    if waiting is not None:
+        raise ApiProblem(409, f"delivery {waiting}, a test of this webhook, still waits; its attempts say why")
+    notice = WebhookTestNotice(
+        type=WEBHOOK_TEST,
+        timestamp=now,
+        data=WebhookTested(webhook=webhook_id, by=principal.owner, url=settings.public_url),
+    )
+    key = deliveries.key_of("webhook", webhook_id, WEBHOOK_TEST, now.isoformat())
+    number = deliveries.write(
+        session,
+        DeliveryKind.WEBHOOK,
+        key,
+        event=WEBHOOK_TEST,
+        destination=webhook.url,
+        message_id=f"msg_{deliveries.id_of(key, settings.public_url)}",
+        webhook_id=webhook_id,
+        body=notice.model_dump_json(),
+        state=DeliveryState.WAITING,
+        next_at=now,
+    )
+    assert number is not None  # noqa: S101 - the webhook is locked, so no other test has this time
+    return number
+
+
 # --- events -----------------------------------------------------------------------------------------------------
 
 
 def write_deliveries(session: Session, settings: Settings, event: PendingEvent, notice: Notice, now: datetime) -> int:
     """Write a delivery of `notice` for each webhook that gets the event; return their number.
 
-    A webhook gets no event from before it was created, and none while its owner is disabled.
+    A webhook gets no event from before it was created, and none while it is paused or its owner is disabled.
     """
     found = session.execute(
         select(Webhook, User.role)
         .join(User, User.name == Webhook.owner)
         .where(
             Webhook.removed_at.is_(None),
+            Webhook.paused_at.is_(None),
             Webhook.events.contains([event.event.value]),
             Webhook.created_at <= event.at,
             User.disabled_at.is_(None),

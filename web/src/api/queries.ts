@@ -279,6 +279,44 @@ export const auditQuery = (filters: AuditFilters) =>
     placeholderData: keepPreviousData,
   });
 
+export type DeliveryFilters = NonNullable<paths["/api/v1/deliveries"]["get"]["parameters"]["query"]>;
+
+/** What the lab sends to others: the deliveries of one's own webhooks, for maintainers the mails too. */
+export const deliveriesQuery = (filters: DeliveryFilters) =>
+  queryOptions({
+    queryKey: ["deliveries", filters],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/deliveries", { params: { query: filters }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
+export const deliveryQuery = (id: number) =>
+  queryOptions({
+    queryKey: ["deliveries", id],
+    queryFn: ({ signal }) =>
+      dataOf(api.GET("/api/v1/deliveries/{delivery_id}", { params: { path: { delivery_id: id } }, signal })),
+  });
+
+/** The number of mails that wait for review. For maintainers. */
+export const mailsToReviewQuery = queryOptions({
+  ...deliveriesQuery({ kind: "mail", state: "waiting_for_review", limit: 1 }),
+  select: page => page.total,
+});
+
+/** One's own webhooks; for administrators those of all users. */
+export const webhooksQuery = (filters: { cursor?: string; limit?: number }) =>
+  queryOptions({
+    queryKey: ["webhooks", filters],
+    queryFn: ({ signal }) => dataOf(api.GET("/api/v1/webhooks", { params: { query: filters }, signal })),
+    placeholderData: keepPreviousData,
+  });
+
+/** Who may do what: roles and operations. */
+export const permissionsQuery = queryOptions({
+  queryKey: ["permissions"],
+  queryFn: ({ signal }) => dataOf(api.GET("/api/v1/permissions", { signal })),
+  ...RARELY_CHANGES,
+});
+
 /** The runs on each device over `hours`, up to `until` or up to now. */
 export const timelineQuery = (window: { hours: number; until?: string; device_type?: string }) =>
   queryOptions({

@@ -34,16 +34,28 @@ export function AccountMenu({ user }: { user: SessionUser }) {
         <Link to="/account" className={classes.item} onClick={close}>
           Account and tokens
         </Link>
+        <Link to="/webhooks" className={classes.item} onClick={close}>
+          Webhooks
+        </Link>
+        <Link to="/deliveries" className={classes.item} onClick={close}>
+          Deliveries
+        </Link>
         {user.scopes.includes("admin") && (
           <>
             <Link to="/admin/users" className={classes.item} onClick={close}>
               Users
+            </Link>
+            <Link to="/admin/labs" className={classes.item} onClick={close}>
+              Labs
             </Link>
             <Link to="/admin/audit" className={classes.item} onClick={close}>
               Audit log
             </Link>
           </>
         )}
+        <Link to="/permissions" className={classes.item} onClick={close}>
+          Who may do what
+        </Link>
         <button
           type="button"
           className={classes.item}

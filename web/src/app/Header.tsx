@@ -1,6 +1,8 @@
+import { useQuery } from "@tanstack/react-query";
 import { Link, useRouterState } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
-import { useSession } from "@/api/session";
+import { mailsToReviewQuery } from "@/api/queries";
+import { useHasScope, useSession } from "@/api/session";
 import { AccountMenu } from "./AccountMenu";
 import classes from "./Header.module.css";
 import { ThemeToggle } from "./ThemeToggle";
@@ -16,6 +18,7 @@ const NAV_ITEMS = [
 
 export function Header() {
   const session = useSession();
+  const may = useHasScope();
   const [open, setOpen] = useState(false);
   const bar = useRef<HTMLElement>(null);
   const href = useRouterState({ select: state => state.location.href });
@@ -54,6 +57,7 @@ export function Header() {
               {name}
             </Link>
           ))}
+          {may("maintain") && <ReviewItem />}
         </nav>
         <div className={classes.end}>
           <ThemeToggle />
@@ -72,6 +76,22 @@ export function Header() {
         </div>
       </div>
     </header>
+  );
+}
+
+/** The review queue with the number of mails in it, for maintainers. Poll: there are no events for mails. */
+function ReviewItem() {
+  const { data: waiting = 0 } = useQuery({ ...mailsToReviewQuery, refetchInterval: 60_000 });
+  return (
+    <Link to="/review" className={classes.item}>
+      Review
+      {waiting > 0 && (
+        <span className={classes.waiting}>
+          {waiting}
+          <span className="hidden-visually"> {waiting === 1 ? "mail waits" : "mails wait"}</span>
+        </span>
+      )}
+    </Link>
   );
 }
 

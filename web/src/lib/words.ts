@@ -159,6 +159,9 @@ const STATE_TONES: Record<string, Tone> = {
   good: "good",
   suspect: "unsure",
   quarantined: "bad",
+  waiting_for_review: "unsure",
+  delivered: "good",
+  given_up: "bad",
 };
 
 /** Return the tone of a state or an outcome; `none` for states in progress. */

@@ -13,7 +13,7 @@ interface SelectFilterProps<T extends string> {
   value: T | "";
   from: readonly T[];
   /** Label of an option; default: the option itself. */
-  name?(option: T): string;
+  name?(option: NoInfer<T>): string;
   onValue(value: T | ""): void;
 }
 

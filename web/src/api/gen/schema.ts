@@ -674,6 +674,27 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/permissions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Permissions
+         * @description List the roles, and every operation with those that may use it. An operation can have further rules, which its
+         *     description has: whose things it shows or changes.
+         */
+        get: operations["list_permissions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/plans": {
         parameters: {
             query?: never;
@@ -1681,6 +1702,31 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/webhooks/{webhook_id}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Pause Webhook
+         * @description Let a webhook get no events until it is resumed; what waits for it already is sent. Pausing it again changes
+         *     nothing.
+         */
+        put: operations["pause_webhook"];
+        post?: never;
+        /**
+         * Resume Webhook
+         * @description Let a paused webhook get events again, from now on. Resuming it again changes nothing.
+         */
+        delete: operations["resume_webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/webhooks/{webhook_id}/rotate": {
         parameters: {
             query?: never;
@@ -1696,6 +1742,27 @@ export interface paths {
          *     too.
          */
         post: operations["rotate_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/webhooks/{webhook_id}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test Webhook
+         * @description Send the event `webhook.test` to a webhook, whatever events it gets, and return its delivery. A webhook has at
+         *     most one test that waits.
+         */
+        post: operations["test_webhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1936,7 +2003,7 @@ export interface components {
          * @description Action in the audit log: what was changed, and how.
          * @enum {string}
          */
-        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "request";
+        AuditAction: "session.sign_in" | "session.sign_out" | "session.change_password" | "token.create" | "token.revoke" | "user.create" | "user.change" | "user.reset_password" | "submission.create" | "submission.cancel" | "submission.retry" | "submission.pin" | "submission.unpin" | "device.quarantine" | "device.release" | "device.health_check" | "device.check" | "device.change" | "lab.invite" | "lab.join" | "lab.register" | "lab.remove" | "data.change" | "settings.change" | "audit.prune" | "webhook.create" | "webhook.rotate" | "webhook.remove" | "delivery.replay" | "mail.approve" | "mail.edit" | "mail.drop" | "webhook.test" | "webhook.pause" | "webhook.resume" | "watched_tree.create" | "watched_tree.change" | "watched_tree.enable" | "watched_tree.disable" | "watched_tree.remove" | "watched_tree.check" | "request";
         /**
          * AuditEntry
          * @description One entry of the audit log: who did what to which resource, when and from where. It contains no secrets.
@@ -2646,6 +2713,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Decided By */
+            decided_by: string | null;
             /** Destination */
             destination: string;
             /** Event */
@@ -2663,6 +2732,8 @@ export interface components {
             /** Reason */
             reason: string;
             state: components["schemas"]["DeliveryState"];
+            /** Subject */
+            subject: string | null;
             /** Submission Id */
             submission_id: number | null;
             /** Tries */
@@ -2692,6 +2763,8 @@ export interface components {
              * Format: date-time
              */
             created_at: string;
+            /** Decided By */
+            decided_by: string | null;
             /** Destination */
             destination: string;
             /** Event */
@@ -2708,6 +2781,8 @@ export interface components {
             /** Reason */
             reason: string;
             state: components["schemas"]["DeliveryState"];
+            /** Subject */
+            subject: string | null;
             /** Submission Id */
             submission_id: number | null;
             /** Tries */
@@ -2808,6 +2883,23 @@ export interface components {
             /** Health */
             health: components["schemas"]["HealthChange"][];
             runs: components["schemas"]["Page_DeviceRun_"];
+        };
+        /**
+         * DeviceNotice
+         * @description Body of an event about a device.
+         */
+        DeviceNotice: {
+            data: components["schemas"]["WebhookDevice"];
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "device.quarantined";
         };
         /**
          * DeviceRun
@@ -3464,6 +3556,23 @@ export interface components {
             worker_token: string;
         };
         /**
+         * LabNotice
+         * @description Body of an event about a lab.
+         */
+        LabNotice: {
+            data: components["schemas"]["WebhookLab"];
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "lab.lost";
+        };
+        /**
          * LabView
          * @description A lab with its worker and devices.
          */
@@ -3779,6 +3888,27 @@ export interface components {
          */
         NotMeasuredCause: "lacking" | "setting_not_used" | "no_samples" | "events_lost" | "unreliable" | "run_failed" | "unpaired" | "not_run";
         /**
+         * OperationPermission
+         * @description An operation of the REST API, and who may use it.
+         */
+        OperationPermission: {
+            /** Description */
+            description: string;
+            /** Group */
+            group: string;
+            /** Method */
+            method: string;
+            /** Operation */
+            operation: string;
+            /** Path */
+            path: string;
+            /** Roles */
+            roles: components["schemas"]["UserRole"][];
+            scope: components["schemas"]["Scope"] | null;
+            /** Visitors */
+            visitors: boolean;
+        };
+        /**
          * OutboxEvent
          * @description Kind of an event that the lab tells others about.
          * @enum {string}
@@ -4011,6 +4141,16 @@ export interface components {
             message_id: string | null;
             /** Subject */
             subject: string;
+        };
+        /**
+         * Permissions
+         * @description Who may do what.
+         */
+        Permissions: {
+            /** Operations */
+            operations: components["schemas"]["OperationPermission"][];
+            /** Roles */
+            roles: components["schemas"]["RolePermissions"][];
         };
         /**
          * PerOperation
@@ -4437,6 +4577,15 @@ export interface components {
          * @enum {string}
          */
         Role: "primary" | "secondary" | "explanatory";
+        /**
+         * RolePermissions
+         * @description A role with the scopes that it includes.
+         */
+        RolePermissions: {
+            role: components["schemas"]["UserRole"];
+            /** Scopes */
+            scopes: components["schemas"]["Scope"][];
+        };
         /**
          * RunAttemptStep
          * @description One assignment of a device to the run.
@@ -4906,6 +5055,23 @@ export interface components {
             second: components["schemas"]["SubmissionVersion"];
             /** Targets */
             targets: components["schemas"]["TargetPair"][];
+        };
+        /**
+         * SubmissionNotice
+         * @description Body of an event about a submission.
+         */
+        SubmissionNotice: {
+            data: components["schemas"]["WebhookSubmission"];
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /**
+             * Type
+             * @enum {string}
+             */
+            type: "submission.accepted" | "submission.finished" | "regression.found";
         };
         /**
          * SubmissionRequest
@@ -6118,6 +6284,24 @@ export interface components {
             waiting_for: string;
         };
         /**
+         * WebhookDevice
+         * @description Data of an event about a device.
+         */
+        WebhookDevice: {
+            /** By */
+            by: string;
+            /** Device */
+            device: string;
+            /** Device Type */
+            device_type: string;
+            /** Lab */
+            lab: string;
+            /** Reason */
+            reason: string;
+            /** Url */
+            url: string;
+        };
+        /**
          * WebhookFilter
          * @description Which events of its kinds a webhook gets. Each filter that is given must match.
          */
@@ -6131,6 +6315,23 @@ export interface components {
             mine?: boolean;
             /** Plans */
             plans?: string[];
+        };
+        /**
+         * WebhookLab
+         * @description Data of an event about a lab.
+         */
+        WebhookLab: {
+            /** Devices */
+            devices: number;
+            /** Lab */
+            lab: string;
+            /**
+             * Last Seen At
+             * Format: date-time
+             */
+            last_seen_at: string;
+            /** Url */
+            url: string;
         };
         /**
          * WebhookRequest
@@ -6160,6 +6361,8 @@ export interface components {
             id: number;
             /** Owner */
             owner: string;
+            /** Paused At */
+            paused_at: string | null;
             /** Removed At */
             removed_at: string | null;
             /** Rotating Until */
@@ -6168,6 +6371,81 @@ export interface components {
             secret: string;
             /** Url */
             url: string;
+        };
+        /**
+         * WebhookSubmission
+         * @description Data of an event about a submission.
+         */
+        WebhookSubmission: {
+            /** Author */
+            author: string;
+            /** Exit Code */
+            exit_code: number | null;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Owner */
+            owner: string;
+            /** Series Key */
+            series_key: string;
+            /** Submission */
+            submission: number;
+            /** Targets */
+            targets: components["schemas"]["WebhookTarget"][];
+            /** Title */
+            title: string;
+            /** Tree */
+            tree: string;
+            /** Url */
+            url: string;
+            /** Version */
+            version: number | null;
+        };
+        /**
+         * WebhookTarget
+         * @description A target of a submission.
+         */
+        WebhookTarget: {
+            /** Device Type */
+            device_type: string;
+            /** Emulated */
+            emulated: boolean;
+            /** Headline */
+            headline: string;
+            outcome: components["schemas"]["Outcome"] | null;
+            /** Plan */
+            plan: string;
+            /** Run Id */
+            run_id: number;
+            state: components["schemas"]["JobState"];
+            verdict: components["schemas"]["Verdict"] | null;
+        };
+        /**
+         * WebhookTested
+         * @description Data of a test.
+         */
+        WebhookTested: {
+            /** By */
+            by: string;
+            /** Url */
+            url: string;
+            /** Webhook */
+            webhook: number;
+        };
+        /**
+         * WebhookTestNotice
+         * @description Body of a test, which says that nothing has happened.
+         */
+        WebhookTestNotice: {
+            data: components["schemas"]["WebhookTested"];
+            /**
+             * Timestamp
+             * Format: date-time
+             */
+            timestamp: string;
+            /**
+             * Type
+             * @constant
+             */
+            type: "webhook.test";
         };
         /**
          * WebhookView
@@ -6186,6 +6464,8 @@ export interface components {
             id: number;
             /** Owner */
             owner: string;
+            /** Paused At */
+            paused_at: string | null;
             /** Removed At */
             removed_at: string | null;
             /** Rotating Until */
@@ -8551,6 +8831,62 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_ReceivedCommandView_"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_permissions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Permissions"];
                 };
             };
             /** @description Unauthorized */
@@ -12848,6 +13184,158 @@ export interface operations {
             };
         };
     };
+    pause_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookView"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     rotate_webhook: {
         parameters: {
             query?: never;
@@ -12866,6 +13354,82 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["WebhookSecret"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Too Many Requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    test_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhook_id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryDetail"];
                 };
             };
             /** @description Unauthorized */

@@ -17,3 +17,9 @@ export const auditRoute = createRoute({
   ...searchParams(AUDIT_PARAMS),
   component: lazyPage(() => import("./AuditPage"), "AuditPage"),
 });
+
+export const adminLabsRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/admin/labs",
+  component: lazyPage(() => import("./LabsPage"), "LabsPage"),
+});

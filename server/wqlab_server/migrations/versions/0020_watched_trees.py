@@ -4,8 +4,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = '0019'
-down_revision = '0021'
+revision = '0020'
+down_revision = '0019'
 branch_labels = None
 depends_on = None
 

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
-revision = '0021'
+revision = '0018'
 down_revision = '0017'
 branch_labels = None
 depends_on = None

@@ -1,0 +1,369 @@
+"""The pages about mails, deliveries, webhooks, labs and permissions, in Chromium on the real API.
+
+The receivers are a real SMTP server and a real HTTP server. A test sends a delivery itself, as the outbox would.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from playwright.sync_api import Browser, expect
+from standardwebhooks import Webhook as Signer
+
+from wqlab_contracts.enums import AttemptOutcome, DeliveryKind, DeliveryState
+from wqlab_contracts.mail import OutgoingMail
+from wqlab_lab import web
+from wqlab_server.app import create_app
+from wqlab_server.outbox import deliveries, mails, send
+from wqlab_server.settings import Settings
+from wqlab_server.storage.db import SessionFactory, clock, transaction
+
+from .browser import GOOD_LAYOUT_SHIFT, NARROW, THEME_RULES, WCAG_22_AA, WIDE, Person
+from .conftest import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+from server.tests.conftest import (
+    data_dir,
+    database_url,
+    engine,
+    live,
+    migrated,
+    postgres,
+    real_passwords,
+    redis,
+    scene,
+    scene_data_dir,
+    secrets,
+    sessions,
+    settings,
+    signing_key,
+    stores,
+)
+from server.tests.support.live_server import Live
+from server.tests.support.live_server import expect as expect_status
+from server.tests.support.people import PASSWORD
+from server.tests.support.receiver import Answer, Receiver, receiver
+from server.tests.support.scene import Scene
+from server.tests.support.smtp import MailServer, mail_server
+
+__all__ = [
+    "data_dir", "database_url", "engine", "live", "migrated", "postgres", "real_passwords", "redis", "scene",
+    "scene_data_dir", "secrets", "sessions", "settings", "signing_key", "stores",
+]  # fmt: skip
+
+pytestmark = [pytest.mark.scenario, pytest.mark.timeout(600)]
+
+REPORT = (ROOT / "docs/example-report.txt").read_text()
+SUBJECT = "Re: [PATCH v2 0/3] workqueue: flush with fewer locks"
+VIEWS = [(width, *theme) for width in (WIDE, NARROW) for theme in (("light", WCAG_22_AA), ("dark", THEME_RULES))]
+MakePerson = Callable[..., Person]
+
+
+@pytest.fixture
+def smtp() -> Iterator[MailServer]:
+    with mail_server() as server:
+        yield server
+
+
+@pytest.fixture
+def hook() -> Iterator[Receiver]:
+    """A receiver that fails once."""
+    with receiver(Answer(503, b"busy, come back later"), Answer(200)) as found:
+        yield found
+
+
+@pytest.fixture
+def lab_settings(settings: Settings, scene_data_dir: Path, redis: str, smtp: MailServer, hook: Receiver) -> Settings:
+    return settings.model_copy(
+        update={
+            "data_dir": scene_data_dir,
+            "web_dir": web.build(Path(os.environ["WQLAB_CACHE"])),
+            "broker_url": redis,
+            "lab_broker_url": "rediss://lab.test:6380/0",
+            "lab_url": "https://lab.test:8443",
+            "smtp_host": "127.0.0.1",
+            "smtp_port": smtp.port,
+            "smtp_tls": "none",
+            "mail_from": "wqlab <wqlab@lab.test>",
+            "private_webhook_hosts": hook.host,
+        }
+    )
+
+
+@pytest.fixture
+def app(sessions: SessionFactory, lab_settings: Settings) -> FastAPI:
+    return create_app(lab_settings, sessions)
+
+
+@pytest.fixture
+def person(live: Live, chromium: Browser) -> Iterator[MakePerson]:
+    """Sign in users, who are named like their scope, each in a browser of their own."""
+    people: list[Person] = []
+
+    def make(name: str) -> Person:
+        made = Person(chromium, live.url)
+        people.append(made)
+        made.sign_in(name, PASSWORD)
+        return made
+
+    yield make
+    errors = [error for each in people for error in each.errors]
+    for each in people:
+        each.close()
+    assert not errors, f"errors on the browsers' consoles: {errors}"
+
+
+def write_mail(sessions: SessionFactory, submission: int, subject: str = SUBJECT, key: str = "k") -> int:
+    with transaction(sessions) as session:
+        mail = OutgoingMail(
+            message_id=f"wqlab-{key}@lab.test", in_reply_to="20260101.p0@kernel.example",
+            references=["20260101.p0@kernel.example"], sender="wqlab <wqlab@lab.test>",
+            to=["Ada Lovelace <ada@kernel.example>"], cc=["linux-kernel@vger.example", "Bo <bo@kernel.example>"],
+            subject=subject, date=datetime(2026, 1, 1, tzinfo=UTC), body=REPORT,
+        )  # fmt: skip
+        number = mails.write(
+            session, mail, key=key, event=mails.REPLY, submission_id=submission, thread="20260101.p0@kernel.example",
+            says={}, review=True, now=clock(session),
+        )  # fmt: skip
+    assert number is not None
+    return number
+
+
+def outcome(sessions: SessionFactory, settings: Settings, delivery: int) -> AttemptOutcome | None:
+    """Make an attempt at a delivery, whether or not it is due, and return what came of it."""
+    with transaction(sessions) as session:
+        deliveries.lock(session, delivery).next_at = clock(session)
+    result = send.deliver(sessions, settings, delivery)
+    return result.outcome if result else None
+
+
+def test_a_mail_is_changed_approved_and_sent(
+    person: MakePerson, scene: Scene, sessions: SessionFactory, lab_settings: Settings, smtp: MailServer
+) -> None:
+    number = write_mail(sessions, scene.submission())
+    reviewer = person("maintain")
+    page = reviewer.page
+    reviewer.open("/")
+    page.get_by_role("link", name="Review 1 mail waits").click()
+    page.get_by_role("link", name=SUBJECT).click()
+    expect(page.get_by_role("heading", level=1, name=SUBJECT)).to_be_visible()
+    expect(page.get_by_role("group", name="Text of the mail")).to_contain_text(REPORT.splitlines()[0])
+
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Cc").fill("linux-kernel@vger.example")
+    page.get_by_label("Text", exact=True).fill("Tested-by: the lab\n")
+    expect(page.get_by_text("1 of 60 lines")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_text(re.compile("Tested-by.*collect as a trailer")).last).to_be_visible()
+    page.get_by_label("Text", exact=True).fill("Two topologies are faster.\n")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("group", name="Text of the mail")).to_contain_text("Two topologies are faster.")
+
+    page.get_by_role("button", name="Approve").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("listitem")).to_have_text(
+        ["Ada Lovelace <ada@kernel.example>", "linux-kernel@vger.example"]
+    )
+    assert smtp.accepted == []
+    dialog.get_by_role("button", name="Approve and send").click()
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    assert outcome(sessions, lab_settings, number) is AttemptOutcome.ACCEPTED
+    expect(page.get_by_text("The receiver has accepted it.")).to_be_visible()
+    (sent,) = smtp.accepted
+    assert sent.get_content().replace("\r\n", "\n") == "Two topologies are faster.\n"
+    assert smtp.recipients == [["ada@kernel.example", "linux-kernel@vger.example"]]
+
+    expect(page.get_by_role("link", name="Review", exact=True).first).to_be_visible()
+    reviewer.open("/review?state=any")
+    expect(page.get_by_role("row", name=SUBJECT)).to_contain_text("maintain")
+
+
+def test_a_mail_is_dropped_with_a_reason(person: MakePerson, scene: Scene, sessions: SessionFactory) -> None:
+    number = write_mail(sessions, scene.submission())
+    reviewer = person("maintain")
+    page = reviewer.page
+    reviewer.open(f"/deliveries/{number}")
+    page.get_by_role("button", name="Drop").click()
+    page.get_by_label("Reason").fill("a noisy device")
+    page.get_by_role("button", name="Drop the mail").click()
+    expect(page.get_by_text("dropped by maintain: a noisy device")).to_be_visible()
+    reviewer.open("/review")
+    expect(page.get_by_text("No mail waits for review")).to_be_visible()
+
+
+def test_a_webhook_is_added_tested_sent_again_and_removed(
+    person: MakePerson, sessions: SessionFactory, lab_settings: Settings, hook: Receiver
+) -> None:
+    owner = person("submit")
+    page = owner.page
+    owner.open("/webhooks")
+    page.get_by_label("URL").fill("http://192.0.2.1/hook")
+    page.get_by_role("button", name="Add webhook").click()
+    expect(page.get_by_text(re.compile("write https://: the events would travel unencrypted")).last).to_be_visible()
+    page.get_by_label("URL").fill(hook.url)
+    page.get_by_role("button", name="Add webhook").click()
+    shown = page.get_by_role("group", name="Secret: secret")
+    expect(shown).to_contain_text("whsec_")
+    secret = shown.inner_text().strip()
+
+    page.get_by_role("button", name="Test: webhook 1").click()
+    expect(page.get_by_role("heading", level=1, name="webhook.test")).to_be_visible()
+    number = int(page.url.rpartition("/")[2])
+    assert outcome(sessions, lab_settings, number) is AttemptOutcome.FAILED
+    attempts = page.get_by_role("group", name="Attempts")
+    expect(attempts).to_contain_text("the receiver answered 503")
+    expect(attempts).to_contain_text("busy, come back later")
+    assert outcome(sessions, lab_settings, number) is AttemptOutcome.ACCEPTED
+    expect(page.get_by_text("The receiver has accepted it.")).to_be_visible()
+    assert Signer(secret).verify(hook.requests[-1].body, hook.requests[-1].headers)["type"] == "webhook.test"
+
+    page.get_by_role("button", name="Send again").click()
+    page.get_by_role("dialog").get_by_role("button", name="Send again").click()
+    expect(page.get_by_text("replayed by submit")).to_be_visible()
+    owner.open("/deliveries?state=waiting")
+    expect(page.get_by_role("row", name="webhook.test")).to_have_count(1)
+    page.get_by_label("State").select_option("given_up")
+    expect(page.get_by_text("No delivery matches")).to_be_visible()
+
+    owner.open("/webhooks")
+    page.get_by_role("button", name="Pause: webhook 1").click()
+    expect(page.get_by_role("row", name=hook.url)).to_contain_text("(paused)")
+    page.get_by_role("button", name="Resume: webhook 1").click()
+    expect(page.get_by_role("button", name="Pause: webhook 1")).to_be_visible()
+    page.get_by_role("button", name="New secret: webhook 1").click()
+    page.get_by_role("button", name="Make a new secret").click()
+    expect(shown).to_contain_text("whsec_")
+    assert shown.inner_text().strip() != secret
+    page.get_by_role("button", name="Remove: webhook 1").click()
+    page.get_by_role("button", name="Remove the webhook").click()
+    expect(page.get_by_text("No webhooks")).to_be_visible()
+
+
+def test_an_invited_lab_joins_and_is_removed(person: MakePerson, live: Live) -> None:
+    admin = person("admin")
+    page = admin.page
+    admin.open("/admin/labs")
+    page.get_by_label("Name of the lab").fill("berlin")
+    page.get_by_role("button", name="Invite", exact=True).click()
+    command = page.get_by_role("group", name="Secret: lab's host")
+    expect(command).to_contain_text("wqlab lab join https://lab.test:8443 --token wqj_")
+    token = command.inner_text().partition("--token ")[2].split()[0]
+    with live.client(None) as host:
+        expect_status(host.post("/api/v1/labs/join", json={"token": token}))
+    admin.open("/admin/labs")
+    assert token not in page.content()
+    expect(page.get_by_role("row", name="berlin")).to_contain_text("admin")
+    page.get_by_label("Name of the lab").fill("berlin")
+    page.get_by_role("button", name="Invite", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("lab berlin has joined at")
+    page.get_by_role("button", name="Remove berlin").click()
+    page.get_by_role("button", name="Remove the lab").click()
+    expect(page.get_by_role("row", name="berlin")).to_contain_text("removed")
+
+
+@pytest.mark.parametrize(
+    ("name", "webhooks", "reviews", "administers"),
+    [
+        ("read", False, False, False),
+        ("submit", True, False, False),
+        ("maintain", True, True, False),
+        ("admin", True, True, True),
+    ],
+)
+def test_each_role_gets_the_pages_that_the_server_allows(
+    person: MakePerson, scene: Scene, sessions: SessionFactory,
+    name: str, webhooks: bool, reviews: bool, administers: bool,
+) -> None:  # fmt: skip
+    number = write_mail(sessions, scene.submission())
+    someone = person(name)
+    page = someone.page
+    someone.open("/webhooks")
+    expect(page.get_by_role("button", name="Add webhook")).to_have_count(int(webhooks))
+    expect(page.get_by_role("link", name=re.compile("^Review"))).to_have_count(int(reviews))
+    someone.open("/review")
+    expect(page.get_by_role("table", name="Mails")).to_have_count(int(reviews))
+    if reviews:
+        someone.open(f"/deliveries/{number}")
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    someone.open("/admin/labs")
+    expect(page.get_by_role("button", name="Invite", exact=True)).to_have_count(int(administers))
+    someone.open("/permissions")
+    cells = page.get_by_role("row", name=re.compile("^approve mail")).get_by_role("cell")
+    expect(cells.nth(3)).to_have_text("no")
+    expect(cells.nth(4)).to_have_text("yes")
+
+
+PAGES = {
+    "review": "/review",
+    "review-all": "/review?state=any",
+    "mail": "/deliveries/{mail}",
+    "mail-edited": "/deliveries/{mail}",
+    "deliveries": "/deliveries",
+    "delivery": "/deliveries/{failed}",
+    "webhooks": "/webhooks",
+    "labs": "/admin/labs",
+    "permissions": "/permissions",
+    "permissions-all": "/permissions?all=1",
+}
+
+
+def test_pages_are_accessible_and_fit_in_both_themes_and_widths(
+    person: MakePerson, scene: Scene, sessions: SessionFactory, lab_settings: Settings, hook: Receiver, live: Live,
+    pictures: Path,
+) -> None:  # fmt: skip
+    found = fill(scene, sessions, lab_settings, hook, live)
+    admin = person("admin")
+    faults = []
+    for name, path in PAGES.items():
+        admin.open(path.format(**found))
+        if (shift := admin.layout_shift()) >= GOOD_LAYOUT_SHIFT:
+            faults.append(f"{name} moves while it loads: {shift:.3f}")
+        if name == "mail-edited":
+            admin.page.get_by_role("button", name="Edit").click()
+        for width, scheme, rules in VIEWS:
+            view = f"{name}-{width[0]}-{scheme}"
+            admin.look(width, scheme)
+            admin.photograph(pictures, view)
+            faults += [f"{view}: {violation}" for violation in admin.axe(rules)]
+            if (over := admin.overflow()) > 0:
+                faults.append(f"{view}: {over} px wider than its window")
+        admin.look(WIDE, "light")
+    assert not faults, "\n".join(faults)
+
+
+def fill(scene: Scene, sessions: SessionFactory, settings: Settings, hook: Receiver, live: Live) -> dict[str, int]:
+    """Write mails and deliveries in every state; return the number of a mail that waits and of a failed delivery."""
+    scene.devices()
+    submission = scene.submission()
+    mail = write_mail(sessions, submission)
+    write_mail(sessions, submission, f"{SUBJECT} {'with a long subject ' * 6}", "long")
+    dropped, given_up = (write_mail(sessions, submission, SUBJECT, key) for key in ("dropped", "given-up"))
+    with live.client() as client:
+        expect_status(client.post(f"/api/v1/deliveries/{dropped}/drop", json={"reason": "a noisy device"}))
+        for body in (
+            {"url": hook.url, "events": ["submission.finished", "regression.found"]},
+            {"url": f"https://ci.example.org/{'long/' * 30}hook", "events": ["lab.lost"],
+             "filter": {"mine": True, "device_types": ["tiny"], "plans": ["flush"]}},
+        ):  # fmt: skip
+            expect_status(client.post("/api/v1/webhooks", json=body), 201)
+        failed: int = expect_status(client.post("/api/v1/webhooks/1/test"), 201).json()["id"]
+    with transaction(sessions) as session:
+        row = deliveries.lock(session, given_up)
+        row.state, row.reason = DeliveryState.GIVEN_UP, "550 5.1.1 no such user"
+        delivered = deliveries.write(
+            session, DeliveryKind.WEBHOOK, "delivered", event="submission.finished", destination=hook.url,
+            message_id="msg_delivered", webhook_id=1, submission_id=submission, body='{"type": "x"}',
+            state=DeliveryState.WAITING, next_at=clock(session),
+        )  # fmt: skip
+        assert delivered is not None
+    assert outcome(sessions, settings, failed) is AttemptOutcome.FAILED
+    assert outcome(sessions, settings, delivered) is AttemptOutcome.ACCEPTED
+    return {"mail": mail, "failed": failed}

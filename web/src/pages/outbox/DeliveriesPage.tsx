@@ -1,0 +1,123 @@
+import { useQuery, useSuspenseQuery } from "@tanstack/react-query";
+import { getRouteApi, Link, useNavigate } from "@tanstack/react-router";
+import { usePaged } from "@/api/paged";
+import { deliveriesQuery } from "@/api/queries";
+import { sessionQuery } from "@/api/session";
+import { count } from "@/lib/numbers";
+import { humanize } from "@/lib/words";
+import { DataTable } from "@/parts/DataTable";
+import { EmptyState } from "@/parts/EmptyState";
+import { FilterBar, SelectFilter, TextFilter } from "@/parts/FilterBar";
+import { Page } from "@/parts/Page";
+import { Pager } from "@/parts/Pager";
+import { Skeleton } from "@/parts/Skeleton";
+import { attempts, created, destination, kind, next, reason, state, submission, what } from "./columns";
+import { KINDS, STATES } from "./labels";
+import { type DeliverySearch, toDeliveryFilters, typedNumber } from "./search";
+
+const PAGE = 50;
+/** Poll: there are no events for deliveries. */
+const REFRESH_MS = 15_000;
+const COLUMNS = [what, kind, destination, submission, state, attempts, next, created, reason];
+const route = getRouteApi("/deliveries");
+
+export function DeliveriesPage() {
+  const { user } = useSuspenseQuery(sessionQuery).data;
+  if (!user) {
+    return (
+      <Page title="Deliveries">
+        <EmptyState
+          title="You are not signed in"
+          action={
+            <Link to="/sign-in" search={{ next: "/deliveries" }}>
+              Sign in
+            </Link>
+          }
+        />
+      </Page>
+    );
+  }
+  return <Deliveries scope={scopeText(user.scopes)} />;
+}
+
+/** What the server lists for a user. */
+function scopeText(scopes: readonly string[]): string {
+  if (scopes.includes("admin")) return "everything that the lab sends to others";
+  return scopes.includes("maintain")
+    ? "all mails, and what is sent to your webhooks"
+    : "what is sent to your webhooks";
+}
+
+function Deliveries({ scope }: { scope: string }) {
+  const search = route.useSearch();
+  const navigate = useNavigate({ from: "/deliveries" });
+  const { data: page, error } = useQuery({
+    ...deliveriesQuery(toDeliveryFilters(search, PAGE)),
+    refetchInterval: REFRESH_MS,
+  });
+  const paged = usePaged(search.cursor, page, PAGE);
+  if (error && !page) throw error;
+  const set = (change: Partial<DeliverySearch>) =>
+    void navigate({ search: before => ({ ...before, ...change, cursor: "" }), replace: true });
+  const narrowed =
+    [search.kind, search.state].some(Boolean) || search.webhook !== null || search.submission !== null;
+  return (
+    <Page
+      title="Deliveries"
+      lead={page ? `${count(page.total, "delivery", "deliveries")}: ${scope}.` : "\u00a0"}
+      actions={<Link to="/webhooks">Webhooks</Link>}
+    >
+      <FilterBar>
+        <SelectFilter
+          label="Kind"
+          value={search.kind}
+          from={KINDS}
+          name={humanize}
+          onValue={chosen => set({ kind: chosen })}
+        />
+        <SelectFilter
+          label="State"
+          value={search.state}
+          from={STATES}
+          name={humanize}
+          onValue={chosen => set({ state: chosen })}
+        />
+        <TextFilter
+          label="Submission"
+          hint="number"
+          value={search.submission === null ? "" : String(search.submission)}
+          onValue={typed => set({ submission: typedNumber(typed) })}
+        />
+        <TextFilter
+          label="Webhook"
+          hint="number"
+          value={search.webhook === null ? "" : String(search.webhook)}
+          onValue={typed => set({ webhook: typedNumber(typed) })}
+        />
+      </FilterBar>
+      {!page ? (
+        <Skeleton lines={12} height="1.8rem" />
+      ) : page.items.length === 0 ? (
+        narrowed ? (
+          <EmptyState title="No delivery matches" action={<Link to="/deliveries">Clear all filters</Link>} />
+        ) : (
+          <EmptyState title="Nothing was sent yet" action={<Link to="/webhooks">Add a webhook</Link>}>
+            Webhooks and mails about results are listed here with every attempt.
+          </EmptyState>
+        )
+      ) : (
+        <DataTable
+          caption="Deliveries"
+          captionHidden
+          columns={COLUMNS}
+          rows={page.items}
+          rowKey={of => of.id}
+          fixedOrder
+          mark={of => of.state}
+          narrow="stack"
+        />
+      )}
+      <Pager paged={paged} shown={page?.items.length ?? 0} total={page?.total ?? 0} />
+    </Page>
+  );
+}
