@@ -25,8 +25,7 @@ from wqlab_contracts.specs import WatchedTree as Spec
 from wqlab_server.app import create_app
 from wqlab_server.http.auth import create_token
 from wqlab_server.http.limits import RateLimit
-from wqlab_server.models import AuditEntry, Delivery, Webhook
-from wqlab_server.models import AuditEntry, Delivery, WatchedTree
+from wqlab_server.models import AuditEntry, Delivery, WatchedTree, Webhook
 from wqlab_server.settings import Settings
 from wqlab_server.storage.db import SessionFactory, clock, transaction
 
